@@ -5,7 +5,7 @@
 WITH /* values */
 SELECT series, panel,
   iif(count(value) = count(*), avg(value), NULL) AS mean,
-  iif(count(*) > 1, half_width(value), max(half)) AS half
+  iif(count(DISTINCT outcomes) > 1, half_width(value, outcomes), max(half)) AS half
 FROM "values" GROUP BY series, panel
 UNION ALL
 SELECT NULL, panel, "limit", NULL FROM "values" WHERE "limit" IS NOT NULL GROUP BY panel, "limit"

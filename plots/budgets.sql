@@ -10,6 +10,6 @@ SELECT answer.design AS series,
 FROM answer
   JOIN study ON study.id = answer.study_id
 WHERE study.objective = 'throughput' AND answer.cost_per_hour > 0
-  AND study.epoch = (SELECT epoch FROM study ORDER BY id DESC LIMIT 1)
+  AND epochs_agree(study.epoch, (SELECT epoch FROM study ORDER BY id DESC LIMIT 1))
 GROUP BY answer.study_id, answer.design
 ORDER BY series, cost_per_hour;

@@ -1,6 +1,6 @@
 -- Machines of the prefill and decode pools, how many SLOs were met, and the cost per hour, of every
 -- cluster with one pool of each: of several runs (rates, seeds) the one that met fewest. A
--- run that was ended early, or that failed, met none. Of several outcome epochs the newest run's.
+-- run that was ended early, or that failed, met none. Of several epochs the newest run's.
 SELECT 'clusters' AS series,
   prefill.count AS prefill_machines,
   decode.count AS decode_machines,
@@ -14,6 +14,6 @@ SELECT 'clusters' AS series,
 FROM run
   JOIN pool AS prefill ON prefill.run_id = run.id AND prefill.role = 'prefill'
   JOIN pool AS decode ON decode.run_id = run.id AND decode.role = 'decode'
-WHERE run.epoch = (SELECT epoch FROM run ORDER BY id DESC LIMIT 1)
+WHERE epochs_agree(run.epoch, (SELECT epoch FROM run ORDER BY id DESC LIMIT 1))
 GROUP BY prefill_machines, decode_machines
 ORDER BY prefill_machines, decode_machines;

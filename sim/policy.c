@@ -115,6 +115,11 @@ void *policy_bind(const Policy *policy, const Node *map, Place owner, Arena *are
   return state;
 }
 
+bool policy_always_draws(const void *state) {
+  (void)state;
+  return true;
+}
+
 PolicyChoice sim_policy(const SimConfig *config, PolicyKind kind) {
   const PolicyChoice *choice = &config->policies[kind];
   return choice->policy ? *choice : (PolicyChoice){policy_list(kind)[0], NULL};
@@ -126,6 +131,18 @@ PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, Poli
 }
 
 /* Memory that grows, or that is another shape's for a time, is counted. */
+bool sim_draws(const SimConfig *config) {
+  static const PolicyKind kinds[] = {POLICY_ROUTER, POLICY_DISPATCHER, POLICY_PREDICTOR};
+  bool draws = config->n_adapters > 0;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const PolicyChoice choice = sim_policy(config, kinds[i]);
+    draws |= choice.policy->draws && choice.policy->draws(choice.state);
+  }
+  for (uint32_t i = 0; i < config->n_faults; i++)
+    draws |= config->faults[i].n_spans == 0;
+  return draws;
+}
+
 bool sim_keeps_cache(const SimConfig *config, const PoolSpec *pool) {
   const PolicyChoice choice = sim_pool_policy(config, pool, POLICY_BATCHER);
   const Batcher *batcher = (const Batcher *)choice.policy;

@@ -13,6 +13,9 @@ typedef struct Policy {
   const char *help;          // one line, shown by `tandem list`
   size_t state_size;         // zeroed, then the options are bound into it
   const OptionSpec *options; // NULL if none
+  /* Whether it may decide by what it draws from the seed of the run; `state` as in PolicyChoice.
+   * Optional: it does not. */
+  bool (*draws)(const void *state);
   /* What rows of a table cannot say, once all options are bound: fits them to each other, reads
    * subtrees, fills in what follows from the rest. `map` is what was written, NULL if nothing;
    * `owner` where the policy is named. -1 with entries in `diag`. Optional. */
@@ -37,6 +40,8 @@ typedef struct PolicyChoice {
   const void *state; // policy->state_size bytes; NULL: all zero
 } PolicyChoice;
 
+/* The `draws` of one that always does. */
+bool policy_always_draws(const void *state);
 /* "router", "pool", …: the key under `policies:`. */
 const char *policy_kind_name(PolicyKind kind);
 /* All policies of a kind in the order of the .def list, NULL-terminated. Each is the first member

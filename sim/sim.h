@@ -182,6 +182,9 @@ PolicyChoice sim_policy(const SimConfig *config, PolicyKind kind);
 /* The batcher or tier of a pool: its own, or that of the run. */
 PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, PolicyKind kind);
 
+/* Whether something in the run may be drawn from its seed; rows of its trace are drawn before. */
+bool sim_draws(const SimConfig *config);
+
 /* Whether the machines of a pool keep a prefix cache. */
 bool sim_keeps_cache(const SimConfig *config, const PoolSpec *pool);
 

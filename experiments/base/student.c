@@ -4,19 +4,22 @@
 #include <math.h>
 
 /* Welford's, so that values far from 0 lose nothing. */
-void moments_add(Moments *self, double value) {
+void moments_add(Moments *self, double value, bool repeated) {
   const double from_old = value - self->mean;
   self->n++;
+  self->n_repeated += repeated;
   self->mean += from_old / (double)self->n;
   self->squares += from_old * (value - self->mean);
 }
 
 double moments_error(const Moments *self) {
-  return self->n < 2 ? NAN : self->squares / (double)(self->n - 1) / (double)self->n;
+  const size_t different = moments_different(self);
+  return different < 2 ? NAN : self->squares / (double)(different - 1) / (double)self->n;
 }
 
 double moments_half_width(const Moments *self) {
-  return self->n < 2 ? NAN : student_quantile((double)self->n - 1) * sqrt(moments_error(self));
+  const size_t different = moments_different(self);
+  return different < 2 ? NAN : student_quantile((double)different - 1) * sqrt(moments_error(self));
 }
 
 double student_quantile(double degrees) {

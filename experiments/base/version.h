@@ -7,7 +7,6 @@ extern const char tandem_version[];
 /* The commit that it was built from, "-dirty" behind it when files had been changed since;
  * "unknown" without git. */
 extern const char tandem_commit[];
-/* Equal in programs that give equal outcomes for equal configurations: a digest of what pinned runs
- * give (outcomes.def). Part of every config_digest; rows of another epoch are stale. */
+/* Equal in programs that give equal outcomes for equal configurations, by all rules (epoch.h). */
 uint64_t outcome_epoch(void);
 #endif

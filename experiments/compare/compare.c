@@ -44,6 +44,9 @@ static int pair_sides(Compare *self) {
   if (n < 0 || (n == 0 && check_unpaired(self))) return -1;
   self->paired = n > 0;
   self->n_pairs = (size_t)n;
+  const size_t of_a = side_find_repeated(&sides[0], n > 0 ? &sides[1] : NULL, self->arena);
+  const size_t of_b = side_find_repeated(&sides[1], n > 0 ? &sides[0] : NULL, self->arena);
+  self->n_different = of_a < of_b ? of_a : of_b;
   // What is said of configurations is of the runs that are compared.
   return side_load_params(&sides[0], self->arena, self->diag) ||
                  side_load_params(&sides[1], self->arena, self->diag)

@@ -27,6 +27,7 @@ typedef struct Compare {
   size_t n_figures;
   bool paired;
   size_t n_pairs;      // of runs; 0 when not paired
+  size_t n_different;  // observations: of pairs, or runs of the side that has fewer
   int64_t runs, stale; // on both sides
   Results results[2];
   Arena *arena;

@@ -149,6 +149,14 @@ static int compare_ranks(const void *a, const void *b) {
   return strcmp(one->name, other->name);
 }
 
+static Values values_of(const Compare *self, const Compared *figure, int number) {
+  const Side *side = &self->sides[number];
+  bool *repeated = ARENA_ARRAY(self->arena, bool, side->n_runs);
+  for (size_t i = 0; i < side->n_runs; i++)
+    repeated[i] = side->runs[i].repeated;
+  return (Values){figure->values[number], repeated, side->n_runs};
+}
+
 int figures_load(Compare *self, const CompareQuestion *question) {
   static const char *const everything[] = {"", NULL};
   const bool by_name = question->figures && question->figures[0];
@@ -159,11 +167,8 @@ int figures_load(Compare *self, const CompareQuestion *question) {
   for (size_t i = 0; i < table.n; i++) {
     Compared *figure = &table.figures[i];
     if (!asked[figure->rank]) continue;
-    const Side *sides = self->sides;
-    double *const *values = figure->values;
-    figure->difference =
-        self->paired ? difference_paired(values[0], values[1], sides[0].n_runs)
-                     : difference_unpaired(values[0], sides[0].n_runs, values[1], sides[1].n_runs);
+    const Values a = values_of(self, figure, 0), b = values_of(self, figure, 1);
+    figure->difference = self->paired ? difference_paired(&a, &b) : difference_unpaired(&a, &b);
     // What only one of them has, or neither, cannot be compared.
     if (!isnan(figure->difference.value)) table.figures[self->n_figures++] = *figure;
   }

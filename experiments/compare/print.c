@@ -83,6 +83,7 @@ static void put_key(void *context, const char *key, const Param *a, const Param 
                     {CELL_OF_TEXT("high", NULL), .only = CELL_IN_CSV},
                     {CELL_OF_TEXT("p", NULL), .only = CELL_IN_CSV},
                     {CELL_OF_TEXT("n", NULL), .only = CELL_IN_CSV},
+                    {CELL_OF_TEXT("different", NULL), .only = CELL_IN_CSV},
                     {CELL_OF_TEXT("verdict", NULL), .only = CELL_IN_CSV},
                     {0}});
 }
@@ -123,6 +124,8 @@ static void put_figure(Printing *self, const Compared *figure) {
                     {CELL_OF_NUMBER("high", of->value + of->half_width)},
                     {CELL_OF_NUMBER("p", of->p)},
                     {CELL_OF_WHOLE("n", (int64_t)of->n), COLUMN("n", 3)},
+                    {CELL_OF_WHOLE("different", (int64_t)of->different),
+                     .only = CELL_IN_CSV | CELL_IN_JSON},
                     {CELL_OF_TEXT("verdict", verdict_of(figure)), COLUMN("", 0)},
                     {0}});
 }
@@ -171,12 +174,34 @@ static void print_sides(const Printing *self, FILE *out) {
     fputs("not paired: their seeds differ\n", out);
 }
 
+/* Why seeds change nothing: a key that all runs of a side share decides what is drawn, or none. */
+static const char *same_words(const Compare *self) {
+  for (int i = 0; i < 2; i++) {
+    const Param *seed = side_param(&self->sides[i], "workload.seed");
+    if (self->sides[i].n_runs > 1 && seed && !seed->varies)
+      return "'workload.seed' is the same in all of them, and other seeds change nothing";
+  }
+  return "nothing is drawn in them: seeds change nothing";
+}
+
+/* Says what is no more than fewer runs would say; whether that is no more than one would. */
+static bool print_repeated(const Compare *self, FILE *out) {
+  const size_t a = self->sides[0].n_runs, b = self->sides[1].n_runs, n = a < b ? a : b;
+  if (self->n_different == n) return false;
+  fprintf(out, "%zu of %zu have the outcomes of another; equal outcomes are one observation",
+          n - self->n_different, n);
+  if (self->n_different == 1) fprintf(out, ":\n%s", same_words(self));
+  putc('\n', out);
+  return self->n_different == 1;
+}
+
 static void print_caution(const Compare *self, FILE *out) {
   size_t n = 0, alone = 0;
   for (size_t i = 0; i < self->n_figures; i++) {
     n += !isnan(self->figures[i].difference.half_width);
     alone += strcmp(verdict_of(&self->figures[i]), "real alone") == 0;
   }
+  if (print_repeated(self, out)) return;
   if (n == 0)
     fputs("one run each: no interval; runs with other seeds give one\n", out);
   else

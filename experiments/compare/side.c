@@ -1,6 +1,7 @@
 /* See side.h. */
 #include "experiments/compare/side.h"
 #include "sim/base/hash.h"
+#include "sim/base/key_map.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static int64_t select_runs(Side *self, const char *condition, const char *one, c
   const char *const texts[3] = {self->ids, one, other};
   const char *sql = arena_printf(
       arena,
-      "SELECT id, seed, epoch = '" RESULTS_MEASURED "', is_stale(epoch) FROM run WHERE "
+      "SELECT id, seed, digest, epoch = '" RESULTS_MEASURED "', is_stale(epoch) FROM run WHERE "
       "(?1 IS NULL OR id IN (SELECT value FROM json_each(?1))) AND id > 0 AND "
       "status IN ('done', 'stalled') AND (%s) ORDER BY id",
       condition);
@@ -70,10 +71,12 @@ static int64_t select_runs(Side *self, const char *condition, const char *one, c
   if (!statement) return -1;
   while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
     ARENA_RESERVE(arena, runs, capacity, n + 1);
-    runs[n++] =
-        (SideRun){sqlite3_column_int64(statement, 0), sqlite3_column_int64(statement, 1), 0};
-    measured += sqlite3_column_int(statement, 2);
-    stale += sqlite3_column_int(statement, 3);
+    const char *digest = text_of(statement, 2, arena);
+    runs[n++] = (SideRun){.id = sqlite3_column_int64(statement, 0),
+                          .seed = sqlite3_column_int64(statement, 1),
+                          .outcomes = hash_bytes(digest, strlen(digest))};
+    measured += sqlite3_column_int(statement, 3);
+    stale += sqlite3_column_int(statement, 4);
   }
   if (status != SQLITE_DONE) return results_error(self->results, "read", diag);
   if (n == 0) return 0;
@@ -326,4 +329,15 @@ int64_t side_pair(Side *a, Side *b, Arena *arena, Diag *diag) {
   leave(a, n > 0 ? of_a : a->runs, n > 0 ? n : a->n_runs, arena);
   leave(b, n > 0 ? of_b : b->runs, n > 0 ? n : b->n_runs, arena);
   return (int64_t)n;
+}
+
+size_t side_find_repeated(Side *self, const Side *partner, Arena *arena) {
+  KeyMap seen = {0};
+  for (size_t i = 0; i < self->n_runs; i++) {
+    SideRun *run = &self->runs[i];
+    const uint64_t other = partner ? partner->runs[i].outcomes : 0;
+    uint32_t *times = key_map_put(&seen, hash_fold(run->outcomes, other) | 1, arena);
+    run->repeated = (*times)++ > 0;
+  }
+  return seen.n_keys;
 }

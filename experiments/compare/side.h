@@ -6,7 +6,9 @@
 
 typedef struct SideRun {
   int64_t id, seed;
-  uint64_t place; // of the keys that vary, but for the seed
+  uint64_t place;    // of the keys that vary, but for the seed
+  uint64_t outcomes; // its digest
+  bool repeated;     // those of another of its side, or of its pair those of another pair
 } SideRun;
 
 /* Stands among the keys for the version and commit that made the runs. */
@@ -44,4 +46,7 @@ const Param *side_param(const Side *self, const char *key);
  * where none has one, or one alone has while both sides have other replicates: then all are left.
  * -1 with an entry. */
 int64_t side_pair(Side *a, Side *b, Arena *arena, Diag *diag);
+/* Says of each run whether it is `repeated`; `partner` is the other side of pairs, NULL where there
+ * are none. Returns how many are not. */
+size_t side_find_repeated(Side *self, const Side *partner, Arena *arena);
 #endif

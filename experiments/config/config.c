@@ -314,7 +314,8 @@ int config_bind(Config *self, const char *path, Node *root, const ConfigChanges 
   if (!cache) self->cache = config_cache_new(arena);
   self->root = root;
   self->text = node_text(root, arena);
-  return status ? -1 : bind_root(self, arena, diag);
+  if (status || bind_root(self, arena, diag)) return -1;
+  return changes ? config_check_seeds(self, changes, diag) : 0;
 }
 
 static bool names_trace(const char *path) {

@@ -193,10 +193,12 @@ int config_check_output(const Config *self, const char *option, const char *path
                         Diag *diag);
 /* Opens the workload as sim.trace; the caller closes it. */
 int config_open_trace(Config *self, Arena *arena, Diag *diag);
-/* A digest of all that decides the outcome: version, text (with the seeds), the numbers read from
- * data files, and the trace file, which is read for it. */
+/* The rules that it uses, as an epoch (experiments/base/epoch.h). */
+const char *config_epoch(const Config *self, Arena *arena);
+/* A digest of all that decides the outcome: version, epoch, text (with the seeds), the numbers read
+ * from data files, and the trace file, which is read for it. */
 int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
-/* The same of version and text alone, for a configuration that could not be bound. */
+/* The same of version, everybody's rules and text alone, for one that could not be bound. */
 uint64_t config_text_digest(const Config *self);
 /* Lines that say which times were taken for engines that were asked for. */
 void config_note_perfmodels(ConfigCache *cache, FILE *out);
@@ -305,6 +307,8 @@ int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, D
 /* After the workload and `warm`; `precision` is the value of that key, NULL when absent. */
 int config_bind_length(Config *self, const Node *precision, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* Error at a seed among the changes, made already, that changes nothing. All else is in order. */
+int config_check_seeds(const Config *self, const ConfigChanges *changes, Diag *diag);
 /* A name as it is, or a path as it is reached from here: never the configuration itself. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);
 /* Where a key's value stands, or the map when it has no such key. */

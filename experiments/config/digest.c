@@ -1,5 +1,6 @@
 /* The digest of a configuration: equal when the outcome must be. What data files say is taken as
  * the numbers that were made of it, so that a comment in one of them does not matter. */
+#include "experiments/base/epoch.h"
 #include "experiments/base/version.h"
 #include "experiments/config/config.h"
 #include "sim/base/cleanup.h"
@@ -86,16 +87,67 @@ static int fold_traces(uint64_t *hash, const WorkloadConfig *workload, Diag *dia
   return 0;
 }
 
-uint64_t config_text_digest(const Config *self) {
+typedef struct Rules {
+  const char **names;
+  size_t n, capacity;
+  Arena *arena;
+} Rules;
+
+static void add_rule(Rules *self, const char *name) {
+  ARENA_RESERVE(self->arena, self->names, self->capacity, self->n + 1);
+  self->names[self->n++] = name;
+}
+
+static void add_policy(Rules *self, PolicyKind kind, PolicyChoice choice) {
+  add_rule(self, arena_printf(self->arena, "%s.%s", policy_kind_name(kind), choice.policy->name));
+}
+
+/* KV goes from machine to machine where some do not do both phases. */
+static bool transfers(const SimConfig *sim) {
+  bool split = false;
+  for (uint32_t i = 0; i < sim->n_pools; i++)
+    split |= sim->pools[i].role != ROLE_MIXED;
+  return split;
+}
+
+const char *config_epoch(const Config *self, Arena *arena) {
+  const SimConfig *sim = &self->sim;
+  Rules rules = {.arena = arena};
+  for (int kind = 0; kind < POLICY_KINDS; kind++) {
+    if (kind == POLICY_TRANSFER && !transfers(sim)) continue;
+    if (kind != POLICY_BATCHER && kind != POLICY_KVTIER)
+      add_policy(&rules, (PolicyKind)kind, sim_policy(sim, (PolicyKind)kind));
+    for (uint32_t i = 0; (kind == POLICY_BATCHER || kind == POLICY_KVTIER) && i < sim->n_pools; i++)
+      add_policy(&rules, (PolicyKind)kind, sim_pool_policy(sim, &sim->pools[i], (PolicyKind)kind));
+  }
+  if (sim->n_faults > 0 || sim->hedge.after > 0) add_rule(&rules, "faults");
+  if (sim->n_components > 0 || sim->n_models > 0 || sim->n_classes > 0)
+    add_rule(&rules, "components");
+  if (sim->n_adapters > 0) add_rule(&rules, "adapters");
+  return epoch_of(rules.names, rules.n, arena);
+}
+
+static uint64_t digest_text(const Config *self, const char *epoch) {
   uint64_t hash = 0;
   fold_text(&hash, tandem_version);
-  hash = hash_fold(hash, outcome_epoch());
+  fold_text(&hash, epoch);
   fold_text(&hash, self->text);
   return hash;
 }
 
+uint64_t config_text_digest(const Config *self) {
+  Arena arena;
+  arena_init(&arena);
+  const uint64_t hash = digest_text(self, epoch_of(NULL, 0, &arena));
+  arena_done(&arena);
+  return hash;
+}
+
 int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
-  uint64_t hash = config_text_digest(self);
+  Arena arena;
+  arena_init(&arena);
+  uint64_t hash = digest_text(self, config_epoch(self, &arena));
+  arena_done(&arena);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     fold_pool(&hash, &self->sim.pools[i]);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)

@@ -1,5 +1,7 @@
 /* See cases.h. */
 #include "experiments/findings/cases.h"
+#include "sim/base/hash.h"
+#include "sim/base/key_map.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,7 @@ typedef struct Member {
   int64_t run;
   const char *place; // its values on the axes, joined
   size_t index, one; // in the order of points; its case
+  bool repeated;     // another of its case has the same outcomes
 } Member;
 
 typedef struct Members {
@@ -182,10 +185,14 @@ static void group(Cases *self, Members *members) {
   qsort(members->all, members->n, sizeof *members->all, by_run);
 }
 
-/* The case of the run in a row's first column; NULL: none. */
-static Case *case_of(const Cases *self, const Members *members, sqlite3_stmt *row) {
+/* That of the run in a row's first column; NULL: none. */
+static Member *member_of(const Members *members, sqlite3_stmt *row) {
   const Member key = {.run = sqlite3_column_int64(row, 0)};
-  const Member *found = bsearch(&key, members->all, members->n, sizeof key, by_run);
+  return bsearch(&key, members->all, members->n, sizeof key, by_run);
+}
+
+static Case *case_of(const Cases *self, const Members *members, sqlite3_stmt *row) {
+  const Member *found = member_of(members, row);
   return found ? &self->cases[found->one] : NULL;
 }
 
@@ -203,8 +210,9 @@ static int load_figures(Cases *self, const Members *members) {
     for (int f = 0; f < CASE_FIGURES; f++) {
       if (strcmp(name, case_figures[f].name) || strcmp(statistic, case_figures[f].statistic))
         continue;
-      Case *one = case_of(self, members, rows);
-      if (one) moments_add(&one->figures[f], row_real(rows, 3));
+      const Member *member = member_of(members, rows);
+      if (member)
+        moments_add(&self->cases[member->one].figures[f], row_real(rows, 3), member->repeated);
       self->has[f] = true;
     }
   }
@@ -213,12 +221,19 @@ static int load_figures(Cases *self, const Members *members) {
 
 static int load_status(Cases *self, const Members *members) {
   CLEANUP_STATEMENT sqlite3_stmt *rows =
-      subject_ask(self->of, "SELECT id, status IN ('done', 'stalled') FROM run "
+      subject_ask(self->of, "SELECT id, status IN ('done', 'stalled'), digest FROM run "
                             "WHERE id IN (SELECT value FROM json_each(:runs)) ORDER BY id");
+  KeyMap seen = {0};
   if (!rows) return -1;
   while (sqlite3_step(rows) == SQLITE_ROW) {
-    Case *one = case_of(self, members, rows);
-    if (!one || !sqlite3_column_int(rows, 1)) continue;
+    Member *member = member_of(members, rows);
+    if (!member || !sqlite3_column_int(rows, 1)) continue;
+    Case *one = &self->cases[member->one];
+    const char *digest = row_text(rows, 2, self->of->of->arena);
+    const uint64_t outcomes = hash_fold(member->one, hash_bytes(digest, strlen(digest)));
+    uint32_t *times = key_map_put(&seen, outcomes | 1, self->of->of->arena);
+    member->repeated = (*times)++ > 0;
+    one->n_different += !member->repeated;
     if (one->n_done++ == 0) one->run = sqlite3_column_int64(rows, 0);
   }
   return 0;
@@ -333,7 +348,7 @@ int cases_load(Cases *self, const Subject *of) {
       (of->kind == SUBJECT_SWEEP ? load_sweep_axes(self, &members) : load_key_axes(self, &members)))
     return -1;
   group(self, &members);
-  if (load_figures(self, &members) || load_status(self, &members) || load_limits(self, &members))
+  if (load_status(self, &members) || load_figures(self, &members) || load_limits(self, &members))
     return -1;
   for (size_t i = sizeof ranks / sizeof *ranks; i-- > 0;)
     if (self->has[ranks[i]]) self->ranked_by = ranks[i];

@@ -23,10 +23,10 @@ typedef struct Axis {
 } Axis;
 
 typedef struct Case {
-  const char **values; // [n_axes]
-  const char *runs;    // ids, with commas between them
-  size_t n_runs;
-  int64_t run; // the first that ended by itself, or the first
+  const char **values;        // [n_axes]
+  const char *runs;           // ids, with commas between them
+  size_t n_runs, n_different; // of those, that have outcomes of their own
+  int64_t run;                // the first that ended by itself, or the first
   Moments figures[CASE_FIGURES];
   int n_done, n_slos, n_met; // runs that ended by themselves; limits in all of its runs
   double margin;             // the least, on any seed; -INFINITY: never served

@@ -68,7 +68,7 @@ static const char *const subject_queries[] = {
     [SUBJECT_STUDY] =
         "SELECT id, name, config, version, is_stale(epoch), seeds, objective, "
         "(SELECT json_group_array(id) FROM (SELECT id FROM run WHERE run.name = study.name "
-        "  AND run.epoch = study.epoch AND status <> 'failed' ORDER BY id)) "
+        "  AND epochs_agree(run.epoch, study.epoch) AND status <> 'failed' ORDER BY id)) "
         "FROM study ORDER BY id DESC",
     [SUBJECT_SWEEP] = "SELECT id, name, config, version, is_stale(epoch), 1, '', "
                       "(SELECT json_group_array(run_id) FROM (SELECT DISTINCT run_id FROM point "

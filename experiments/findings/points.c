@@ -123,13 +123,22 @@ static const char *seed_words(const Cases *self, const Case *best) {
   if (best->n_runs < 2)
     return "one seed: what another draw of the requests gives is not known (an axis seed: 1..5 "
            "tells)";
+  if (best->n_different == 1)
+    return arena_printf(arena,
+                        "%zu seeds gave equal outcomes, which are one observation: seeds change "
+                        "nothing in it",
+                        best->n_runs);
   for (int f = 0; f < CASE_FIGURES; f++) {
     const double half_width = moments_half_width(&best->figures[f]), mean = best->figures[f].mean;
     if (case_figures[f].before && half_width >= 0 && mean > 0)
       words = arena_printf(arena, "%s; %s ±%s", words, case_figures[f].head,
                            shown(half_width / mean, "%", arena));
   }
-  return arena_printf(arena, "mean of %zu seeds, 95%%%s", best->n_runs, words);
+  const char *different =
+      best->n_different < best->n_runs
+          ? arena_printf(arena, ", of which %zu gave outcomes of their own", best->n_different)
+          : "";
+  return arena_printf(arena, "mean of %zu seeds%s, 95%%%s", best->n_runs, different, words);
 }
 
 /* Whether the first and second of those that keep the limits differ by more than seeds make. */

@@ -194,7 +194,13 @@ static int put_sureness(const Subject *self, const Objective *objective, const D
   const bool known = n > 0 && !isnan(best->value);
   const char *lines[9] = {NULL};
   int at = 0;
-  if (known && self->n_seeds > 1) {
+  if (known && best->holds > 1 && isnan(best->half_width)) {
+    lines[at++] = "Seeds";
+    lines[at++] = arena_printf(arena,
+                               "outcomes are equal on %" PRId64 " of %" PRId64 " seeds, which is "
+                               "one observation: seeds change nothing in it",
+                               best->holds, self->n_seeds);
+  } else if (known && self->n_seeds > 1) {
     lines[at++] = "Seeds";
     lines[at++] = arena_printf(
         arena, "%s on %" PRId64 " seeds; the answer of the first holds on %" PRId64 " of them",

@@ -133,7 +133,9 @@ static void print_sure(const PlanAnswer *self, const DesignOutcome *outcome, FIL
     fprintf(out, ", times %.1f%% off either way", 100 * answer->perfmodel_error);
   else
     fputs(", what times are off by is not known", out);
-  if (self->study->n_seeds > 1)
+  if (self->study->n_seeds > 1 && outcome->n_found > 1 && outcome->n_different == 1)
+    fputs(", seeds change nothing", out);
+  else if (self->study->n_seeds > 1)
     fprintf(out, ", %d seeds (holds on %d)", self->study->n_seeds, outcome->n_holds);
   fprintf(out, "\n            %.1f%% of its time was not measured\n", 100 * answer->extrapolated);
 }

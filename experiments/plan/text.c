@@ -121,7 +121,6 @@ static void add_workload(Text *self, double quantile) {
   else
     add(self, "  arrivals: {process: poisson, rate: %.12g /s}\n  requests: %" PRId64 "\n",
         asked->rate, requests);
-  add(self, "  seed: 1\n");
 }
 
 /* ---- Designs ---- */

@@ -225,7 +225,8 @@ const char *shown_corner(const Shown *self, Results *results, Arena *arena, Diag
       "SELECT CASE count(*) WHEN 1 THEN 'run ' || min(id) ELSE count(*) || ' runs' END "
       "FROM run WHERE id IN chosen UNION ALL "
       "SELECT 'epoch ' || group_concat(short, ' ') FROM "
-      "(SELECT DISTINCT substr(epoch, 1, 8) AS short FROM run WHERE id IN chosen))";
+      "(SELECT DISTINCT iif(length(epoch) < 24, epoch, substr(epoch, 5, 8)) AS short FROM run "
+      "WHERE id IN chosen))";
   const char *text = "";
   CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
   if (!statement) return NULL;

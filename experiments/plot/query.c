@@ -189,6 +189,7 @@ static const char values_sql[] =
     "FROM asked CROSS JOIN place JOIN slo ON asked.scope = 'slo' AND slo.run_id = place.run_id "
     "AND slo.name = asked.name), "
     "\"values\" AS (SELECT found.run_id, series, x, y, panel, found.value, slo.\"limit\", "
+    "(SELECT digest FROM run WHERE id = found.run_id) AS outcomes, "
     "found.value * width.value AS half FROM found LEFT JOIN slo ON slo.run_id = found.run_id "
     "AND slo.name = objective LEFT JOIN metric AS width ON width.run_id = found.run_id "
     "AND width.scope = found.scope AND width.name = found.name "

@@ -45,8 +45,8 @@ static int load_runs(Runs *self, Results *results, const char *ids, bool named, 
   CLEANUP_STATEMENT sqlite3_stmt *statement =
       ask(results,
           "WITH chosen AS (SELECT * FROM run WHERE id IN (SELECT value FROM json_each(?1))) "
-          "SELECT max(id) FROM chosen WHERE ?2 OR epoch IN ('" RESULTS_MEASURED
-          "', (SELECT epoch FROM chosen ORDER BY id DESC LIMIT 1)) "
+          "SELECT max(id) FROM chosen WHERE ?2 OR epoch = '" RESULTS_MEASURED "' OR "
+          "epochs_agree(epoch, (SELECT epoch FROM chosen ORDER BY id DESC LIMIT 1)) "
           "GROUP BY config_digest, epoch ORDER BY 1",
           ids, named, diag);
   size_t capacity = 0;
@@ -442,7 +442,7 @@ int shown_find_all(Shown *self, Results *results, Arena *arena, Diag *diag) {
   *self = (Shown){.held = ""};
   return results_ask_text(results,
                           "SELECT json_group_array(id) FROM run WHERE status <> 'failed' AND "
-                          "epoch = (SELECT epoch FROM run ORDER BY id DESC LIMIT 1)",
+                          "epochs_agree(epoch, (SELECT epoch FROM run ORDER BY id DESC LIMIT 1))",
                           NULL, 0, &self->ids, arena, diag) < 0
              ? -1
              : 0;

@@ -1,6 +1,7 @@
 /* The designs of a study: their settings, searched counts or choices, and what their machines
  * take. */
 #include "experiments/provision/design.h"
+#include "experiments/base/epoch.h"
 #include "experiments/provision/choices.h"
 #include <math.h>
 #include <stdlib.h>
@@ -298,6 +299,9 @@ static int bind_design(DesignBinding *binding, Design *design, const Node *node,
   Trial trial;
   trial_init(&trial);
   int status = try_design(binding, design, &trial);
+  if (status == 0)
+    self->epoch =
+        epoch_join(self->epoch, config_epoch(&trial.config, &trial.arena), binding->arena);
   if (status == 0 && first) {
     binding->workload = trial.config.workload;
     const int64_t seed = binding->workload.seed;

@@ -1,4 +1,5 @@
 /* The `provision:` block, all but its designs, and what it makes of a configuration. */
+#include "experiments/base/epoch.h"
 #include "experiments/provision/design.h"
 #include <math.h>
 #include <string.h>
@@ -231,6 +232,29 @@ ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcom
 
 /* ---- All of it ---- */
 
+static int check_seed(const Provision *self, const Design *design, const Setting *setting,
+                      Diag *diag) {
+  if (strcmp(setting->key, "seed") != 0 && strcmp(setting->key, "workload.seed") != 0) return 0;
+  diag_error(diag, setting->at, "design '%s' sets '%s', so that its %d seeds would be one",
+             design->name, setting->key, self->n_seeds);
+  diag_hint(diag, "the seeds of a study follow that of the configuration");
+  return -1;
+}
+
+/* Replicates have seeds of their own. */
+static int check_seeds(const Provision *self, Diag *diag) {
+  int status = 0;
+  for (int d = 0; self->n_seeds > 1 && d < self->n_designs; d++) {
+    const Design *design = &self->designs[d];
+    for (int i = 0; i < design->n_settings; i++)
+      status |= check_seed(self, design, &design->settings[i], diag);
+    for (int a = 0; a < design->choices.n_axes; a++)
+      for (int k = 0; k < design->choices.axes[a].n_keys; k++)
+        status |= check_seed(self, design, &design->choices.axes[a].keys[k], diag);
+  }
+  return status;
+}
+
 /* Whether the configuration has arrivals at once; designs may not change that. */
 static bool is_at_once(const Node *root) {
   const Node *arrivals = node_find(node_find(root, "workload"), "arrivals");
@@ -239,7 +263,7 @@ static bool is_at_once(const Node *root) {
 }
 
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag) {
-  *self = (Provision){.base = base};
+  *self = (Provision){.base = base, .epoch = epoch_of(NULL, 0, arena)};
   BlockKeys keys = {0};
   if (option_bind(provision_options, block, NULL, block->at, &keys, diag)) return -1;
   self->objective = (Objective)keys.objective;
@@ -253,7 +277,7 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
   DesignBinding binding = {
       .study = self, .designs = keys.designs, .prices = keys.prices, .arena = arena, .diag = diag};
   if (keys.prices) binding.price_used = ARENA_ARRAY(arena, bool, keys.prices->n_children);
-  if (designs_bind(&binding)) return -1;
+  if (designs_bind(&binding) || check_seeds(self, diag)) return -1;
   return bind_rates(self, &keys, block, &binding.workload, diag);
 }
 

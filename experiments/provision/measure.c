@@ -158,6 +158,7 @@ static Answer answer_on(const DesignOutcome *outcome, int seed) {
                       .tokens_per_s = one->tokens_per_s,
                       .unpaid = one->unpaid,
                       .config_digest = one->config_digest,
+                      .outcomes = one->outcomes,
                       .extrapolated = one->extrapolated,
                       .far = one->far,
                       .measured = one->measured,

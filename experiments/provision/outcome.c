@@ -20,20 +20,23 @@ void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
   outcome->high = -INFINITY;
   for (int s = 0; s < self->n_seeds; s++) {
     const Answer *answer = &outcome->answers[s];
-    bool is_new = true;
-    for (int k = 0; k < s; k++)
+    bool is_new = true, repeated = false;
+    for (int k = 0; k < s; k++) {
       is_new &= !same_answer(answer, &outcome->answers[k]);
+      repeated |= answer->outcomes != 0 && answer->outcomes == outcome->answers[k].outcomes;
+    }
     outcome->n_distinct += is_new;
     if (!answer->found) continue;
     const double value = provision_value(self, answer);
     outcome->n_found++;
-    moments_add(&moments, value);
+    moments_add(&moments, value, repeated);
     outcome->low = fmin(outcome->low, value);
     outcome->high = fmax(outcome->high, value);
   }
   const bool any = outcome->n_found > 0;
   outcome->mean = any ? moments.mean : NAN; // of equal values that value
   outcome->half_width = moments_half_width(&moments);
+  outcome->n_different = (int)moments_different(&moments);
   if (!any) outcome->low = outcome->high = NAN;
 }
 

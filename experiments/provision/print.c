@@ -56,9 +56,9 @@ static void table_head(const Provision *study, FILE *out) {
 static void table_notes(const Provision *study, const DesignOutcome *outcome, FILE *out) {
   const char *name = outcome->design->name;
   if (outcome->answers[0].found && study->n_seeds > 1) {
-    fprintf(out, "%s: mean %.4g +- %.2g %s (95%%); its answer holds on %d of %d seeds", name,
-            outcome->mean, outcome->half_width, objective_units[study->objective], outcome->n_holds,
-            study->n_seeds);
+    fprintf(out, "%s: ", name);
+    sure_print_mean(study, outcome, out);
+    fprintf(out, "; its answer holds on %d of %d seeds", outcome->n_holds, study->n_seeds);
     if (outcome->n_distinct > 1)
       fprintf(out, "; it flips with the seed: %d different clusters", outcome->n_distinct);
     fputs("\n", out);
@@ -253,8 +253,9 @@ static void json_outcome(const Provision *study, const DesignOutcome *outcome, F
   write_json_value(", ", "half_width", outcome->half_width, out);
   write_json_value(", ", "low_model", outcome->low_model, out);
   write_json_value(", ", "high_model", outcome->high_model, out);
-  fprintf(out, ", \"distinct\": %d, \"holds\": %d, \"monotone\": %s", outcome->n_distinct,
-          outcome->n_holds, outcome->monotone ? "true" : "false");
+  fprintf(out, ", \"different\": %d, \"distinct\": %d, \"holds\": %d, \"monotone\": %s",
+          outcome->n_different, outcome->n_distinct, outcome->n_holds,
+          outcome->monotone ? "true" : "false");
   write_json_text(", ", "why_not", outcome->why_not, out);
   fprintf(out, ", \"simulations\": %" PRId64 ", \"stopped\": %" PRId64 ", \"reused\": %" PRId64,
           outcome->n_simulations, outcome->n_stopped, outcome->n_reused);

@@ -118,6 +118,7 @@ void probe_run_take(ProbeRun *self, Arena *arena) {
     const Metrics *metrics = &trial->result.metrics;
     const double finished = (double)metrics_ended(metrics);
     self->stopped = trial->result.stopped;
+    self->outcomes = trial->result.digest;
     self->events = (double)trial->result.events;
     if (self->stopped)
       self->saved_events = self->events * ((double)self->demand.requests / finished - 1);
@@ -184,5 +185,6 @@ Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {
                        .measured = self->measured,
                        .perfmodel_error = self->figures[FIGURE_ERROR],
                        .why_not = explain(self, arena),
-                       .config_digest = self->trial.config_digest};
+                       .config_digest = self->trial.config_digest,
+                       .outcomes = self->outcomes};
 }

@@ -39,6 +39,7 @@ typedef struct ProbeRun {
   SloOutcome *slos; // [n_slos], in the arena of the study
   int n_slos;
   double figures[PROBE_FIGURES]; // by probe_figures
+  uint64_t outcomes;             // its digest
   bool measured;                 // as in Answer
   Trial trial;
   bool has_trial; // loaded and not released

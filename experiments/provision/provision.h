@@ -102,8 +102,9 @@ typedef struct Design {
 
 typedef struct Provision {
   TrialBase *base;
-  const char *text; // all of the file, canonical; NULL: bound from a block
-  bool offline;     // arrivals at once: the throughput of each choice is measured
+  const char *text;  // all of the file, canonical; NULL: bound from a block
+  const char *epoch; // of the rules that its designs use
+  bool offline;      // arrivals at once: the throughput of each choice is measured
   Objective objective;
   Objective budget_of; // OBJECTIVE_THROUGHPUT: no budget
   double budget;       // in the unit of Takes
@@ -131,6 +132,7 @@ typedef struct Answer {
   double tokens_per_s;    // of prompts and outputs
   double unpaid;          // share of cost_per_hour, of instances that its run had off
   uint64_t config_digest; // of its run
+  uint64_t outcomes;      // their digest; 0: not known
   double extrapolated;    // share of the time of iterations beyond what was measured
   double far;             // of that, beyond twice
   bool measured;          // all of its performance models are; false: one is a roofline
@@ -152,6 +154,7 @@ typedef struct Measurement {
   double unpaid;                                            // as in Answer
   const char *why_not;                                      // one line; NULL: it may be the answer
   uint64_t config_digest;                                   // of its run; 0: there is none
+  uint64_t outcomes;                                        // the digest of those
   double extrapolated, far, perfmodel_error; // as in Answer; NAN: it was not simulated
   bool measured;                             // as in Answer
 } Measurement;
@@ -163,6 +166,7 @@ typedef struct DesignOutcome {
   /* Of the objective's value over the seeds that have an answer: */
   double low, high, mean, half_width; // half_width of the 95% t-interval; NAN: under two seeds
   int n_found;                        // seeds with an answer
+  int n_different;                    // of those, whose runs have outcomes of their own
   int n_holds;                        // seeds whose requests the answer holds
   int n_distinct;                     // different clusters among their answers
   bool monotone;                      // nothing that was simulated says otherwise

@@ -79,8 +79,9 @@ static void print_best(const DesignOutcome *outcome, int width, FILE *out) {
 
 static void print_spread(const Provision *study, const DesignOutcome *outcome, FILE *out) {
   if (study->n_seeds == 1 || !outcome->answers[0].found) return;
-  fprintf(out, "%s: %.4g..%.4g requests/s over the seeds, mean %.4g +- %.2g (95%%)",
-          outcome->design->name, outcome->low, outcome->high, outcome->mean, outcome->half_width);
+  fprintf(out, "%s: %.4g..%.4g requests/s over the seeds, ", outcome->design->name, outcome->low,
+          outcome->high);
+  sure_print_mean(study, outcome, out);
   if (outcome->n_distinct > 1)
     fprintf(out, "; it flips with the seed: %d different choices", outcome->n_distinct);
   putc('\n', out);

@@ -140,6 +140,7 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                    .tokens_per_s = probe_run_tokens_per_s(run),
                    .unpaid = probe_run_unpaid(run),
                    .config_digest = run->trial.config_digest,
+                   .outcomes = run->outcomes,
                    .extrapolated = run->figures[FIGURE_EXTRAPOLATED],
                    .far = run->figures[FIGURE_FAR],
                    .measured = run->measured,

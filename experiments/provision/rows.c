@@ -5,6 +5,7 @@
 #include "experiments/results/results.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static double column_real(sqlite3_stmt *statement, int column, double if_null) {
@@ -70,7 +71,7 @@ static int read_figures(ProbeRun *self, Results *results, int64_t run, Diag *dia
 
 int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena, Diag *diag) {
   static const char sql[] =
-      "SELECT id, status = 'stopped' FROM run WHERE config_digest = ? AND id <= ? AND "
+      "SELECT id, status = 'stopped', digest FROM run WHERE config_digest = ? AND id <= ? AND "
       "status IN ('done', 'stalled', iif(?, 'stopped', NULL)) ORDER BY 2, 1 LIMIT 1";
   CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
   if (!statement) return -1;
@@ -81,7 +82,9 @@ int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena,
   if (status == SQLITE_DONE) return 0;
   if (status != SQLITE_ROW) return results_error(results, "read", diag);
   const int64_t id = sqlite3_column_int64(statement, 0);
+  const char *digest = (const char *)sqlite3_column_text(statement, 2);
   self->stopped = sqlite3_column_int(statement, 1) != 0;
+  self->outcomes = digest ? strtoull(digest, NULL, 16) : 0;
   int found = read_outcomes(self, results, id, arena, diag);
   if (found == 1) found = read_figures(self, results, id, diag);
   self->reused = found == 1;
@@ -170,11 +173,11 @@ static int add_study(const Provision *self, const DesignOutcome *outcomes, Resul
       results_ask(results, "SELECT coalesce(max(id), 0) + 1 FROM study", NULL, 0, ret_study, diag) <
           0 ||
       results_change(results,
-                     "INSERT INTO study VALUES (?,?,?,?,outcome_epoch(),?,?,"
+                     "INSERT INTO study VALUES (?,?,?,?,?,?,?,"
                      "strftime('%Y-%m-%dT%H:%M:%SZ','now'))",
                      VALUES(value_whole(*ret_study), value_text(self->base->path),
                             value_text(self->text), value_text(tandem_version),
-                            value_text(objective_names[self->objective]),
+                            value_text(self->epoch), value_text(objective_names[self->objective]),
                             value_whole(self->n_seeds)),
                      diag))
     return -1;

@@ -13,6 +13,17 @@ static const char *amount(const Provision *study, double value, char text[32]) {
   return text;
 }
 
+void sure_print_mean(const Provision *study, const DesignOutcome *outcome, FILE *out) {
+  fprintf(out, "mean %.4g", outcome->mean);
+  if (!isnan(outcome->half_width)) fprintf(out, " +- %.2g", outcome->half_width);
+  fprintf(out, " %s", objective_units[study->objective]);
+  if (!isnan(outcome->half_width)) fputs(" (95%)", out);
+  if (outcome->n_found > 1 && outcome->n_different == 1)
+    fputs("; seeds change nothing: the outcomes are equal on all of them", out);
+  else if (outcome->n_different < outcome->n_found)
+    fprintf(out, "; %d of %d outcomes are different", outcome->n_different, outcome->n_found);
+}
+
 const char *sure_range_text(const Provision *study, const DesignOutcome *outcome, char text[80]) {
   const double low = outcome->ranged ? outcome->low_model : outcome->low;
   const double high = outcome->ranged ? outcome->high_model : outcome->high;

@@ -4,6 +4,8 @@
 #define EXPERIMENTS_PROVISION_SURE_H
 #include "experiments/provision/provision.h"
 
+/* "mean 21 +- 1.2 machines (95%)" of several seeds, or that their runs are equal. */
+void sure_print_mean(const Provision *study, const DesignOutcome *outcome, FILE *out);
 /* "19..23", ">=19" where nothing holds at the other end, "-" of one seed alone. Returns `text`. */
 const char *sure_range_text(const Provision *study, const DesignOutcome *outcome, char text[80]);
 /* "split: 19 to 23 machines; 21 most likely (3 seeds, times 3.8% off)"; nothing without a range. */

@@ -1,16 +1,20 @@
 -- Runs that are equal but for seeds: each figure's mean and 95% interval, :figure is one (ttft_s).
+-- Those with equal outcomes are one observation: of n runs so many are different.
 WITH alike AS (
-  SELECT id, seed, tie_seed, epoch,
+  SELECT id, seed, tie_seed, epoch, digest,
+    (SELECT value FROM param WHERE run_id = run.id AND key = 'workload.seed') AS workload_seed,
     (SELECT group_concat(key || '=' || value, char(10))
      FROM (SELECT key, value FROM param
            WHERE run_id = run.id AND key NOT IN ('seed', 'tie_seed', 'workload.seed')
            ORDER BY key)) AS config
   FROM run WHERE status IN ('done', 'stalled')
 ), newest AS (
-  SELECT max(id) AS id, config, epoch FROM alike GROUP BY config, epoch, seed, tie_seed
+  SELECT max(id) AS id, config, epoch, digest FROM alike
+  GROUP BY config, epoch, seed, tie_seed, workload_seed
 ), figure AS (
-  SELECT min(newest.id) AS first, count(value) AS n, avg(value) AS mean,
-    half_width(value) AS half_width, metric.name, statistic, unit
+  SELECT min(newest.id) AS first, count(value) AS n,
+    count(DISTINCT iif(value IS NULL, NULL, digest)) AS different, avg(value) AS mean,
+    half_width(value, digest) AS half_width, metric.name, statistic, unit
   FROM newest JOIN metric ON run_id = newest.id AND scope = 'run'
   WHERE iif(:figure IS NULL,
     metric.name IN ('throughput_rps', 'output_tokens_per_s', 'energy_kwh', 'cost_usd')
@@ -18,6 +22,6 @@ WITH alike AS (
     metric.name = :figure)
   GROUP BY config, epoch, metric.name, statistic
 )
-SELECT first AS run, run.name AS config, /* axes of run but seeds */ n, figure.name AS figure,
-  statistic, mean, half_width AS "+-", unit, is_stale(run.epoch) AS stale
+SELECT first AS run, run.name AS config, /* axes of run but seeds */ n, different,
+  figure.name AS figure, statistic, mean, half_width AS "+-", unit, is_stale(run.epoch) AS stale
 FROM figure JOIN run ON run.id = first ORDER BY first, figure.name, statistic;

@@ -1,5 +1,6 @@
 /* See replay.h. */
 #include "experiments/replay/replay.h"
+#include "experiments/base/epoch.h"
 #include "experiments/base/version.h"
 #include "experiments/campaign/campaign.h"
 #include "sim/base/cleanup.h"
@@ -76,7 +77,7 @@ static int find(const char *path, const char *run, int64_t *ret_run, Stored *ret
 
 /* ---- Whether this program can have it again ---- */
 
-static int check_stored(const Replay *self, const Stored *stored, Arena *arena, Diag *diag) {
+static int check_stored(const Replay *self, const Stored *stored, Diag *diag) {
   const Place at = place_of_file(self->source);
   if (strcmp(stored->status, "failed") == 0)
     return diag_error(diag, at, "it failed: %s", stored->reason);
@@ -85,8 +86,9 @@ static int check_stored(const Replay *self, const Stored *stored, Arena *arena, 
     diag_hint(diag, "'tandem run' simulates its configuration to the end");
     return -1;
   }
-  const bool same = strcmp(stored->epoch, results_hex(outcome_epoch(), arena)) == 0;
-  if (same && strcmp(stored->version, tandem_version) == 0) return 0;
+  const bool measured = strcmp(stored->epoch, RESULTS_MEASURED) == 0;
+  if (!measured && !epoch_is_stale(stored->epoch) && strcmp(stored->version, tandem_version) == 0)
+    return 0;
   diag_error(diag, at, "a program with other outcomes made it, version %s, epoch %s",
              stored->version, stored->epoch);
   diag_hint(diag, "simulate its configuration with this program, or replay it with that one");
@@ -110,7 +112,7 @@ int replay_load(Replay *self, const char *path, const char *run, Arena *arena, D
   if (find(path, run, &self->run, &stored, arena, diag)) return -1;
   self->source = arena_printf(arena, "%s: run %lld", path, (long long)self->run);
   self->digest = stored.digest;
-  if (check_stored(self, &stored, arena, diag)) return -1;
+  if (check_stored(self, &stored, diag)) return -1;
   Node *root = yaml_parse(self->source, stored.config, strlen(stored.config), arena, diag);
   if (!root) return -1;
   if (config_bind(&self->config, stored.name, root, NULL, NULL, arena, diag) == 0)

@@ -1,11 +1,13 @@
 /* Opening a database of results, for writing or for reading only. */
+#include "experiments/base/epoch.h"
 #include "experiments/base/student.h"
-#include "experiments/base/version.h"
 #include "experiments/results/descriptor.h"
 #include "experiments/results/results.h"
 #include "sim/base/folder.h"
+#include "sim/base/hash.h"
+#include "sim/base/key_map.h"
 #include <errno.h>
-#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,48 +58,60 @@ static int check_schema(Results *self, Diag *diag) {
   return -1;
 }
 
-/* outcome_epoch() in SQL: the program's, as rows have it. */
-static void give_epoch(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
-  (void)n_arguments, (void)arguments;
-  char text[17];
-  snprintf(text, sizeof text, "%016" PRIx64, outcome_epoch());
-  sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
-}
-
-/* is_stale(EPOCH) in SQL: rows that a program with other outcomes made, which nobody measured. */
+/* is_stale(EPOCH) in SQL: rows that a program with other rules made, which nobody measured. */
 static void give_stale(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
   (void)n_arguments;
-  char text[17];
   const char *epoch = (const char *)sqlite3_value_text(arguments[0]);
-  snprintf(text, sizeof text, "%016" PRIx64, outcome_epoch());
-  const bool fresh = epoch && (strcmp(epoch, text) == 0 || strcmp(epoch, RESULTS_MEASURED) == 0);
-  sqlite3_result_int(context, !fresh);
+  const bool measured = epoch && strcmp(epoch, RESULTS_MEASURED) == 0;
+  sqlite3_result_int(context, !epoch || (!measured && epoch_is_stale(epoch)));
 }
 
-/* half_width(VALUE) in SQL, an aggregate: of the 95% t-interval of the mean; NULL of one value. */
-static void take_value(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
+/* epochs_agree(EPOCH, EPOCH) in SQL: rows of programs with the same rules, as far as they show. */
+static void give_agree(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
   (void)n_arguments;
-  Moments *moments = sqlite3_aggregate_context(context, sizeof *moments);
-  if (moments && sqlite3_value_type(arguments[0]) != SQLITE_NULL)
-    moments_add(moments, sqlite3_value_double(arguments[0]));
+  const char *a = (const char *)sqlite3_value_text(arguments[0]);
+  const char *b = (const char *)sqlite3_value_text(arguments[1]);
+  sqlite3_result_int(context, a && b && epoch_agrees(a, b));
+}
+
+/* half_width(VALUE, DIGEST) in SQL, an aggregate: of the 95% t-interval of the mean, where values
+ * whose runs have one digest of outcomes are one observation; NULL of one. Without DIGEST each
+ * value is one. */
+typedef struct Replicates {
+  Moments moments;
+  KeyMap seen;
+  Arena arena; // of `seen`
+} Replicates;
+
+static void take_value(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
+  Replicates *self = sqlite3_aggregate_context(context, sizeof *self);
+  if (!self || sqlite3_value_type(arguments[0]) == SQLITE_NULL) return;
+  const char *digest = n_arguments > 1 ? (const char *)sqlite3_value_text(arguments[1]) : NULL;
+  uint32_t once = 0, *times = &once;
+  if (digest)
+    times = key_map_put(&self->seen, hash_bytes(digest, strlen(digest)) | 1, &self->arena);
+  moments_add(&self->moments, sqlite3_value_double(arguments[0]), (*times)++ > 0);
 }
 
 static void give_half_width(sqlite3_context *context) {
-  const Moments *moments = sqlite3_aggregate_context(context, 0);
-  if (moments && moments->n > 1) sqlite3_result_double(context, moments_half_width(moments));
+  Replicates *self = sqlite3_aggregate_context(context, 0);
+  if (!self) return;
+  const double half_width = moments_half_width(&self->moments);
+  if (!isnan(half_width)) sqlite3_result_double(context, half_width);
+  arena_done(&self->arena);
 }
 
 static int give_functions(Results *self) {
   const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
   sqlite3 *db = self->db;
   int status =
-      sqlite3_create_function_v2(db, "outcome_epoch", 0, flags, NULL, give_epoch, NULL, NULL, NULL);
+      sqlite3_create_function_v2(db, "is_stale", 1, flags, NULL, give_stale, NULL, NULL, NULL);
   if (status == SQLITE_OK)
-    status =
-        sqlite3_create_function_v2(db, "is_stale", 1, flags, NULL, give_stale, NULL, NULL, NULL);
-  if (status == SQLITE_OK)
-    status = sqlite3_create_function_v2(db, "half_width", 1, flags, NULL, NULL, take_value,
-                                        give_half_width, NULL);
+    status = sqlite3_create_function_v2(db, "epochs_agree", 2, flags, NULL, give_agree, NULL, NULL,
+                                        NULL);
+  for (int n_arguments = 1; status == SQLITE_OK && n_arguments <= 2; n_arguments++)
+    status = sqlite3_create_function_v2(db, "half_width", n_arguments, flags, NULL, NULL,
+                                        take_value, give_half_width, NULL);
   return status;
 }
 

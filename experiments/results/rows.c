@@ -1,6 +1,7 @@
 /* From the figures of a run to rows: values in the order of their table's columns, of which the
  * first is the run. */
 #include "experiments/results/rows.h"
+#include "experiments/base/epoch.h"
 #include "experiments/base/version.h"
 #include "experiments/results/results.h"
 #include <math.h>
@@ -220,7 +221,7 @@ static int add_slo(Results *self, const Report *report, Diag *diag) {
 
 /* What the row of a run says. */
 typedef struct RunRow {
-  const char *name, *config, *digest, *epoch, *status, *reason; // epoch NULL: the program's
+  const char *name, *config, *digest, *epoch, *status, *reason;
   uint64_t config_digest, seed, tie_seed, events;
   double wall_s, cpu_s;
   int64_t iterations;
@@ -229,7 +230,7 @@ typedef struct RunRow {
 static int add_run(Results *self, const RunRow *row, Arena *arena, Diag *diag) {
   return results_change(
       self,
-      "INSERT INTO run VALUES (?,?,?,?,?,?,?,coalesce(?,outcome_epoch()),?,?,?,?,"
+      "INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?,?,?,?,"
       "strftime('%Y-%m-%dT%H:%M:%SZ','now'),?,?,?,?)",
       VALUES(value_whole(self->run_id), value_text(row->name), value_text(row->config),
              value_text(results_hex(row->config_digest, arena)), value_text(row->digest),
@@ -262,6 +263,7 @@ int rows_add_run(Results *self, const Report *report, uint64_t config_digest, Ar
       add_slo(self, report, diag))
     return -1;
   RunRow row = row_of(report->config, config_digest);
+  row.epoch = config_epoch(report->config, arena);
   row.digest = results_hex(report->result->digest, arena);
   row.status = status_of(report->result);
   row.wall_s = report->run.wall_s;
@@ -274,6 +276,7 @@ int rows_add_run(Results *self, const Report *report, uint64_t config_digest, Ar
 int rows_add_failure(Results *self, const Config *config, uint64_t config_digest,
                      const char *reason, Arena *arena, Diag *diag) {
   RunRow row = row_of(config, config_digest);
+  row.epoch = epoch_of(NULL, 0, arena);
   row.status = "failed";
   row.reason = reason;
   if (add_params(self, "", config->root, arena, diag)) return -1;

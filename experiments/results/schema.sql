@@ -11,14 +11,15 @@ CREATE TABLE run (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL,           -- path of the configuration as it was given
   config TEXT NOT NULL,         -- the configuration after --set, canonical YAML
-  -- of all that decides the outcome: config, seeds, version, outcome epoch, data
+  -- of all that decides the outcome: config, seeds, version, epoch, data
   config_digest TEXT NOT NULL,
   digest TEXT,                  -- of the outcomes; NULL: failed
   version TEXT NOT NULL,        -- of the program
   "commit" TEXT NOT NULL,       -- that it was built from; -dirty: files were changed; or unknown
-  -- Equal when programs give equal outcomes. Rows of another epoch than the program that looks at
-  -- them are stale: it takes none of them for its own. Runs of a real engine (import) have
-  -- 'measured' and never are; they have no pools or machines, and what is known of them as config.
+  -- Digests of the rules that it used (experiments/base/epoch.h). Where one is another in the
+  -- program that looks at the row, it is stale: it is not taken for that program's own. Runs of a
+  -- real engine (import) have 'measured' and never are; they have no pools or machines, and what is
+  -- known of them as config.
   epoch TEXT NOT NULL,
   seed INTEGER NOT NULL,
   tie_seed INTEGER NOT NULL,
@@ -162,7 +163,7 @@ CREATE TABLE request (
 -- another sweep or of none, is a point of both. Points count from 0, the last axis moves fastest.
 CREATE TABLE sweep (
   id INTEGER PRIMARY KEY,
-  digest TEXT NOT NULL UNIQUE, -- of version, outcome epoch and config
+  digest TEXT NOT NULL UNIQUE, -- of version, epoch and config
   name TEXT NOT NULL,          -- path of the file as it was given
   config TEXT NOT NULL,        -- all of it after --set, canonical YAML
   version TEXT NOT NULL,

@@ -20,19 +20,19 @@ static int add_axes(Results *self, const SweepRow *row, Diag *diag) {
 }
 
 static int find_or_add(Results *self, SweepRow *row, Arena *arena, Diag *diag) {
-  const uint64_t program = hash_fold(fold_text(0, tandem_version), outcome_epoch());
+  const uint64_t program = fold_text(fold_text(0, tandem_version), row->epoch);
   const uint64_t hash = fold_text(program, row->text);
   const char *digest = results_hex(hash, arena);
   const int found = results_ask(self, "SELECT id FROM sweep WHERE digest = ?",
                                 VALUES(value_text(digest)), &row->id, diag);
   if (found != 0) return found < 0 ? -1 : 0;
-  if (results_change(
-          self,
-          "INSERT INTO sweep VALUES (NULL,?,?,?,?,outcome_epoch(),?,strftime('%Y-%m-%dT%H:%M:%SZ',"
-          "'now'))",
-          VALUES(value_text(digest), value_text(row->name), value_text(row->text),
-                 value_text(tandem_version), value_whole(row->sweep->n_points)),
-          diag))
+  if (results_change(self,
+                     "INSERT INTO sweep VALUES (NULL,?,?,?,?,?,?,strftime('%Y-%m-%dT%H:%M:%SZ',"
+                     "'now'))",
+                     VALUES(value_text(digest), value_text(row->name), value_text(row->text),
+                            value_text(tandem_version), value_text(row->epoch),
+                            value_whole(row->sweep->n_points)),
+                     diag))
     return -1;
   row->id = sqlite3_last_insert_rowid(self->db);
   return add_axes(self, row, diag);

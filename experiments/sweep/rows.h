@@ -9,6 +9,7 @@ typedef struct SweepRow {
   const Sweep *sweep;
   const char *name;        // path as given
   const char *text;        // canonical, all of the file
+  const char *epoch;       // of the rules that its points use
   int64_t shard, n_shards; // 1 of 1: not split
   int64_t id;              // set by results_add_sweep
 } SweepRow;

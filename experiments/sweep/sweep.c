@@ -1,6 +1,7 @@
 /* The threads of a campaign load and simulate points; this one stores them, so that SQLite has one
  * writer and a point is in the database soon after it ends. */
 #include "experiments/sweep/sweep.h"
+#include "experiments/base/epoch.h"
 #include "experiments/base/exit_code.h"
 #include <string.h>
 
@@ -74,6 +75,62 @@ static int check_any(SweepRun *self, Diag *diag) {
   return refuse(self, 0, diag);
 }
 
+static int n_moving(const Axis *axis, const char *key) {
+  int n = 0;
+  for (int i = 0; i < axis->n_keys; i++)
+    n += strcmp(axis->keys[i].key, key) == 0;
+  return n;
+}
+
+/* The axis of 'seed' alone that another one, of 'workload.seed', leaves nothing to decide; NULL. */
+static const Axis *axis_without_effect(const SweepRun *self, const Config *config) {
+  const Axis *of_seed = NULL, *of_workload = NULL;
+  for (int i = 0; i < self->sweep.n_axes; i++) {
+    const Axis *axis = &self->sweep.axes[i];
+    if (n_moving(axis, "workload.seed") > 0) of_workload = axis;
+    if (n_moving(axis, "seed") == axis->n_keys) of_seed = axis;
+  }
+  return of_workload && !sim_draws(&config->sim) ? of_seed : NULL;
+}
+
+static int check_seeds(SweepRun *self, Diag *diag) {
+  Trial trial;
+  trial_init(&trial);
+  const Axis *axis =
+      load_point(self, 0, &trial) == 0 ? axis_without_effect(self, &trial.config) : NULL;
+  trial_done(&trial);
+  if (!axis) return 0;
+  diag_error(diag, axis->keys[0].at,
+             "axis '%s' changes nothing beside one of 'workload.seed', which arrivals and lengths "
+             "are drawn from",
+             axis->name);
+  diag_hint(diag, "leave it out, or let both move together: {seed: [1, 2], workload.seed: [1, 2]}");
+  return -1;
+}
+
+/* The rules of the first of an axis' choices, and of others that may name policies: an axis of more
+ * is of numbers. */
+enum { CHOICES_WITH_RULES = 64 };
+
+static void add_rules(SweepRun *self, int64_t point, Arena *arena) {
+  Trial trial;
+  trial_init(&trial);
+  if (load_point(self, point, &trial) == 0)
+    self->row.epoch = epoch_join(self->row.epoch, config_epoch(&trial.config, &trial.arena), arena);
+  trial_done(&trial);
+}
+
+static void find_rules(SweepRun *self, Arena *arena) {
+  int64_t stride = self->sweep.n_points;
+  self->row.epoch = epoch_of(NULL, 0, arena);
+  for (int i = 0; i < self->sweep.n_axes; i++) {
+    const Axis *axis = &self->sweep.axes[i];
+    stride /= axis->n_choices;
+    for (int k = 0; k < axis->n_choices && k < CHOICES_WITH_RULES; k++)
+      add_rules(self, k * stride, arena);
+  }
+}
+
 int sweep_run_init(SweepRun *self, const char *path, const ConfigChanges *changes, Arena *arena,
                    Diag *diag) {
   *self = (SweepRun){.row = self->row};
@@ -88,7 +145,9 @@ int sweep_run_init(SweepRun *self, const char *path, const ConfigChanges *change
     return -1;
   }
   if (sweep_bind(&self->sweep, block, arena, diag)) return -1;
-  return check_keys(self, diag) || check_any(self, diag) ? -1 : 0;
+  if (check_keys(self, diag) || check_any(self, diag) || check_seeds(self, diag)) return -1;
+  find_rules(self, arena);
+  return 0;
 }
 
 void sweep_run_done(SweepRun *self) {

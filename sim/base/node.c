@@ -1,7 +1,8 @@
 /* Looking into a tree, and its canonical text.
  *
  * The canonical text is one line of ASCII in flow form that yaml_parse reads back to the same tree.
- * A plain scalar stays plain as far as flow form allows; all else is written in double quotes. */
+ * A plain scalar stays plain where flow form allows it, and must where it can be more than text: a
+ * number with its unit, a range, a word. All else is written in double quotes. */
 #include "sim/base/text.h"
 #include "sim/base/yaml.h"
 #include <assert.h>
@@ -76,11 +77,11 @@ static void write_text(Writer *writer, const char *text) {
 /* Only of characters that mean nothing in flow form, and no indicator or document marker first. */
 static bool is_plain_in_flow(const char *text) {
   static const char SAFE[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                             " _./+-$~()^<=;";
+                             " \t_./+-$%~()^<=;";
   size_t length = strlen(text);
   if (text[strspn(text, SAFE)]) return false;
-  if (length > 0 && (text[0] == ' ' || text[length - 1] == ' ')) return false;
-  if (text[0] == '-' && (length == 1 || text[1] == ' ')) return false;
+  if (length > 0 && (strchr(" \t%", text[0]) || strchr(" \t", text[length - 1]))) return false;
+  if (text[0] == '-' && (length == 1 || strchr(" \t", text[1]))) return false;
   return strncmp(text, "---", 3) != 0 && strncmp(text, "...", 3) != 0;
 }
 

@@ -127,6 +127,7 @@ static const OptionSpec options[] = {
 const Dispatcher dispatcher_power_of_two = {
     .policy = {.name = "power_of_two",
                .help = "of two with room, the lower ratio of heavy decodes (TetriInfer)",
+               .draws = policy_always_draws,
                .state_size = sizeof(State),
                .options = options},
     .reads_loads = true,

@@ -18,7 +18,10 @@ static MachineIx pick(void *state, const ClusterView *view, RequestIx request) {
 }
 
 const Dispatcher dispatcher_random = {
-    .policy = {.name = "random", .help = "a decode machine at random", .state_size = sizeof(State)},
+    .policy = {.name = "random",
+               .help = "a decode machine at random",
+               .draws = policy_always_draws,
+               .state_size = sizeof(State)},
     .start = start,
     .pick = pick,
 };

@@ -231,6 +231,7 @@ static const OptionSpec options[] = {
 const Router router_dynamo_kv = {
     .policy = {.name = "dynamo_kv",
                .help = "the least cost in blocks to prefill and to decode (NVIDIA Dynamo)",
+               .draws = policy_always_draws,
                .state_size = sizeof(State),
                .options = options,
                .check = check},

@@ -10,7 +10,8 @@ const Router router_least_kv = {
     .policy = {.name = "least_kv",
                .help = "joins the machine with the least KV memory held or promised",
                .state_size = sizeof(Ties),
-               .options = router_ties_options},
+               .options = router_ties_options,
+               .draws = router_ties_draw},
     .start = router_start_ties,
     .pick = pick,
 };

@@ -41,6 +41,10 @@ static MachineIx draw(Rng *rng, const Column *figure, const RoleList *list, Mach
   return least;
 }
 
+bool router_ties_draw(const void *ties) {
+  return ties && ((const Ties *)ties)->rule == TIES_RANDOM;
+}
+
 MachineIx router_least(Ties *ties, Column *figure, const RoleList *list) {
   if (ties->rule == TIES_ROUND_ROBIN) return column_least_in_turn(figure, list);
   const MachineIx first = column_least(figure, list);

@@ -101,6 +101,11 @@ static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
   return router_place(view, choose, self);
 }
 
+static bool draws(const void *state) {
+  const State *self = state;
+  return self && router_ties_draw(&self->ties);
+}
+
 static const OptionSpec options[] = {
     {"prefix_tokens", OPTION_INT, offsetof(State, prefix_tokens), "256", .min = 1, .max = 1e7,
      .help = "tokens of the prompt that choose the machine"},
@@ -116,7 +121,8 @@ const Router router_prefix_affinity = {
     .policy = {.name = "prefix_affinity",
                .help = "the same machine for the same beginning of a prompt, loads bounded",
                .state_size = sizeof(State),
-               .options = options},
+               .options = options,
+               .draws = draws},
     .knows_content = true,
     .machine_bytes = machine_bytes,
     .start = start,

@@ -22,7 +22,10 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 }
 
 const Router router_random = {
-    .policy = {.name = "random", .help = "a machine at random", .state_size = sizeof(State)},
+    .policy = {.name = "random",
+               .help = "a machine at random",
+               .draws = policy_always_draws,
+               .state_size = sizeof(State)},
     .start = start,
     .pick = pick,
 };

@@ -63,6 +63,8 @@ extern const char *const router_tie_rules[];
   }
 extern const OptionSpec router_ties_options[]; // of a state that is Ties
 
+/* Whether equals are drawn from: the `draws` of a policy whose state is Ties. */
+bool router_ties_draw(const void *ties);
 void router_start_ties(void *ties, const ClusterView *view, uint64_t seed, Arena *arena);
 /* A machine of a list with the least of a figure; MACHINE_NONE if it is empty. */
 MachineIx router_least(Ties *ties, Column *figure, const RoleList *list);

@@ -65,6 +65,11 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   return (Placement){both, both, .roles_stay = true, .claimed = MACHINE_NONE};
 }
 
+static bool draws(const void *state) {
+  const State *self = state;
+  return self && router_ties_draw(&self->ties);
+}
+
 static const OptionSpec options[] = {
     {"prefill_queue_limit", OPTION_INT, offsetof(State, prefill_queue_limit), "8192", .min = 1,
      .max = 1e12, .help = "pending tokens above which a prefill goes to the mixed pool"},
@@ -79,7 +84,8 @@ const Router router_splitwise = {
                .help =
                    "both machines at once by pending tokens, mixed pool past limits (Splitwise)",
                .state_size = sizeof(State),
-               .options = options},
+               .options = options,
+               .draws = draws},
     .start = start,
     .pick = pick,
 };

@@ -10,7 +10,8 @@ const Router router_token_jsq = {
     .policy = {.name = "token_jsq",
                .help = "joins the machine with the fewest pending tokens",
                .state_size = sizeof(Ties),
-               .options = router_ties_options},
+               .options = router_ties_options,
+               .draws = router_ties_draw},
     .start = router_start_ties,
     .pick = pick,
 };

@@ -1,8 +1,8 @@
 #!/bin/sh
 # The same inputs give the same digest on any compiler, with and without coalescing: what pinned
 # runs gave when outcomes were last changed on purpose (experiments/outcomes.def). A run that
-# differs here differs somewhere. With --update, as 'ninja -C build outcomes' calls it, the new
-# digests take the place of the old ones, once for each run.
+# differs here differs somewhere. So do the rules of the program, one by one. With --update, as
+# 'ninja -C build outcomes' calls it, the new digests take the place of the old ones, once for each.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 def=$source_dir/experiments/outcomes.def
 
@@ -53,24 +53,59 @@ run_named() {
   esac
 }
 
+# pinned MACRO : "DIGEST NAME" of each line of the table.
+pinned() { sed -n "s/^$1(0x\(.*\), \(.*\))\$/\1 \2/p" "$def"; }
+
+# The rules as the program has them.
+expect 0 "$TANDEM_SWARM" --rules
+cp out rules
+[ "$(wc -l <rules)" -gt 40 ] || fail 'hardly any rule'
+
+# update : the table anew. Where a run moves and no rule that the table has, its rules do not show
+# what changed, and REST says so; random clusters move with the list of policies, too.
+update() {
+  sed -n 's/^RULE(0x\(.*\), \(.*\))$/\1 \2/p' rules | sort >now
+  pinned RULE | sort -u >then
+  cut -d ' ' -f 2 now | sort >names.now
+  cut -d ' ' -f 2 then | sort -u >names.then
+  comm -12 names.now names.then | while read -r name; do
+    [ "$(grep " $name\$" now)" = "$(grep " $name\$" then)" ] || echo "$name"
+  done >moved
+  pinned OUTCOME | sort -u -k 2 >runs
+  while read -r digest name; do
+    run_named "$name"
+    new=$(sed -n 's/^  "digest": "\(.*\)",$/\1/p' out)
+    echo "OUTCOME(0x$new, $name)" >"outcomes.$name"
+    [ "$new" = "$digest" ] || [ -s moved ] ||
+      { [ "$name" = swarm ] && ! cmp -s names.now names.then; } || : >hidden
+  done <runs
+  rest=$(sed -n 's/^REST(\(.*\))$/\1/p' "$def")
+  [ ! -e hidden ] || rest=$((rest + 1))
+  {
+    sed '/^REST(/,$d' "$def"
+    echo "REST($rest)"
+    cat rules
+    pinned OUTCOME | awk '!seen[$2]++ { print "outcomes." $2 }' | xargs cat
+  } >new.def
+  [ -e failed ] || cp new.def "$def"
+}
+
 way=
 if [ "${1-}" = --update ]; then
-  : >done
-  while IFS= read -r line; do
-    name=$(expr "$line" : 'OUTCOME(.*, \(.*\))$')
-    if [ -z "$name" ]; then
-      printf '%s\n' "$line"
-    elif ! grep -qxF "$name" done; then
-      echo "$name" >>done
-      run_named "$name"
-      echo "OUTCOME(0x$(sed -n 's/^  "digest": "\(.*\)",$/\1/p' out), $name)"
-    fi
-  done <"$def" >new.def
-  [ -e failed ] || cp new.def "$def"
+  update
   finish
 fi
 
-sed -n 's/^OUTCOME(0x\(.*\), \(.*\))$/\1 \2/p' "$def" >pinned
+# Each rule shows in its clusters, but for those that decide nothing.
+grep '^RULE' "$def" >there
+diff there rules | sed -n 's/^[<>].*, \(.*\))$/\1/p' | sort -u >differ
+[ ! -s differ ] || fail "rules differ: $(tr '\n' ' ' <differ)"
+core=$(sed -n 's/^RULE(\(.*\), core)$/\1/p' rules)
+silent=$(grep "($core, " rules | sed 's/.*, \(.*\))/\1/' | tr '\n' ' ')
+nothing='core router.round_robin predictor.none dispatcher.router pool.fixed transfer.serialized '
+[ "$silent" = "${nothing}kvtier.recompute " ] || fail "nothing is seen of the rules: $silent"
+
+pinned OUTCOME >pinned
 [ "$(wc -l <pinned)" -gt 10 ] || fail 'hardly any run is pinned'
 while read -r digest name; do
   for way in '' --step --audit; do

@@ -231,7 +231,7 @@ bad "searches more than 2 counts" 'objective: cost' \
 bad "designs 'a' and 'b' are the same" 'objective: cost' \
   'designs: {a: {pools.prefill.count: 1..2}, b: {pools.prefill.count: 1..2}}'
 bad "designs 'a' and 'b' have clusters in common" 'objective: cost' \
-  'designs: {a: {seed: 3, pools.prefill.count: 1..5}, b: {pools.prefill.count: 5..9, seed: 3}}'
+  'designs: {a: {sold: gpu, pools.prefill.count: 1..5}, b: {pools.prefill.count: 5..9, sold: gpu}}'
 bad "duplicate key 'a'" 'objective: cost' \
   'designs: {a: {pools.prefill.count: 1..2}, a: {pools.prefill.count: 1..3}}'
 bad "the objective is unbounded: nothing limits the machines of design 'split'" \

@@ -65,7 +65,8 @@ holds 6 c.db 'SELECT count(*) FROM run'
 
 # Axes that --set makes: the rest of the path is the key of the configuration.
 expect 0 "$tandem" sweep c.yaml --dry-run --set sweep.pools.all.count=3..4 \
-  --set sweep.workload.seed=1..2 --set 'sweep.x={a: {seed: 1}, b: {seed: 2}}' --set sweep.x.c.seed=3
+  --set sweep.workload.seed=1..2 --set 'sweep.x={a: {tie_seed: 1}, b: {tie_seed: 2}}' \
+  --set sweep.x.c.tie_seed=3
 prints '12 points: '
 prints '  1  pools.all.count=3 workload.seed=1 x=b'
 rejects 3 "$tandem" sweep c.yaml --dry-run --set sweep.pools.all.cuont=3..4

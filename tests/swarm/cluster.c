@@ -291,7 +291,7 @@ static void draw_policies(Draw *self, SimConfig *config) {
   config->heavy_above = magnitude(self, 1, 100);
   for (int kind = 0; kind < POLICY_KINDS; kind++) {
     if (kind == POLICY_SCALER) continue; // in scaling.c
-    if (!is_counted((PolicyKind)kind))
+    if (!self->rule && !is_counted((PolicyKind)kind))
       config->policies[kind].policy =
           policy_list((PolicyKind)kind)[between(self, 0, (int64_t)count((PolicyKind)kind) - 1)];
     const Policy *policy = config->policies[kind].policy;
@@ -486,13 +486,27 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
   return largest;
 }
 
-void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena) {
+static void draw_features(Draw *draw, Cluster *self) {
+  const Rule *rule = draw->rule;
+  if (!rule || rule_has(rule, "components")) cluster_draw_components(self, draw);
+  if (!rule || rule_has(rule, "adapters")) cluster_draw_adapters(self, draw);
+  if (!rule || rule_has(rule, "faults")) cluster_draw_faults(self, draw);
+  const bool scales = rule && rule->kind == POLICY_SCALER;
+  if (!rule || (scales && rule->policy != policy_list(POLICY_SCALER)[0]))
+    cluster_draw_scaling(self, draw);
+}
+
+static void draw_cluster(Draw drawn, Cluster *self) {
+  const uint64_t seed = drawn.seed;
   *self = (Cluster){.config = {.seed = seed}};
-  Draw draw = {.arena = arena, .seed = seed, .scale = time_scale};
+  Draw draw = drawn;
   rng_init(&draw.rng, seed, "swarm");
   draw.coarse = one_in(&draw, 2);
   const int64_t largest = draw_workload(&draw, &self->workload);
-  choose_policies(seed % cluster_policy_sets(), self->config.policies);
+  if (draw.rule)
+    rule_policies(draw.rule, self->config.policies);
+  else
+    choose_policies(seed % cluster_policy_sets(), self->config.policies);
   draw_pools(&draw, self, largest);
   draw_policies(&draw, &self->config);
   self->config.monitor_interval = draw_monitor_interval(&draw, self, largest);
@@ -500,11 +514,16 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   const Predictor *predictor = (const Predictor *)self->config.policies[POLICY_PREDICTOR].policy;
   self->exact &= !predictor->cost; // a share of an iteration is rounded
   draw_tier(&draw, self);
-  cluster_draw_components(self, &draw);
-  cluster_draw_adapters(self, &draw);
-  cluster_draw_faults(self, &draw);
-  cluster_draw_scaling(self, &draw);
+  draw_features(&draw, self);
   cluster_rewind(self);
+}
+
+void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena) {
+  draw_cluster((Draw){.arena = arena, .seed = seed, .scale = time_scale}, self);
+}
+
+void cluster_draw_rule(Cluster *self, const Rule *rule, uint64_t seed, Arena *arena) {
+  draw_cluster((Draw){.arena = arena, .seed = seed, .scale = 1, .rule = rule}, self);
 }
 
 const char *cluster_describe(const Cluster *self, Arena *arena) {

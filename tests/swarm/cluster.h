@@ -7,6 +7,7 @@
 #define TESTS_SWARM_CLUSTER_H
 #include "sim/sim.h"
 #include "tests/array_trace.h"
+#include "tests/swarm/rules.h"
 
 enum {
   CLUSTER_POOLS = 3,
@@ -36,6 +37,8 @@ typedef struct Cluster {
 uint64_t cluster_policy_sets(void);
 /* Draws the cluster of `seed` with all of its times multiplied by `time_scale`. */
 void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena);
+/* The same for a rule, with only the policies and features that it has. */
+void cluster_draw_rule(Cluster *self, const Rule *rule, uint64_t seed, Arena *arena);
 /* Sets the workload back to its first row. */
 void cluster_rewind(Cluster *self);
 /* The policies and sizes, in one line. */

@@ -13,6 +13,7 @@ typedef struct Draw {
   Rng rng;
   Arena *arena;
   uint64_t seed;
+  const Rule *rule; // that the cluster is of; NULL: it has all that it may have
   int64_t scale;
   bool coarse; // times are whole milliseconds, so that many are equal
   bool ragged; // those of a model have fractions of ticks

@@ -47,7 +47,8 @@ static PolicyChoice draw_scaler(Draw *own) {
   int64_t n = 0;
   while (policy_list(POLICY_SCALER)[n])
     n++;
-  const Policy *policy = policy_list(POLICY_SCALER)[between(own, 1, n - 1)];
+  const Policy *policy =
+      own->rule ? own->rule->policy : policy_list(POLICY_SCALER)[between(own, 1, n - 1)];
   const char *text = draw_options(own, policy->name);
   Diag diag;
   diag_init(&diag);
@@ -92,12 +93,19 @@ static void shorten_starts(Cluster *self) {
   }
 }
 
+static PolicyChoice make_target(const Draw *own) {
+  const Policy *policy = policy_find(POLICY_SCALER, "target");
+  return (PolicyChoice){policy,
+                        policy_bind(policy, NULL, place_of_file("drawn"), own->arena, NULL)};
+}
+
 /* Half of the clusters whose machines keep their roles have pools that grow and shrink. */
 void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   SimConfig *config = &self->config;
   Draw own = *draw;
   rng_init(&own.rng, draw->seed, "scaling");
-  config->policies[POLICY_SCALER].policy = policy_list(POLICY_SCALER)[0];
+  const PolicyChoice none = {.policy = policy_list(POLICY_SCALER)[0]};
+  config->policies[POLICY_SCALER] = none;
   if (config->n_groups > 0 || one_in(&own, 2)) return;
   if (config->policies[POLICY_POOL].policy != policy_list(POLICY_POOL)[0]) return;
   for (uint32_t p = 0; p < config->n_pools; p++) {
@@ -117,9 +125,6 @@ void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   config->scaling_interval = magnitude(&own, 5, 500) * MILLISECOND * own.scale;
   config->policies[POLICY_SCALER] = draw_scaler(&own);
   if (!suits(&config->policies[POLICY_SCALER], self))
-    config->policies[POLICY_SCALER] =
-        (PolicyChoice){policy_find(POLICY_SCALER, "target"),
-                       policy_bind(policy_find(POLICY_SCALER, "target"), NULL,
-                                   place_of_file("drawn"), own.arena, NULL)};
+    config->policies[POLICY_SCALER] = own.rule ? none : make_target(&own);
   self->exact = false; // loads are rounded up
 }

@@ -2,6 +2,7 @@
  * change what happens in it.
  *
  *     swarm [--seed N] [--clusters N] [--verbose]
+ *     swarm --rules
  *
  * Each cluster, drawn from a seed of its own, is run coalesced, the same again unwatched, with
  * --step (equal digests, requests, histograms, totals, and all that its observer saw), layer by
@@ -63,6 +64,7 @@ typedef enum Count {
   COUNT_STALLED,
   COUNT_LAYERED,
   COUNT_SCALED,
+  COUNT_UNDRAWN,
   COUNT_CLIENTS,
   COUNT_SESSIONS,
   COUNT_FAILURES,
@@ -107,6 +109,7 @@ static const char *const count_names[COUNTS] = {
     [COUNT_STALLED] = "clusters where compute waited for copies",
     [COUNT_LAYERED] = "clusters compared with themselves layer by layer",
     [COUNT_SCALED] = "clusters compared with themselves at twice the times",
+    [COUNT_UNDRAWN] = "clusters that another seed does not change",
     [COUNT_CLIENTS] = "clusters whose clients wait, compared with the open trace of that",
     [COUNT_SESSIONS] = "sessions",
     [COUNT_FAILURES] = "failures of machines",
@@ -330,6 +333,16 @@ static const char *check_warm_up(Cluster *cluster, uint64_t seed, const Trial *f
   return wrong ? arena_printf(arena, "with a warm-up, stepped, %s", wrong) : NULL;
 }
 
+/* Where nothing is drawn the seed changes nothing. */
+static const char *check_seed(Cluster *cluster, const Trial *first, Tally *tally, Arena *arena) {
+  if (sim_draws(&cluster->config)) return NULL;
+  tally->counts[COUNT_UNDRAWN]++;
+  cluster->config.seed++;
+  const char *wrong = check_same(cluster, first, run(cluster, false, false, 0, arena));
+  cluster->config.seed--;
+  return wrong ? arena_printf(arena, "with another seed, %s", wrong) : NULL;
+}
+
 static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
   Trial *first = run(cluster, false, true, 0, arena);
   const char *wrong = check_books(cluster, first);
@@ -342,6 +355,7 @@ static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, 
   if (first->watch.seen != stepped->watch.seen) return "stepped, an observer sees something else";
   if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena))))
     return arena_printf(arena, "with other ties, %s", wrong);
+  if ((wrong = check_seed(cluster, first, tally, arena))) return wrong;
   if ((wrong = check_warm_up(cluster, seed, first, arena))) return wrong;
   if ((wrong = check_layers(cluster, first, tally, arena))) return wrong;
   if ((wrong = check_clients(cluster, seed, tally, arena))) return wrong;
@@ -436,6 +450,39 @@ static uint64_t try_all(uint64_t seed, uint64_t n, Output output, Tally *tally) 
   return failures;
 }
 
+/* --- rules */
+
+/* Few clusters have the pools that a scaler wants. */
+enum { CLUSTERS_OF_RULE = 64, CLUSTERS_OF_SCALER = 256 };
+
+static uint64_t outcomes_of_rule(const Rule *rule) {
+  const uint64_t n = rule->kind == POLICY_SCALER ? CLUSTERS_OF_SCALER : CLUSTERS_OF_RULE;
+  uint64_t outcomes = 0;
+  for (uint64_t seed = 1; seed <= n; seed++) {
+    Arena arena;
+    arena_init(&arena);
+    Cluster *cluster = ARENA_NEW(&arena, Cluster);
+    cluster_draw_rule(cluster, rule, seed, &arena);
+    const Trial *trial = run(cluster, false, false, 0, &arena);
+    if (trial)
+      outcomes +=
+          hash_fold(seed, outcome_of(&trial->result, trial->records, cluster->workload.n_rows));
+    arena_done(&arena);
+  }
+  return outcomes;
+}
+
+/* As lines of experiments/outcomes.def. */
+static void print_rules(void) {
+  Arena arena;
+  arena_init(&arena);
+  size_t n = 0;
+  const Rule *rules = rules_list(&n, &arena);
+  for (size_t i = 0; i < n; i++)
+    printf("RULE(0x%016" PRIx64 ", %s)\n", outcomes_of_rule(&rules[i]), rules[i].name);
+  arena_done(&arena);
+}
+
 /* --- the command */
 
 static uint64_t count(PolicyKind kind) {
@@ -484,8 +531,11 @@ int main(int argc, char **argv) {
       seed = strtoull(argv[++i], NULL, 10);
     } else if (strcmp(argv[i], "--clusters") == 0 && i + 1 < argc) {
       clusters = strtoull(argv[++i], NULL, 10);
+    } else if (strcmp(argv[i], "--rules") == 0) {
+      print_rules();
+      return 0;
     } else {
-      fprintf(stderr, "usage: swarm [--seed N] [--clusters N] [--verbose]\n");
+      fprintf(stderr, "usage: swarm [--seed N] [--clusters N] [--verbose] | --rules\n");
       return 2;
     }
   }

@@ -178,6 +178,27 @@ Test(provision_outcome, a_spread_is_of_the_seeds_that_have_an_answer) {
   cr_expect(isnan(outcome.low) && isnan(outcome.high) && isnan(outcome.mean));
 }
 
+/* Four seeds with two outcomes between them have the interval of two; with one, none. */
+Test(provision_outcome, seeds_with_equal_outcomes_are_one_observation) {
+  Answer answers[4] = {answer_of(2, 3, 10), answer_of(3, 2, 14), answer_of(2, 3, 10),
+                       answer_of(3, 2, 14)};
+  DesignOutcome twice = {.answers = answers}, once = {.answers = answers};
+  for (int s = 0; s < 4; s++)
+    answers[s].outcomes = 7 + (uint64_t)s % 2;
+  study.n_seeds = 4;
+  outcome_fill_spread(&study, &twice);
+  study.n_seeds = 2;
+  outcome_fill_spread(&study, &once);
+  cr_expect(twice.n_found == 4 && twice.n_different == 2 && twice.mean == once.mean);
+  cr_expect_float_eq(twice.half_width, once.half_width, 1e-9);
+  for (int s = 0; s < 4; s++)
+    answers[s].outcomes = 7;
+  study.n_seeds = 4;
+  twice = (DesignOutcome){.answers = answers};
+  outcome_fill_spread(&study, &twice);
+  cr_expect(twice.n_different == 1 && twice.mean == 12 && isnan(twice.half_width));
+}
+
 /* The best on the first seed; of equals the first. Other seeds say whether it could be another. */
 Test(provision_outcome, the_best_is_that_of_the_first_seed) {
   Answer answers[3][2] = {{answer_of(2, 2, 10), answer_of(2, 2, 10)},

@@ -21,8 +21,9 @@ static void begin(void) {
 }
 
 TestSuite(provision_print, .init = begin, .fini = teardown);
-
 enum { PLAN = -1 };
+#define NO_RANGE  .low_model = NAN, .high_model = NAN
+#define NO_SPREAD .low = NAN, .high = NAN, .mean = NAN, .half_width = NAN
 
 /* JSON from the study on: the version before it is not pinned. */
 static void expect_printed(int format, const char *want) {
@@ -93,13 +94,13 @@ static void a_search(void) {
   study.budget = 1200;
   outcomes[0] = (DesignOutcome){.design = &searched[0],
                                 .answers = split,
-                                .low_model = NAN,
-                                .high_model = NAN,
+                                NO_RANGE,
                                 .low = 70.5,
                                 .high = 100,
                                 .mean = 85.25,
                                 .half_width = 187.4,
                                 .n_found = 2,
+                                .n_different = 2,
                                 .n_holds = 1,
                                 .n_distinct = 2,
                                 .n_simulations = 14,
@@ -110,12 +111,8 @@ static void a_search(void) {
                                 .n_grid = 250};
   outcomes[1] = (DesignOutcome){.design = &searched[1],
                                 .answers = none,
-                                .low_model = NAN,
-                                .high_model = NAN,
-                                .low = NAN,
-                                .high = NAN,
-                                .mean = NAN,
-                                .half_width = NAN,
+                                NO_RANGE,
+                                NO_SPREAD,
                                 .n_distinct = 1,
                                 .monotone = true,
                                 .why_not = "no counts of it fit",
@@ -226,10 +223,10 @@ Test(provision_print, a_search_for_programs) {
       "  \"flips\": false,\n"
       "  \"designs\": [\n"
       "    {\"design\": \"split\", \"low\": 70.5, \"high\": 100, \"mean\": 85.25, \"half_width\": "
-      "187.4, \"low_model\": null, \"high_model\": null, \"distinct\": 2, \"holds\": 1, "
-      "\"monotone\": false, \"why_not\": null, \"simulations\": 14, \"stopped\": 5, \"reused\": 4, "
-      "\"grid\": 250, \"events\": 3000000, \"saved_events\": 1000000, \"range_simulations\": 0, "
-      "\"range_events\": 0,\n"
+      "187.4, \"low_model\": null, \"high_model\": null, \"different\": 2, \"distinct\": 2, "
+      "\"holds\": 1, \"monotone\": false, \"why_not\": null, \"simulations\": 14, \"stopped\": 5, "
+      "\"reused\": 4, \"grid\": 250, \"events\": 3000000, \"saved_events\": 1000000, "
+      "\"range_simulations\": 0, \"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": true, \"prefill\": 3, \"decode\": 12, \"mixed\": 0, "
       "\"instances\": 15, \"gpus\": 120, \"machines\": 15, \"cost_per_hour\": 570.25, "
@@ -248,10 +245,10 @@ Test(provision_print, a_search_for_programs) {
       "null, \"margin\": null, \"next_fails\": null, \"extrapolated\": 0.03, \"extrapolated_far\": "
       "0.002, \"measured\": true, \"perfmodel_error\": 0.05, \"slo\": []}]},\n"
       "    {\"design\": \"a, whole\", \"low\": null, \"high\": null, \"mean\": null, "
-      "\"half_width\": null, \"low_model\": null, \"high_model\": null, \"distinct\": 1, "
-      "\"holds\": 0, \"monotone\": true, \"why_not\": \"no counts of it fit\", \"simulations\": 2, "
-      "\"stopped\": 0, \"reused\": 0, \"grid\": 8, \"events\": 1000000, \"saved_events\": 0, "
-      "\"range_simulations\": 0, \"range_events\": 0,\n"
+      "\"half_width\": null, \"low_model\": null, \"high_model\": null, \"different\": 0, "
+      "\"distinct\": 1, \"holds\": 0, \"monotone\": true, \"why_not\": \"no counts of it fit\", "
+      "\"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": 8, \"events\": 1000000, "
+      "\"saved_events\": 0, \"range_simulations\": 0, \"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": false},\n"
       "       {\"seed\": 8, \"found\": false}]}\n"
@@ -406,13 +403,13 @@ static void an_offline_study(void) {
   study.offline = true;
   outcomes[0] = (DesignOutcome){.design = &chosen[0],
                                 .answers = best,
-                                .low_model = NAN,
-                                .high_model = NAN,
+                                NO_RANGE,
                                 .low = 4,
                                 .high = 5.5,
                                 .mean = 4.75,
                                 .half_width = 9.53,
                                 .n_found = 2,
+                                .n_different = 2,
                                 .n_holds = 2,
                                 .n_distinct = 2,
                                 .monotone = true,
@@ -422,13 +419,13 @@ static void an_offline_study(void) {
                                 .measurements = measured};
   outcomes[1] = (DesignOutcome){.design = &chosen[1],
                                 .answers = only,
-                                .low_model = NAN,
-                                .high_model = NAN,
+                                NO_RANGE,
                                 .low = 0.5,
                                 .high = 0.5,
                                 .mean = 0.5,
                                 .half_width = 0.25,
                                 .n_found = 1,
+                                .n_different = 1,
                                 .n_holds = 1,
                                 .n_distinct = 1,
                                 .monotone = true,
@@ -448,9 +445,10 @@ Test(provision_print, an_offline_study_for_people) {
       "parallelism=TP8\n"
       "b              0.5        50     8        1       2  11.11       3  -\n"
       "\n"
-      "offline: 4..5.5 requests/s over the seeds, mean 4.75 +- 9.5 (95%); it flips with the seed: "
+      "offline: 4..5.5 requests/s over the seeds, mean 4.75 +- 9.5 requests/s (95%); it flips with "
+      "the seed: "
       "2 different choices\n"
-      "b: 0.5..0.5 requests/s over the seeds, mean 0.5 +- 0.25 (95%)\n"
+      "b: 0.5..0.5 requests/s over the seeds, mean 0.5 +- 0.25 requests/s (95%)\n"
       "\n"
       "offline: 2 of 4 choices\n"
       "rank requests/s  tokens/s  of best  max_num_seqs  parallelism\n"
@@ -534,9 +532,9 @@ Test(provision_print, an_offline_study_as_json) {
       "  \"flips\": false,\n"
       "  \"designs\": [\n"
       "    {\"design\": \"offline\", \"low\": 4, \"high\": 5.5, \"mean\": 4.75, \"half_width\": "
-      "9.53, \"low_model\": null, \"high_model\": null, \"distinct\": 2, \"holds\": 2, "
-      "\"monotone\": true, \"why_not\": null, \"simulations\": 6, \"stopped\": 0, \"reused\": 1, "
-      "\"grid\": 8, \"events\": 0, \"saved_events\": 0, \"range_simulations\": 0, "
+      "9.53, \"low_model\": null, \"high_model\": null, \"different\": 2, \"distinct\": 2, "
+      "\"holds\": 2, \"monotone\": true, \"why_not\": null, \"simulations\": 6, \"stopped\": 0, "
+      "\"reused\": 1, \"grid\": 8, \"events\": 0, \"saved_events\": 0, \"range_simulations\": 0, "
       "\"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": true, \"prefill\": 0, \"decode\": 0, \"mixed\": 2, "
@@ -566,9 +564,10 @@ Test(provision_print, an_offline_study_as_json) {
       "37.037037, \"why_not\": \"3 of 9 requests are rejected or never finish\", \"extrapolated\": "
       "1}]},\n"
       "    {\"design\": \"b\", \"low\": 0.5, \"high\": 0.5, \"mean\": 0.5, \"half_width\": 0.25, "
-      "\"low_model\": null, \"high_model\": null, \"distinct\": 1, \"holds\": 1, \"monotone\": "
-      "true, \"why_not\": null, \"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": 2, "
-      "\"events\": 0, \"saved_events\": 0, \"range_simulations\": 0, \"range_events\": 0,\n"
+      "\"low_model\": null, \"high_model\": null, \"different\": 1, \"distinct\": 1, \"holds\": 1, "
+      "\"monotone\": true, \"why_not\": null, \"simulations\": 2, \"stopped\": 0, \"reused\": 0, "
+      "\"grid\": 2, \"events\": 0, \"saved_events\": 0, \"range_simulations\": 0, "
+      "\"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": true, \"prefill\": 0, \"decode\": 0, \"mixed\": 1, "
       "\"instances\": 1, \"gpus\": 8, \"machines\": 1, \"cost_per_hour\": 2, "

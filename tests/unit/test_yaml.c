@@ -314,6 +314,10 @@ Test(yaml, canonical_text_reads_back_to_itself) {
       {"[]\n", "[]"},
       {"a: {}\n", "{a: {}}"},
       {"a: -1.5e3\nb: 12:30\nc: -x\n", "{a: -1.5e3, b: \"12:30\", c: -x}"},
+      {"a: 99%\nb: '99%'\nc: 5\tms\nd: 5\n  ms\ne: 50..90% step 10 %\n",
+       "{a: 99%, b: \"99%\", c: 5\tms, d: 5 ms, e: 50..90% step 10 %}"},
+      {"'%k': \"x\\t\"\nb: 1e3\nc: 007\nd: .5\ne: 2026-05\nf: +3\n",
+       "{\"%k\": \"x\\u0009\", b: 1e3, c: 007, d: .5, e: 2026-05, f: +3}"},
   };
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
     const Node *root = parse(CASES[i].text);
