@@ -29,7 +29,6 @@ static void leave_machine_out(Engine *self, Machine *machine) {
   engine_book_off(self, machine);
   machine->totals.max_kv_blocks = machine->totals.max_cpu_blocks = 0;
   machine->before = machine->totals;
-  if (machine->down_since >= 0) machine->before.down_ticks += self->now - machine->down_since;
   engine_book_capacity(self, machine); // what it has at most from now on
   machine->counted_from = self->now;
   if (machine->activity == ACTIVITY_DECODE) engine_leave_part_out(self, machine);
