@@ -60,7 +60,8 @@ static int alignment_of(const void *pointer) {
 }
 
 /* A product's status by name, and where its operands lie, which is what cuBLASLt may not take. */
-static int check_product(cublasStatus_t status, const char *what, const Operands *o, char *error) {
+static int check_product(cublasStatus_t status, const char *what, const Operands *o,
+                         char *error) {
   if (status == CUBLAS_STATUS_SUCCESS) return 0;
   const int n = snprintf(error, GEMM_ERROR_SIZE,
                          "%s: %s; operands are aligned to %d (input), %d (weights) and %d (output) "

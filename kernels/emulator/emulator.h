@@ -9,9 +9,9 @@
  * of ptx.cuh (cp.async, ldmatrix, mma). Not emulated: streams (a launch is done when it returns),
  * textures, named barriers, cooperative groups, rounding of approximate intrinsics, time.
  *
- * A kernel is loaded when it is first launched, unless kernel_load has done so. As a device does not
- * load while its kernels run, and a kernel that waits for the host or for another rank may wait for
- * what comes after the load, to load behind one that has not been waited for ends the program.
+ * A kernel is loaded when it is first launched, unless kernel_load has done so. A device loads none
+ * while its kernels run, and one that waits for the host or for another rank may wait for what
+ * comes after the load: to load behind one that the host has not waited for ends the program.
  *
  * What ends the program with a message and status 1: a thread missing at a barrier, or at another
  * one; lanes of a mask that do not come to the same operation; a shuffle from a lane outside the

@@ -163,13 +163,13 @@ static void check_misaligned(Gemm *gemm) {
   void *const there = device_copy(bytes, 128 * 128);
   float *const scales_there = device_copy(scales, 8 * sizeof *scales);
   void *const out = device_alloc(16 * 128 * 2);
-  const int status = gemm_run_scaled(gemm, NULL, &shape, out, there, scales_there, there,
-                                     scales_there + 1, error);
+  const int status =
+      gemm_run_scaled(gemm, NULL, &shape, out, there, scales_there, there, scales_there + 1, error);
   expect_true(status < 0 || !device_is_emulated(), "scales at 4 bytes are refused");
   expect_true(status == 0 || (strstr(error, "CUBLAS_STATUS_") && strstr(error, "4 (weights)")),
               "the status and the alignment are named: '%s'", error);
-  expect_true(gemm_run_scaled(gemm, NULL, &shape, out, there, scales_there, there,
-                              scales_there + 4, error) == 0,
+  expect_true(gemm_run_scaled(gemm, NULL, &shape, out, there, scales_there, there, scales_there + 4,
+                              error) == 0,
               "scales at 16 bytes: %s", error);
   device_free(out);
   device_free(scales_there);
