@@ -156,7 +156,9 @@ static char *make_schema(const char *text) {
     text = mark + strlen(marks[i].mark);
   }
   sqlite3_str_appendall(sql, text);
-  return sqlite3_str_finish(sql);
+  char *schema = sqlite3_str_finish(sql);
+  if (!schema) arena_exhausted(0);
+  return schema;
 }
 
 static const char count_columns[] =
@@ -246,8 +248,8 @@ int results_open_unnamed(Results *self, const UnnamedFile *unnamed, const char *
   int status = prepare_database(self, descriptor_open(&self->db, unnamed->file, flags), diag);
   if (status == 0)
     status = results_execute(self,
-                             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
-                             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
+                             "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; "
+                             "PRAGMA main.locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
                              "open", diag);
   if (status == 0) status = create_schema(self, data_root, arena, diag);
   if (status) results_close(self);
