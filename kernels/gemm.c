@@ -53,15 +53,14 @@ static int check_blas(cublasStatus_t status, const char *what, char *error) {
   return status == CUBLAS_STATUS_SUCCESS ? 0 : fail(error, what, cublasLtGetStatusString(status));
 }
 
-/* The greatest power of two that divides an address, or 256, which is all that anything asks for. */
+/* The greatest power of two that divides an address, or 256, which is all that is asked for. */
 static int alignment_of(const void *pointer) {
   const uintptr_t bits = (uintptr_t)pointer | 256;
   return (int)(bits & -bits);
 }
 
 /* A product's status by name, and where its operands lie, which is what cuBLASLt may not take. */
-static int check_product(cublasStatus_t status, const char *what, const Operands *o,
-                         char *error) {
+static int check_product(cublasStatus_t status, const char *what, const Operands *o, char *error) {
   if (status == CUBLAS_STATUS_SUCCESS) return 0;
   const int n = snprintf(error, GEMM_ERROR_SIZE,
                          "%s: %s; operands are aligned to %d (input), %d (weights) and %d (output) "

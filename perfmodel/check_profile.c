@@ -123,10 +123,6 @@ static SeriesPoint point_of(const ProfileRow *row, size_t index, size_t group) {
     if (point.x > 0) point.z = point.y / point.x;
     break;
   case SERIES_MIXED:
-    point.x = batch->prefill_tokens + batch->decode_seqs;
-    point.y = batch->prefill_area2;
-    point.z = batch->context_tokens;
-    break;
   case SERIES_LINEAR:
     point.x = batch->prefill_tokens + batch->decode_seqs;
     break;

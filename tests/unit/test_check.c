@@ -321,41 +321,20 @@ Test(check, many_short_prompts_may_take_longer_than_one_long) {
   cr_expect_eq(report.n_findings, 0, "%s", report.n_findings ? report.findings[0].reason : "");
 }
 
-/* One long context is read by few multiprocessors; many of the same length each are more work. A
- * few tokens behind a long past may take longer than many behind none. */
-Test(check, more_work_is_more_of_everything) {
+/* One long context is read by few multiprocessors; several of its length are more work. */
+Test(check, sequences_share_a_context_that_is_no_longer) {
   static const struct {
-    BatchShape less, more;
-    double less_us, more_us;
+    int64_t context; // of eight sequences
     size_t n_findings;
-  } cases[] = {
-      {{.decode_seqs = 1, .context_tokens = 16384},
-       {.decode_seqs = 8, .context_tokens = 16384},
-       20.1,
-       10,
-       0},
-      {{.decode_seqs = 8, .context_tokens = 16384},
-       {.decode_seqs = 32, .context_tokens = 65536},
-       20,
-       10,
-       1},
-      {{.prefill_tokens = 128, .prefill_area2 = 2200000, .decode_seqs = 1, .context_tokens = 100},
-       {.prefill_tokens = 512, .prefill_area2 = 262144, .decode_seqs = 1, .context_tokens = 100},
-       20,
-       10,
-       0},
-      {{.prefill_tokens = 128, .prefill_area2 = 16384, .decode_seqs = 1, .context_tokens = 100},
-       {.prefill_tokens = 512, .prefill_area2 = 262144, .decode_seqs = 1, .context_tokens = 100},
-       20,
-       10,
-       1},
-  };
+  } cases[] = {{2048, 0}, {8192, 0}, {16384, 1}, {20000, 1}};
   for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
-    const ProfileOp op = i % 2 == 0 ? PROFILE_ITERATION : PROFILE_DECODE_ATTENTION;
+    const ProfileOp op = i % 2 ? PROFILE_DECODE_ATTENTION : PROFILE_ITERATION;
+    const BatchShape one = {.decode_seqs = 1, .context_tokens = 16384};
+    const BatchShape eight = {.decode_seqs = 8, .context_tokens = 8 * cases[i / 2].context};
     Profile profile;
     profile_init(&profile, "made", &arena);
-    ProfileRow less = import_row("m", "g", 1, op, cases[i / 2].less, cases[i / 2].less_us);
-    ProfileRow more = import_row("m", "g", 1, op, cases[i / 2].more, cases[i / 2].more_us);
+    ProfileRow less = import_row("m", "g", 1, op, one, 20.1);
+    ProfileRow more = import_row("m", "g", 1, op, eight, 10.1);
     less.configuration = 1;
     more.configuration = 2;
     profile_add(&profile, &less);
