@@ -6,6 +6,7 @@
 #include "sim/base/folder.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -224,7 +225,20 @@ static int check_writable(Results *self, Diag *diag) {
                           self->path);
 }
 
+/* SQLite makes other files beside it while it writes. */
+static int check_name(const char *path, Diag *diag) {
+  static const char longest[] = "-journal";
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  if (strlen(name) + strlen(longest) <= NAME_MAX) return 0;
+  diag_error(diag, place_of_file(NULL), "the name '%s' is too long for a database", name);
+  diag_hint(diag, "SQLite adds '%s' to it: at most %d bytes", longest,
+            NAME_MAX - (int)strlen(longest));
+  return -1;
+}
+
 int results_open(Results *self, const char *path, const char *data_root, Arena *arena, Diag *diag) {
+  *self = (Results){.path = path};
+  if (check_name(path, diag)) return -1;
   int status = open_database(self, path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, diag);
   if (status == 0) status = check_writable(self, diag);
   if (status == 0) status = check_schema(self, diag);

@@ -255,7 +255,6 @@ if "$tandem" doctor --backend cpu --budget 1ms >out 2>err || [ $? -eq 1 ]; then
   for lie in 0 1 1048576; do
     COLUMNS_LIE=$lie expect 4 by_proxy lie.csv
     says "columns in the backend"
-    one_line
     COLUMNS_LIE=$lie expect 1 "$tandem" doctor --backend ./proxy --model tiny-llama-50m
     prints 'columns in the backend'
   done
