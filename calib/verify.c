@@ -31,12 +31,17 @@ static int64_t backend_columns(const Check *self, CalibTensor tensor) {
   return self->target->backend->columns(self->target->state, tensor);
 }
 
+/* A backend may have as many words. */
+static int64_t padded(int64_t vocab) {
+  return (vocab + 7) / 8 * 8;
+}
+
 int64_t check_columns(const Check *self, CalibTensor tensor) {
   const int64_t columns = calib_tensor_columns(self->target->model, tensor);
   if (tensor == TENSOR_FROM || tensor == TENSOR_TO) return backend_columns(self, TENSOR_TO);
   if (tensor != TENSOR_LOGITS) return columns;
   const int64_t has = backend_columns(self, tensor);
-  return has > columns && has <= (columns + 7) / 8 * 8 ? has : columns;
+  return has > columns && has <= padded(columns) ? has : columns;
 }
 
 bool check_has(const Check *self, CalibTensor tensor) {
@@ -280,7 +285,7 @@ double *check_embedded(Check *self, CheckRows rows) {
   if (model->positions == CALIB_LEARNED)
     places = look_up(self, TENSOR_POSITION_TABLE, model->max_position_embeddings, TENSOR_POSITIONS,
                      rows);
-  words = look_up(self, TENSOR_EMBEDDING, model->vocab_size, TENSOR_IDS, rows);
+  words = look_up(self, TENSOR_EMBEDDING, padded(model->vocab_size), TENSOR_IDS, rows);
   for (int64_t i = 0; i < n; i++)
     out[i] = words[i] + (places ? places[i] : 0);
   return out;
