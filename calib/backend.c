@@ -50,3 +50,54 @@ bool calib_has_op(const CalibModel *model, CalibOp op) {
   if (op == CALIB_GEMM_UP || op == CALIB_GEMM_DOWN) return model->num_experts == 0;
   return op < CALIB_MOE_ROUTING || op > CALIB_MOE_COMBINE || model->num_experts > 0;
 }
+
+int64_t calib_tensor_columns(const CalibModel *model, CalibTensor tensor) {
+  const int64_t hidden = model->hidden_size, dim = model->head_dim, ffn = calib_ffn(model);
+  const int64_t attention = calib_query_heads(model) * dim, kv = calib_kv_heads(model) * dim;
+  const int64_t qkv = attention + 2 * kv, up = model->activation == CALIB_SWIGLU ? 2 * ffn : ffn;
+  const int64_t norm_bias = model->norm == CALIB_LAYER_NORM ? hidden : 0;
+  const int64_t has_bias = model->bias, experts = model->num_experts;
+  const int64_t is_mixed = experts > 0, picked = is_mixed ? model->num_experts_per_tok : 0;
+  const int64_t columns[CALIB_N_TENSORS] = {
+      [TENSOR_RESIDUAL] = hidden,
+      [TENSOR_NORMED] = hidden,
+      [TENSOR_ADDED] = hidden,
+      [TENSOR_QKV] = qkv,
+      [TENSOR_ATTENTION] = attention,
+      [TENSOR_UP] = up,
+      [TENSOR_ACTIVE] = ffn,
+      [TENSOR_ROUTER_LOGITS] = experts,
+      [TENSOR_EXPERT_OUT] = is_mixed * hidden,
+      [TENSOR_HEAD_NORMED] = hidden,
+      [TENSOR_LOGITS] = calib_vocab(model),
+      [TENSOR_BEST] = 1,
+      [TENSOR_IDS] = 1,
+      [TENSOR_POSITIONS] = 1,
+      [TENSOR_LOGIT_ROWS] = 1,
+      [TENSOR_EMBEDDING] = hidden,
+      [TENSOR_POSITION_TABLE] = model->positions == CALIB_LEARNED ? hidden : 0,
+      [TENSOR_FINAL_NORM] = hidden,
+      [TENSOR_FINAL_NORM_BIAS] = norm_bias,
+      [TENSOR_HEAD_WEIGHTS] = hidden,
+      [TENSOR_NORM] = hidden,
+      [TENSOR_NORM_BIAS] = norm_bias,
+      [TENSOR_QKV_WEIGHTS] = hidden,
+      [TENSOR_QKV_BIAS] = has_bias * qkv,
+      [TENSOR_O_WEIGHTS] = attention,
+      [TENSOR_O_BIAS] = has_bias * hidden,
+      [TENSOR_FFN_NORM] = hidden,
+      [TENSOR_FFN_NORM_BIAS] = norm_bias,
+      [TENSOR_UP_WEIGHTS] = hidden,
+      [TENSOR_UP_BIAS] = has_bias * up,
+      [TENSOR_DOWN_WEIGHTS] = ffn,
+      [TENSOR_DOWN_BIAS] = has_bias * hidden,
+      [TENSOR_KEYS] = kv,
+      [TENSOR_VALUES] = kv,
+      [TENSOR_ROUTER_WEIGHTS] = is_mixed * hidden,
+      [TENSOR_EXPERTS] = picked,
+      [TENSOR_EXPERT_SHARES] = picked,
+      [TENSOR_EXPERT_PAIRS] = is_mixed,
+      [TENSOR_EXPERT_ROWS] = picked,
+  };
+  return columns[tensor];
+}

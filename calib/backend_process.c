@@ -22,6 +22,8 @@ typedef struct Remote {
   const CalibPoint *point;          // prepared
   bool has_columns;                 // of that point
   int64_t columns[CALIB_N_TENSORS]; // 0: none
+  CalibStatus columns_status;       // why all are 0
+  char columns_error[CALIB_ERROR_SIZE];
 } Remote;
 
 /* ---- Asking ---- */
@@ -182,21 +184,32 @@ static CalibStatus remote_run(void *state, char *error) {
   return ask(self, "run", error);
 }
 
+static CalibStatus ask_columns(Remote *self, char *error) {
+  begin(self, "columns");
+  const CalibStatus status = ask(self, "columns", error);
+  if (status) return status;
+  return protocol_get_columns(&self->answer, self->columns, error) ? refuse(self, "columns", error)
+                                                                   : CALIB_OK;
+}
+
 /* All at once, because each is asked for often. */
 static int64_t remote_columns(void *state, CalibTensor tensor) {
   Remote *self = state;
-  char error[CALIB_ERROR_SIZE];
   if (!self->has_columns) {
     memset(self->columns, 0, sizeof self->columns);
     self->has_columns = true;
-    begin(self, "columns");
-    if (ask(self, "columns", error)) return 0;
-    if (protocol_get_columns(&self->answer, self->columns, error)) {
-      memset(self->columns, 0, sizeof self->columns);
-      refuse(self, "columns", error);
-    }
+    self->columns_status = ask_columns(self, self->columns_error);
+    if (self->columns_status) memset(self->columns, 0, sizeof self->columns);
   }
   return self->columns[tensor];
+}
+
+/* Columns before rows: none if they could not be had. */
+static CalibStatus need_columns(Remote *self, CalibTensor tensor, int64_t *ret_columns,
+                                char *error) {
+  *ret_columns = remote_columns(self, tensor);
+  if (self->columns_status) memcpy(error, self->columns_error, CALIB_ERROR_SIZE);
+  return self->columns_status;
 }
 
 /* Rows from `row` on, as many as go into a line. */
@@ -211,13 +224,15 @@ static CalibSlice next_slice(const CalibSlice *all, int64_t done, int64_t column
 static CalibStatus remote_read(void *state, const CalibSlice *slice, double *ret_values,
                                char *error) {
   Remote *self = state;
-  const int64_t columns = remote_columns(self, slice->tensor);
+  int64_t columns;
+  const CalibStatus status = need_columns(self, slice->tensor, &columns, error);
+  if (status) return status;
   for (int64_t done = 0; columns > 0 && done < slice->n_rows;) {
     const CalibSlice some = next_slice(slice, done, columns);
     begin(self, "read");
     protocol_put_struct(&self->line, protocol_slice, &some);
-    const CalibStatus status = ask(self, "read", error);
-    if (status) return status;
+    const CalibStatus read = ask(self, "read", error);
+    if (read) return read;
     if (protocol_get_values(&self->answer, ret_values + done * columns, some.n_rows * columns,
                             error))
       return refuse(self, "read", error);
@@ -229,14 +244,16 @@ static CalibStatus remote_read(void *state, const CalibSlice *slice, double *ret
 static CalibStatus remote_write(void *state, const CalibSlice *slice, const double *values,
                                 char *error) {
   Remote *self = state;
-  const int64_t columns = remote_columns(self, slice->tensor);
+  int64_t columns;
+  const CalibStatus status = need_columns(self, slice->tensor, &columns, error);
+  if (status) return status;
   for (int64_t done = 0; columns > 0 && done < slice->n_rows;) {
     const CalibSlice some = next_slice(slice, done, columns);
     begin(self, "write");
     protocol_put_struct(&self->line, protocol_slice, &some);
     protocol_put_values(&self->line, values + done * columns, some.n_rows * columns);
-    const CalibStatus status = ask(self, "write", error);
-    if (status) return status;
+    const CalibStatus written = ask(self, "write", error);
+    if (written) return written;
     done += some.n_rows;
   }
   return CALIB_OK;

@@ -1,5 +1,6 @@
 /* Appending with write(), so that a line is there whole or not at all. */
 #include "calib/recorder.h"
+#include "sim/base/beside.h"
 #include "sim/base/cleanup.h"
 #include <assert.h>
 #include <errno.h>
@@ -57,11 +58,16 @@ static int append(Recorder *self, const ProfileRow *row, Diag *diag) {
 
 /* ---- Files ---- */
 
-/* Opens the path for appending; a regular file takes the place of any before only when complete. */
-static int open_file(Recorder *self, const char *path, bool anew, Diag *diag) {
-  const int flags = O_WRONLY | O_APPEND | O_CREAT | (anew ? O_TRUNC : 0);
-  self->file = open(path, flags, 0666);
-  if (self->file < 0) return report(self->path, diag);
+/* What is no regular file. */
+static int open_in_place(Recorder *self, Diag *diag) {
+  self->file = open(self->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+  return self->file < 0 ? report(self->path, diag) : 0;
+}
+
+/* A file that takes the place of any before only when complete. */
+static int open_beside(Recorder *self, const char **ret_beside, Diag *diag) {
+  self->file = beside_open(self->path, ret_beside, self->arena);
+  if (self->file < 0 || fcntl(self->file, F_SETFL, O_APPEND)) return report(self->path, diag);
   self->bytes = 0;
   return 0;
 }
@@ -80,10 +86,10 @@ static void close_file(Recorder *self) {
 
 /* Writes everything beside the path and puts it in its place; the new file stays open. */
 static int replace(Recorder *self, Diag *diag) {
-  const char *beside = arena_printf(self->arena, "%s.new", self->path);
+  const char *beside;
   const int before = self->file;
   const int64_t bytes_before = self->bytes;
-  if (open_file(self, beside, true, diag) == 0) {
+  if (open_beside(self, &beside, diag) == 0) {
     const bool written = write_all(self, diag) == 0;
     if (written && rename(beside, self->path) == 0) {
       if (before >= 0) close(before);
@@ -107,11 +113,10 @@ int recorder_open(Recorder *self, const char *path, const Profile *profile, Diag
                      .line = arena_alloc(profile->arena, TEXT_SIZE),
                      .file = -1,
                      .is_regular = !exists || S_ISREG(status.st_mode)};
-  if (!self->is_regular)
-    return open_file(self, path, false, diag) || write_all(self, diag) ? -1 : 0;
+  if (!self->is_regular) return open_in_place(self, diag) || write_all(self, diag) ? -1 : 0;
   /* A path that cannot be written is found out now, not after the first measurement. */
-  const char *beside = arena_printf(self->arena, "%s.new", path);
-  if (open_file(self, beside, true, diag)) return -1;
+  const char *beside;
+  if (open_beside(self, &beside, diag)) return -1;
   close_file(self);
   unlink(beside);
   return profile->n_rows < RECORDER_FIRST_ROWS ? 0 : replace(self, diag);

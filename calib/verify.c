@@ -27,14 +27,50 @@ CheckRows check_spread(Check *self, int64_t n, int64_t most) {
   return (CheckRows){at, most};
 }
 
-int64_t check_columns(const Check *self, CalibTensor tensor) {
+static int64_t backend_columns(const Check *self, CalibTensor tensor) {
   return self->target->backend->columns(self->target->state, tensor);
+}
+
+/* A backend may have as many words. */
+static int64_t padded(int64_t vocab) {
+  return (vocab + 7) / 8 * 8;
+}
+
+int64_t check_columns(const Check *self, CalibTensor tensor) {
+  const int64_t columns = calib_tensor_columns(self->target->model, tensor);
+  if (tensor == TENSOR_FROM || tensor == TENSOR_TO) return backend_columns(self, TENSOR_TO);
+  if (tensor != TENSOR_LOGITS) return columns;
+  const int64_t has = backend_columns(self, tensor);
+  return has > columns && has <= padded(columns) ? has : columns;
+}
+
+bool check_has(const Check *self, CalibTensor tensor) {
+  return backend_columns(self, tensor) != 0;
+}
+
+int64_t check_index(double number, int64_t n) {
+  return number >= 0 && number < (double)n && number == floor(number) ? (int64_t)number : -1;
+}
+
+/* Buffers and the reference go by the model's widths. */
+static bool is_as_wide(Check *self, CalibTensor tensor) {
+  const int64_t has = backend_columns(self, tensor), columns = check_columns(self, tensor);
+  const CalibSlice none = {.tensor = tensor, .sequence = CALIB_OF_ROWS};
+  if (self->status || has == columns) return !self->status;
+  if (has == 0) // because it could not say?
+    self->status = self->target->backend->read(self->target->state, &none, NULL, self->error);
+  if (self->status) return false;
+  self->status = CALIB_WRONG;
+  snprintf(self->error, CALIB_ERROR_SIZE, "'%s' has %lld columns in the backend, %lld in the model",
+           calib_tensor_name(tensor), (long long)has, (long long)columns);
+  return false;
 }
 
 /* Rows that follow one another are one slice. */
 static void move_rows(Check *self, CalibSlice slice, CheckRows rows, double *values, bool writes) {
   const VerifyTarget *target = self->target;
   const int64_t columns = check_columns(self, slice.tensor);
+  if (!is_as_wide(self, slice.tensor)) return;
   for (int64_t i = 0; i < rows.n && !self->status; i += slice.n_rows) {
     slice.row = rows.at[i];
     for (slice.n_rows = 1; i + slice.n_rows < rows.n; slice.n_rows++)
@@ -61,7 +97,7 @@ void check_read_kv(Check *self, CalibTensor tensor, int32_t layer, int32_t seque
                    int64_t n, double *ret) {
   const VerifyTarget *target = self->target;
   const CalibSlice slice = {tensor, layer, sequence, first, n};
-  if (!self->status && n > 0)
+  if (n > 0 && is_as_wide(self, tensor))
     self->status = target->backend->read(target->state, &slice, ret, self->error);
 }
 
@@ -167,7 +203,7 @@ static CheckRows rows_of(Check *self) {
 static void check_product(Check *self) {
   const CheckRows rows = rows_of(self);
   const CalibProduct product = calib_product(self->point.op);
-  const bool is_active = product.out == TENSOR_UP && check_columns(self, TENSOR_UP) == 0;
+  const bool is_active = product.out == TENSOR_UP && !check_has(self, TENSOR_UP);
   const CalibTensor out = is_active ? TENSOR_ACTIVE : product.out;
   const double *in = check_read(self, product.in, 0, rows);
   check_poison(self, out, rows);
@@ -227,21 +263,29 @@ static void check_activation(Check *self) {
   check_output(self, TENSOR_ACTIVE, rows, reference);
 }
 
-/* Rows of a table by number. */
-static const double *look_up(Check *self, CalibTensor table, CalibTensor numbers, CheckRows rows) {
+/* Rows of a table of `n` by number. */
+static const double *look_up(Check *self, CalibTensor table, int64_t n, CalibTensor numbers,
+                             CheckRows rows) {
   const double *from = check_read(self, numbers, 0, rows);
   int64_t *at = ARENA_ARRAY(self->arena, int64_t, rows.n);
-  for (int64_t i = 0; i < rows.n; i++)
-    at[i] = (int64_t)from[i];
+  for (int64_t i = 0; i < rows.n; i++) {
+    at[i] = check_index(from[i], n);
+    if (at[i] >= 0) continue;
+    check_book(self, numbers, INFINITY);
+    at[i] = 0;
+  }
   return check_read(self, table, 0, (CheckRows){at, rows.n});
 }
 
 double *check_embedded(Check *self, CheckRows rows) {
+  const CalibModel *model = self->target->model;
   const int64_t n = rows.n * check_columns(self, TENSOR_RESIDUAL);
   double *out = ARENA_ARRAY(self->arena, double, n);
-  const double *words = look_up(self, TENSOR_EMBEDDING, TENSOR_IDS, rows), *places = NULL;
-  if (self->target->model->positions == CALIB_LEARNED)
-    places = look_up(self, TENSOR_POSITION_TABLE, TENSOR_POSITIONS, rows);
+  const double *words = NULL, *places = NULL;
+  if (model->positions == CALIB_LEARNED)
+    places = look_up(self, TENSOR_POSITION_TABLE, model->max_position_embeddings, TENSOR_POSITIONS,
+                     rows);
+  words = look_up(self, TENSOR_EMBEDDING, padded(model->vocab_size), TENSOR_IDS, rows);
   for (int64_t i = 0; i < n; i++)
     out[i] = words[i] + (places ? places[i] : 0);
   return out;
@@ -405,8 +449,8 @@ double verify_tolerance(const CalibModel *model, CalibOp op) {
 /* The model's biases, and no others, take part. */
 static bool has_biases(const Check *self) {
   const CalibModel *model = self->target->model;
-  return (check_columns(self, TENSOR_O_BIAS) > 0) == model->bias &&
-         (check_columns(self, TENSOR_FINAL_NORM_BIAS) > 0) == (model->norm == CALIB_LAYER_NORM);
+  return check_has(self, TENSOR_O_BIAS) == model->bias &&
+         check_has(self, TENSOR_FINAL_NORM_BIAS) == (model->norm == CALIB_LAYER_NORM);
 }
 
 static CalibStatus judge(const Check *self, double *ret_error) {

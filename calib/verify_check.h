@@ -30,9 +30,15 @@ CheckRows check_range(Check *self, int64_t first, int64_t n);
 /* At most `most` of 0 … n, evenly, the first and the last among them. */
 CheckRows check_spread(Check *self, int64_t n, int64_t most);
 
-/* 0: there is no such tensor. */
+/* Numbers in a row: by the model, whatever a backend says, which is compared with it before any
+ * row is read or written. Of copies, and of logits, which may be a few more, by the backend. 0: the
+ * model has no such tensor. */
 int64_t check_columns(const Check *self, CalibTensor tensor);
-/* A bias, or another vector: NULL where there is none. */
+/* Whether the backend has it. */
+bool check_has(const Check *self, CalibTensor tensor);
+/* An index among `n`, −1 where the number is none. */
+int64_t check_index(double number, int64_t n);
+/* A bias, or another vector: NULL where the model has none. */
 const double *check_vector(Check *self, CalibTensor tensor, int32_t layer);
 /* [rows][columns]. */
 double *check_read(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows);

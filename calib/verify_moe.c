@@ -5,22 +5,24 @@
 
 enum { MOST_TOKENS = 192, MOST_PAIRS = 192, MOST_COLUMNS = 64 };
 
-static int64_t *as_indices(Check *self, const double *values, int64_t n) {
+/* `n` numbers as indices among `most`; those that are none are errors, and −1. */
+static int64_t *as_indices(Check *self, CalibTensor tensor, const double *values, int64_t n,
+                           int64_t most) {
   int64_t *indices = ARENA_ARRAY(self->arena, int64_t, n);
-  for (int64_t i = 0; i < n; i++)
-    indices[i] = (int64_t)values[i];
+  for (int64_t i = 0; i < n; i++) {
+    indices[i] = check_index(values[i], most);
+    if (indices[i] < 0) check_book(self, tensor, INFINITY);
+  }
   return indices;
 }
 
 int64_t *check_read_experts(Check *self, CheckRows rows) {
   const CalibModel *model = self->target->model;
   const int64_t n = rows.n * model->num_experts_per_tok;
-  int64_t *experts = as_indices(self, check_read(self, TENSOR_EXPERTS, 0, rows), n);
-  for (int64_t i = 0; i < n; i++) {
-    if (experts[i] >= 0 && experts[i] < model->num_experts) continue;
-    check_book(self, TENSOR_EXPERTS, INFINITY);
-    experts[i] = 0;
-  }
+  int64_t *experts = as_indices(self, TENSOR_EXPERTS, check_read(self, TENSOR_EXPERTS, 0, rows), n,
+                                model->num_experts);
+  for (int64_t i = 0; i < n; i++)
+    experts[i] = experts[i] < 0 ? 0 : experts[i];
   return experts;
 }
 
@@ -131,14 +133,13 @@ void check_moe_product(Check *self) {
   const int64_t n = check_columns(self, product->out);
   const CheckRows rows = check_spread(self, self->point.size * picked, MOST_PAIRS);
   const CheckRows tokens = check_range(self, 0, self->point.size);
-  const int64_t *pairs = as_indices(self, check_read(self, TENSOR_EXPERT_PAIRS, 0, rows), rows.n);
+  const int64_t *pairs =
+      as_indices(self, TENSOR_EXPERT_PAIRS, check_read(self, TENSOR_EXPERT_PAIRS, 0, rows), rows.n,
+                 tokens.n * picked);
   const int64_t *experts = check_read_experts(self, tokens);
   int64_t *from = ARENA_ARRAY(self->arena, int64_t, rows.n);
-  for (int64_t i = 0; i < rows.n; i++) {
-    const bool exists = pairs[i] >= 0 && pairs[i] < tokens.n * picked;
-    if (!exists) check_book(self, TENSOR_EXPERT_PAIRS, INFINITY);
-    from[i] = !is_up ? rows.at[i] : exists ? pairs[i] / picked : 0;
-  }
+  for (int64_t i = 0; i < rows.n; i++)
+    from[i] = !is_up ? rows.at[i] : pairs[i] >= 0 ? pairs[i] / picked : 0;
   const double *in = check_read(self, product->in, 0, (CheckRows){from, rows.n});
   check_poison(self, product->out, rows);
   check_run(self);
@@ -161,11 +162,9 @@ void check_moe_combine(Check *self) {
   const CheckRows tokens = check_spread(self, self->point.size, MOST_TOKENS);
   const double *shares = check_read(self, TENSOR_EXPERT_SHARES, 0, tokens);
   const int64_t *rows =
-      as_indices(self, check_read(self, TENSOR_EXPERT_ROWS, 0, tokens), tokens.n * picked);
+      as_indices(self, TENSOR_EXPERT_ROWS, check_read(self, TENSOR_EXPERT_ROWS, 0, tokens),
+                 tokens.n * picked, self->point.size * picked);
   double *sums = ARENA_ARRAY(self->arena, double, tokens.n *hidden);
-  for (int64_t i = 0; i < tokens.n * picked; i++)
-    if (rows[i] < 0 || rows[i] >= self->point.size * picked)
-      check_book(self, TENSOR_EXPERT_ROWS, INFINITY);
   if (isinf(self->worst)) return;
   const double *in = check_read(self, TENSOR_EXPERT_OUT, 0, (CheckRows){rows, tokens.n * picked});
   check_poison(self, TENSOR_ADDED, tokens);

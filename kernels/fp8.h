@@ -33,6 +33,11 @@ static inline int64_t fp8_input_scales(CalibWeights weights, int32_t tokens, int
   return weights == CALIB_FP8_BLOCK ? (int64_t)((k + FP8_BLOCK - 1) / FP8_BLOCK) * fp8_rows(tokens)
                                     : 1;
 }
+/* Scales that so many take the place of, where those of several matrices lie in a row: cuBLASLt
+ * wants each to begin at a multiple of 16 bytes. */
+static inline int64_t fp8_scale_room(int64_t scales) {
+  return (scales + 3) / 4 * 4;
+}
 
 /* --- quantize.cu. out [tokens][k] e4m3 of in [tokens][k], rounded to nearest, saturated. Of
  * CALIB_FP8 *scales is given; of CALIB_FP8_BLOCK they are written, each the greatest of its 128

@@ -53,6 +53,26 @@ static int check_blas(cublasStatus_t status, const char *what, char *error) {
   return status == CUBLAS_STATUS_SUCCESS ? 0 : fail(error, what, cublasLtGetStatusString(status));
 }
 
+/* The greatest power of two that divides an address, or 256, which is all that is asked for. */
+static int alignment_of(const void *pointer) {
+  const uintptr_t bits = (uintptr_t)pointer | 256;
+  return (int)(bits & -bits);
+}
+
+/* A product's status by name, and where its operands lie, which is what cuBLASLt may not take. */
+static int check_product(cublasStatus_t status, const char *what, const Operands *o, char *error) {
+  if (status == CUBLAS_STATUS_SUCCESS) return 0;
+  const int n = snprintf(error, GEMM_ERROR_SIZE,
+                         "%s: %s; operands are aligned to %d (input), %d (weights) and %d (output) "
+                         "bytes",
+                         what, cublasLtGetStatusString(status), alignment_of(o->a),
+                         alignment_of(o->w), alignment_of(o->c));
+  if (o->a_scales && n > 0 && n < GEMM_ERROR_SIZE)
+    snprintf(error + n, (size_t)(GEMM_ERROR_SIZE - n), ", scales to %d (input) and %d (weights)",
+             alignment_of(o->a_scales), alignment_of(o->w_scales));
+  return -1;
+}
+
 // --- plans by shape ----------------------------------------------------------------------------
 
 static size_t hash(const GemmShape *shape) { // FNV-1a over words
@@ -198,7 +218,7 @@ static cublasStatus_t limit_algorithms(const Gemm *self, cublasLtMatmulPreferenc
 }
 
 /* The number of candidates, or below zero. */
-static int find_candidates(Gemm *self, const Plan *plan,
+static int find_candidates(Gemm *self, const Plan *plan, const Operands *o,
                            cublasLtMatmulHeuristicResult_t found[MAX_CANDIDATES], char *error) {
   int n = 0;
   cublasLtMatmulPreference_t preference = NULL;
@@ -208,7 +228,7 @@ static int find_candidates(Gemm *self, const Plan *plan,
     status = cublasLtMatmulAlgoGetHeuristic(self->blas, plan->operation, plan->w, plan->a, plan->c,
                                             plan->c, preference, MAX_CANDIDATES, found, &n);
   if (preference) cublasLtMatmulPreferenceDestroy(preference);
-  if (check_blas(status, "finding an algorithm for a product", error) < 0) return -1;
+  if (check_product(status, "finding an algorithm for a product", o, error) < 0) return -1;
   return n > 0 ? n : fail(error, "finding an algorithm for a product", "there is none");
 }
 
@@ -304,40 +324,44 @@ static cublasStatus_t set_scales(const Plan *plan, const Operands *o) {
                                         &o->a_scales, sizeof o->a_scales);
 }
 
-static cublasStatus_t multiply(const Gemm *self, const Plan *plan,
-                               const cublasLtMatmulAlgo_t *algorithm, const Operands *o) {
+static int multiply(const Gemm *self, const Plan *plan, const cublasLtMatmulAlgo_t *algorithm,
+                    const Operands *o, char *error) {
   const float one = 1, zero = 0; // the scale type of fp32 sums
   cublasStatus_t status = set_bias(plan, o);
   if (status == CUBLAS_STATUS_SUCCESS) status = set_scales(plan, o);
-  if (status != CUBLAS_STATUS_SUCCESS) return status;
-  return cublasLtMatmul(self->blas, plan->operation, &one, o->w, plan->w, o->a, plan->a, &zero,
-                        o->c, plan->c, o->c, plan->c, algorithm, self->memory.workspace,
-                        self->memory.workspace_bytes, o->stream);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatmul(self->blas, plan->operation, &one, o->w, plan->w, o->a, plan->a, &zero,
+                            o->c, plan->c, o->c, plan->c, algorithm, self->memory.workspace,
+                            self->memory.workspace_bytes, o->stream);
+  return check_product(status, "cublasLtMatmul", o, error);
 }
 
 /* Seconds of one product out of a cache that holds nothing of it, and nothing to be written back.
- * Below zero: this algorithm does not run here. */
+ * Below zero: this algorithm does not run here, and why. */
 static double measure(Gemm *self, const Plan *plan, const cublasLtMatmulAlgo_t *algorithm,
-                      const Operands *o) {
+                      const Operands *o, char *error) {
+  const int64_t flushed = (int64_t)self->memory.flush_bytes;
   float milliseconds;
-  if (kernel_read(o->stream, self->memory.flush, (int64_t)self->memory.flush_bytes) != 0 ||
-      cudaEventRecord(self->begin, o->stream) != cudaSuccess ||
-      multiply(self, plan, algorithm, o) != CUBLAS_STATUS_SUCCESS ||
-      cudaEventRecord(self->end, o->stream) != cudaSuccess ||
-      cudaEventSynchronize(self->end) != cudaSuccess ||
-      cudaEventElapsedTime(&milliseconds, self->begin, self->end) != cudaSuccess)
+  if (check_cuda((cudaError_t)kernel_read(o->stream, self->memory.flush, flushed),
+                 "emptying the cache", error) < 0 ||
+      check_cuda(cudaEventRecord(self->begin, o->stream), "cudaEventRecord", error) < 0 ||
+      multiply(self, plan, algorithm, o, error) < 0 ||
+      check_cuda(cudaEventRecord(self->end, o->stream), "cudaEventRecord", error) < 0 ||
+      check_cuda(cudaEventSynchronize(self->end), "running a product", error) < 0 ||
+      check_cuda(cudaEventElapsedTime(&milliseconds, self->begin, self->end),
+                 "cudaEventElapsedTime", error) < 0)
     return -1;
   return milliseconds / 1e3;
 }
 
 /* The least of a few runs; the first one loads the kernel and does not count. */
 static double measure_least(Gemm *self, const Plan *plan, const cublasLtMatmulAlgo_t *algorithm,
-                            const Operands *o, double best) {
-  double least = measure(self, plan, algorithm, o);
+                            const Operands *o, double best, char *error) {
+  double least = measure(self, plan, algorithm, o, error);
   if (least < 0) return -1;
-  least = measure(self, plan, algorithm, o);
+  least = measure(self, plan, algorithm, o, error);
   for (int run = 1; run < RUNS && least >= 0 && (best < 0 || least < HOPELESS * best); run++) {
-    const double seconds = measure(self, plan, algorithm, o);
+    const double seconds = measure(self, plan, algorithm, o, error);
     if (seconds < least) least = seconds;
   }
   return least;
@@ -346,19 +370,18 @@ static double measure_least(Gemm *self, const Plan *plan, const cublasLtMatmulAl
 static int measure_candidates(Gemm *self, Plan *plan, const Operands *o, GemmChoice *ret_choice,
                               char *error) {
   cublasLtMatmulHeuristicResult_t found[MAX_CANDIDATES];
-  const int n = find_candidates(self, plan, found, error);
+  const int n = find_candidates(self, plan, o, found, error);
   if (n < 0) return -1;
   double best = -1;
-  cudaError_t failed = cudaSuccess;
   for (int i = 0; i < n; i++) {
-    if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
-    const double seconds = measure_least(self, plan, &found[i].algo, o, best);
-    if (seconds < 0) failed = cudaGetLastError(); // also clears it
+    if (check_product(found[i].state, "an algorithm", o, error) < 0) continue;
+    const double seconds = measure_least(self, plan, &found[i].algo, o, best, error);
+    if (seconds < 0) cudaGetLastError(); // clears it
     if (seconds < 0 || (best >= 0 && seconds >= best)) continue;
     best = seconds;
     plan->algorithm = found[i].algo;
   }
-  if (best < 0) return fail(error, "no algorithm for a product runs", cudaGetErrorString(failed));
+  if (best < 0) return -1; // as the last has failed
   *ret_choice = (GemmChoice){.shape = plan->shape, .candidates = (uint32_t)n};
   read_algorithm(&plan->algorithm, ret_choice);
   return 0;
@@ -416,7 +439,7 @@ static int run(Gemm *self, const GemmShape *shape, const Operands *operands, cha
   const Plan *plan = find_plan(self, shape);
   if (!plan) plan = make_plan(self, shape, operands, error);
   if (!plan) return -1;
-  return check_blas(multiply(self, plan, &plan->algorithm, operands), "a product", error);
+  return multiply(self, plan, &plan->algorithm, operands, error);
 }
 
 int gemm_run(Gemm *self, KernelStream stream, const GemmShape *shape, void *c, const void *a,

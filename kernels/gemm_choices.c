@@ -163,7 +163,8 @@ static void write_anew(GemmChoices *self) {
   char beside[PATH_SIZE + 32], text[HEAD_SIZE + sizeof TITLE + 2];
   snprintf(beside, sizeof beside, "%s.%ld", self->path, (long)getpid());
   make_folders(self->path);
-  self->file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+  unlink(beside); // of a process that was killed
+  self->file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (self->file < 0) return;
   const int length = snprintf(text, sizeof text, "%s\n%s\n", TITLE, self->head);
   if (write_all(self->file, text, (size_t)length) && rename(beside, self->path) == 0) return;

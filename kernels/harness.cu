@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(FILL_THREADS)
 
 __global__ void wait_flag_kernel(const volatile int32_t *flag, uint64_t timeout_ns) {
   const uint64_t begin = global_timer_ns();
-  while (*flag == 0 && global_timer_ns() - begin < timeout_ns)
+  while (load_flag(flag) == 0 && global_timer_ns() - begin < timeout_ns)
     __nanosleep(100);
 }
 

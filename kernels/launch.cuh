@@ -35,6 +35,7 @@ int kernel_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t s
     std::tuple<Parameters...> parameters;
   } call = {kernel, {static_cast<Parameters>(arguments)...}};
   (void)stream;
+  emulator_launch(reinterpret_cast<const void *>(kernel));
   emulator::run(
       grid, block, shared_bytes,
       [](void *context) {
@@ -48,9 +49,8 @@ int kernel_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t s
 template <class... Parameters>
 int kernel_load(void (*kernel)(Parameters...), int threads, size_t shared_bytes,
                 KernelLoaded *ret_loaded) {
-  (void)kernel;
   (void)threads;
-  emulator::note_load(shared_bytes);
+  emulator::note_load(reinterpret_cast<const void *>(kernel), shared_bytes);
   *ret_loaded = {2 * emulator::multiprocessors(), 0, 0};
   return emulator::load_error;
 }

@@ -72,7 +72,8 @@ ProductShape layer_product_shape(const LayerShape *s, int product) {
 
 int64_t layer_product_scales(const LayerShape *s, int product) {
   const ProductShape shape = layer_product_shape(s, product);
-  return s->weights == CALIB_WEIGHTS_PLAIN ? 0 : fp8_weight_scales(s->weights, shape.n, shape.k);
+  if (s->weights == CALIB_WEIGHTS_PLAIN) return 0;
+  return fp8_scale_room(fp8_weight_scales(s->weights, shape.n, shape.k));
 }
 
 int64_t layer_scales(const LayerShape *s) {

@@ -101,6 +101,15 @@ __device__ __forceinline__ uint32_t load_acquire_system(const uint32_t *from) {
 #endif
 }
 
+/* A flag that the host sets. */
+__device__ __forceinline__ int32_t load_flag(const volatile int32_t *flag) {
+#ifdef KERNEL_EMULATOR
+  return emulator::load_flag(flag);
+#else
+  return *flag;
+#endif
+}
+
 /* Nanoseconds of the device's clock. */
 __device__ __forceinline__ uint64_t global_timer_ns() {
 #ifdef KERNEL_EMULATOR

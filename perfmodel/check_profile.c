@@ -117,9 +117,10 @@ static SeriesPoint point_of(const ProfileRow *row, size_t index, size_t group) {
     if (point.x > 0) point.z = point.y / point.x;
     break;
   case SERIES_DECODE:
-  case SERIES_DECODE_ATTENTION:
+  case SERIES_DECODE_ATTENTION: // one long context is shared by fewer multiprocessors than many
     point.x = batch->decode_seqs;
     point.y = batch->context_tokens;
+    if (point.x > 0) point.z = point.y / point.x;
     break;
   case SERIES_MIXED:
   case SERIES_LINEAR:

@@ -1,5 +1,6 @@
 /* See autoscaling.h. */
 #include "sim/autoscaling.h"
+#include "sim/base/sort.h"
 #include "sim/checkpoint.h"
 #include "sim/draining.h"
 #include "sim/failing.h"
@@ -7,7 +8,6 @@
 #include "sim/roles.h"
 #include "sim/scaling/scaler.h"
 #include <assert.h>
-#include <stdlib.h>
 
 typedef struct Recommendation {
   Tick at;
@@ -205,7 +205,7 @@ static uint32_t shrink(Engine *self, Scaling *scaling, const Fleet *fleet, uint3
     ARENA_RESERVE(self->arena, scaling->candidates, scaling->candidates_capacity, n + 1);
     scaling->candidates[n++] = candidate_of(self, lanes, fleet->lanes);
   }
-  qsort(scaling->candidates, n, sizeof *scaling->candidates, by_load);
+  sort_items(scaling->candidates, n, sizeof *scaling->candidates, by_load);
   for (uint32_t i = 0; i < fewer; i++)
     stop(self, &self->machines[scaling->candidates[i].first], fleet->lanes);
   return fewer;

@@ -2,6 +2,7 @@
  * such files, one gives up its name at once, and is copied to get one again. */
 #define _GNU_SOURCE
 #include "experiments/base/unnamed.h"
+#include "sim/base/beside.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -14,15 +15,6 @@ static int report(const UnnamedFile *self, Diag *diag) {
              : diag_environment(diag, at, "cannot write '%s': %s", self->path, strerror(errno));
 }
 
-/* Not mkstemp, whose files are the user's alone: the file is as open to others as any. */
-static int open_scratch(const char *scratch) {
-  return open(scratch, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-}
-
-static const char *scratch_name(const UnnamedFile *self) {
-  return arena_printf(self->arena, "%s.%ld", self->path, (long)getpid());
-}
-
 int unnamed_open(UnnamedFile *self, const char *path, Arena *arena, Diag *diag) {
   *self = (UnnamedFile){.path = path, .file = -1, .arena = arena};
   if (access(path, F_OK) == 0) {
@@ -33,8 +25,8 @@ int unnamed_open(UnnamedFile *self, const char *path, Arena *arena, Diag *diag) 
   const char *folder = slash ? arena_copy(arena, path, (size_t)(slash - path) + 1) : ".";
   self->file = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
   if (self->file >= 0) return 0;
-  const char *scratch = scratch_name(self);
-  self->file = open_scratch(scratch);
+  const char *scratch;
+  self->file = beside_open(path, &scratch, arena);
   if (self->file < 0) return report(self, diag);
   unlink(scratch);
   return 0;
@@ -54,8 +46,8 @@ static int copy(int from, int to) {
 }
 
 static int publish_copy(const UnnamedFile *self) {
-  const char *scratch = scratch_name(self);
-  const int to = open_scratch(scratch);
+  const char *scratch;
+  const int to = beside_open(self->path, &scratch, self->arena);
   if (to < 0) return -1;
   int status = copy(self->file, to);
   if (status == 0) status = link(scratch, self->path);

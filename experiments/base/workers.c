@@ -2,6 +2,7 @@
  * only GNU's headers answer. */
 #define _GNU_SOURCE
 #include "experiments/base/workers.h"
+#include "experiments/base/stack.h"
 #include <assert.h>
 #include <math.h>
 #include <sched.h>
@@ -45,6 +46,17 @@ static void *work(void *context) {
   return NULL;
 }
 
+/* Its stack is of a size of its own, whatever the limit for that of the process is. */
+static int start_thread(pthread_t *ret_thread, Workers *self) {
+  pthread_attr_t attributes;
+  int error = pthread_attr_init(&attributes);
+  if (error) return error;
+  error = pthread_attr_setstacksize(&attributes, STACK_BYTES);
+  if (error == 0) error = pthread_create(ret_thread, &attributes, work, self);
+  pthread_attr_destroy(&attributes);
+  return error;
+}
+
 int workers_init(Workers *self, int n_threads, int capacity, Arena *arena, Diag *diag) {
   assert(n_threads >= 1 && capacity >= n_threads);
   *self = (Workers){.capacity = capacity,
@@ -59,10 +71,12 @@ int workers_init(Workers *self, int n_threads, int capacity, Arena *arena, Diag 
   pthread_cond_init(&self->finished, &clock);
   pthread_condattr_destroy(&clock);
   for (; self->n_threads < n_threads; self->n_threads++) {
-    const int error = pthread_create(&self->threads[self->n_threads], NULL, work, self);
+    const int error = start_thread(&self->threads[self->n_threads], self);
     if (error == 0) continue;
     diag_environment(diag, place_of_file(NULL), "cannot start thread %d of %d: %s",
                      self->n_threads + 1, n_threads, strerror(error));
+    diag_hint(diag, "'--jobs %d' may do, or a higher limit ('ulimit -u', 'ulimit -v')",
+              self->n_threads > 0 ? self->n_threads : 1);
     workers_done(self);
     return -1;
   }

@@ -2,6 +2,7 @@
 #include "experiments/commands/cli.h"
 #include "calib/cpu_machine.h"
 #include "experiments/base/interrupt.h"
+#include "experiments/base/stack.h"
 #include "experiments/base/workers.h"
 #include "sim/base/text.h"
 #include <errno.h>
@@ -254,7 +255,8 @@ int cli_run(const Command *command, int argc, char **argv) {
              .arena = &arena,
              .diag = &diag};
   int code = parse(&cli, argc, argv, given);
-  if (code == GO_ON) code = config_check_data(&diag) ? EXIT_ENVIRONMENT : command->run(&cli);
+  if (code == GO_ON)
+    code = stack_check(&diag) || config_check_data(&diag) ? EXIT_ENVIRONMENT : command->run(&cli);
   code = cli_finish(&diag, code);
   diag_done(&diag);
   arena_done(&arena);

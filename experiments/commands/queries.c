@@ -103,6 +103,7 @@ static const char *axes_columns(const struct AxesMark *mark, Results *results, A
     char *column = sqlite3_mprintf("(SELECT point_value.value FROM %s AND axis.name = %Q LIMIT 1) "
                                    "AS \"%w\", ",
                                    mark->value, *names, *names);
+    if (!column) arena_exhausted(0);
     text = arena_printf(arena, "%s%s", text, column);
     sqlite3_free(column);
   }

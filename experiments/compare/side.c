@@ -2,8 +2,8 @@
 #include "experiments/compare/side.h"
 #include "sim/base/hash.h"
 #include "sim/base/key_map.h"
+#include "sim/base/sort.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define WITHIN " IN (SELECT value FROM json_each(?))"
@@ -234,9 +234,7 @@ static int compare_keys(const void *a, const void *b) {
 
 const Param *side_param(const Side *self, const char *key) {
   const Param wanted = {.key = key};
-  return self->n_params == 0
-             ? NULL
-             : bsearch(&wanted, self->params, self->n_params, sizeof wanted, compare_keys);
+  return find_item(&wanted, self->params, self->n_params, sizeof wanted, compare_keys);
 }
 
 const Param *side_varying(const Side *self) {
@@ -295,7 +293,7 @@ static int compare_runs(const void *a, const void *b) {
 /* Sorts runs, and leaves the newest of those that are alike. */
 static size_t sort_runs(SideRun *runs, size_t n) {
   size_t kept = 0;
-  qsort(runs, n, sizeof *runs, compare_runs);
+  sort_items(runs, n, sizeof *runs, compare_runs);
   for (size_t i = 0; i < n; i++) {
     if (kept > 0 && compare_likeness(&runs[kept - 1], &runs[i]) == 0) kept--;
     runs[kept++] = runs[i];

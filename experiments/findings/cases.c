@@ -2,8 +2,8 @@
 #include "experiments/findings/cases.h"
 #include "sim/base/hash.h"
 #include "sim/base/key_map.h"
+#include "sim/base/sort.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FIGURE(of, which, heading, of_unit)                                                        \
@@ -168,7 +168,7 @@ static void group(Cases *self, Members *members) {
       members->all[i].place =
           arena_printf(arena, "%s%s\n", members->all[i].place, members->columns[a][i]);
   }
-  qsort(members->all, members->n, sizeof *members->all, by_place);
+  sort_items(members->all, members->n, sizeof *members->all, by_place);
   self->cases = ARENA_ARRAY(arena, Case, members->n + 1);
   for (size_t i = 0; i < members->n; i++) {
     Member *member = &members->all[i];
@@ -182,13 +182,13 @@ static void group(Cases *self, Members *members) {
     if (one->n_runs > self->n_seeds) self->n_seeds = one->n_runs;
     member->one = self->n_cases - 1;
   }
-  qsort(members->all, members->n, sizeof *members->all, by_run);
+  sort_items(members->all, members->n, sizeof *members->all, by_run);
 }
 
 /* That of the run in a row's first column; NULL: none. */
 static Member *member_of(const Members *members, sqlite3_stmt *row) {
   const Member key = {.run = sqlite3_column_int64(row, 0)};
-  return bsearch(&key, members->all, members->n, sizeof key, by_run);
+  return find_item(&key, members->all, members->n, sizeof key, by_run);
 }
 
 static Case *case_of(const Cases *self, const Members *members, sqlite3_stmt *row) {

@@ -1,8 +1,11 @@
 /* A lock by fcntl, which works on network file systems too. */
 #include "experiments/results/lock.h"
 #include "experiments/results/results.h"
+#include "sim/base/hash.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,8 +13,12 @@
 
 static const char sweep[] = "sweep";
 
+/* Where the name of the file leaves no room for more, that of the lock has a hash of it instead. */
 static const char *lock_path(const char *path, const char *what, Arena *arena) {
-  return arena_printf(arena, "%s-%s", path, what);
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  if (strlen(name) + strlen(what) < NAME_MAX) return arena_printf(arena, "%s-%s", path, what);
+  return arena_printf(arena, "%.*s.tandem-%016" PRIx64 "-%s", (int)(name - path), path,
+                      hash_bytes(name, strlen(name)), what);
 }
 
 static struct flock whole_file(void) {
@@ -31,7 +38,7 @@ static int in_use(const char *path, const char *what, int file, Diag *diag) {
  * when it ends, and its lock would then guard nothing. */
 static bool is_current(const char *path, int file) {
   struct stat open_file, named;
-  return fstat(file, &open_file) == 0 && stat(path, &named) == 0 &&
+  return fstat(file, &open_file) == 0 && lstat(path, &named) == 0 &&
          open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
 }
 
@@ -41,14 +48,20 @@ int results_lock(ResultsLock *self, const char *path, Arena *arena, Diag *diag) 
   return results_lock_file(self, path, sweep, arena, diag);
 }
 
+static int cannot_make(const char *lock, const char *path, Diag *diag) {
+  const bool is_link = errno == ELOOP;
+  diag_environment(diag, place_of_file(path), "cannot make '%s': %s", lock,
+                   is_link ? "it is a link, which is not followed" : strerror(errno));
+  if (is_link) diag_hint(diag, "take the link away if nobody uses it");
+  return -1;
+}
+
 int results_lock_file(ResultsLock *self, const char *path, const char *what, Arena *arena,
                       Diag *diag) {
   *self = (ResultsLock){.path = lock_path(path, what, arena), .file = -1};
   for (;;) {
-    self->file = open(self->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (self->file < 0)
-      return diag_environment(diag, place_of_file(path), "cannot make '%s': %s", self->path,
-                              strerror(errno));
+    self->file = open(self->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (self->file < 0) return cannot_make(self->path, path, diag);
     struct flock lock = whole_file();
     const bool locked = fcntl(self->file, F_SETLK, &lock) == 0;
     if (locked && is_current(self->path, self->file)) return 0;
@@ -72,7 +85,8 @@ void results_unlock(ResultsLock *self) {
 }
 
 int results_check_unlocked(const char *path, Arena *arena, Diag *diag) {
-  const int file = open(lock_path(path, sweep, arena), O_RDWR | O_CLOEXEC);
+  const int file =
+      open(lock_path(path, sweep, arena), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return 0; // no sweep has been here, or none that we could see
   struct flock lock = whole_file();
   const bool busy = fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;

@@ -115,7 +115,7 @@ static int execute_all(Results *out, const char *query, Arena *arena, Diag *diag
 }
 
 static int copy_attached(Results *out, const char *path, Arena *arena, Diag *diag) {
-  if (results_execute(out, "BEGIN IMMEDIATE; PRAGMA defer_foreign_keys = ON", "write", diag) ||
+  if (results_execute(out, "BEGIN; PRAGMA defer_foreign_keys = ON", "write", diag) ||
       check_versions(out, path, arena, diag) || check_outcomes(out, path, arena, diag) ||
       results_execute(out, make_maps, "write", diag) || execute_all(out, copy_rows, arena, diag) ||
       results_execute(out, copy_sweeps, "write", diag))
@@ -144,11 +144,13 @@ static int add_database(Results *out, const char *path, Arena *arena, Diag *diag
     return -1;
   const Results source = opened;
   results_close(&opened);
+  out->source = path;
   if (results_change(out, "ATTACH ? AS source", VALUES(value_text(source.uri)), diag)) return -1;
   int status = copy_attached(out, path, arena, diag);
   if (status) sqlite3_exec(out->db, "ROLLBACK", NULL, NULL, NULL);
   if (status == 0) status = check_unchanged(&source, before, diag);
   sqlite3_exec(out->db, "DETACH source", NULL, NULL, NULL);
+  out->source = NULL;
   return status;
 }
 

@@ -7,6 +7,8 @@
 #include "sim/base/hash.h"
 #include "sim/base/key_map.h"
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -170,7 +172,9 @@ static char *make_schema(const char *text) {
     text = mark + strlen(marks[i].mark);
   }
   sqlite3_str_appendall(sql, text);
-  return sqlite3_str_finish(sql);
+  char *schema = sqlite3_str_finish(sql);
+  if (!schema) arena_exhausted(0);
+  return schema;
 }
 
 static const char count_columns[] =
@@ -236,7 +240,20 @@ static int check_writable(Results *self, Diag *diag) {
                           self->path);
 }
 
+/* SQLite makes other files beside it while it writes. */
+static int check_name(const char *path, Diag *diag) {
+  static const char longest[] = "-journal";
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  if (strlen(name) + strlen(longest) <= NAME_MAX) return 0;
+  diag_error(diag, place_of_file(NULL), "the name '%s' is too long for a database", name);
+  diag_hint(diag, "SQLite adds '%s' to it: at most %d bytes", longest,
+            NAME_MAX - (int)strlen(longest));
+  return -1;
+}
+
 int results_open(Results *self, const char *path, const char *data_root, Arena *arena, Diag *diag) {
+  *self = (Results){.path = path};
+  if (check_name(path, diag)) return -1;
   int status = open_database(self, path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, diag);
   if (status == 0) status = check_writable(self, diag);
   if (status == 0) status = check_schema(self, diag);
@@ -260,8 +277,8 @@ int results_open_unnamed(Results *self, const UnnamedFile *unnamed, const char *
   int status = prepare_database(self, descriptor_open(&self->db, unnamed->file, flags), diag);
   if (status == 0)
     status = results_execute(self,
-                             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
-                             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
+                             "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; "
+                             "PRAGMA main.locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
                              "open", diag);
   if (status == 0) status = create_schema(self, data_root, arena, diag);
   if (status) results_close(self);

@@ -3,12 +3,35 @@
 #include "experiments/results/results.h"
 #include "experiments/base/progress.h"
 #include "experiments/results/rows.h"
+#include "sim/base/sort.h"
 #include <math.h>
 #include <stdlib.h>
 
+/* Whether it is the attached file that fails: nobody else has the new one, nor has anybody written
+ * to it before. */
+static bool is_of_source(const Results *self) {
+  switch (self->source ? sqlite3_errcode(self->db) : SQLITE_OK) {
+  case SQLITE_BUSY:
+  case SQLITE_CANTOPEN:
+  case SQLITE_CORRUPT:
+  case SQLITE_NOTADB:
+  case SQLITE_PROTOCOL:
+  case SQLITE_READONLY:
+    return true;
+  default:
+    return false;
+  }
+}
+
 int results_error(const Results *self, const char *what, Diag *diag) {
-  return diag_environment(diag, place_of_file(self->path), "cannot %s '%s': %s", what, self->path,
-                          self->db ? sqlite3_errmsg(self->db) : "out of memory");
+  if (!self->db || sqlite3_errcode(self->db) == SQLITE_NOMEM) arena_exhausted(0);
+  const bool of_source = is_of_source(self);
+  const char *path = of_source ? self->source : self->path;
+  diag_environment(diag, place_of_file(path), "cannot %s '%s': %s", of_source ? "read" : what, path,
+                   sqlite3_errmsg(self->db));
+  if (sqlite3_errcode(self->db) == SQLITE_BUSY)
+    diag_hint(diag, "another program is writing to it, and has for a minute");
+  return -1;
 }
 
 int results_execute(Results *self, const char *sql, const char *what, Diag *diag) {
@@ -107,8 +130,7 @@ static int compare_digests(const void *a, const void *b) {
 }
 
 bool digest_set_has(const DigestSet *self, uint64_t digest) {
-  return self->n > 0 &&
-         bsearch(&digest, self->digests, self->n, sizeof digest, compare_digests) != NULL;
+  return find_item(&digest, self->digests, self->n, sizeof digest, compare_digests) != NULL;
 }
 
 int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *diag) {
@@ -122,7 +144,7 @@ int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *
     set.digests[set.n++] = strtoull((const char *)sqlite3_column_text(statement, 0), NULL, 16);
   }
   if (status != SQLITE_DONE) return results_error(self, "read", diag);
-  if (set.n > 0) qsort(set.digests, set.n, sizeof *set.digests, compare_digests);
+  sort_items(set.digests, set.n, sizeof *set.digests, compare_digests);
   *ret_digests = set;
   return 0;
 }

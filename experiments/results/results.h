@@ -21,8 +21,9 @@ typedef struct DigestSet {
 typedef struct Results {
   sqlite3 *db;
   const char *path;
-  const char *uri; // of one open for reading, to attach it; NULL: open for writing
-  bool unchanging; // and nobody else is kept from writing to it meanwhile
+  const char *uri;    // of one open for reading, to attach it; NULL: open for writing
+  const char *source; // what is attached to a new file of our own; NULL: nothing
+  bool unchanging;    // and nobody else is kept from writing to it meanwhile
   struct {
     const char *text;
     sqlite3_stmt *statement;

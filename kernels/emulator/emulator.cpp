@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <set>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -344,7 +345,17 @@ void store_release_system(uint32_t *to, uint32_t value) {
   __atomic_store_n(to, value, __ATOMIC_RELEASE);
 }
 
+/* What launches that the host has not waited for wait for: other ranks, a flag of the host. */
+static bool waits_for_ranks = false;
+static const volatile int32_t *waits_for = nullptr;
+
+int32_t load_flag(const volatile int32_t *flag) {
+  waits_for = *flag == 0 ? flag : nullptr;
+  return *flag;
+}
+
 uint32_t load_acquire_system(const uint32_t *from) {
+  waits_for_ranks = true;
   const struct timespec others_go_on = {0, 10 * 1000};
   nanosleep(&others_go_on, nullptr);
   return __atomic_load_n(from, __ATOMIC_ACQUIRE);
@@ -352,11 +363,24 @@ uint32_t load_acquire_system(const uint32_t *from) {
 
 int load_error = 0;
 static std::vector<size_t> loaded_bytes;
+static std::set<const void *> loaded;
 static int64_t loads = 0;
 
-void note_load(size_t shared_bytes) {
-  loaded_bytes.push_back(shared_bytes);
+static void load(const void *kernel) {
+  if (!loaded.insert(kernel).second) {
+    return;
+  }
   loads++;
+  if (waits_for_ranks || (waits_for != nullptr && *waits_for == 0)) {
+    thread = nullptr;
+    fail("a kernel is loaded while another waits for %s: the device would wait for that one first",
+         waits_for_ranks ? "other ranks" : "the host");
+  }
+}
+
+void note_load(const void *kernel, size_t shared_bytes) {
+  load(kernel);
+  loaded_bytes.push_back(shared_bytes);
 }
 
 int multiprocessors() {
@@ -373,6 +397,15 @@ int multiprocessors() {
 
 int64_t emulator_loads(void) {
   return emulator::loads;
+}
+
+void emulator_launch(const void *kernel) {
+  emulator::load(kernel);
+}
+
+void emulator_idle(void) {
+  emulator::waits_for_ranks = false;
+  emulator::waits_for = nullptr;
 }
 
 int emulator_take_loaded_bytes(size_t *ret_bytes, int most) {

@@ -9,6 +9,10 @@
  * of ptx.cuh (cp.async, ldmatrix, mma). Not emulated: streams (a launch is done when it returns),
  * textures, named barriers, cooperative groups, rounding of approximate intrinsics, time.
  *
+ * A kernel is loaded when it is first launched, unless kernel_load has done so. A device loads none
+ * while its kernels run, and one that waits for the host or for another rank may wait for what
+ * comes after the load: to load behind one that the host has not waited for ends the program.
+ *
  * What ends the program with a message and status 1: a thread missing at a barrier, or at another
  * one; lanes of a mask that do not come to the same operation; a shuffle from a lane outside the
  * mask; reads and writes outside a shared array or an allocation of device memory (they end at
@@ -97,9 +101,12 @@ uint64_t timer_ns();
 /* Words that other processes read and write. Who loads one lets these go on. */
 void store_release_system(uint32_t *to, uint32_t value);
 uint32_t load_acquire_system(const uint32_t *from);
+/* A flag of the host's memory. */
+int32_t load_flag(const volatile int32_t *flag);
 /* As many as $EMULATED_SMS says; 4 without it, so that small problems are many to them. */
 int multiprocessors();
-void note_load(size_t shared_bytes);
+/* A kernel is loaded by kernel_load, or at its first launch. */
+void note_load(const void *kernel, size_t shared_bytes);
 extern int load_error; // of every kernel that is loaded; 0: none
 /* Shared memory as 32-bit addresses, which is what ptx.cuh takes. */
 uint32_t shared_address(const void *pointer);

@@ -13,8 +13,14 @@ void emulator_seed(uint64_t seed);
 /* What every load of a kernel returns from now on; 0: it succeeds. */
 void emulator_fail_loads(int error);
 
-/* Kernels loaded so far. */
+/* Kernels loaded so far, at their first launch or before. */
 int64_t emulator_loads(void);
+
+/* What is to be launched, as kernels say themselves; a library that is a fake says it here. */
+void emulator_launch(const void *kernel);
+
+/* The host has waited for all launches: none waits any more. */
+void emulator_idle(void);
 
 /* Dynamic shared memory of the kernels loaded since the last call: the first `most` into ret_bytes,
  * in order; returns how many there were. */

@@ -5,6 +5,7 @@
  * head is not lost. Resizable blocks form a list of their own, linked both ways because realloc may
  * move any of them. */
 #include "sim/base/arena.h"
+#include "sim/base/units.h"
 #include <assert.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 enum { CHUNK_BYTES = 64 << 10, ALIGNMENT = 16 };
 
@@ -21,22 +24,46 @@ struct ArenaBlock {
   _Alignas(ALIGNMENT) unsigned char data[];
 };
 
-static _Noreturn void out_of_memory(size_t size, const char *function, const void *caller) {
-  fprintf(stderr, "out of memory: %zu bytes asked by %s called from %p\n", size, function, caller);
-  abort();
+/* "; it may have 195 MiB", of whichever limit is the lowest; "" without one. */
+static const char *limit_text(char *text, size_t size) {
+  static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
+  rlim_t least = RLIM_INFINITY;
+  for (int i = 0; i < 2; i++) {
+    struct rlimit limit;
+    if (getrlimit(kinds[i], &limit) == 0 && limit.rlim_cur < least) least = limit.rlim_cur;
+  }
+  *text = '\0';
+  if (least == RLIM_INFINITY) return text;
+  char bytes[32];
+  units_format(bytes, sizeof bytes, DIM_BYTES, (double)least);
+  snprintf(text, size, "; this process may have %s", bytes);
+  return text;
+}
+
+/* Other threads may be at work, so nothing is cleaned up: a file that was begun has no name, or one
+ * that is taken away later (output.h), and a database forgets what was not committed. */
+_Noreturn void arena_exhausted(size_t size) {
+  char bytes[32] = "some", limit[64];
+  if (size > 0) units_format(bytes, sizeof bytes, DIM_BYTES, (double)size);
+  fprintf(stderr,
+          "error: out of memory: %s more are needed%s\n"
+          "  hint: fewer '--jobs', a smaller '--memory', fewer requests or a higher limit "
+          "('ulimit -v', that of a container) would do\n",
+          bytes, limit_text(limit, sizeof limit));
+  _exit(4); // as everything that the environment lacks (diag.h)
 }
 
 /* What calloc or realloc must give for `size` bytes of data; sizes that cannot be are stopped here,
  * so that no sum below wraps. */
-static size_t block_bytes(size_t size, const char *function, const void *caller) {
-  if (size > PTRDIFF_MAX - sizeof(ArenaBlock) - ALIGNMENT) out_of_memory(size, function, caller);
+static size_t block_bytes(size_t size) {
+  if (size > PTRDIFF_MAX - sizeof(ArenaBlock) - ALIGNMENT) arena_exhausted(size);
   return sizeof(ArenaBlock) + size;
 }
 
-static ArenaBlock *block_new(Arena *arena, size_t size, const char *function, const void *caller) {
-  size_t bytes = block_bytes(size, function, caller);
+static ArenaBlock *block_new(Arena *arena, size_t size) {
+  size_t bytes = block_bytes(size);
   ArenaBlock *block = calloc(1, bytes);
-  if (!block) out_of_memory(size, function, caller);
+  if (!block) arena_exhausted(size);
   block->size = size;
   arena->bytes += bytes;
   return block;
@@ -77,13 +104,13 @@ void arena_take(Arena *self, Arena *other) {
   *other = (Arena){0};
 }
 
-static void *carve(Arena *arena, size_t size, const char *function, const void *caller) {
-  if (size > PTRDIFF_MAX - ALIGNMENT) out_of_memory(size, function, caller);
+static void *carve(Arena *arena, size_t size) {
+  if (size > PTRDIFF_MAX - ALIGNMENT) arena_exhausted(size);
   size_t rounded = size ? (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
   ArenaBlock *head = arena->blocks;
   if (!head || head->size - head->used < rounded) {
     bool own = rounded > CHUNK_BYTES / 4;
-    ArenaBlock *block = block_new(arena, own ? rounded : CHUNK_BYTES, function, caller);
+    ArenaBlock *block = block_new(arena, own ? rounded : CHUNK_BYTES);
     if (own && head) {
       block->next = head->next;
       head->next = block;
@@ -99,22 +126,21 @@ static void *carve(Arena *arena, size_t size, const char *function, const void *
 }
 
 void *arena_alloc(Arena *self, size_t size) {
-  return carve(self, size, "arena_alloc", __builtin_return_address(0));
+  return carve(self, size);
 }
 
-static void *resize(Arena *arena, void *old, size_t size, const char *function,
-                    const void *caller) {
+static void *resize(Arena *arena, void *old, size_t size) {
   ArenaBlock *block = NULL;
   if (old) {
     ArenaBlock *before = (ArenaBlock *)((unsigned char *)old - offsetof(ArenaBlock, data));
     size_t old_size = before->size;
-    block = realloc(before, block_bytes(size, function, caller));
-    if (!block) out_of_memory(size, function, caller);
+    block = realloc(before, block_bytes(size));
+    if (!block) arena_exhausted(size);
     if (size > old_size) memset(block->data + old_size, 0, size - old_size);
     arena->bytes += size - old_size;
     block->size = size;
   } else {
-    block = block_new(arena, size, function, caller);
+    block = block_new(arena, size);
     block->next = arena->resizable;
   }
   if (block->previous) {
@@ -127,47 +153,45 @@ static void *resize(Arena *arena, void *old, size_t size, const char *function,
 }
 
 void *arena_resize(Arena *self, void *old, size_t size) {
-  return resize(self, old, size, "arena_resize", __builtin_return_address(0));
+  return resize(self, old, size);
 }
 
 void *arena_reserve(Arena *self, void *items, size_t *capacity, size_t need, size_t item_size) {
   assert(item_size > 0);
   if (need <= *capacity) return items;
-  const void *caller = __builtin_return_address(0);
-  if (need > PTRDIFF_MAX / 2 / item_size) out_of_memory(SIZE_MAX, "arena_reserve", caller);
+  if (need > PTRDIFF_MAX / 2 / item_size) arena_exhausted(SIZE_MAX);
   size_t wanted = *capacity ? *capacity : 8;
   while (wanted < need)
     wanted *= 2;
   *capacity = wanted;
-  return resize(self, items, wanted * item_size, "arena_reserve", caller);
+  return resize(self, items, wanted * item_size);
 }
 
 char *arena_copy(Arena *self, const char *text, size_t length) {
-  char *copy = carve(self, length + 1, "arena_copy", __builtin_return_address(0));
+  char *copy = carve(self, length + 1);
   if (length) memcpy(copy, text, length);
   return copy;
 }
 
-static char *print(Arena *arena, const char *format, va_list list, const char *function,
-                   const void *caller) {
+static char *print(Arena *arena, const char *format, va_list list) {
   va_list again;
   va_copy(again, list);
   int length = vsnprintf(NULL, 0, format, again);
   va_end(again);
   assert(length >= 0);
-  char *text = carve(arena, (size_t)length + 1, function, caller);
+  char *text = carve(arena, (size_t)length + 1);
   vsnprintf(text, (size_t)length + 1, format, list);
   return text;
 }
 
 char *arena_vprintf(Arena *self, const char *format, va_list list) {
-  return print(self, format, list, "arena_vprintf", __builtin_return_address(0));
+  return print(self, format, list);
 }
 
 char *arena_printf(Arena *self, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  char *text = print(self, format, list, "arena_printf", __builtin_return_address(0));
+  char *text = print(self, format, list);
   va_end(list);
   return text;
 }

@@ -2,8 +2,9 @@
  *
  * An arena hands out zeroed memory that lives until arena_done. Two kinds of allocation share it:
  * small ones are carved from chunks and never move; resizable ones (arena_resize) have a block of
- * their own, and may move when they grow. Running out of memory aborts with the size and the caller
- * (DESIGN §7.3), so no caller checks for NULL. Not thread-safe: one arena belongs to one run. */
+ * their own, and may move when they grow. Running out of memory ends the program with exit code 4
+ * and says what would help, so no caller checks for NULL. Not thread-safe: one arena belongs to one
+ * run. */
 #ifndef SIM_BASE_ARENA_H
 #define SIM_BASE_ARENA_H
 #include <stdarg.h>
@@ -16,6 +17,9 @@ typedef struct Arena {
   ArenaBlock *resizable; // blocks of their own, one per arena_resize allocation
   size_t bytes;          // held from the system in all
 } Arena;
+
+/* Ends the program for want of so many bytes; 0: of some, for libraries that do not say. */
+_Noreturn void arena_exhausted(size_t size);
 
 void arena_init(Arena *self);
 /* Releases everything the arena handed out. The arena may be initialised again. */

@@ -1,6 +1,7 @@
 /* Writing beside and renaming. */
 #define _XOPEN_SOURCE 700 // realpath
 #include "sim/base/output.h"
+#include "sim/base/beside.h"
 #include "sim/base/folder.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -55,16 +56,22 @@ static int open_in_place(const char *path, const struct stat *status) {
 static int open_beside(Output *self, const struct stat *status, Arena *arena) {
   char place[PATH_MAX];
   if (status && realpath(self->path, place)) self->place = arena_copy(arena, place, strlen(place));
-  self->beside = arena_printf(arena, "%s.%ld.new", self->place, (long)getpid());
   if (status && access(self->place, W_OK)) return -1;
-  unlink(self->beside); // of a process that was killed
-  const int file = open(self->beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int file = beside_open(self->place, &self->beside, arena);
   if (file >= 0 && status) fchmod(file, status->st_mode & 0777);
+  if (file >= 0) self->lock = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   return file;
 }
 
+/* The file is at its place by now, or is not to be. */
+static void end_beside(const Output *self, bool is_placed) {
+  if (!self->beside) return;
+  if (!is_placed) unlink(self->beside);
+  if (self->lock >= 0) close(self->lock);
+}
+
 int output_open(Output *self, const char *path, Arena *arena, Diag *diag) {
-  *self = (Output){.path = path, .place = path};
+  *self = (Output){.path = path, .place = path, .lock = -1};
   struct stat status;
   const bool exists = stat(path, &status) == 0;
   const bool in_place = exists && (!S_ISREG(status.st_mode) || is_descriptor(path));
@@ -76,7 +83,7 @@ int output_open(Output *self, const char *path, Arena *arena, Diag *diag) {
   const int error = errno;
   if (file >= 0) {
     close(file);
-    if (self->beside) unlink(self->beside);
+    end_beside(self, false);
   }
   return report(self, error, diag);
 }
@@ -88,14 +95,13 @@ int output_commit(Output *self, Diag *diag) {
   if (fclose(self->file) != 0 && !error) error = errno;
   self->file = NULL;
   if (!error && self->beside && rename(self->beside, self->place)) error = errno;
-  if (!error) return 0;
-  if (self->beside) unlink(self->beside);
-  return report(self, error, diag);
+  end_beside(self, !error);
+  return error ? report(self, error, diag) : 0;
 }
 
 void output_drop(Output *self) {
   if (!self->file) return;
   fclose(self->file);
   self->file = NULL;
-  if (self->beside) unlink(self->beside);
+  end_beside(self, false);
 }

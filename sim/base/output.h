@@ -12,6 +12,7 @@ typedef struct Output {
   /* private: output.c */
   const char *place;  // what takes the file, links followed
   const char *beside; // NULL: written in place
+  int lock;           // a second descriptor of it (beside.h)
 } Output;
 
 /* Whether two paths lead to the same file. */

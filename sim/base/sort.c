@@ -13,9 +13,18 @@ int compare_ints(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+void sort_items(void *items, size_t n, size_t size, int (*compare)(const void *, const void *)) {
+  if (n > 1) qsort(items, n, size, compare);
+}
+
+void *find_item(const void *key, const void *items, size_t n, size_t size,
+                int (*compare)(const void *, const void *)) {
+  return n > 0 ? bsearch(key, items, n, size, compare) : NULL;
+}
+
 size_t sort_distinct(int64_t *values, size_t n) {
   size_t kept = 0;
-  if (n > 0) qsort(values, n, sizeof *values, compare_ints);
+  sort_items(values, n, sizeof *values, compare_ints);
   for (size_t i = 0; i < n; i++)
     if (kept == 0 || values[i] != values[kept - 1]) values[kept++] = values[i];
   return kept;

@@ -105,7 +105,7 @@ static Place place_of_byte(const Reader *reader, size_t offset) {
 }
 
 static int syntax_error(const Reader *reader, const yaml_parser_t *parser) {
-  assert(parser->error != YAML_MEMORY_ERROR);
+  if (parser->error == YAML_MEMORY_ERROR) arena_exhausted(0);
   if (parser->error == YAML_READER_ERROR) {
     Place at = place_of_byte(reader, parser->problem_offset);
     return diag_error(reader->diag, at, "not text in UTF-8: %s", parser->problem);
@@ -309,8 +309,7 @@ static Node *parse(const char *name, Text text, Text source, Arena *arena, Diag 
   reader.name = arena_copy(arena, name, strlen(name));
   find_lines(&reader, source.length);
   yaml_parser_t parser;
-  int ready = yaml_parser_initialize(&parser);
-  assert(ready);
+  if (!yaml_parser_initialize(&parser)) arena_exhausted(0);
   yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
   yaml_parser_set_input_string(&parser, (const unsigned char *)text.bytes, text.length);
   read_events(&reader, &parser);

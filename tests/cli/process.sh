@@ -233,6 +233,10 @@ for line in sys.stdin.buffer:
         struct.pack_into(code, values, at, struct.unpack_from(code, values, at)[0] * 1.5 + 1)
         changed['values'] = base64.b64encode(bytes(values)).decode()
         answer = json.dumps(changed).encode() + b'\n'
+    if request['call'] == 'columns' and 'COLUMNS_LIE' in os.environ:
+        columns = json.loads(answer)['columns']
+        lies = {name: int(os.environ['COLUMNS_LIE']) for name in columns}
+        answer = json.dumps({'columns': lies}).encode() + b'\n'
     sys.stdout.buffer.write(answer)
     sys.stdout.buffer.flush()
 END
@@ -248,6 +252,12 @@ if "$tandem" doctor --backend cpu --budget 1ms >out 2>err || [ $? -eq 1 ]; then
   says "'added' is"
   one_line
   grep -q ',norm,' wrong.csv || fail 'the right operator is not measured'
+  for lie in 0 1 1048576; do
+    COLUMNS_LIE=$lie expect 4 by_proxy lie.csv
+    says "columns in the backend"
+    COLUMNS_LIE=$lie expect 1 "$tandem" doctor --backend ./proxy --model tiny-llama-50m
+    prints 'columns in the backend'
+  done
 fi
 
 # --- no answer

@@ -240,5 +240,25 @@ cp profile.csv before.csv
 rejects 3 "$tandem" check profile.csv --drop profile.csv
 rejects 4 limited 1 "$tandem" import splitwise-sim source.csv -o profile.csv
 cmp -s profile.csv before.csv || fail 'a full disk took the profile that was there'
-[ "$(ls | grep -c '\.new$')" -eq 0 ] || fail 'something is left beside'
+[ "$(ls -A | grep -c '\.new$')" -eq 0 ] || fail 'something is left beside'
+
+# --- what lies beside an output: links there are not followed, names may be as long as any
+
+ln -s victim linked.db-sweep
+rejects 4 "$tandem" sweep rates.yaml --output linked.db
+says "cannot make 'linked.db-sweep': it is a link"
+ln -s victim linked.csv-calibration
+rejects 4 "$tandem" calibrate --backend fake --model llama3-8b --only norm -o linked.csv
+says "cannot make 'linked.csv-calibration': it is a link"
+rm linked.csv-calibration
+echo kept >kept
+ln -s kept linked.csv.new
+"$tandem" calibrate --backend fake --model llama3-8b --only norm -o linked.csv >out 2>err
+[ ! -e victim ] && [ "$(cat kept)" = kept ] || fail 'a link was followed'
+long=$(printf '%0251d' 0)
+expect 0 "$tandem" import splitwise-sim source.csv -o "$long.csv"
+"$tandem" calibrate --backend fake --model llama3-8b --only norm -o "$long.cal" >out 2>err
+[ -s "$long.csv" ] && [ -s "$long.cal" ] || fail 'a long name is not written'
+rejects 3 "$tandem" sweep rates.yaml --output "$long.dbs"
+says 'at most 247 bytes'
 finish

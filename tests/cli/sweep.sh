@@ -245,6 +245,25 @@ holds ok kill/out.db 'PRAGMA integrity_check'
 rejects 3 "$tandem" merge kill/there.db kill/whole.db
 says "'kill/there.db' is there already"
 
+# Beside whoever reads a source or writes to it, with a log or without.
+cat >beside.py <<'END'
+import sqlite3, subprocess, sys
+db = sqlite3.connect('open.db', isolation_level=None)
+db.execute('PRAGMA journal_mode = ' + sys.argv[2])
+db.execute(sys.argv[3])
+db.execute('SELECT count(*) FROM run').fetchall()
+merge = [sys.argv[1], 'merge', 'beside.db', 'open.db', '--partial']
+sys.exit(subprocess.run(merge, timeout=30).returncode)
+END
+for mode in wal delete; do
+  for begin in BEGIN 'BEGIN IMMEDIATE'; do
+    cp f1.db open.db
+    expect 0 python3 beside.py "$tandem" "$mode" "$begin"
+    prints '2 runs of 1 databases'
+    rm -f beside.db
+  done
+done
+
 # spoil SQL : f2.db with a change, as spoilt.db.
 spoil() {
   cp f2.db spoilt.db

@@ -3,8 +3,10 @@
  * another product. Scales lie as "128-element 1D and 128x128 2D Block Scaling"
  * says: those of A, which is transposed and of M columns, [⌈M/128⌉][⌈K/128⌉ up to a multiple of
  * 4]; those of B [⌈K/128⌉][N]; M and N are multiples of 4. Ends the program at what cuBLASLt does
- * not take. */
+ * not take; scales that do not begin at a multiple of 16 bytes it answers with a status, as
+ * cuBLASLt 13 does. */
 #include "tests/kernels/cublaslt_fake.h"
+#include "kernels/emulator/memory.h"
 #include "kernels/half.h"
 #include "tests/kernels/cuda_runtime_fake.h"
 #include <cublasLt.h>
@@ -66,7 +68,9 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 const char *cublasLtGetStatusString(cublasStatus_t status) {
-  return status == CUBLAS_STATUS_NOT_SUPPORTED ? "not supported" : "a status of the fake";
+  return status == CUBLAS_STATUS_NOT_SUPPORTED   ? "CUBLAS_STATUS_NOT_SUPPORTED"
+         : status == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE"
+                                                 : "a status of the fake";
 }
 size_t cublasLtGetVersion(void) {
   return 130000;
@@ -164,8 +168,10 @@ static void require_supported(const Description *desc, const Layout *a, const La
   }
   require(desc->b_mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F, "blocks of both");
   require(a->columns % 4 == 0 && b->columns % 4 == 0, "blocks, and not fours of columns");
-  require((uintptr_t)desc->a_scale % 16 == 0 && (uintptr_t)desc->b_scale % 16 == 0,
-          "scales that do not start at 16 bytes");
+}
+
+static bool has_aligned_scales(const Description *desc) {
+  return ((uintptr_t)desc->a_scale | (uintptr_t)desc->b_scale) % 16 == 0;
 }
 
 // --- algorithms --------------------------------------------------------------------------------
@@ -345,6 +351,13 @@ static void multiply(const Product *product, const void *a, const void *b) {
   free(weights);
 }
 
+/* One for an algorithm and a type of operands. */
+static const void *kernel_of(const Algorithm *algorithm, const Layout *a) {
+  static const char kernels[FAKE_ALGORITHMS][CUDA_R_8F_E4M3 + 1];
+  const uint32_t id = algorithm->numbers[CUBLASLT_ALGO_CONFIG_ID];
+  return &kernels[(id - FAKE_FIRST_ALGORITHM) % FAKE_ALGORITHMS][a->type];
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_,
                               const void *alpha, const void *a, cublasLtMatrixLayout_t a_layout,
                               const void *b, cublasLtMatrixLayout_t b_layout, const void *beta,
@@ -359,9 +372,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   require(*(const float *)alpha == 1 && *(const float *)beta == 0, "other factors");
   require(workspace_bytes > 0, "no workspace");
   require_supported(desc, la, lb, ld);
+  if (!has_aligned_scales(desc)) return CUBLAS_STATUS_INVALID_VALUE;
   const Product product = {*desc, *la, *lb, *ld, sum_of_operands(desc, la, lb, ld, a, b)};
   if (!last.result || memcmp(&product, &last.product, sizeof product) != 0)
     multiply(&product, a, b);
+  emulator_launch(kernel_of(chosen, la));
   memcpy(d, last.result, (size_t)(ld->columns * ld->ld) * sizeof(uint16_t));
   fake_advance((int)chosen->numbers[CUBLASLT_ALGO_CONFIG_ID] == fake.fastest ? 2 : 3);
   return CUBLAS_STATUS_SUCCESS;

@@ -64,6 +64,11 @@ static cudaError_t outside_capture(void) {
   return fake.capturing ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
+static cudaError_t wait_for_launches(void) {
+  emulator_idle();
+  return outside_capture();
+}
+
 // --- device ------------------------------------------------------------------------------------
 
 /* 0: there is none. */
@@ -113,7 +118,7 @@ cudaError_t cudaSetDevice(int device) {
   return device < fake.gpu.n_devices ? cudaSuccess : cudaErrorInvalidDevice;
 }
 cudaError_t cudaDeviceSynchronize(void) {
-  return outside_capture();
+  return wait_for_launches();
 }
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
   *can = device != peer;
@@ -253,7 +258,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   (void)stream;
-  return outside_capture();
+  return wait_for_launches();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   (void)stream;
@@ -286,7 +291,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   (void)event;
-  return outside_capture();
+  return wait_for_launches();
 }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end) {
   Moment from, to;
@@ -311,6 +316,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
   if (fake.capturing != stream) return cudaErrorIllegalState;
   fake.capturing = NULL;
+  emulator_idle(); // nothing of it runs yet
   *graph = malloc(1);
   return cudaSuccess;
 }

@@ -5,7 +5,8 @@
  * nothing again. Time is counted, not taken: a launch of a graph or an asynchronous copy is 20 ms,
  * a product or an event 2 ms; an event has not passed when first asked for, which stays as the last
  * error. What a capture does not allow (allocating, waiting, the first product of a shape) fails as
- * on a GPU. */
+ * on a GPU, and so does loading a kernel at its first launch behind one that waits for the host or
+ * for another rank (emulator.h). */
 #ifndef TESTS_KERNELS_CUDA_RUNTIME_FAKE_H
 #define TESTS_KERNELS_CUDA_RUNTIME_FAKE_H
 #include <stdbool.h>

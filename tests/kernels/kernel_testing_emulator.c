@@ -37,6 +37,7 @@ void device_upload(void *device, const void *host, size_t bytes) {
 }
 
 void device_download(void *host, const void *device, size_t bytes) {
+  emulator_idle();
   memcpy(host, device, bytes);
 }
 

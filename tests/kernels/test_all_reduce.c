@@ -83,9 +83,17 @@ static double *expected_sums(const Test *test) {
   return sums;
 }
 
+/* Before any rank waits for another: a device loads nothing while they do. */
+static void load(CalibDtype dtype, int n_ranks) {
+  for (KernelReduce way = KERNEL_ONE_SHOT; way <= KERNEL_TWO_SHOTS; way++)
+    expect_true(kernel_all_reduce_load(dtype, way, n_ranks) == 0, "way %d of %d ranks loads",
+                (int)way, n_ranks);
+}
+
 static void check(CalibDtype dtype, KernelReduce way, int n_ranks, int64_t n) {
   Test test = {.dtype = dtype, .way = way, .n_ranks = n_ranks, .missing = -1, .n = n};
   make(&test);
+  load(dtype, n_ranks);
   double *sums = expected_sums(&test);
   uint16_t *first = NULL;
   device_run_ranks(n_ranks, run_rank, &test);
@@ -110,6 +118,7 @@ static void check(CalibDtype dtype, KernelReduce way, int n_ranks, int64_t n) {
 static void check_missing(void) {
   Test test = {.way = KERNEL_TWO_SHOTS, .n_ranks = 2, .missing = 1, .n = 64};
   make(&test);
+  load(test.dtype, test.n_ranks);
   device_run_ranks(2, run_rank, &test);
   KernelSignals *signals = device_fetch(test.group.signals[0], sizeof *signals);
   expect_true(signals->late != 0, "a rank that does not come is not reported");

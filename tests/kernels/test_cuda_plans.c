@@ -214,7 +214,7 @@ static void test_kinds_of_weights(void) {
   EXPECT(plan.layers == 19);
   fp8.weights = CALIB_FP8;
   EXPECT(memory_plan_init(&plan, &fp8, H200_FREE, H200_CACHE, error) == CALIB_OK);
-  EXPECT(plan.scale_bytes == 4 * 4);
+  EXPECT(plan.scale_bytes == 4 * 16); // one of each product, 16 bytes apart
 }
 
 static void test_refusals(void) {

@@ -321,6 +321,30 @@ Test(check, many_short_prompts_may_take_longer_than_one_long) {
   cr_expect_eq(report.n_findings, 0, "%s", report.n_findings ? report.findings[0].reason : "");
 }
 
+/* One long context is read by few multiprocessors; several of its length are more work. */
+Test(check, sequences_share_a_context_that_is_no_longer) {
+  static const struct {
+    int64_t context; // of eight sequences
+    size_t n_findings;
+  } cases[] = {{2048, 0}, {8192, 0}, {16384, 1}, {20000, 1}};
+  for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+    const ProfileOp op = i % 2 ? PROFILE_DECODE_ATTENTION : PROFILE_ITERATION;
+    const BatchShape one = {.decode_seqs = 1, .context_tokens = 16384};
+    const BatchShape eight = {.decode_seqs = 8, .context_tokens = 8 * cases[i / 2].context};
+    Profile profile;
+    profile_init(&profile, "made", &arena);
+    ProfileRow less = import_row("m", "g", 1, op, one, 20.1);
+    ProfileRow more = import_row("m", "g", 1, op, eight, 10.1);
+    less.configuration = 1;
+    more.configuration = 2;
+    profile_add(&profile, &less);
+    profile_add(&profile, &more);
+    const CheckReport report = check(&profile);
+    cr_expect_eq(report.n_findings, cases[i / 2].n_findings, "case %zu: %zu findings", i,
+                 report.n_findings);
+  }
+}
+
 Test(check, replicates_that_disagree_are_found) {
   Profile profile = sound_profile();
   profile.rows[4].median_us *= 1.2;

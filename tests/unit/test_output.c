@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[] = "/var/tmp/tandem-output-XXXXXX";
@@ -98,14 +99,81 @@ Test(output, the_new_file_is_as_open_to_others_as_the_old_and_links_stay) {
   cr_expect_eq(status.st_mode & 0777, 0640);
 }
 
-Test(output, what_a_killed_process_left_is_no_hindrance) {
+static void write_and_die(const char *path) {
+  const pid_t child = fork();
   Output out;
-  char left[64];
-  snprintf(left, sizeof left, "a.csv.%ld.new", (long)getpid());
-  write_file(left, "half");
+  int status;
+  if (child == 0) {
+    if (output_open(&out, path, &arena, &diag) == 0 && fputs("half", out.file) >= 0) raise(SIGKILL);
+    _exit(1);
+  }
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert(WIFSIGNALED(status));
+}
+
+Test(output, what_a_killed_process_left_is_taken_away) {
+  Output out;
+  write_file("a.csv", "old");
+  write_and_die("a.csv");
+  write_and_die("b.csv");
+  cr_expect_leq(n_files(), 2);
+  cr_assert_eq(output_open(&out, "c.csv", &arena, &diag), 0);
+  cr_assert_eq(output_commit(&out, &diag), 0);
+  cr_expect_str_eq(content("a.csv"), "old");
+  cr_expect_str_eq(content("c.csv"), "");
+  cr_expect_eq(n_files(), 2);
+}
+
+Test(output, several_at_once_are_left_alone) {
+  Output outs[4], one;
+  char name[16];
+  for (int i = 0; i < 4; i++) {
+    snprintf(name, sizeof name, "%d.csv", i);
+    cr_assert_eq(output_open(&outs[i], arena_printf(&arena, "%s", name), &arena, &diag), 0);
+    fprintf(outs[i].file, "%d", i);
+  }
+  const pid_t child = fork(); // another process
+  if (child == 0) {
+    if (output_open(&one, "0.csv", &arena, &diag) || output_commit(&one, &diag)) _exit(1);
+    _exit(0);
+  }
+  int status;
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert_eq(status, 0);
+  for (int i = 0; i < 4; i++) {
+    cr_assert_eq(output_commit(&outs[i], &diag), 0);
+    cr_expect_str_eq(content(outs[i].path), arena_printf(&arena, "%d", i));
+  }
+  cr_expect_eq(n_files(), 4);
+}
+
+Test(output, nothing_else_of_such_a_name_is_touched) {
+  static const char *const names[] = {".tandem-1-2.new~", ".tandem-1-.new", ".tandem--1.new",
+                                      ".tandem-x-1.new", ".tandem-1-2.old"};
+  enum { N = sizeof names / sizeof *names };
+  Output out;
+  for (int i = 0; i < N; i++)
+    write_file(names[i], "theirs");
+  write_file("target", "theirs");
+  cr_assert_eq(symlink("target", ".tandem-1-1.new"), 0);
+  cr_assert_eq(mkfifo(".tandem-1-2.new", 0600), 0);
+  cr_assert_eq(mkdir(".tandem-1-3.new", 0700), 0);
   cr_assert_eq(output_open(&out, "a.csv", &arena, &diag), 0);
   cr_assert_eq(output_commit(&out, &diag), 0);
-  cr_expect_str_eq(content("a.csv"), "");
+  cr_expect_eq(n_files(), N + 5);
+  cr_expect_str_eq(content("target"), "theirs");
+  cr_assert_eq(rmdir(".tandem-1-3.new"), 0);
+}
+
+Test(output, a_name_may_be_as_long_as_any) {
+  Output out;
+  char name[256];
+  memset(name, 'n', 255);
+  name[255] = '\0';
+  for (int i = 0; i < 2; i++) { // a new one, and in place of it
+    cr_assert_eq(output_open(&out, name, &arena, &diag), 0);
+    cr_assert_eq(output_commit(&out, &diag), 0);
+  }
   cr_expect_eq(n_files(), 1);
 }
 

@@ -89,6 +89,37 @@ Test(verify, finds_an_operator_that_does_nothing) {
   }
 }
 
+static int64_t lie;
+static CalibTensor lie_of;
+static int64_t columns_with_lie(void *self, CalibTensor tensor) {
+  return tensor == lie_of || lie_of == CALIB_N_TENSORS ? lie : backend_cpu.columns(self, tensor);
+}
+
+/* Buffers have the model's widths: a backend that says another loses the operator. */
+Test(verify, goes_by_the_widths_of_the_model) {
+  static const int64_t lies[] = {0, 1, 71, 73, 1 << 20};
+  const VerifyTarget target = {&tampered, state, &llama};
+  tampered.columns = columns_with_lie;
+  for (int op = 0; op < CALIB_N_OPS; op++) {
+    const CalibPoint point = {.op = (CalibOp)op, .size = 1};
+    const CalibProduct product = calib_product(CALIB_GEMM_O);
+    int n_wrong = 0;
+    if (backend_cpu.supports(state, &point) || op >= CALIB_COPY_H2D) continue;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+      for (lie_of = 0; lie_of <= CALIB_N_TENSORS; lie_of++) {
+        double off = 0;
+        lie = lies[i];
+        const CalibStatus status = verify_operator(&target, (CalibOp)op, &off, error);
+        n_wrong += status == CALIB_WRONG;
+        if (op == CALIB_GEMM_O && (lie_of == product.in || lie_of == product.out))
+          cr_expect_eq(status, CALIB_WRONG, "%s of %lld", calib_tensor_name(lie_of),
+                       (long long)lie);
+      }
+    }
+    cr_expect_gt(n_wrong, 5, "%s: %d", calib_op_name((CalibOp)op), n_wrong);
+  }
+}
+
 /* Sequences of a batch that is larger than what is compared. */
 enum { N_LARGE = 60 };
 static CalibBatch large_batch(CalibSequence *sequences) {
