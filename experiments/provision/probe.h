@@ -17,6 +17,10 @@ enum {
   FIGURE_EXTRAPOLATED, // share of the time
   FIGURE_FAR,
   FIGURE_ERROR, // of the performance models
+  FIGURE_REJECTED_CONTEXT,
+  FIGURE_REJECTED_KV_MEMORY,
+  FIGURE_KV_WAITS,
+  FIGURE_EVICTIONS,
   PROBE_FIGURES
 };
 typedef struct ProbeFigure {
@@ -39,9 +43,11 @@ typedef struct ProbeRun {
   bool measured;                 // as in Answer
   Trial trial;
   bool has_trial; // loaded and not released
-  /* While it runs: */
+  /* While it runs, and of one that was found too: */
   bool early_stop;
   Demand demand;
+  Demand beyond;   // of that, prompts beyond the context of their model
+  int64_t context; // the least that one is beyond
   uint64_t next_look;
 } ProbeRun;
 
@@ -51,12 +57,20 @@ void probe_run_load(ProbeRun *self, const Provision *study, const Design *design
                     double error_shift);
 /* Simulates; a job of Workers, `self` a ProbeRun. */
 void probe_run_simulate(void *self);
+/* Of one that was found in the database: what of its workload is beyond a context. -1 with entries
+ * in trial.diag. */
+int probe_run_recount(ProbeRun *self);
 /* Takes the outcome, or sets `failed`. */
 void probe_run_take(ProbeRun *self, Arena *arena);
 /* Lets go of the trial. */
 void probe_run_release(ProbeRun *self);
 /* Of prompts and outputs together. */
 double probe_run_tokens_per_s(const ProbeRun *self);
+/* How many requests it turned away, and why, of how many: "561 of 12,031 prompts exceed the context
+ * of 40,960"; NULL: none. `ret_share` is what share they are. */
+const char *probe_run_rejections(const ProbeRun *self, double *ret_share, Arena *arena);
+/* How full its KV memory was. */
+KvPressure probe_run_pressure(const ProbeRun *self);
 /* The limit with the least margin; NULL when there are none. */
 const SloOutcome *probe_run_binding(const ProbeRun *self);
 
