@@ -11,7 +11,7 @@ static void add_to_rows(PerfModel *self, Tick per_iteration, Arena *arena) {
   FineTick *constants = ARENA_ARRAY(arena, FineTick, n_rows + 1);
   FineTick *heads = ARENA_ARRAY(arena, FineTick, n_rows + 1);
   for (int64_t n = 1; n <= n_rows; n++) {
-    heads[n] = pwl_fine(&self->head, n);
+    heads[n] = pwl_fine(&self->head, ranks_padded(n, self->ranks));
     const FineTick more = fine_from_ticks(per_iteration) + heads[n] - self->row_head[n];
     constants[n] = self->row_constant[n] + more;
     for (int32_t i = first[n]; i < first[n + 1]; i++) {

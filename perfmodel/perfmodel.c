@@ -18,6 +18,34 @@ int batch_compare(const BatchShape *a, const BatchShape *b) {
   return compare_pairs(pairs, sizeof pairs / sizeof *pairs);
 }
 
+/* What is looked up of n sequences with ranks: as many on each as on the busiest, `even` of them in
+ * all, of as much context each. */
+typedef struct RowRanks {
+  int64_t seqs, even;
+} RowRanks;
+
+static int64_t even_context(RowRanks ranks, int64_t context) {
+  return (int64_t)((Wide)context * ranks.even / ranks.seqs);
+}
+
+/* The first context of which even_context is `even` or more. */
+static int64_t own_context(RowRanks ranks, int64_t even) {
+  return (int64_t)(((Wide)even * ranks.seqs + ranks.even - 1) / ranks.even);
+}
+
+BatchShape batch_evened(const BatchShape *self, int64_t ranks, const RankShare *busiest) {
+  BatchShape even = *self;
+  if (ranks <= 1) return even;
+  even.prefill_tokens = ranks * (busiest ? busiest->prefill_tokens : self->prefill_tokens);
+  even.prefill_area2 = ranks * (busiest ? busiest->prefill_area2 : self->prefill_area2);
+  even.decode_seqs = ranks_padded(self->decode_seqs, ranks);
+  even.logit_seqs = ranks_padded(self->logit_seqs, ranks);
+  if (self->decode_seqs > 0)
+    even.context_tokens =
+        even_context((RowRanks){self->decode_seqs, even.decode_seqs}, self->context_tokens);
+  return even;
+}
+
 static Extrapolation curve_flag(const Pwl *curve, int64_t x) {
   if (curve->n_segments == 0) return EXTRAPOLATION_NONE;
   return extrapolation_of(curve->low, curve->high, x);
@@ -25,7 +53,8 @@ static Extrapolation curve_flag(const Pwl *curve, int64_t x) {
 
 /* Contexts at which a row may change slope or flag, ascending from 0 without repeats. `points` has
  * room for both curves' segments and five more. */
-static int mix_points(const RowMix *mix, int64_t low, int64_t high, int64_t *points) {
+static int mix_points(const RowMix *mix, RowRanks ranks, int64_t low, int64_t high,
+                      int64_t *points) {
   const int64_t bounds[] = {0, (low + 1) / 2, low, high + 1, 2 * high + 1};
   int n = 0;
   for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
@@ -36,6 +65,8 @@ static int mix_points(const RowMix *mix, int64_t low, int64_t high, int64_t *poi
     for (int32_t i = 0; i < curve->n_segments; i++)
       points[n++] = curve->segments[i].start;
   }
+  for (int i = 0; i < n; i++)
+    points[i] = own_context(ranks, points[i]);
   return (int)sort_distinct(points, (size_t)n);
 }
 
@@ -52,31 +83,36 @@ static void pieces_push(PieceList *list, DecodePiece piece) {
 
 /* Slopes are rounded down, so that a piece never ends above the start of the next and the row does
  * not fall. What the rounding of knots lets rows come closer is no fall. */
-static void compile_row(PieceList *list, const RowMix *mix, FineTick constant, Extrapolation flag,
-                        int64_t *points) {
+static void compile_row(PieceList *list, const RowMix *mix, RowRanks ranks, FineTick constant,
+                        Extrapolation flag, int64_t *points) {
   const int64_t low = row_mix_low(mix), high = row_mix_high(mix);
-  int n_points = mix_points(mix, low, high, points);
+  int n_points = mix_points(mix, ranks, low, high, points);
   for (int i = 0; i < n_points; i++) {
     bool last = i + 1 == n_points;
     int64_t start = points[i];
     int64_t next = last ? start + LAST_PIECE_SPAN : points[i + 1];
-    const FineTick here = row_mix_fine(mix, start), rise = row_mix_fine(mix, next) - here;
+    const int64_t context = even_context(ranks, start);
+    const FineTick here = row_mix_fine(mix, context);
+    const FineTick rise = row_mix_fine(mix, even_context(ranks, next)) - here;
     pieces_push(list, (DecodePiece){.start = start,
                                     .end = last ? INT64_MAX : next,
                                     .base = constant + here,
                                     .slope = rise > 0 ? rise / (next - start) : 0,
                                     .extrapolation = extrapolation_worse(
-                                        flag, extrapolation_of(low, high, start))});
+                                        flag, extrapolation_of(low, high, context))});
   }
 }
 
 static FineTick constant_of_row(const PerfModel *self, int64_t n, FineTick head,
                                 Extrapolation *ret_flag) {
-  *ret_flag = curve_flag(&self->head, n);
+  *ret_flag = curve_flag(&self->head, ranks_padded(n, self->ranks));
   if (self->form == PERF_SPLITWISE_SIM) return head;
-  const int64_t padded = captured_size(&self->captured, n);
+  const int64_t ranks = self->ranks > 1 ? self->ranks : 1;
+  const int64_t padded =
+      ranks * captured_size(&self->captured, ranks_padded(n, self->ranks) / ranks);
   *ret_flag = extrapolation_worse(*ret_flag, curve_flag(&self->linear, padded));
-  return fine_from_ticks(self->overhead) + pwl_fine(&self->linear, padded) + head;
+  return fine_from_ticks(self->overhead) + pwl_fine(&self->linear, padded) +
+         pwl_fine(&self->spread, padded) + head;
 }
 
 static int64_t *points_alloc(const CurveTable *table, Arena *arena) {
@@ -125,6 +161,10 @@ static uint64_t digest_of(const PerfModel *model) {
   fold_curve(&hash, &model->head);
   fold_table(&hash, &model->prefill_rows);
   fold_table(&hash, &model->mixed_attention);
+  if (model->ranks > 1) {
+    fold_words(&hash, &model->ranks, 1);
+    fold_curve(&hash, &model->spread);
+  }
   hash = hash_fold(hash, hash_bytes(&model->mixed_factor, sizeof model->mixed_factor));
   const int32_t n_pieces = model->row_first[model->max_decode_seqs + 1];
   for (int32_t i = 0; i < n_pieces; i++) {
@@ -147,14 +187,15 @@ void perfmodel_compile(PerfModel *self, const CurveTable *table, int64_t max_dec
   int64_t *points = points_alloc(table, arena);
   for (int64_t n = 1; n <= max_decode_seqs; n++) {
     Extrapolation flag;
-    heads[n] = pwl_fine(&self->head, n);
+    const RowRanks ranks = {n, ranks_padded(n, self->ranks)};
+    heads[n] = pwl_fine(&self->head, ranks.even);
     constants[n] = constant_of_row(self, n, heads[n], &flag);
     if (table->n_rows == 0) {
       pieces_push(&list, (DecodePiece){constants[n], 0, 0, INT64_MAX, flag});
     } else {
-      RowMix mix = curve_table_mix(table, n);
-      flag = extrapolation_worse(flag, extrapolation_of(table->low, table->high, n));
-      compile_row(&list, &mix, constants[n], flag, points);
+      RowMix mix = curve_table_mix(table, ranks.even);
+      flag = extrapolation_worse(flag, extrapolation_of(table->low, table->high, ranks.even));
+      compile_row(&list, &mix, ranks, constants[n], flag, points);
     }
     first[n + 1] = (int32_t)list.count;
   }
@@ -166,13 +207,37 @@ void perfmodel_compile(PerfModel *self, const CurveTable *table, int64_t max_dec
   self->digest = digest_of(self);
 }
 
-static FineTick prefill_fine(const PerfModel *self, const BatchShape *batch,
+/* The curve whose knots are those of `curve` times `share` of the x there, or what that leaves. */
+static void take_share(Pwl *self, const Pwl *curve, SpreadShare *share, const void *context,
+                       bool rest, Arena *arena) {
+  const int32_t n = curve->n_segments;
+  PwlKnot *knots = ARENA_ARRAY(arena, PwlKnot, n + 1);
+  for (int32_t i = 0; i <= n; i++) {
+    const PwlSegment *last = &curve->segments[n - 1];
+    const int64_t x = i < n ? curve->segments[i].start : last->start + last->run;
+    const double part = share(context, (double)x), seconds = fine_ticks(pwl_fine(curve, x)) / 1e12;
+    knots[i] = (PwlKnot){x, seconds * (rest ? 1 - part : part)};
+  }
+  pwl_init(self, knots, n + 1, false, arena);
+  self->low = curve->low;
+  self->high = curve->high;
+}
+
+void perfmodel_spread(PerfModel *self, SpreadShare *share, const void *context, Arena *arena) {
+  assert(self->form == PERF_COMPOSED && self->ranks > 1 && self->spread.n_segments == 0);
+  if (self->linear.n_segments == 0) return;
+  const Pwl all = self->linear;
+  take_share(&self->spread, &all, share, context, false, arena);
+  take_share(&self->linear, &all, share, context, true, arena);
+  self->digest = digest_of(self);
+}
+
+static FineTick prefill_fine(const PerfModel *self, int64_t tokens, int64_t area2,
                              Extrapolation *ret_flag) {
-  if (self->prefill_rows.n_rows > 0 && batch->prefill_tokens > 0)
-    return curve_table_fine(&self->prefill_rows, batch->prefill_tokens,
-                            prefill_span(batch->prefill_area2, batch->prefill_tokens), ret_flag);
-  *ret_flag = curve_flag(&self->prefill_attention, batch->prefill_area2);
-  return pwl_fine(&self->prefill_attention, batch->prefill_area2);
+  if (self->prefill_rows.n_rows > 0 && tokens > 0)
+    return curve_table_fine(&self->prefill_rows, tokens, prefill_span(area2, tokens), ret_flag);
+  *ret_flag = curve_flag(&self->prefill_attention, area2);
+  return pwl_fine(&self->prefill_attention, area2);
 }
 
 /* What decodes take in one call of attention with prefill. */
@@ -181,8 +246,10 @@ static FineTick mixed_fine(const PerfModel *self, const BatchShape *batch,
   const int64_t n = batch->decode_seqs, context = batch->context_tokens;
   *ret_flag = EXTRAPOLATION_NONE;
   if (n == 0) return 0;
+  const RowRanks ranks = {n, ranks_padded(n, self->ranks)};
   if (self->mixed_attention.n_rows > 0)
-    return curve_table_fine(&self->mixed_attention, n, context, ret_flag);
+    return curve_table_fine(&self->mixed_attention, ranks.even, even_context(ranks, context),
+                            ret_flag);
   const DecodePiece *piece = perfmodel_decode(self, n, context);
   const FineTick alone = decode_piece_fine(piece, context) - self->row_constant[n];
   *ret_flag = piece->extrapolation;
@@ -190,14 +257,16 @@ static FineTick mixed_fine(const PerfModel *self, const BatchShape *batch,
 }
 
 static FineTick iteration_composed(const PerfModel *self, const BatchShape *batch,
-                                   Extrapolation *ret_flag) {
-  const int64_t tokens = batch->prefill_tokens + batch->decode_seqs;
+                                   const RankShare *busiest, Extrapolation *ret_flag) {
+  const BatchShape even = batch_evened(batch, self->ranks, busiest);
+  const int64_t tokens = even.prefill_tokens + even.decode_seqs;
   Extrapolation prefill, mixed, flag = curve_flag(&self->linear, tokens);
   const FineTick fine = fine_from_ticks(self->overhead) + pwl_fine(&self->linear, tokens) +
-                        prefill_fine(self, batch, &prefill) + mixed_fine(self, batch, &mixed) +
-                        pwl_fine(&self->head, batch->logit_seqs);
-  if (batch->logit_seqs > 0)
-    flag = extrapolation_worse(flag, curve_flag(&self->head, batch->logit_seqs));
+                        pwl_fine(&self->spread, batch->prefill_tokens + batch->decode_seqs) +
+                        prefill_fine(self, even.prefill_tokens, even.prefill_area2, &prefill) +
+                        mixed_fine(self, batch, &mixed) + pwl_fine(&self->head, even.logit_seqs);
+  if (even.logit_seqs > 0)
+    flag = extrapolation_worse(flag, curve_flag(&self->head, even.logit_seqs));
   *ret_flag = extrapolation_worse(flag, extrapolation_worse(prefill, mixed));
   return fine;
 }
@@ -212,7 +281,7 @@ static FineTick iteration_splitwise_sim(const PerfModel *self, const BatchShape 
 }
 
 static FineTick iteration_fine(const PerfModel *self, const BatchShape *batch,
-                               Extrapolation *ret_extrapolation) {
+                               const RankShare *busiest, Extrapolation *ret_extrapolation) {
   int64_t n = batch->decode_seqs, context = batch->context_tokens;
   assert(n >= 0 && n <= self->max_decode_seqs && batch->prefill_tokens + n > 0);
   FineTick fine;
@@ -224,7 +293,7 @@ static FineTick iteration_fine(const PerfModel *self, const BatchShape *batch,
   } else if (self->form == PERF_SPLITWISE_SIM) {
     fine = iteration_splitwise_sim(self, batch, &flag);
   } else {
-    fine = iteration_composed(self, batch, &flag);
+    fine = iteration_composed(self, batch, busiest, &flag);
     const FineTick eager = fine_from_ticks(self->eager);
     if (fine < eager && batch->prefill_tokens + n > self->graph_tokens) fine = eager;
   }
@@ -232,21 +301,21 @@ static FineTick iteration_fine(const PerfModel *self, const BatchShape *batch,
   return fine;
 }
 
-Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
-                         Extrapolation *ret_extrapolation) {
-  return tick_nearest(iteration_fine(self, batch, ret_extrapolation));
+Tick perfmodel_iteration_on(const PerfModel *self, const BatchShape *batch,
+                            const RankShare *busiest, Extrapolation *ret_extrapolation) {
+  return tick_nearest(iteration_fine(self, batch, busiest, ret_extrapolation));
 }
 
-Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_stages,
-                     Tick *ret_last, Extrapolation *ret_extrapolation) {
+Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, const RankShare *busiest,
+                     int64_t n_stages, Tick *ret_last, Extrapolation *ret_extrapolation) {
   assert(n_stages > 1 && self->form == PERF_COMPOSED);
   assert(self->stages <= 1 || self->stages == n_stages);
-  const FineTick whole = iteration_fine(self, batch, ret_extrapolation);
+  const FineTick whole = iteration_fine(self, batch, busiest, ret_extrapolation);
   FineTick head = 0;
   if (batch->prefill_tokens == 0)
     head = self->row_head[batch->decode_seqs];
   else if (batch->logit_seqs > 0)
-    head = pwl_fine(&self->head, batch->logit_seqs);
+    head = pwl_fine(&self->head, ranks_padded(batch->logit_seqs, self->ranks));
   const FineTick overhead = fine_from_ticks(self->overhead);
   const FineTick layers = whole - head - overhead;
   const FineTick share = self->stages == n_stages ? layers : fine_divide(layers, n_stages);

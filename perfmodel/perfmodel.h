@@ -8,6 +8,12 @@
  * call of attention, these take mixed_attention(n, C) in the place of decode_attention: kernels for
  * long queries read KV once for each head and split no sequence.
  *
+ * With R ranks of attention data parallelism an iteration takes as long as its busiest rank. Terms
+ * are then of R times what that one has, as measured of R ranks that are equally busy: ⌈n / R⌉ of
+ * the decodes, of as much context each, ⌈s / R⌉ of the logits, and the prompts that the batch says.
+ * What is spread over all GPUs whoever's token it is, experts and the exchange of tokens around
+ * them, is `spread`, of P + n. Decodes alone are padded to the busiest rank there, too.
+ *
  * A compiled model answers by table look-up, the same on every compiler, and gives pure decode
  * iterations as arithmetic series: while C stays inside one piece, the iteration over C context
  * tokens lasts base + slope·(C − start).
@@ -42,6 +48,18 @@ typedef struct BatchShape {
   int64_t logit_seqs;     // s: sequences that need logits: decodes and prompts that end here
 } BatchShape;
 
+/* P and 2A of the chunks on the busiest rank of attention data parallelism, the most of each. */
+typedef struct RankShare {
+  int64_t prefill_tokens, prefill_area2;
+} RankShare;
+
+/* How many of n sequences `ranks` have that each have as many as the busiest; n for one. */
+static inline int64_t ranks_padded(int64_t n, int64_t ranks) {
+  return ranks > 1 ? (n + ranks - 1) / ranks * ranks : n;
+}
+/* The batch of `ranks` that are each as busy as the busiest of `self`; the same for one. Without
+ * `busiest` its chunks are one prompt's, all on one rank. */
+BatchShape batch_evened(const BatchShape *self, int64_t ranks, const RankShare *busiest);
 /* Orders batches by their decodes, then by the rest. */
 int batch_compare(const BatchShape *a, const BatchShape *b);
 
@@ -55,9 +73,12 @@ typedef struct DecodePiece {
 typedef enum PerfForm { PERF_COMPOSED, PERF_SPLITWISE_SIM } PerfForm;
 
 typedef struct PerfModel {
-  const char *name;  // of its file, after the folder where it was looked for: SET/MODEL_GPU_tpN
-  PerfSetup setup;   // what its file says it is of; zeroes of a roofline
-  const char *taken; // of one that was looked for by its engine: what was found; NULL of others
+  const char *name; // of its file, after the folder where it was looked for: SET/MODEL_GPU_tpN
+  PerfSetup setup;  // what its file says it is of; zeroes of a roofline
+  bool says_weights, says_kv_cache; // its file says their formats; else `setup` has bf16
+  /* Of one that was looked for by its engine: what was found. Of a file by its path: what of it
+   * does not match, or is not known. NULL of others. */
+  const char *taken;
   const char *measured_on; // the machine, as the fit recorded it; NULL: unknown
   bool measured;           // false: computed from a machine's facts, a roofline
   /* Mean relative error of iterations that its fit did not see; NAN: unknown. Decides no time, so
@@ -72,6 +93,8 @@ typedef struct PerfModel {
   CurveTable mixed_attention; // of n and C; without rows decode_attention times mixed_factor
   Pwl head;                   // of s; empty: none   | splitwise-sim: decode(n)
   double mixed_factor;        // composed: 0 is 1  | splitwise-sim: of mixed over prefill
+  int64_t ranks;              // of attention data parallelism; 0 or 1: none
+  Pwl spread;                 // of P + n beside linear, with ranks; empty: none
   int64_t stages;             // of a pipeline, the last of which this is; 0 or 1: it is the whole
   FineTick send;              // per token, to the next stage
   CapturedSizes captured;     // composed only: what decodes alone are padded to
@@ -88,21 +111,31 @@ typedef struct PerfModel {
   uint64_t digest;              // of all numbers above: equal when all times are
 } PerfModel;
 
+/* Takes out of `linear` of a model with ranks what is `spread`: of x tokens the share that `share`
+ * says. Balanced iterations last as long as before. */
+typedef double SpreadShare(const void *context, double tokens);
+void perfmodel_spread(PerfModel *self, SpreadShare *share, const void *context, Arena *arena);
+
 /* Fills the compiled part from the curves and `table` (used only during the call). */
 void perfmodel_compile(PerfModel *self, const CurveTable *table, int64_t max_decode_seqs,
                        Arena *arena);
 
 /* One iteration, to the nearest tick; the batch is not empty, decode_seqs <= max_decode_seqs.
- * Without prefill, logit_seqs is taken to be decode_seqs. `ret_extrapolation` may be NULL. */
-Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
-                         Extrapolation *ret_extrapolation);
+ * Without prefill, logit_seqs is taken to be decode_seqs. `busiest`, with ranks, and
+ * `ret_extrapolation` may be NULL. */
+Tick perfmodel_iteration_on(const PerfModel *self, const BatchShape *batch,
+                            const RankShare *busiest, Extrapolation *ret_extrapolation);
+static inline Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
+                                       Extrapolation *ret_extrapolation) {
+  return perfmodel_iteration_on(self, batch, NULL, ret_extrapolation);
+}
 
 /* Ticks of each of `n_stages` >= 2 pipeline stages but the last: its share of the layers; and in
  * `ret_last` of the last one, which has the head too. `self` is a model of one stage
  * (PerfModel.stages = n_stages) or of the whole, whose layers are then taken to be spread evenly;
  * its overhead is then paid in every stage. */
-Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_stages,
-                     Tick *ret_last, Extrapolation *ret_extrapolation);
+Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, const RankShare *busiest,
+                     int64_t n_stages, Tick *ret_last, Extrapolation *ret_extrapolation);
 
 /* The piece that the pure decode batch (n, C) falls in; 1 <= n <= max_decode_seqs, C >= 0. */
 static inline const DecodePiece *perfmodel_decode(const PerfModel *self, int64_t n,

@@ -362,10 +362,13 @@ static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs
     return -1;
   PerfModel model = {.name = setup_name(&file.setup, arena),
                      .setup = file.setup,
+                     .says_weights = node_find(root, "weight_dtype") != NULL,
+                     .says_kv_cache = node_find(root, "kv_cache_dtype") != NULL,
                      .measured_on = machine_of(&file),
                      .measured = true,
                      .host_inside = has_host_inside(&file),
                      .form = (PerfForm)file.form,
+                     .ranks = file.setup.attention_data_parallel_size,
                      .overhead = file.overhead,
                      .mixed_factor = file.mixed_factor};
   CurveTable table = {0};

@@ -130,13 +130,12 @@ static double exchanged(const Shard *s, const Llm *llm) {
 
 /* Two all-reduces a layer, of a token's hidden state; between groups an exchange stands for that
  * of experts. */
-static RooflineLink linear_link(const Shard *s, const Llm *llm) {
+static RooflineLink linear_link(const Shard *s) {
   const double reduces = s->groups > 1 ? 1 + s->dense : 2;
   const double exchanges = s->groups > 1 ? 2 * s->moe : 0;
   const double reduced = 2 * reduces * ring_share(s->gpus) * s->hidden / s->groups;
-  const double crossed = exchanges > 0 ? s->moe * exchanged(s, llm) : 0;
   return (RooflineLink){s->layers * (reduces + exchanges) * s->latency,
-                        s->layers * s->bytes * (reduced + crossed) / s->network};
+                        s->layers * s->bytes * reduced / s->network};
 }
 
 /* The engine's own time for each layer is inside it: norms, attention and products have it. */
@@ -244,8 +243,10 @@ static RooflineExperts experts_of(const Shard *s, const Llm *llm, const Hardware
   const double each = matrices * width * s->hidden; // parameters of an expert's slice
   const double io = s->hidden + matrices * width + s->hidden;
   const double rate = hardware_product_rate(hardware, llm_part_dtype(llm, LLM_EXPERTS));
+  const double crossed = s->groups > 1 ? exchanged(s, llm) : 0;
   return (RooflineExperts){
       .held = all / ranks,
+      .exchange_slope = layers * s->bytes * crossed / s->network,
       .missed = 1 - picked / all,
       .memory_each = layers * llm_part_bytes(llm, LLM_EXPERTS) * each / s->memory,
       .memory_slope = layers * s->bytes * io * (picked / ranks) / s->memory,
@@ -268,7 +269,7 @@ void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Par
   assert(degrees.tensor >= 1 && degrees.pipeline >= 1 &&
          degrees.pipeline <= llm->num_hidden_layers);
   const Shard shard = shard_of(llm, hardware, degrees), *s = &shard;
-  const RooflineLink linear = linear_link(s, llm), head = head_link(s, llm);
+  const RooflineLink linear = linear_link(s), head = head_link(s, llm);
   *self = (Roofline){
       .name = arena_printf(arena, "%s_%s_%s_roofline-%s", llm->name, hardware->gpu,
                            degrees_name(degrees, arena), preset->name),
@@ -280,6 +281,7 @@ void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Par
       .overhead = tick_seconds(preset->per_iteration),
       .send_slope = s->bytes * s->hidden / s->network,
       .stages = degrees.pipeline,
+      .ranks = degrees.attention,
   };
   attention_init(self, s, llm, hardware, degrees.tensor);
   self->head.slope += tick_seconds(preset->per_sequence);
@@ -295,6 +297,7 @@ static void scale_link(RooflineTerm *term, RooflineLink *link, double scale) {
 
 void roofline_scale_all_reduces(Roofline *self, double scale) {
   assert(scale > 0);
+  self->experts.exchange_slope /= scale;
   scale_link(&self->linear, &self->linear_link, scale);
   scale_link(&self->head, &self->head_link, scale);
 }

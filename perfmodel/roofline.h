@@ -23,10 +23,11 @@
  *   head        once: V/P rows of the embedding, and gathering the logits
  *
  * A mean layer stands for layers that differ. What is not linear has curves of its own, which are
- * sampled at knots (RooflineExperts, RooflineWindow). With A attention groups the tokens of all are
- * spread evenly: a group has 1/A of them and reads the weights whole; around experts they are
- * exchanged between the groups, by all-gather and reduce-scatter or token by token, whichever is
- * less.
+ * sampled at knots (RooflineExperts, RooflineWindow). With A attention groups, ranks of
+ * attention data parallelism, terms are of all tokens where they are spread evenly: a group has 1/A
+ * of them and reads the weights whole. A sequence is in one group, and an iteration takes as long
+ * as the busiest (perfmodel.h), but for experts; around these tokens are exchanged between the
+ * groups, by all-gather and reduce-scatter or token by token, whichever is less.
  *
  * With PP stages a Roofline is the slowest one: ceil(L/PP) layers. */
 #ifndef PERFMODEL_ROOFLINE_H
@@ -56,6 +57,7 @@ typedef struct RooflineExperts {
   double held;                                     // experts of a layer on a GPU; 0: none
   double missed;                                   // 1 − k/E
   double memory_each, memory_slope, compute_slope; // seconds per reached expert, per token
+  double exchange_slope;                           // seconds per token, between groups
 } RooflineExperts;
 
 /* Attention that sees `window` tokens of a sequence at most: C is then min(C, n·window), of n
@@ -79,6 +81,7 @@ typedef struct Roofline {
   double overhead;   // seconds of every iteration outside its layers: the preset's
   double send_slope; // seconds per token to the next stage
   int64_t stages;
+  int64_t ranks;          // attention groups
   CapturedSizes captured; // what decodes alone are padded to; none as roofline_init leaves it
 } Roofline;
 
@@ -88,14 +91,17 @@ double roofline_term_seconds(const RooflineTerm *self, double x);
 /* One pipeline stage of `llm` on GPUs of `hardware`, as hardware_check_split demands. */
 void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Parallelism degrees,
                    const EnginePreset *preset, Arena *arena);
-/* Seconds of the experts of x tokens; of attention in windows. */
+/* Seconds of the experts of x tokens, and of their exchange; of attention in windows. */
 double roofline_experts_seconds(const RooflineExperts *self, double tokens);
 double roofline_window_decode(const RooflineWindow *self, double seqs, double context);
 double roofline_window_prefill(const RooflineWindow *self, double area2);
 /* Collectives at `scale` > 0 times their rate, as Seesaw §6.5 (Fig. 14) projects other links. Sends
  * to the next stage stay as they are. */
 void roofline_scale_all_reduces(Roofline *self, double scale);
-/* Seconds of one iteration in a stage; only the last one has the head. */
+/* The share of `linear` and experts together that is spread over all GPUs, with groups. */
+double roofline_spread_share(const Roofline *self, double tokens);
+/* Seconds of one iteration in a stage; only the last one has the head. With groups its prefill is
+ * one prompt's. */
 double roofline_stage_seconds(const Roofline *self, const BatchShape *batch, bool last);
 /* Seconds to send the activations of `tokens` to the next stage. */
 double roofline_send_seconds(const Roofline *self, int64_t tokens);

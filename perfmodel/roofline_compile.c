@@ -15,7 +15,8 @@ double roofline_experts_seconds(const RooflineExperts *self, double tokens) {
   const double exponent = self->missed > 0 ? tokens * portable_log(self->missed) : -LARGEST;
   const double unreached = exponent > -LARGEST ? portable_exp(exponent) : 0;
   return fmax(self->held * (1 - unreached) * self->memory_each + self->memory_slope * tokens,
-              self->compute_slope * tokens);
+              self->compute_slope * tokens) +
+         self->exchange_slope * tokens;
 }
 
 double roofline_window_decode(const RooflineWindow *self, double seqs, double context) {
@@ -47,16 +48,24 @@ static double decode_seconds(const Roofline *self, double seqs, double context) 
 }
 
 double roofline_stage_seconds(const Roofline *self, const BatchShape *batch, bool last) {
-  const bool padded = batch->prefill_tokens == 0 && batch->decode_seqs > 0;
-  const int64_t seqs =
-      padded ? captured_size(&self->captured, batch->decode_seqs) : batch->decode_seqs;
-  const double tokens = (double)(batch->prefill_tokens + seqs);
-  double seconds = self->overhead + linear_seconds(self, tokens) +
-                   prefill_seconds(self, (double)batch->prefill_area2) +
-                   decode_seconds(self, (double)batch->decode_seqs, (double)batch->context_tokens);
-  if (last && batch->logit_seqs > 0)
-    seconds += roofline_term_seconds(&self->head, (double)batch->logit_seqs);
+  const bool alone = batch->prefill_tokens == 0 && batch->decode_seqs > 0;
+  const BatchShape even = batch_evened(batch, self->ranks, NULL);
+  const int64_t ranks = self->ranks > 1 ? self->ranks : 1;
+  const int64_t padded = ranks * captured_size(&self->captured, even.decode_seqs / ranks);
+  const int64_t tokens = alone ? padded : even.prefill_tokens + even.decode_seqs;
+  const int64_t spread = alone ? padded : batch->prefill_tokens + batch->decode_seqs;
+  double seconds = self->overhead + roofline_term_seconds(&self->linear, (double)tokens) +
+                   roofline_experts_seconds(&self->experts, (double)spread) +
+                   prefill_seconds(self, (double)even.prefill_area2) +
+                   decode_seconds(self, (double)even.decode_seqs, (double)even.context_tokens);
+  if (last && even.logit_seqs > 0)
+    seconds += roofline_term_seconds(&self->head, (double)even.logit_seqs);
   return seconds;
+}
+
+double roofline_spread_share(const Roofline *self, double tokens) {
+  const double spread = roofline_experts_seconds(&self->experts, tokens);
+  return spread > 0 ? spread / (spread + roofline_term_seconds(&self->linear, tokens)) : 0;
 }
 
 double roofline_send_seconds(const Roofline *self, int64_t tokens) {
@@ -141,10 +150,13 @@ static Pwl knots_curve(const Knots *self, Arena *arena) {
   return curve;
 }
 
+static double experts_seconds(const Roofline *self, double tokens) {
+  return roofline_experts_seconds(&self->experts, tokens);
+}
+
 /* The bend of the line, beside the sizes at which experts are sampled. */
-static Pwl linear_curve(const Roofline *self, Arena *arena) {
-  if (self->experts.held == 0) return term_curve(&self->linear, arena);
-  Knots knots = {.roofline = self, .seconds = linear_seconds};
+static Pwl experts_curve(const Roofline *self, Seconds *seconds, Arena *arena) {
+  Knots knots = {.roofline = self, .seconds = seconds};
   int64_t sizes[SIZES_MAX];
   const int n = sizes_of(sizes, LAST_KNOT);
   knots_to(&knots, 0);
@@ -158,6 +170,14 @@ static bool has_windows(const Roofline *self) {
   for (int i = 0; i < ROOFLINE_WINDOWS; i++)
     any |= self->windows[i].window > 0;
   return any;
+}
+
+/* Experts are apart where they see other tokens than the busiest rank. */
+static void linear_curves(const Roofline *self, PerfModel *model, Arena *arena) {
+  const bool experts = self->experts.held > 0, apart = experts && self->ranks > 1;
+  model->linear = experts && !apart ? experts_curve(self, linear_seconds, arena)
+                                    : term_curve(&self->linear, arena);
+  if (apart) model->spread = experts_curve(self, experts_seconds, arena);
 }
 
 /* Sampled at squares of lengths. */
@@ -224,9 +244,10 @@ void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode
       .stages = self->stages,
       .send = fine_from_seconds(self->send_slope),
       .captured = self->captured,
-      .linear = linear_curve(self, arena),
+      .ranks = self->ranks,
       .prefill_attention = prefill_curve(self, arena),
       .head = term_curve(&self->head, arena),
   };
+  linear_curves(self, model, arena);
   perfmodel_compile(model, &table, max_decode_seqs, arena);
 }

@@ -82,6 +82,7 @@ void perfmodel_scale(PerfModel *self, double scale, Arena *arena) {
   self->host_per_sequence = scaled_ticks(&by, self->host_per_sequence);
   self->send = scaled(&by, self->send);
   scale_curve(&by, &self->linear);
+  scale_curve(&by, &self->spread);
   scale_curve(&by, &self->prefill_attention);
   scale_curve(&by, &self->head);
   scale_table(&by, &self->prefill_rows);

@@ -361,9 +361,11 @@ static bool would_cut(const Scheduler *scheduler, int64_t left, int64_t tokens) 
          left <= scheduler->limits.max_num_batched_tokens;
 }
 
+typedef enum Fit { FIT_NOW, FIT_LATER, FIT_NO_ROOM } Fit;
+
 /* Whether the first in line may join: its next tokens, behind `*ret_hits` blocks of the cache. */
-static bool fits(const Engine *self, const Machine *machine, const Decision *decision, RequestIx ix,
-                 int64_t *ret_hits, int64_t *ret_tokens) {
+static Fit fit_of(const Engine *self, const Machine *machine, const Decision *decision,
+                  RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
   const Request *request = &self->requests.slots[ix];
   int64_t unheld, tokens = 1;
   const MachineView view = engine_view(self, machine);
@@ -375,21 +377,23 @@ static bool fits(const Engine *self, const Machine *machine, const Decision *dec
         min(min(context - hits * machine->pool->block_size, decision->threshold), decision->budget);
     done = hits * machine->pool->block_size + tokens;
     if (would_cut(machine->scheduler, context - hits * machine->pool->block_size, tokens))
-      return false;
+      return FIT_LATER;
   }
   *ret_hits = hits;
   *ret_tokens = tokens;
-  if (!may_end(self, machine, request)) return false;
+  if (!may_end(self, machine, request)) return FIT_NO_ROOM;
   if (!machine->scheduler->limits.reserve_full_isl) context = done;
   const int64_t blocks = blocks_of(machine, context) - hits - request->kv_blocks;
-  return (blocks > 0 ? blocks : 0) + unheld <= machine->free_blocks;
+  return (blocks > 0 ? blocks : 0) + unheld <= machine->free_blocks ? FIT_NOW : FIT_NO_ROOM;
 }
 
 /* Admits the first in line if there are blocks: nobody is overtaken. */
 static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   int64_t hits, tokens;
-  if (!fits(self, machine, decision, ix, &hits, &tokens)) return false;
+  const Fit fit = fit_of(self, machine, decision, ix, &hits, &tokens);
+  if (fit == FIT_NO_ROOM) life_found_no_room(self, machine, ix);
+  if (fit != FIT_NOW) return false;
   const bool first = request->prefill_began_at < 0;
   life_scheduled(self, machine, ix, hits);
   request->admission = ++machine->n_admissions;
@@ -440,7 +444,7 @@ static bool batch_waits(const Engine *self, const Machine *machine, const Decisi
   return scheduler->n_waited < limits->batch_wait_iters && scheduled > 0 &&
          machine->decode_queue.count == 0 && may_admit(machine) &&
          scheduled + joining_tokens(self, machine, decision) < limits->batch_wait_tokens &&
-         fits(self, machine, decision, machine->prefill_queue.first, &hits, &tokens);
+         fit_of(self, machine, decision, machine->prefill_queue.first, &hits, &tokens) == FIT_NOW;
 }
 
 int64_t scheduler_watch(const Engine *self, const Machine *machine) {
@@ -490,6 +494,8 @@ static void place_items(Engine *self, Machine *machine, Step *step) {
     if (!item->ends) join_batch(self, machine, item->request, request->generated_tokens + 1);
   }
   shape->logit_seqs += step->n_regular;
+  if (machine->pool->attention_ranks > 1)
+    ranks_spread_step(&self->ranks, machine, step, self->arena);
 }
 
 bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
@@ -498,9 +504,9 @@ bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
       machine->running.count + machine->decode_queue.count + machine->prefill_queue.count;
   const bool cuts =
       limits->long_prefill_token_threshold > 0 && n_here > 1 && !limits->whole_prompts;
-  Decision decision = {.step = step,
-                       .budget = limits->max_num_batched_tokens,
-                       .threshold = cuts ? limits->long_prefill_token_threshold : INT64_MAX};
+  Decision decision = {
+      .step = step, .budget = limits->max_num_batched_tokens, .threshold = ranks_budget(machine)};
+  if (cuts) decision.threshold = min(decision.threshold, limits->long_prefill_token_threshold);
   machine->scheduler->number++;
   step->n_items = 0;
   step->shape = (BatchShape){0};

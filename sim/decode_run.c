@@ -16,7 +16,7 @@ static Tick pipelined_ticks(const Engine *self, const Machine *machine, const Ba
   const PerfModel *model = machine->perfmodel;
   const int64_t n = machine->pipeline->n_stages;
   Tick last;
-  const Tick stage = perfmodel_stage(model, shape, n, &last, ret_extrapolation);
+  const Tick stage = perfmodel_stage(model, shape, &machine->busiest, n, &last, ret_extrapolation);
   const Tick send = tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
   return pipeline_pass(machine->pipeline, self->now, stage, last, send);
 }
@@ -37,8 +37,9 @@ Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *sh
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
   const PerfModel *model = machine->perfmodel;
   const Tick ticks = self->config->executor ? engine_execute(self, machine, shape, done)
-                     : machine->pipeline    ? pipelined_ticks(self, machine, shape, &extrapolation)
-                                            : perfmodel_iteration(model, shape, &extrapolation);
+                     : machine->pipeline
+                         ? pipelined_ticks(self, machine, shape, &extrapolation)
+                         : perfmodel_iteration_on(model, shape, &machine->busiest, &extrapolation);
   if (ticks < 0) self->failed = true;
   if (ticks < 0 || engine_passes_the_end(self, (double)ticks)) return 1;
   assert(ticks > 0);

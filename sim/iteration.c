@@ -108,6 +108,18 @@ static void age_blocked(Engine *self, const Machine *machine) {
     slots[ix].preemptions++;
 }
 
+/* What is computed for nothing is a chunk of its own. */
+static void spread_chunks(Engine *self, Machine *machine) {
+  ranks_begin(&self->ranks, machine->pool->attention_ranks, INT64_MAX, self->arena);
+  for (size_t i = 0; i < machine->n_chunks; i++) {
+    const Request *request = &self->requests.slots[machine->chunks[i]];
+    const int64_t past = request->prefilled_tokens, chunk = request->chunk_tokens;
+    ranks_add(&self->ranks, chunk, chunk * (2 * past + chunk));
+  }
+  ranks_add(&self->ranks, machine->padding.prefill_tokens, machine->padding.prefill_area2);
+  machine->busiest = ranks_busiest(&self->ranks);
+}
+
 static BatchShape shape_of(const Engine *self, const Machine *machine) {
   BatchShape shape = {.prefill_tokens = machine->padding.prefill_tokens,
                       .prefill_area2 = machine->padding.prefill_area2};
@@ -231,6 +243,7 @@ static void begin(Engine *self, Machine *machine) {
   engine_note_joined(self, machine);
   if (machine->n_chunks > 0) {
     const BatchShape shape = shape_of(self, machine);
+    if (machine->pool->attention_ranks > 1) spread_chunks(self, machine);
     engine_begin_prefills(self, machine, &shape);
   } else {
     engine_begin_run(self, machine, made_room);

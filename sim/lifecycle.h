@@ -126,6 +126,8 @@ void life_store_booked(Group *group, Request *request, int64_t tokens);
 
 /* It is admitted from those that wait, its first `hits` blocks found in the cache. */
 void life_scheduled(Engine *self, Machine *machine, RequestIx request, int64_t hits);
+/* First in line, it finds no room in the machine's KV memory. */
+void life_found_no_room(Engine *self, Machine *machine, RequestIx request);
 /* The next `tokens` of its prefill, whose blocks it holds, are in a decided step. */
 void life_chunk_decided(Engine *self, Machine *machine, RequestIx request, int32_t tokens);
 /* A step with a chunk of it begins; one with a decode. */

@@ -17,6 +17,12 @@ void life_take_hits(Engine *self, Machine *machine, RequestIx ix, int64_t hits) 
   request->cached_tokens = tokens;
 }
 
+void life_found_no_room(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  machine->totals.kv_waits += !request->waited_for_kv;
+  request->waited_for_kv = true;
+}
+
 void life_scheduled(Engine *self, Machine *machine, RequestIx ix, int64_t hits) {
   Request *request = &self->requests.slots[ix];
   if (request->state == REQUEST_WAITS_DECODE) {

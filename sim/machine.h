@@ -48,6 +48,8 @@ typedef struct PoolSpec {
   uint32_t count;          // of pipelines, their lanes: a multiple of pipeline_stages
   uint32_t lanes;          // of those, in one machine as it is bought; 0: 1
   int64_t pipeline_stages; // 0 or 1: none
+  int64_t
+      attention_ranks; // a prompt and its KV are on one of them (attention_ranks.h); 0 or 1: none
   const PerfModel *perfmodel;
   int64_t kv_blocks, block_size; // blocks on the GPUs; tokens per block
   int64_t cpu_kv_blocks;         // that CPU memory has room for, for a tier that swaps
@@ -176,6 +178,7 @@ struct Machine {
   int32_t n_outgoing;            // transfers that still hold KV here
   void *batcher_options, *batcher_state, *kvtier_options, *kvtier_state;
   BatchShape padding;      // of the current iteration; of its decodes as the batch began its run
+  RankShare busiest;       // of its prefills, with attention_ranks
   Histogram *batch_tokens; // of its pool; weighted by microseconds
   Tick idle_ticks;         // before idle_since
   MachineTotals totals;
@@ -245,8 +248,14 @@ static inline int64_t blocks_of(const Machine *machine, int64_t tokens) {
   return batch_whole_blocks(&machine->batch, tokens + machine->batch.block_size - 1);
 }
 
-/* Tokens of KV that the machine always has room for. */
+/* Blocks that one request may hold: its KV is on one rank. */
+static inline int64_t machine_rank_blocks(const Machine *machine) {
+  const int64_t ranks = machine->pool->attention_ranks;
+  return ranks > 1 ? machine->least_blocks / ranks : machine->least_blocks;
+}
+
+/* Tokens of KV that the machine always has room for, of one request. */
 static inline int64_t machine_room(const Machine *machine) {
-  return machine->least_blocks * machine->pool->block_size;
+  return machine_rank_blocks(machine) * machine->pool->block_size;
 }
 #endif

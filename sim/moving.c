@@ -47,7 +47,10 @@ static int64_t blocks_needed(Engine *self, const Transfer *transfer) {
 static bool fits(Engine *self, const Transfer *transfer) {
   Machine *to = &self->machines[transfer->to];
   if (to->swapped.count > 0) return false;
-  if (!engine_has_room(self, to, blocks_needed(self, transfer))) return false;
+  if (!engine_has_room(self, to, blocks_needed(self, transfer))) {
+    life_found_no_room(self, to, transfer->request);
+    return false;
+  }
   if (!to->batcher->receives) return true;
   engine_catch_up(self, to);
   const MachineView view = engine_view(self, to);

@@ -38,7 +38,7 @@ static Tick alone_ticks(const Machine *machine, const BatchShape *shape) {
   if (!machine->pipeline) return perfmodel_iteration(model, shape, NULL);
   const int64_t stages = stages_of(machine);
   Tick last;
-  const Tick stage = perfmodel_stage(model, shape, stages, &last, NULL);
+  const Tick stage = perfmodel_stage(model, shape, NULL, stages, &last, NULL);
   const Tick send = tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
   return (stages - 1) * (stage + send) + last;
 }

@@ -88,8 +88,8 @@ static MachineIx roomiest(const Engine *self, const Request *request, Phase phas
 }
 
 static bool fits(const Engine *self, const Request *request, MachineIx m, Phase phase) {
-  return m != MACHINE_NONE &&
-         phase_blocks(&self->machines[m], request, phase) <= self->machines[m].least_blocks;
+  return m != MACHINE_NONE && phase_blocks(&self->machines[m], request, phase) <=
+                                  machine_rank_blocks(&self->machines[m]);
 }
 
 /* Whether the store of every group can hold the prompt: the router may pick any of them. */

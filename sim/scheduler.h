@@ -53,6 +53,7 @@ typedef struct ScheduledItem {
 
 typedef struct Step {
   BatchShape shape;
+  RankShare busiest; // with attention_ranks
   Tick decided_at;
   int64_t n_regular;    // of the batch, which take part
   int64_t n_counted;    // of those, whose requests are (warm_up.h)

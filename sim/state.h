@@ -3,6 +3,7 @@
 #ifndef SIM_STATE_H
 #define SIM_STATE_H
 #include "sim/agenda.h"
+#include "sim/attention_ranks.h"
 #include "sim/batcher/batcher.h"
 #include "sim/dispatcher/dispatcher.h"
 #include "sim/kvtier/kvtier.h"
@@ -134,6 +135,7 @@ typedef struct Engine {
   uint32_t n_deployments;
   ClusterColumns columns;
   BatchPlan plan;           // reused
+  Ranks ranks;              // of an iteration's chunks; reused
   BatchSequence *sequences; // of an iteration for an executor; reused
   size_t n_sequences, sequences_capacity;
 

@@ -119,6 +119,7 @@ static void begin_step(Engine *self, Machine *machine) {
   tell_of_beginnings(self, machine, step);
   Tick first;
   if (step->shape.prefill_tokens > 0) {
+    machine->busiest = step->busiest;
     first = engine_begin_prefills(self, machine, &step->shape);
   } else {
     const bool same = !self->step && repeats(machine->scheduler, machine->lag);

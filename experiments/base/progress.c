@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 static const double QUIET_S = 1, REFRESH_S = 0.1;
+static const double TOLD_S = 30; // between lines where there is no terminal
 
 static double seconds_of(clockid_t clock) {
   struct timespec at;
@@ -66,6 +67,22 @@ void progress_update(void *progress, uint64_t finished, Tick now) {
 
 void progress_done(Progress *self) {
   clear_line(self->shown);
+}
+
+bool progress_begins(double began_s, double *shown_s) {
+  const bool terminal = isatty(STDERR_FILENO);
+  const double at = clock_monotonic();
+  if (at - began_s < (terminal ? QUIET_S : TOLD_S) ||
+      at - *shown_s < (terminal ? REFRESH_S : TOLD_S))
+    return false;
+  *shown_s = at;
+  fputs(terminal ? "\r" : "note: so far ", stderr);
+  return true;
+}
+
+void progress_said(void) {
+  fputs(isatty(STDERR_FILENO) ? "\033[K" : "\n", stderr);
+  fflush(stderr);
 }
 
 void tally_init(Tally *self, int64_t points) {

@@ -20,6 +20,12 @@ void progress_update(void *progress, uint64_t finished, Tick now);
 /* Takes the line off again. */
 void progress_done(Progress *self);
 
+/* Whether to say how far a study is: on a terminal in place of the line before, at once and then
+ * all the time; elsewhere each half minute, a line of its own. Begins what is said, which
+ * progress_said ends. */
+bool progress_begins(double began_s, double *shown_s);
+void progress_said(void);
+
 /* The same for a study of many runs. */
 typedef struct Tally {
   int64_t points;              // in all

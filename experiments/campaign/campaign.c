@@ -5,6 +5,7 @@
 #include <string.h>
 
 static const double BATCH_S = 0.05; // of runs that share a transaction
+static const double IDLE_S = 1;     // between calls of Campaign.idle
 
 /* What is under way, and the slots that are free. */
 typedef struct Slots {
@@ -41,6 +42,9 @@ static void *pop(Slots *self, int *status) {
   if (results && self->workers.n_in_flight > 0 &&
       !workers_wait(&self->workers, results_due(results)) && results_flush(results, self->diag))
     *status = -1;
+  const Campaign *campaign = self->campaign;
+  while (campaign->idle && self->workers.n_in_flight > 0 && !workers_wait(&self->workers, IDLE_S))
+    campaign->idle(campaign->context);
   return workers_pop(&self->workers);
 }
 

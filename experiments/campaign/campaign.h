@@ -20,6 +20,7 @@ typedef struct Campaign {
   void (*make)(void *run);               // on a thread
   int (*take)(void *context, void *run); // of a run that has ended; -1 with entries
   void (*release)(void *run);            // then, and in its place after a failure; NULL: nothing
+  void (*idle)(void *context); // each second that the caller's thread waits; NULL: nothing
   void *context;
   Results *results; // where `take` keeps runs, many in a transaction; NULL: nowhere
 } Campaign;

@@ -5,13 +5,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static void show_progress(void *context, int64_t done, int64_t in_flight) {
-  double *shown_s = context;
-  const double now = clock_monotonic();
-  if (!isatty(STDERR_FILENO) || now - *shown_s < 0.2) return;
-  *shown_s = now;
-  fprintf(stderr, "\r%lld simulations, %lld under way\033[K", (long long)done,
-          (long long)in_flight);
+/* When it began, and was last told of. */
+typedef struct Telling {
+  const Provision *study;
+  double began_s, shown_s;
+} Telling;
+
+static void show_progress(void *context, const ProvisionProgress *progress) {
+  Telling *self = context;
+  if (!progress_begins(self->began_s, &self->shown_s)) return;
+  fprintf(stderr, "%lld simulations, %lld under way, %d of %d designs searched",
+          (long long)progress->done, (long long)progress->in_flight, progress->n_settled,
+          progress->n_designs);
+  if (progress->best)
+    fprintf(stderr, ", best '%s' with %.6g %s", progress->best->name,
+            provision_value(self->study, &progress->answer),
+            objective_units[self->study->objective]);
+  progress_said();
 }
 
 static int open_results(Study *self) {
@@ -38,13 +48,14 @@ int study_open(Study *self, const char *path, Node *root, const ConfigChanges *c
 int study_search(Study *self, const char *output, bool full_runs, bool range) {
   self->output = output;
   if (open_results(self)) return -1;
-  double shown_s = clock_monotonic();
+  const double now = clock_monotonic();
+  Telling telling = {&self->provision, now, now};
   const ProvisionOptions how = {.jobs = self->jobs,
                                 .results = output ? &self->results : NULL,
                                 .no_early_stop = full_runs,
                                 .range = range,
                                 .on_progress = show_progress,
-                                .context = &shown_s};
+                                .context = &telling};
   interrupt_catch();
   const int status =
       provision_run(&self->provision, &how, &self->outcomes, self->arena, self->diag);

@@ -83,6 +83,7 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
   Validation *validation = ARENA_NEW(arena, Validation);
   if (given->output && results_open(results, given->output, config->data_root, arena, diag))
     return EXIT_ENVIRONMENT;
+  config_note_perfmodels(config->cache, stderr);
   interrupt_catch();
   if (validate(validation, config, &wanted, arena, diag) ||
       store(validation, config, given, results, arena, diag))
@@ -120,6 +121,7 @@ static int run_against(Cli *cli, const Options *given) {
   if (config_load(&config, cli->operands[0], &changes, cli->arena, cli->diag) ||
       validate_against(against, &config, &log, given->within, cli->arena, cli->diag))
     return EXIT_INPUT;
+  config_note_perfmodels(config.cache, stderr);
   validate_against_print(against, &config, given->format, stdout);
   return against->verdict == VALIDATE_MET ? EXIT_DONE : EXIT_NOT_MET;
 }

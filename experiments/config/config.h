@@ -26,6 +26,7 @@ typedef struct PerfModelChoice {
   PerfSetup measured; // what else 'fitted' looks for: engine, version; NULL: the pool's
   Place engine_at;    // of an engine that is named
   bool other_weights, other_kv_cache; // and formats, where they are not the model's
+  bool insist;                        // a file stands for what it is not of
   double time_scale;                  // what all times are multiplied by
   double error_shift;                 // and by 1 + error_shift times the error held out
   const EnginePreset *engine;         // of a roofline; NULL: it is none

@@ -21,6 +21,7 @@ typedef struct PerfModelKeys {
   const char *engine, *version;
   int weights, kv_cache;
   double all_reduce_scale, time_scale;
+  bool insist;
   const Node *captured_batch_sizes;
 } PerfModelKeys;
 
@@ -39,6 +40,8 @@ const OptionSpec config_perfmodel_options[] = {
         .absent = "the model's"),
     KEY(kv_cache, OPTION_CHOICE, .choices = dtype_names, .help = "format of the KV cache",
         .absent = "the model's"),
+    KEY(insist, OPTION_BOOL, .fallback = "false",
+        .help = "of a path: also where the file is of another model, GPU, degree or number format"),
     KEY(preset, OPTION_STRING,
         .help = "engine of a roofline: ideal, graph-engine, eager-2023, a path",
         .absent = "graph-engine"),
@@ -144,12 +147,16 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
                                          .engine_version = keys.version,
                                          .weight_dtype = keys.weights,
                                          .kv_cache_dtype = keys.kv_cache},
+                            .insist = keys.insist,
                             .time_scale = keys.time_scale};
   if (keys.engine) choice.engine_at = config_place(node, "engine");
   const bool is_set = strcmp(keys.name, FITTED) != 0 && strcmp(keys.name, ROOFLINE) != 0 &&
                       !datafile_is_path(keys.name);
   if (is_set && check_set(self, keys.name, map ? config_place(node, "name") : node->at, diag))
     return -1;
+  if (keys.insist && !datafile_is_path(keys.name))
+    return diag_error(diag, config_place(node, "insist"),
+                      "'insist' is for the path of a file, not for '%s'", keys.name);
   if (map && strcmp(keys.name, FITTED) != 0 && check_unmeasured(node, keys.name, diag)) return -1;
   choice.other_weights = map && node_find(node, "weights");
   choice.other_kv_cache = map && node_find(node, "kv_cache");
@@ -215,6 +222,71 @@ static int check_engine(const PerfModelChoice *choice, const char *data_dir, Dia
   return -1;
 }
 
+/* Whether a file is of the pool's model, by Tandem's name or a checkpoint's. */
+static bool is_of_model(const char *there, const PerfModelParts *parts, Arena *arena) {
+  const Llm *model = parts->model;
+  const char *checkpoint = model->checkpoint ? model->checkpoint : model->name;
+  const char *slash = strrchr(checkpoint, '/');
+  const char *known = llm_name_of(there, parts->config->perfmodel_root, arena);
+  return strcmp(there, model->name) == 0 || strcmp(there, checkpoint) == 0 ||
+         (slash && strcmp(there, slash + 1) == 0) || (known && strcmp(known, model->name) == 0);
+}
+
+/* "tensor_parallel_size 2 for 8, GPU h100-80gb for h200-141gb": what a file is of for what is
+ * asked; empty: it is of that. */
+static const char *mismatch(const PerfModel *model, const PerfModelParts *parts, Arena *arena) {
+  const PerfSetup *there = &model->setup, *asked = &parts->setup;
+  const struct {
+    const char *what;
+    int64_t there, asked;
+  } degrees[] = {
+      {"tensor_parallel_size", there->tensor_parallel_size, asked->tensor_parallel_size},
+      {"attention_data_parallel_size", there->attention_data_parallel_size,
+       asked->attention_data_parallel_size},
+      {"expert_parallel_size", there->expert_parallel_size, asked->expert_parallel_size}};
+  const struct {
+    const char *what, *there, *asked;
+  } names[] = {{"model", is_of_model(there->model, parts, arena) ? asked->model : there->model,
+                asked->model},
+               {"GPU", there->gpu, asked->gpu},
+               {"weights in", dtype_names[there->weight_dtype],
+                dtype_names[model->says_weights ? asked->weight_dtype : there->weight_dtype]},
+               {"KV cache in", dtype_names[there->kv_cache_dtype],
+                dtype_names[model->says_kv_cache ? asked->kv_cache_dtype : there->kv_cache_dtype]}};
+  const char *text = "";
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(names[i].there, names[i].asked) != 0)
+      text = arena_printf(arena, "%s%s%s %s for %s", text, *text ? ", " : "", names[i].what,
+                          names[i].there, names[i].asked);
+  for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
+    const int64_t has = degrees[i].there > 1 ? degrees[i].there : 1;
+    const int64_t wants = degrees[i].asked > 1 ? degrees[i].asked : 1;
+    if (has != wants)
+      text = arena_printf(arena, "%s%s%s %" PRId64 " for %" PRId64, text, *text ? ", " : "",
+                          degrees[i].what, has, wants);
+  }
+  return text;
+}
+
+/* Whether a file that was named by its path may stand for the pool. */
+static int check_file(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
+  const char *name = parts->choice->name, *other = mismatch(self, parts, arena);
+  const bool unsaid = !self->says_weights || !self->says_kv_cache;
+  if (*other && !parts->choice->insist) {
+    diag_error(diag, parts->at, "the times of '%s' are of another setup: %s", name, other);
+    diag_hint(diag, "'perfmodel: {name: %s, insist: true}' takes them all the same", name);
+    return -1;
+  }
+  if (*other) self->taken = arena_printf(arena, "%s, %s", name, other);
+  if (unsaid)
+    self->taken = arena_printf(arena, "%s, which does not say the format of its %s: unchecked",
+                               self->taken ? self->taken : name,
+                               self->says_weights    ? "KV cache"
+                               : self->says_kv_cache ? "weights"
+                                                     : "weights and KV cache");
+  return 0;
+}
+
 static int load_measured(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
   const PerfSetup *setup = &parts->setup;
   const char *data_dir = parts->config->perfmodel_root;
@@ -222,9 +294,26 @@ static int load_measured(PerfModel *self, const PerfModelParts *parts, Arena *ar
   if (strcmp(parts->choice->name, FITTED) == 0)
     return perfmodel_load_nearest(self, setup, !parts->choice->measured.engine,
                                   parts->max_decode_seqs, data_dir, parts->at, arena, diag);
-  return perfmodel_load_for(self, parts->choice->name, setup->model, setup->gpu,
-                            setup->tensor_parallel_size, parts->max_decode_seqs, data_dir,
-                            parts->at, arena, diag);
+  if (perfmodel_load_for(self, parts->choice->name, setup->model, setup->gpu,
+                         setup->tensor_parallel_size, parts->max_decode_seqs, data_dir, parts->at,
+                         arena, diag))
+    return -1;
+  return datafile_is_path(parts->choice->name) ? check_file(self, parts, arena, diag) : 0;
+}
+
+static double spread_share(const void *context, double tokens) {
+  return roofline_spread_share(context, tokens);
+}
+
+/* Measured times of attention data parallelism are of ranks that are equally busy. What of `linear`
+ * is spread over all of them, whoever's the tokens, is told apart by the share that it has on a
+ * roofline. */
+static void spread_linear(PerfModel *self, const PerfModelParts *parts, Arena *arena) {
+  static const EnginePreset ideal = {.name = "ideal"};
+  if (self->ranks <= 1 || self->form != PERF_COMPOSED) return;
+  Roofline roofline;
+  roofline_init(&roofline, parts->model, parts->hardware, parts->degrees, &ideal, arena);
+  perfmodel_spread(self, spread_share, &roofline, arena);
 }
 
 static int make_roofline(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
@@ -273,6 +362,7 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
   const int status = parts->choice->engine ? make_roofline(perfmodel, parts, arena, diag)
                                            : load_measured(perfmodel, parts, arena, diag);
   if (status) return NULL;
+  if (!parts->choice->engine) spread_linear(perfmodel, parts, arena);
   scale_times(perfmodel, parts->choice, arena);
   return add_host(perfmodel, parts, arena, diag) ? NULL : perfmodel;
 }
@@ -298,11 +388,11 @@ const PerfModel *config_load_perfmodel(const Config *self, const Llm *model,
   const EngineTimes *times = &engine->times;
   const char *key = arena_printf(
       arena,
-      "%s%s of %s %s %s times %.17g %.17g engine %p all_reduce %.17g model %p machine "
+      "%s%s%s of %s %s %s times %.17g %.17g engine %p all_reduce %.17g model %p machine "
       "%p pp %" PRId64 " seqs %" PRId64 " captured %s host %" PRId64 " %" PRId64 " %" PRId64
       " %" PRId64 " %d",
-      PERFMODEL_KEY, choice->name, setup_name(setup, arena), setup->engine,
-      setup->engine_version ? setup->engine_version : "any", choice->time_scale,
+      PERFMODEL_KEY, choice->insist ? "insisted on " : "", choice->name, setup_name(setup, arena),
+      setup->engine, setup->engine_version ? setup->engine_version : "any", choice->time_scale,
       choice->error_shift, (const void *)choice->engine, choice->all_reduce_scale,
       (const void *)model->name, (const void *)hardware->name, degrees.pipeline, max_decode_seqs,
       choice->captured ? node_text(choice->captured, arena) : "none", times->iteration_time,

@@ -147,7 +147,9 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
   spec->count = (uint32_t)(machines * lanes);
   spec->lanes = (uint32_t)lanes;
   spec->pipeline_stages = pool->pipeline_parallel_size;
-  spec->kv_blocks = capacity->blocks / pool->pipeline_parallel_size;
+  const int64_t ranks = pool->attention_data_parallel_size;
+  spec->attention_ranks = ranks;
+  spec->kv_blocks = capacity->blocks / pool->pipeline_parallel_size / ranks * ranks;
   spec->block_size = pool->kv.block_size;
   spec->cpu_kv_blocks = pool->cpu_memory / capacity->block_bytes;
   spec->kv_block_bytes = capacity->block_bytes;
@@ -185,7 +187,12 @@ static int bind_pool_policies(const Config *self, const Node *node, PoolConfig *
 /* The batches of a pipeline, as many as it has stages, share its KV memory. */
 static int check_lanes(const PoolConfig *pool, const Node *node, const KvCapacity *capacity,
                        Diag *diag) {
-  if (capacity->blocks >= pool->pipeline_parallel_size) return 0;
+  const int64_t lanes = pool->pipeline_parallel_size, ranks = pool->attention_data_parallel_size;
+  if (capacity->blocks >= lanes && capacity->blocks < lanes * ranks)
+    return diag_error(diag, config_place(node, "attention_data_parallel_size"),
+                      "%lld blocks of KV memory leave none for some of %lld ranks of attention",
+                      (long long)capacity->blocks, (long long)ranks);
+  if (capacity->blocks >= lanes) return 0;
   return diag_error(diag, config_place(node, "pipeline_parallel_size"),
                     "%lld blocks of KV memory are fewer than the %lld batches in the pipeline",
                     (long long)capacity->blocks, (long long)pool->pipeline_parallel_size);

@@ -158,30 +158,35 @@ static double least_missed(const SloSpec *spec) {
 
 /* How many more observations at or above the limit the row can take; negative: it is lost. A mean
  * can be lost by a single one. */
-static int64_t slack_of(const SloSpec *spec, const Metrics *so_far, const Demand *asked) {
+static int64_t slack_of(const SloSpec *spec, const Metrics *so_far, const Demand *asked,
+                        const Demand *refused) {
   if (spec->statistic == SLO_GOOD_HOURS) return INT64_MAX; // how many there will be is not known
   const uint64_t n = asked_of(spec, so_far, asked);
   if (n == 0 || (spec->metric && spec->metric->asked == ASKED_observed)) return INT64_MAX;
+  const uint64_t lost = refused ? asked_of(spec, so_far, refused) : 0;
   if (spec->statistic == SLO_GOOD_SHARE) {
-    const uint64_t bad = so_far->completed + so_far->rejected + so_far->cancelled - so_far->good;
+    const uint64_t rejected = so_far->rejected > lost ? so_far->rejected : lost;
+    const uint64_t bad = so_far->completed + rejected + so_far->cancelled - so_far->good;
     const double most = floor((double)n * (1 - spec->limit)) + 1; // rounding: one too many
     if ((double)(n - bad) / (double)n < spec->limit) return -1;
     return (int64_t)fmax(0, most - (double)bad);
   }
   const Histogram *histogram = histogram_of(spec, so_far);
+  if (spec->statistic == SLO_MEAN && lost > 0) return -1;
   if (spec->statistic == SLO_MEAN)
     return histogram->sum / (double)n / spec->metric->scale >= spec->limit ? -1 : 0;
   // Of the ascending ranks 0 … n − 1, those from floor(rank) on decide.
   const uint64_t allowed = n - 1 - (uint64_t)rank_of(spec, n);
-  return (int64_t)allowed - (int64_t)histogram_count_from(histogram, least_missed(spec));
+  return (int64_t)allowed - (int64_t)lost -
+         (int64_t)histogram_count_from(histogram, least_missed(spec));
 }
 
 const SloSpec *slo_find_lost(const SloSet *set, const Metrics *so_far, const Demand *asked,
-                             uint64_t *ret_patience) {
+                             const Demand *refused, uint64_t *ret_patience) {
   enum { CHECKS = 64 }; // of a run at most, besides those that find room for a while
   uint64_t patience = UINT64_MAX;
   for (int i = 0; i < set->n_specs; i++) {
-    const int64_t slack = slack_of(&set->specs[i], so_far, asked);
+    const int64_t slack = slack_of(&set->specs[i], so_far, asked, refused);
     if (slack < 0) return &set->specs[i];
     // One request can bring many gaps.
     const bool of_requests = asked_of(&set->specs[i], so_far, asked) <= asked->requests;

@@ -69,5 +69,5 @@ uint64_t slo_ranged(const SloSet *set);
  * all; NULL when each can still be met. `ret_patience` is the number of requests that must finish
  * before the answer can change (at least 1): there is no need to ask before. */
 const SloSpec *slo_find_lost(const SloSet *set, const Metrics *so_far, const Demand *asked,
-                             uint64_t *ret_patience);
+                             const Demand *refused, uint64_t *ret_patience);
 #endif

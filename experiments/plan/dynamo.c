@@ -16,7 +16,7 @@ static const char VERSION[] = "1.3.1";
 
 /* Its worker for TensorRT-LLM has flags of its own (components/src/dynamo/trtllm/backend_args.py).
  */
-static void trtllm_worker(const Export *self, const ExportPool *pool, Words *words) {
+static void trtllm_worker(const ExportPool *pool, Words *words) {
   const struct {
     const char *flag;
     int64_t value;
@@ -33,7 +33,7 @@ static void trtllm_worker(const Export *self, const ExportPool *pool, Words *wor
   if (pool->attention > 1) words_add(words, "--enable-attention-dp");
   words_add(words, "--free-gpu-memory-fraction");
   words_add(words, "%g", pool->gpu_memory_utilization);
-  if (!self->fp8_kv_cache) return;
+  if (!pool->fp8_kv_cache) return;
   words_add(words, "--override-engine-args");
   words_add(words, "{\"kv_cache_config\": {\"dtype\": \"fp8\"}}");
 }
@@ -42,7 +42,7 @@ static void worker_arguments(const Export *self, const ExportPool *pool, Words *
   words_add(words, "%s", backends[self->family].model_flag);
   words_add(words, "%s", self->model);
   if (self->family == FAMILY_TRTLLM)
-    trtllm_worker(self, pool, words);
+    trtllm_worker(pool, words);
   else
     export_arguments(self, pool, self->family, words);
   if (!self->split || self->family == FAMILY_SGLANG) return; // whose own flag it is

@@ -37,7 +37,14 @@ static int64_t batcher_count(const PolicyChoice *batcher, const char *key) {
   return 0;
 }
 
-static ExportPool pool_of(const SimConfig *sim, const PoolConfig *pool) {
+/* The format of the KV cache that its times were measured with; -1: not known. */
+static int timed_kv_cache(const Config *config, const PoolConfig *pool) {
+  const PerfModel *times = config->sim.pools[pool - config->pools].perfmodel;
+  return times->measured && times->says_kv_cache ? times->setup.kv_cache_dtype : -1;
+}
+
+static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
+  const SimConfig *sim = &config->sim;
   const PolicyChoice batcher = sim_pool_policy(sim, &pool->spec, POLICY_BATCHER);
   const int64_t groups = pool->attention_data_parallel_size;
   return (ExportPool){
@@ -52,6 +59,8 @@ static ExportPool pool_of(const SimConfig *sim, const PoolConfig *pool) {
       .batched_tokens = batcher_count(&batcher, "max_num_batched_tokens") / groups,
       .seqs = batcher_count(&batcher, "max_num_seqs") / groups,
       .gpu_memory_utilization = pool->kv.gpu_memory_utilization,
+      .fp8_kv_cache = timed_kv_cache(config, pool) == DTYPE_FP8 ||
+                      config->models[pool->spec.model].kv_cache_dtype == DTYPE_FP8,
   };
 }
 
@@ -95,7 +104,7 @@ static void vllm_arguments(const Export *self, const ExportPool *pool, Words *wo
     words_add(words, "--quantization");
     words_add(words, "fp8");
   }
-  if (self->fp8_kv_cache) {
+  if (pool->fp8_kv_cache) {
     words_add(words, "--kv-cache-dtype");
     words_add(words, "fp8");
   }
@@ -125,7 +134,7 @@ static void sglang_arguments(const Export *self, const ExportPool *pool, Words *
     words_add(words, "--quantization");
     words_add(words, "fp8");
   }
-  if (self->fp8_kv_cache) {
+  if (pool->fp8_kv_cache) {
     words_add(words, "--kv-cache-dtype");
     words_add(words, "fp8_e4m3");
   }
@@ -217,6 +226,13 @@ static void print_notes(const Export *self, const Exporter *exporter) {
     fprintf(self->out, "%s\n#   %s", i ? "," : "", text_shown(name, self->arena));
   }
   fputs(".\n", self->out);
+  for (uint32_t i = 0; i < sim->n_pools; i++) {
+    const int timed = timed_kv_cache(self->config, &self->config->pools[i]);
+    const int counted = self->config->models[sim->pools[i].model].kv_cache_dtype;
+    if (timed < 0 || timed == counted) continue;
+    fprintf(self->out, "# Those of %s are of a KV cache in %s; memory was counted in %s.\n",
+            text_shown(sim->pools[i].name, self->arena), dtype_names[timed], dtype_names[counted]);
+  }
   if (!self->config->model.checkpoint)
     fprintf(self->out, "# Which checkpoint to load is not known: put it in place of the name.\n");
   if (self->quantized && strcmp(self->quantized, "fp8") != 0)
@@ -229,17 +245,20 @@ void export_print(const char *name, const Config *config, FILE *out, Arena *aren
                  .model = config->model.checkpoint ? config->model.checkpoint : config->model.name,
                  .gpu = config->pools[0].hardware.gpu,
                  .quantized = format_asked(config),
-                 .fp8_kv_cache = config->model.kv_cache_dtype == DTYPE_FP8,
                  .pools = ARENA_ARRAY(arena, ExportPool, config->sim.n_pools),
                  .n_pools = config->sim.n_pools,
                  .out = out,
                  .arena = arena};
   if (*self.model == '-') self.model = arena_printf(arena, "./%s", self.model); // no option
+  bool fp8_kv_cache = false;
   self.family = family_of(engine ? engine->name : "");
   for (uint32_t i = 0; i < self.n_pools; i++) {
-    self.pools[i] = pool_of(&config->sim, &config->pools[i]);
+    self.pools[i] = pool_of(config, &config->pools[i]);
     self.split |= self.pools[i].role != ROLE_MIXED;
+    fp8_kv_cache |= self.pools[i].fp8_kv_cache;
   }
+  for (uint32_t i = 0; i < self.n_pools && self.split; i++)
+    self.pools[i].fp8_kv_cache = fp8_kv_cache;       // KV goes from one to the other
   const Exporter *exporter = exporters[self.family]; // the first of them are those of engines
   for (int i = 0; name && i < EXPORTERS; i++)
     if (strcmp(exporters[i]->name, name) == 0) exporter = exporters[i];

@@ -15,6 +15,7 @@ typedef struct ExportPool {
   int64_t tensor, pipeline, data, attention, expert; // degrees
   int64_t batched_tokens, seqs;                      // 0: not known
   double gpu_memory_utilization;
+  bool fp8_kv_cache; // as its times, or the model, have it
 } ExportPool;
 
 typedef struct Export {
@@ -23,8 +24,7 @@ typedef struct Export {
   const char *gpu;       // of the pools
   ExportFamily family;   // of the engine that the configuration names
   const char *quantized; // a format that the configuration asks for instead of the model's; NULL
-  bool fp8_kv_cache;
-  ExportPool *pools; // [n_pools]
+  ExportPool *pools;     // [n_pools]
   uint32_t n_pools;
   bool split; // prefill and decode apart
   FILE *out;

@@ -1,8 +1,11 @@
 /* What a token costs against how fast users get them: the answers of a study at several loads. */
+#include "experiments/base/progress.h"
 #include "experiments/plan/plan.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Of the load that was asked. */
 static const double loads[] = {0.25, 0.5, 0.75, 1, 1.25};
@@ -19,7 +22,8 @@ typedef struct FrontRun {
 typedef struct Runs {
   Front *front;
   const Provision *study;
-  int n_begun;
+  int n_begun, n_ended;
+  double began_s, shown_s;
   Arena *arena;
   Diag *diag;
 } Runs;
@@ -81,8 +85,18 @@ static double mean_of(const Report *report, const char *name) {
   return NAN;
 }
 
+/* Fits Campaign.idle. */
+static void show_progress(void *context) {
+  Runs *self = context;
+  if (!progress_begins(self->began_s, &self->shown_s)) return;
+  fprintf(stderr, "searched; %d of %d simulations of the answers at shares of the load",
+          self->n_ended, self->front->n);
+  progress_said();
+}
+
 static int take_run(void *context, void *run) {
   Runs *self = context;
+  self->n_ended++;
   FrontRun *ended = run;
   FrontPoint *point = &self->front->points[ended->point];
   if (ended->trial.diag.n_entries > 0) {
@@ -157,7 +171,9 @@ int front_make(Front *self, const Provision *study, const DesignOutcome *outcome
   for (int i = 0; i < self->n; i++)
     self->points[i] =
         (FrontPoint){.number = i, .outcome = &outcomes[order[i / LOADS]], .load = loads[i % LOADS]};
-  Runs runs = {self, study, 0, arena, diag};
+  const double now = clock_monotonic();
+  Runs runs = {
+      .front = self, .study = study, .began_s = now, .shown_s = now, .arena = arena, .diag = diag};
   const Campaign campaign = {.jobs = jobs,
                              .ahead = 4,
                              .run_size = sizeof(FrontRun),
@@ -165,8 +181,11 @@ int front_make(Front *self, const Provision *study, const DesignOutcome *outcome
                              .make = make_run,
                              .take = take_run,
                              .release = release_run,
+                             .idle = show_progress,
                              .context = &runs};
-  if (campaign_run(&campaign, arena, diag)) return -1;
+  const int status = campaign_run(&campaign, arena, diag);
+  if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+  if (status) return -1;
   qsort(self->points, (size_t)self->n, sizeof *self->points, compare_points);
   mark_best(self);
   return 0;

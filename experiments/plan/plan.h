@@ -43,6 +43,7 @@ typedef struct Plan {
   Parallelism shapes[PLAN_SHAPES_MAX];
   int n_shapes;
   const char *left_out;   // "tp1: the weights do not fit"; empty: nothing
+  const char *untried;    // "tp1, tp2": nobody has iteration times of them; empty: none
   int64_t batched_tokens; // of the smaller batch; 0: the engine has no such key
   const char *text;       // the study
 } Plan;
@@ -97,6 +98,8 @@ typedef struct PlanAnswer {
   const char *path;
 } PlanAnswer;
 
+/* What the answer rests on that its figures do not say; NULL-terminated. */
+const char *const *plan_notes(const PlanAnswer *self, Arena *arena);
 void plan_print(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *arena);
 
 /* ---- To start it ---- */

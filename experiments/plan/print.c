@@ -75,26 +75,31 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
   if (plan->roofline)
     fprintf(out, "            nobody measured this model on these GPUs: times are a roofline's\n");
   if (*plan->left_out) fprintf(out, "            the weights do not fit with %s\n", plan->left_out);
+  if (*plan->untried)
+    fprintf(out, "            not tried, for there are no times of them: %s\n", plan->untried);
 }
 
 /* ---- The answer ---- */
 
-/* Whether times that are off by what their model is would decide it the other way. */
-static bool is_undecided(const Answer *answer, int limit) {
-  bool undecided = false;
+/* ", but missed with times 1.8% longer", by what their model may be off; empty: they would not
+ * decide it the other way. */
+static const char *undecided(const Answer *answer, int limit, Arena *arena) {
+  static const char *const moves[MOVES] = {"shorter", "longer"};
   for (int i = 0; i < MOVES && answer->moved_slos[i]; i++)
-    undecided |= answer->moved_slos[i][limit].met != answer->slos[limit].met;
-  return undecided;
+    if (!answer->moved_slos[i][limit].met)
+      return arena_printf(arena, ", but missed with times %.1f%% %s", 100 * answer->perfmodel_error,
+                          moves[i]);
+  return "";
 }
 
-static void print_limits(const Answer *answer, FILE *out) {
+static void print_limits(const Answer *answer, FILE *out, Arena *arena) {
   for (int i = 0; i < answer->n_slos; i++) {
     const SloOutcome *slo = &answer->slos[i];
     const char *unit = slo_unit(slo->spec);
     char margin[32];
     fprintf(out, "            %s %.4g of %.4g%s%s, %s left%s\n", slo->spec->name, slo->value,
             slo->spec->limit, *unit ? " " : "", unit, format_margin(slo->margin, 1, margin),
-            is_undecided(answer, i) ? ": less than times may be off" : "");
+            undecided(answer, i, arena));
   }
 }
 
@@ -150,8 +155,11 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   fputs("            ", out);
   lots_print_machines(lots, n, out);
   fputs("\n", out);
-  print_limits(answer, out);
+  print_limits(answer, out, arena);
   print_sure(self, outcome, out, arena);
+  const char *const *notes = plan_notes(self, arena);
+  for (int i = 0; notes[i]; i++)
+    fprintf(out, "%-11s %s\n", i == 0 ? "note" : "", notes[i]);
 }
 
 static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
@@ -291,10 +299,18 @@ static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
   write_json_text(", ", "machine", plan->machine, out);
   write_json_text(", ", "engine", plan->engine, out);
   fprintf(out, ", \"roofline\": %s", plan->roofline ? "true" : "false");
+  write_json_text(", ", "do_not_fit", *plan->left_out ? plan->left_out : NULL, out);
+  write_json_text(", ", "not_tried", *plan->untried ? plan->untried : NULL, out);
   write_json_text(",\n ", "best", self->best < 0 ? NULL : study->designs[self->best].name, out);
   write_json_text(", ", "runner_up",
                   self->runner_up < 0 ? NULL : study->designs[self->runner_up].name, out);
-  write_json_text(",\n ", "study", plan->text, out);
+  fputs(",\n \"notes\": [", out);
+  const char *const *notes = plan_notes(self, arena);
+  for (int i = 0; notes[i]; i++) {
+    fputs(i ? ", " : "", out);
+    write_json_string(notes[i], out);
+  }
+  write_json_text("],\n ", "study", plan->text, out);
   fputs(",\n \"answers\": ", out);
   provision_print(study, self->outcomes, OUTPUT_JSON, out);
   fputs(", \"runs\": ", out);

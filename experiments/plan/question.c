@@ -174,12 +174,16 @@ static bool is_asked(const int64_t *asked, int n, int64_t tp) {
   return n == 0;
 }
 
+static KvOptions options_of(const ServingEngine *engine) {
+  return (KvOptions){.block_size = engine->block_size,
+                     .gpu_memory_utilization = engine->gpu_memory_utilization,
+                     .activation_bytes = INT64_C(1) << 30};
+}
+
 /* Drops what is not asked for, and what the weights do not fit into, saying which. */
 static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *asked, int n_asked,
                         Arena *arena, Diag *diag) {
-  const KvOptions options = {.block_size = engine->block_size,
-                             .gpu_memory_utilization = engine->gpu_memory_utilization,
-                             .activation_bytes = INT64_C(1) << 30};
+  const KvOptions options = options_of(engine);
   int n = 0, n_wanted = 0;
   const char *shapes = "";
   Diag why;
@@ -205,6 +209,30 @@ static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *
              self->model.name, self->hardware.gpu);
   diag_hint(diag, "there are %s", shapes);
   return -1;
+}
+
+static bool has_shape(const Plan *self, int64_t tp) {
+  for (int i = 0; i < self->n_shapes; i++)
+    if (self->shapes[i].tensor == tp) return true;
+  return false;
+}
+
+/* Degrees of tensor parallelism that were asked for, or powers of two, that the weights fit into
+ * and nobody has times of. */
+static void find_untried(Plan *self, const ServingEngine *engine, const int64_t *asked, int n_asked,
+                         Arena *arena) {
+  const KvOptions options = options_of(engine);
+  for (int64_t tp = 1; tp <= self->hardware.num_gpus; tp = n_asked > 0 ? tp + 1 : 2 * tp) {
+    KvCapacity capacity;
+    Diag none;
+    if (!is_asked(asked, n_asked, tp) || has_shape(self, tp)) continue;
+    diag_init(&none);
+    if (kv_capacity(&self->model, &self->hardware, (Parallelism){tp, 1, 1, 1, 1}, &options,
+                    place_of_file("--gpu"), &capacity, &none) == 0)
+      self->untried =
+          arena_printf(arena, "%s%stp%" PRId64, self->untried, *self->untried ? ", " : "", tp);
+    diag_done(&none);
+  }
 }
 
 /* "2,4" */
@@ -259,7 +287,7 @@ static const char *choose_objective(const Plan *self) {
 }
 
 int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
-  *self = (Plan){.question = asked, .left_out = ""};
+  *self = (Plan){.question = asked, .left_out = "", .untried = ""};
   int64_t degrees[PLAN_SHAPES_MAX];
   const int n_degrees = read_degrees(asked->tensor_parallel, degrees, PLAN_SHAPES_MAX, diag);
   self->machine = find_machine(asked->gpu, arena, diag);
@@ -279,5 +307,6 @@ int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag
   self->batched_tokens = tokens >= 4 * 512 ? tokens / 4 : 0;
   add_measured(self, engine, arena);
   if (self->n_shapes == 0) add_rooflines(self);
+  find_untried(self, engine, degrees, n_degrees, arena);
   return keep_fitting(self, engine, degrees, n_degrees, arena, diag);
 }

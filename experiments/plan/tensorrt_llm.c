@@ -8,7 +8,7 @@ static const char *extra_of(const Export *self, const ExportPool *pool) {
   Arena *arena = self->arena;
   const char *extra = "";
   if (pool->attention > 1) extra = arena_printf(arena, "%senable_attention_dp: true\n", extra);
-  if (self->fp8_kv_cache) extra = arena_printf(arena, "%skv_cache_config:\n  dtype: fp8\n", extra);
+  if (pool->fp8_kv_cache) extra = arena_printf(arena, "%skv_cache_config:\n  dtype: fp8\n", extra);
   if (pool->role == ROLE_PREFILL)
     extra = arena_printf(arena, "%sdisable_overlap_scheduler: true\n", extra);
   if (self->split)

@@ -28,11 +28,20 @@ typedef struct Measuring {
   Diag *diag;
 } Measuring;
 
+/* Fits Campaign.idle. */
+static void show_progress(void *context) {
+  const Measuring *self = context;
+  const ProvisionProgress progress = {.done = self->n_done,
+                                      .in_flight = self->n_in_flight,
+                                      .n_designs = self->provision->n_designs,
+                                      .n_settled = self->design};
+  if (self->options->on_progress) self->options->on_progress(self->options->context, &progress);
+}
+
 static int take_figures(Measuring *self, Slot *slot) {
   ProbeRun *run = &slot->run;
   self->n_done++;
-  if (self->options->on_progress)
-    self->options->on_progress(self->options->context, self->n_done, self->n_in_flight);
+  show_progress(self);
   if (!run->failed) probe_run_take(run, self->arena);
   if (!run->failed) return 0;
   diag_append(self->diag, &run->trial.diag);
@@ -135,6 +144,7 @@ static int measure_all(Measuring *self) {
                              .make = make_choice,
                              .take = take_choice,
                              .release = release_choice,
+                             .idle = show_progress,
                              .context = self,
                              .results = self->options->results};
   for (int d = 0; d < self->provision->n_designs; d++)
@@ -246,6 +256,7 @@ static int measure_moved(Measuring *self) {
                              .make = make_choice,
                              .take = take_moved,
                              .release = release_choice,
+                             .idle = show_progress,
                              .context = self};
   self->design = self->move = 0;
   if (campaign_run(&campaign, self->arena, self->diag)) return -1;

@@ -54,7 +54,12 @@ static const char *explain(const Provision *self, const Replicate *replicate, Ar
   if (!easiest)
     return arena_printf(arena, "no counts of it fit within %g %s", self->budget,
                         objective_units[self->budget_of]);
-  const SloOutcome *worst = probe_run_binding(replicate_find(replicate, easiest));
+  const ProbeRun *run = replicate_find(replicate, easiest);
+  const SloOutcome *worst = probe_run_binding(run);
+  double share = 0;
+  const char *rejected = probe_run_rejections(run, &share, arena);
+  if (rejected && share >= 1 - worst->spec->quantile)
+    return arena_printf(arena, "%s: no count holds '%s'", rejected, worst->spec->name);
   const Design *design = replicate->design;
   const char *counts = "";
   for (int i = 0; i < design->n_counts; i++)
@@ -62,7 +67,8 @@ static const char *explain(const Provision *self, const Replicate *replicate, Ar
                           (long long)easiest->counts[i]);
   const double rate = provision_probe_rate(self, easiest);
   const char *at = rate > 0 ? arena_printf(arena, " at %.6g requests/s", rate) : "";
-  return probe_limit_lost(worst, arena_printf(arena, "%s%s", counts, at), arena);
+  const char *lost = probe_limit_lost(worst, arena_printf(arena, "%s%s", counts, at), arena);
+  return rejected ? arena_printf(arena, "%s; %s", rejected, lost) : lost;
 }
 
 /* Simulations without a search: all counts, or all clusters at all rates up to the first that none
@@ -140,7 +146,9 @@ void outcome_fill_moved(const Provision *study, const Replicate *moved, DesignOu
     outcome->n_moved_simulations += work.n_simulations;
     outcome->moved_events += work.events;
     outcome->moved[i] = replicate_answer(study, &moved[i]);
-    answer->moved_slos[i] = replicate_find(&moved[i], cluster)->slos;
+    const ProbeRun *run = replicate_find(&moved[i], cluster);
+    answer->moved_slos[i] = run->slos;
+    answer->moved_kv[i] = probe_run_pressure(run);
   }
   outcome_fill_range(study, outcome);
 }

@@ -1,5 +1,6 @@
 /* See probe.h. */
 #include "experiments/provision/probe.h"
+#include "experiments/base/writer.h"
 #include <string.h>
 
 const ProbeFigure probe_figures[PROBE_FIGURES] = {
@@ -15,6 +16,10 @@ const ProbeFigure probe_figures[PROBE_FIGURES] = {
     [FIGURE_COST] = {"run", "cost_usd"},
     [FIGURE_COST_PER_HOUR] = {"run", "cost_per_hour"},
     [FIGURE_DURATION] = {"run", "duration_s"},
+    [FIGURE_REJECTED_CONTEXT] = {"run", "rejected_context"},
+    [FIGURE_REJECTED_KV_MEMORY] = {"run", "rejected_kv_memory"},
+    [FIGURE_KV_WAITS] = {"run", "kv_waits"},
+    [FIGURE_RECOMPUTES] = {"run", "recomputes"},
 };
 
 void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
@@ -32,6 +37,13 @@ void probe_run_load(ProbeRun *self, const Provision *study, const Design *design
 
 /* ---- On a thread of its own ---- */
 
+static void count_beyond(ProbeRun *self, const SimConfig *sim, const TraceRow *row) {
+  const int64_t context = sim_model(sim, sim_model_of(sim, row->component))->max_model_len;
+  if (context == 0 || row->prompt_tokens < context) return;
+  demand_add(&self->beyond, row->output_tokens);
+  if (self->context == 0 || context < self->context) self->context = context;
+}
+
 /* What the workload will ask for, by reading it through: it must not wait for answers. */
 static int count_demand(ProbeRun *self) {
   Trial *trial = &self->trial;
@@ -42,8 +54,10 @@ static int count_demand(ProbeRun *self) {
   TraceRow row;
   int status = 0;
   for (uint64_t id = 0; (status = trace_next(source, &row, &trial->diag)) > 0; id++)
-    if (!warm_up_has(&config->sim.warm_up, id, row.at))
+    if (!warm_up_has(&config->sim.warm_up, id, row.at)) {
       demand_add(&self->demand, sim_output_tokens(&config->sim, &row));
+      count_beyond(self, &config->sim, &row);
+    }
   trace_close(source);
   return status;
 }
@@ -59,7 +73,7 @@ static int look_for_lost(void *context, const RequestRecord *record, const Metri
   if (finished < self->next_look) return 0;
   Config *config = &self->trial.config;
   uint64_t patience = 0;
-  const SloSpec *lost = slo_find_lost(config->slo, so_far, &self->demand, &patience);
+  const SloSpec *lost = slo_find_lost(config->slo, so_far, &self->demand, &self->beyond, &patience);
   self->next_look = finished + patience;
   if (!lost) return 0;
   SloSet *rest = ARENA_NEW(&self->trial.arena, SloSet);
@@ -68,10 +82,21 @@ static int look_for_lost(void *context, const RequestRecord *record, const Metri
   return 1;
 }
 
+static bool may_stop(const ProbeRun *self) {
+  const Config *config = &self->trial.config;
+  return self->early_stop && !config->length.automatic && !workload_waits(&config->workload);
+}
+
+int probe_run_recount(ProbeRun *self) {
+  bool met = true;
+  for (int i = 0; i < self->n_slos; i++)
+    met &= self->slos[i].met;
+  return may_stop(self) && !met ? count_demand(self) : 0;
+}
+
 void probe_run_simulate(void *context) {
   ProbeRun *self = context;
-  if (self->early_stop && !self->trial.config.length.automatic &&
-      !workload_waits(&self->trial.config.workload)) {
+  if (may_stop(self)) {
     if (count_demand(self)) return;
     self->trial.config.sim.on_request = look_for_lost;
     self->trial.config.sim.on_request_context = self;
@@ -147,6 +172,37 @@ double probe_run_tokens_per_s(const ProbeRun *self) {
 double probe_run_unpaid(const ProbeRun *self) {
   const double most = self->figures[FIGURE_COST_PER_HOUR] * self->figures[FIGURE_DURATION] / 3600;
   return most > 0 ? 1 - self->figures[FIGURE_COST] / most : 0;
+}
+
+KvPressure probe_run_pressure(const ProbeRun *self) {
+  const double requests = self->figures[FIGURE_REQUESTS];
+  return requests > 0 ? (KvPressure){self->figures[FIGURE_KV_WAITS] / requests,
+                                     self->figures[FIGURE_RECOMPUTES] / requests}
+                      : (KvPressure){0, 0};
+}
+
+/* A run that was stopped knows of the requests that had ended; of prompts beyond the context all
+ * are known where the workload was read through. */
+const char *probe_run_rejections(const ProbeRun *self, double *ret_share, Arena *arena) {
+  const bool counted = self->beyond.requests > 0;
+  const double ended = self->figures[FIGURE_REQUESTS];
+  const double context =
+      counted ? (double)self->beyond.requests : self->figures[FIGURE_REJECTED_CONTEXT];
+  const double memory = self->figures[FIGURE_REJECTED_KV_MEMORY];
+  const double of = counted ? (double)self->demand.requests : ended;
+  char n[32], all[32], tokens[32];
+  *ret_share = 0;
+  if (!(context > 0) && !(memory > 0)) return NULL;
+  if (context > 0) {
+    *ret_share = context / of;
+    return arena_printf(arena, "%s of %s prompts exceed the context%s%s", format_count(context, n),
+                        format_count(of, all), counted ? " of " : "",
+                        counted ? format_count((double)self->context, tokens) : "");
+  }
+  *ret_share = memory / ended;
+  return arena_printf(arena, "%s of %s%s requests do not fit into the KV memory of one instance",
+                      format_count(memory, n), self->stopped ? "the first " : "",
+                      format_count(ended, all));
 }
 
 const SloOutcome *probe_run_binding(const ProbeRun *self) {

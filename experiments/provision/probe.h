@@ -20,6 +20,10 @@ enum {
   FIGURE_COST,
   FIGURE_COST_PER_HOUR,
   FIGURE_DURATION,
+  FIGURE_REJECTED_CONTEXT,
+  FIGURE_REJECTED_KV_MEMORY,
+  FIGURE_KV_WAITS,
+  FIGURE_RECOMPUTES,
   PROBE_FIGURES
 };
 typedef struct ProbeFigure {
@@ -43,9 +47,11 @@ typedef struct ProbeRun {
   bool measured;                 // as in Answer
   Trial trial;
   bool has_trial; // loaded and not released
-  /* While it runs: */
+  /* While it runs, and of one that was found too: */
   bool early_stop;
   Demand demand;
+  Demand beyond;   // of that, prompts beyond the context of their model
+  int64_t context; // the least that one is beyond
   uint64_t next_look;
 } ProbeRun;
 
@@ -55,6 +61,9 @@ void probe_run_load(ProbeRun *self, const Provision *study, const Design *design
                     double error_shift);
 /* Simulates; a job of Workers, `self` a ProbeRun. */
 void probe_run_simulate(void *self);
+/* Of one that was found in the database: what of its workload is beyond a context. -1 with entries
+ * in trial.diag. */
+int probe_run_recount(ProbeRun *self);
 /* Takes the outcome, or sets `failed`. */
 void probe_run_take(ProbeRun *self, Arena *arena);
 /* Lets go of the trial. */
@@ -63,6 +72,11 @@ void probe_run_release(ProbeRun *self);
 double probe_run_tokens_per_s(const ProbeRun *self);
 /* The share of what all of its instances cost that it did not pay, while some were off. */
 double probe_run_unpaid(const ProbeRun *self);
+/* How many requests it turned away, and why, of how many: "561 of 12,031 prompts exceed the context
+ * of 40,960"; NULL: none. `ret_share` is what share they are. */
+const char *probe_run_rejections(const ProbeRun *self, double *ret_share, Arena *arena);
+/* How full its KV memory was. */
+KvPressure probe_run_pressure(const ProbeRun *self);
 /* The first that was not measured, else the one with the least margin; NULL when there are none. */
 const SloOutcome *probe_run_binding(const ProbeRun *self);
 /* "'ttft.p99', limit 2 s, is missed" and `where`, or is not measured there, and why. */

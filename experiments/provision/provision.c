@@ -86,6 +86,7 @@ static int begin_run(Study *self, Replicate *replicate, const Probe *probe, Prob
       results ? probe_run_find(run, results, self->last_before, self->arena, self->diag) : 0;
   if (found < 0) return -1;
   if (found > 0) {
+    if (probe_run_recount(run)) return diag_append(self->diag, &run->trial.diag), -1;
     probe_run_take(run, self->arena);
     return 0;
   }
@@ -180,6 +181,25 @@ static int speculate(Study *self, ProbeRun **ret_run) {
   return 0;
 }
 
+/* Fits Campaign.idle. */
+static void show_progress(void *context) {
+  const Study *self = context;
+  ProvisionProgress progress = {.done = self->n_done,
+                                .in_flight = self->n_in_flight,
+                                .n_designs = self->provision->n_designs};
+  if (!self->options->on_progress) return;
+  for (int i = 0; i < self->n_replicates; i += self->n_places) {
+    const Replicate *first = &self->replicates[i];
+    progress.n_settled += first->result.done;
+    if (!first->result.done || !first->result.found) continue;
+    const Answer answer = replicate_answer(self->provision, first);
+    if (progress.best && !provision_is_better(self->provision, &answer, &progress.answer)) continue;
+    progress.best = first->design;
+    progress.answer = answer;
+  }
+  self->options->on_progress(self->options->context, &progress);
+}
+
 /* Fits Campaign.next: what a search needs, or, while others run, might need. */
 static int next_run(void *context, void *slot) {
   Study *self = context;
@@ -187,8 +207,7 @@ static int next_run(void *context, void *slot) {
   for (int i = 0; i < self->n_replicates && begun == 0; i++)
     begun = advance(self, &self->replicates[i], slot);
   if (begun == 0 && self->n_in_flight > 0) begun = speculate(self, slot);
-  if (self->options->on_progress)
-    self->options->on_progress(self->options->context, self->n_done, self->n_in_flight);
+  show_progress(self);
   return begun;
 }
 
@@ -212,6 +231,7 @@ static int run_searches(Study *self) {
                              .next = next_run,
                              .make = make_run,
                              .take = take_run,
+                             .idle = show_progress,
                              .context = self,
                              .results = self->options->results};
   const int status = campaign_run(&campaign, self->arena, self->diag);

@@ -121,6 +121,11 @@ typedef struct Provision {
   int n_designs;
 } Provision;
 
+/* Per request: how many found no room in KV memory as they came, and how often one gave way. */
+typedef struct KvPressure {
+  double waits, recomputes;
+} KvPressure;
+
 /* The best of one design on one seed. */
 typedef struct Answer {
   bool found;      // false: no counts meet the limits
@@ -146,6 +151,7 @@ typedef struct Answer {
   const SloOutcome *slos; // [n_slos] at the answer; names and values
   /* [n_slos] each, of its cluster with times moved down and up; NULL: not known. */
   const SloOutcome *moved_slos[MOVES];
+  KvPressure kv, moved_kv[MOVES]; // the latter of moved_slos
 } Answer;
 
 /* What one choice gave on one seed. */
@@ -187,12 +193,21 @@ typedef struct DesignOutcome {
   double moved_events;
 } DesignOutcome;
 
+/* Where a study stands. */
+typedef struct ProvisionProgress {
+  int64_t done, in_flight;  // simulations
+  int n_designs, n_settled; // those whose first search has ended
+  const Design *best;       // of those, the one with the best answer; NULL: none so far
+  Answer answer;            // its
+} ProvisionProgress;
+
 typedef struct ProvisionOptions {
   int jobs;         // threads
   Results *results; // NULL: runs are not kept
   bool no_early_stop;
   bool range; // fills in what is of moved times
-  void (*on_progress)(void *context, int64_t done, int64_t in_flight);
+  /* As runs begin and end, and each second that none does. */
+  void (*on_progress)(void *context, const ProvisionProgress *progress);
   void *context;
 } ProvisionOptions;
 

@@ -152,6 +152,7 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                    .binds = binding ? binding->spec->name : NULL,
                    .margin = binding ? binding->margin : NAN,
                    .next_fails = failure ? probe_run_binding(failure)->spec->name : NULL,
+                   .kv = probe_run_pressure(run),
                    .slos = run->slos,
                    .n_slos = run->n_slos};
   for (int i = 0; i < design->n_counts; i++) {

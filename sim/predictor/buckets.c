@@ -132,9 +132,12 @@ static Prediction predict(const void *state, const Request *request, uint64_t ra
 static double small_model_ticks(const State *self, const PerfModel *perfmodel, int64_t n,
                                 int64_t tokens) {
   if (n == 0) return 0;
+  const int64_t ranks = perfmodel->ranks > 1 ? perfmodel->ranks : 1;
+  const int64_t most = ranks_padded(n, ranks) / ranks;
   const BatchShape batch = {
       .prefill_tokens = n * tokens, .prefill_area2 = n * tokens * tokens, .logit_seqs = n};
-  return round((double)perfmodel_iteration(perfmodel, &batch, NULL) / self->speedup);
+  const RankShare busiest = {most * tokens, most * tokens * tokens};
+  return round((double)perfmodel_iteration_on(perfmodel, &batch, &busiest, NULL) / self->speedup);
 }
 
 static bool begins_any(const MachineView *view) {

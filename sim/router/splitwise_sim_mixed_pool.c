@@ -46,13 +46,17 @@ static MachineIx find_prefill(const State *self, const ClusterView *view, const 
   return MACHINE_NONE;
 }
 
+static int64_t room_of(const Machine *machine) {
+  return machine->least_blocks * machine->pool->block_size;
+}
+
 static MachineIx find_decode(const State *self, const ClusterView *view, const Request *request) {
   static const Role order[] = {ROLE_DECODE, ROLE_MIXED};
   const int64_t tokens = (int64_t)request->prompt_tokens + request->output_tokens;
   for (int i = 0; i < 2; i++) {
     const MachineIx m = column_least(self->reserved_tokens, &view->by_role[order[i]]);
     if (m == MACHINE_NONE) continue;
-    if (column_at(self->reserved_tokens, m) + tokens <= machine_room(&view->machines[m])) return m;
+    if (column_at(self->reserved_tokens, m) + tokens <= room_of(&view->machines[m])) return m;
   }
   return MACHINE_NONE;
 }

@@ -8,7 +8,7 @@ ask() { "$tandem" plan --model llama3.1-8b --gpu h100 --isl 500 --osl 100 "$@"; 
 limits='ttft.p90<2s,tpot.p90<50ms'
 
 expect 0 ask --rate 20 --slo "$limits" --study study.yaml --output plan.db
-[ "$(wc -l <out)" -le 40 ] || fail "$(wc -l <out) lines"
+[ "$(wc -l <out)" -le 42 ] || fail "$(wc -l <out) lines"
 [ "$(wc -L <out)" -le 100 ] || fail 'wider than 100 columns'
 for text in 'question    llama3.1-8b (bf16) on dgx-h100, vllm-' 'answer      ' 'runner-up   ' \
   '$/M tokens' 'tokens/s and user' 'vllm serve meta-llama/' 'tandem run study.yaml'; do
@@ -137,6 +137,50 @@ done
 expect 0 "$tandem" plan --model opt-13b --gpu gh200-96gb --isl 500 --osl 50 --rate 1 \
   --slo 'ttft.p50<5s' --split no
 prints "a roofline's"
+
+# What was not tried, times of another KV cache than the one that is counted, and flags that say so.
+big() {
+  "$tandem" plan --model llama3.1-70b --gpu b200 --isl 2000 --osl 300 --rate 4 --split no "$@"
+}
+expect 0 big --slo 'ttft.p90<5s'
+prints '            not tried, for there are no times of them: tp1, tp2'
+expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1
+prints "note        times of 'serve' are of a KV cache in fp8, its memory is of bf16"
+prints '--kv-cache-dtype fp8'
+expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1 --format json
+python3 - <<'END' || fail 'JSON does not say it'
+import json
+plan = json.load(open('out'))
+assert plan['not_tried'] is None, plan['not_tried']
+assert any('KV cache in fp8' in note for note in plan['notes']), plan['notes']
+END
+for program in vllm llm-d dynamo; do
+  expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1 --export $program
+  grep -A1 'kv-cache-dtype' out | grep -q fp8 || fail "$program does not have the KV cache"
+done
+expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1 --export sglang
+prints 'fp8_e4m3'
+expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1 --export tensorrt-llm
+prints '  dtype: fp8'
+expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 2
+! grep -q 'KV cache in fp8' out || fail 'tp2 has times of its own format'
+# KV memory that is full.
+expect 0 "$tandem" plan --model llama3.1-8b --gpu h100 --isl 60000 --osl 100 --rate 1 --tp 1 \
+  --split no --slo 'ttft.p90<60s'
+prints 'KV memory is full at times'
+prints "an instance of 'serve' holds 7 requests of 60,100 tokens"
+# Prompts beyond the context are the reason, and are known at once.
+awk 'BEGIN { print "TIMESTAMP,ContextTokens,GeneratedTokens"
+  for (i = 0; i < 400; i++)
+    printf "2024-03-01 00:00:%010.7f,%d,20\n", i * 0.1, i % 20 ? 500 : 9000 }' >long.csv
+long() {
+  "$tandem" plan --model llama3-8b --gpu h100 --split no --trace long.csv --slo "$1" --output l.db
+}
+for time in 1 2; do # from the database too
+  expect 3 long 'tpot.p99<50ms'
+  prints "none: 20 of 400 prompts exceed the context of 8,192: no count holds 'tpot.p99'"
+done
+expect 0 long 'tpot.p90<50ms'
 
 # What is wrong, by the option.
 rejects 3 ask --rate 20 --slo 'itl.p99<20ms'

@@ -78,7 +78,7 @@ workload:
   seed: 1
 pools: {serve: {machine: cpu, count: 1, tensor_parallel_size: 1}}
 policies: {batcher: {name: mixed, max_num_batched_tokens: 256, max_num_seqs: 8}}
-perfmodel: ./engine.yaml
+perfmodel: {name: ./engine.yaml, insist: true}
 slo: none
 END
 expect 0 "$tandem" calibrate --backend ./engine.py --model tiny-llama-50m -o engine.csv

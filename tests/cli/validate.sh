@@ -118,11 +118,17 @@ prints 'usage: tandem validate CONFIG'
 
 # Another device than the machine's or the model's.
 rejects 3 "$tandem" validate a.yaml --backend fake --set pools.all.machine=dgx-h100
+says "the times of 'fake.yaml' are of another setup: GPU fake-gpu for h100-80gb"
+insisted='perfmodel={name: fake.yaml, insist: true}'
+rejects 3 "$tandem" validate a.yaml --backend fake --set pools.all.machine=dgx-h100 \
+  --set "$insisted"
 says "the GPU of 'dgx-h100' is 'h100-80gb', and the device of 'fake' is 'Fake GPU', a 'fake-gpu'"
 says "with '--any-device' it runs nevertheless"
-expect 0 "$tandem" validate a.yaml --backend fake --set pools.all.machine=dgx-h100 --any-device
+expect 0 "$tandem" validate a.yaml --backend fake --set pools.all.machine=dgx-h100 --any-device \
+  --set "$insisted"
+says "note: iteration times of fake.yaml, GPU fake-gpu for h100-80gb"
 sed 's/^gpu: .*/gpu: h100-80gb/' fake.yaml >h100.yaml
-rejects 3 "$tandem" validate a.yaml --backend fake --set perfmodel=h100.yaml
+rejects 3 "$tandem" validate a.yaml --backend fake --set 'perfmodel={name: h100.yaml, insist: true}'
 says "the GPU of the model 'tiny_h100-80gb_tp1' is 'h100-80gb'"
 sed 's/^gpu: .*/gpu: fake-cpu/; s/Fake GPU/An older processor/' fake.yaml >older.yaml
 sed 's/^gpu: .*/gpu: fake-cpu/' fake-gpus.yaml >fake-cpus.yaml

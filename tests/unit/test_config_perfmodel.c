@@ -109,6 +109,48 @@ Test(config_perfmodel, what_makes_no_sense_is_refused_once_and_where_it_stands) 
   }
 }
 
+/* A file by its path is of the model, GPU, degrees and formats of its pool, or is insisted on. */
+Test(config_perfmodel, a_file_is_of_its_pool) {
+  static const struct {
+    const char *file, *machine, *pool, *insist, *message;
+  } cases[] = {
+      {"splitwise-2023/llama2-70b_h100-80gb_tp8", "dgx-h100", "", "false", NULL},
+      {"splitwise-2023/bloom-176b_h100-80gb_tp8", "dgx-h100", "", "false",
+       "model bloom-176b for llama2-70b"},
+      {"splitwise-2023/llama2-70b_h100-80gb_tp4", "dgx-h100", "", "false",
+       "of another setup: tensor_parallel_size 4 for 8"},
+      {"splitwise-2023/llama2-70b_h100-80gb_tp8", "dgx-h200", "", "false",
+       "GPU h100-80gb for h200-141gb"},
+      {"splitwise-2023/llama2-70b_h100-80gb_tp8", "dgx-h200", "", "true", NULL},
+      {"splitwise-2023/llama2-70b_h100-80gb_tp4", "dgx-h100",
+       ", tensor_parallel_size: 4, attention_data_parallel_size: 2", "false",
+       "attention_data_parallel_size 1 for 2"},
+      {"vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_fp8", "dgx-h100", ", tensor_parallel_size: 4",
+       "false", "model llama3.1-70b for llama2-70b, weights in fp8 for bf16"},
+      {"vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_fp8", "dgx-h100", "", "true", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Config config;
+    const char *lines = arena_printf(&arena, "perfmodel: {name: %s/fitted/%s.yaml, insist: %s}\n",
+                                     data_dir, cases[i].file, cases[i].insist);
+    diag_done(&diag);
+    diag_init(&diag);
+    const int status = load(&config, cases[i].machine, cases[i].pool, lines);
+    cr_assert_eq(status, cases[i].message ? -1 : 0, "case %zu: %s", i,
+                 diag.n_entries > 0 ? diag.entries[0].message : "");
+    if (!cases[i].message) continue;
+    cr_expect_not_null(strstr(diag.entries[0].message, cases[i].message), "case %zu: %s", i,
+                       diag.entries[0].message);
+    cr_expect_not_null(strstr(diag.entries[0].hint, "insist: true"));
+    cr_expect_eq(diag.entries[0].at.line, 6);
+  }
+  Config config;
+  diag_done(&diag);
+  diag_init(&diag);
+  cr_assert_eq(load(&config, "dgx-h100", "", "perfmodel: {name: roofline, insist: true}\n"), -1);
+  cr_expect_not_null(strstr(diag.entries[0].message, "'insist' is for the path of a file"));
+}
+
 Test(config_perfmodel, the_example_of_a_roofline_runs) {
   static const char *const assignments[] = {"workload.duration=20 s", NULL};
   const ConfigChanges changes = {.assignments = assignments, .seed = -1, .tie_seed = -1};

@@ -66,7 +66,7 @@ static int load(Config *config, const char *of_engine, const char *pool, const c
   const char *file = in_folder("times.yaml");
   write_file(file, arena_printf(&arena, model_text, of_engine, "none"));
   write_file(path, arena_printf(&arena,
-                                "model: llama3-8b\nperfmodel: %s\n"
+                                "model: llama3-8b\nperfmodel: {name: %s, insist: true}\n"
                                 "workload: {lengths: azure-conv-2023, requests: 1,\n"
                                 "           arrivals: {process: at_once}}\n"
                                 "pools: {all: {machine: dgx-h100, tensor_parallel_size: 1%s}}\n%s",

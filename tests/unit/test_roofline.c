@@ -210,7 +210,66 @@ Test(roofline, attention_groups_share_the_tokens) {
   assert_close(8 * groups.linear.compute_slope, one.linear.compute_slope, 1e-12, "products");
   assert_close(8 * groups.decode_attention.memory_slope, one.decode_attention.memory_slope, 1e-12,
                "attention");
-  cr_expect_gt(groups.linear_link.slope, 0);
+  cr_expect_gt(groups.experts.exchange_slope, 0);
+}
+
+/* One prompt of DeepSeek-V3 is on one of eight ranks: 8000²/2 pairs of tokens, 128 heads of 192 +
+ * 128 in 61 layers are 160 TFLOP, and a GPU has 989 TFLOP/s. Eight of them take no longer in
+ * attention; experts see the tokens of all. Decodes take as long as eight times as many as the
+ * busiest has. */
+Test(roofline, a_sequence_is_on_one_rank) {
+  const Llm llm = model("deepseek-v3");
+  const Hardware hardware = machine("dgx-h200");
+  const EnginePreset ideal = preset("ideal");
+  Roofline made;
+  PerfModel compiled;
+  roofline_init(&made, &llm, &hardware, (Parallelism){1, 1, 1, 8, 8}, &ideal, &arena);
+  roofline_compile(&made, &compiled, 64, &arena);
+  const BatchShape one = prompt_of(8000), mixed = {8000, 8000 * 8000, 3, 9000, 4};
+  const BatchShape batches[] = {one, mixed, decode_of(1, 5000), decode_of(9, 5000)};
+  for (size_t i = 0; i < COUNT(batches); i++)
+    assert_close(tick_seconds(perfmodel_iteration(&compiled, &batches[i], NULL)),
+                 roofline_stage_seconds(&made, &batches[i], true), 0.01, "compiled");
+  const double alone = tick_seconds(perfmodel_iteration(&compiled, &one, NULL));
+  cr_expect_gt(alone, 0.162);
+  const BatchShape eight = {64000, 8 * one.prefill_area2, 0, 0, 8};
+  const RankShare each = {8000, one.prefill_area2}, both = {16000, 2 * one.prefill_area2};
+  const double spread = tick_seconds(perfmodel_iteration_on(&compiled, &eight, &each, NULL));
+  const double crowded = tick_seconds(perfmodel_iteration_on(&compiled, &eight, &both, NULL));
+  assert_close(spread - alone,
+               roofline_experts_seconds(&made.experts, 64000) -
+                   roofline_experts_seconds(&made.experts, 8000),
+               0.01, "experts");
+  cr_expect_gt(crowded, spread + 0.162);
+  const int64_t seqs[][2] = {{1, 8}, {5, 8}, {9, 16}, {16, 16}};
+  for (size_t i = 0; i < COUNT(seqs); i++)
+    cr_expect_eq(perfmodel_decode_step(&compiled, seqs[i][0], 1000 * seqs[i][0]),
+                 perfmodel_decode_step(&compiled, seqs[i][1], 1000 * seqs[i][1]), "%d decodes",
+                 (int)seqs[i][0]);
+}
+
+/* Measured times are of ranks that are equally busy, and stay what they are there. */
+static double a_third(const void *context, double tokens) {
+  (void)context, (void)tokens;
+  return 1.0 / 3;
+}
+
+Test(roofline, what_is_spread_is_told_apart_in_measured_times) {
+  const PwlKnot linear[] = {{0, 0}, {8, 0.003}, {8000, 0.3}};
+  const CurveTable none = {0};
+  PerfModel whole = {.form = PERF_COMPOSED, .ranks = 8}, apart;
+  pwl_init(&whole.linear, linear, 3, false, &arena);
+  perfmodel_compile(&whole, &none, 16, &arena);
+  apart = whole;
+  perfmodel_spread(&apart, a_third, NULL, &arena);
+  const BatchShape one = {1000, 0, 0, 0, 1}, eight = {8000, 0, 0, 0, 8};
+  const RankShare busiest = {1000, 0};
+  assert_close(tick_seconds(perfmodel_iteration_on(&apart, &eight, &busiest, NULL)), 0.3, 1e-9,
+               "balanced");
+  const double third = tick_seconds(pwl_eval(&whole.linear, 1000)) / 3;
+  assert_close(tick_seconds(perfmodel_iteration(&apart, &one, NULL)), 0.2 + third, 1e-9, "alone");
+  cr_expect_eq(perfmodel_decode_step(&apart, 3, 100), perfmodel_decode_step(&whole, 8, 100));
+  cr_expect_neq(apart.digest, whole.digest);
 }
 
 /* Each system's own machines, with the tensor parallel sizes that its paper uses or that fit. */

@@ -248,7 +248,7 @@ Test(slo, a_lost_row_is_missed_in_the_end) {
         metrics.completed++;
         metrics.good += ttft < 2;
       }
-      if (!lost) lost = slo_find_lost(&set, &metrics, &asked, &patience);
+      if (!lost) lost = slo_find_lost(&set, &metrics, &asked, NULL, &patience);
       cr_assert(lost || patience >= 1);
     }
     SloOutcome outcomes[6];
@@ -273,7 +273,29 @@ Test(slo, a_row_is_lost_as_soon_as_its_quantile_is) {
   for (int i = 1; i <= 11; i++) {
     histogram_add(&metrics.ttft, 2 * TICKS_PER_SECOND, 1);
     metrics.completed++;
-    cr_expect_eq(slo_find_lost(&set, &metrics, &asked, &patience) != NULL, i == 11, "after %d", i);
+    cr_expect_eq(slo_find_lost(&set, &metrics, &asked, NULL, &patience) != NULL, i == 11,
+                 "after %d", i);
+  }
+}
+
+/* What will be turned away is missing from the first request on. */
+Test(slo, a_row_is_lost_by_what_will_be_turned_away) {
+  const SloSpec p90 = limit_on("ttft", "p90", 1), mean = limit_on("ttft", "mean", 1);
+  const SloSpec paced = limit_on("tpot", "p90", 1);
+  const struct {
+    const SloSpec *spec;
+    uint64_t requests, paced;
+    bool lost;
+  } cases[] = {{&p90, 10, 10, false}, {&p90, 11, 0, true},    {&mean, 0, 0, false},
+               {&mean, 1, 0, true},   {&paced, 50, 5, false}, {&paced, 50, 11, true}};
+  metrics.asked.requests = metrics.asked.paced = 101;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const Demand beyond = {.requests = cases[i].requests, .paced = cases[i].paced};
+    const Demand asked = {.requests = 101, .paced = 101};
+    const SloSet set = {"one", cases[i].spec, 1};
+    uint64_t patience = 0;
+    cr_expect_eq(slo_find_lost(&set, &metrics, &asked, &beyond, &patience) != NULL, cases[i].lost,
+                 "case %zu", i);
   }
 }
 
@@ -295,7 +317,7 @@ Test(slo, every_histogram_has_a_name_and_some_are_of_what_was_observed) {
   uint64_t patience = 0;
   cr_expect_eq(outcome_of(&moved).value, 2);
   cr_expect(isinf(outcome_of(&waited).value));
-  cr_expect_null(slo_find_lost(&set, &metrics, &metrics.asked, &patience));
+  cr_expect_null(slo_find_lost(&set, &metrics, &metrics.asked, NULL, &patience));
 }
 
 static void expect_unmeasured(const SloSpec *spec, const char *why) {

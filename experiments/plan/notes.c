@@ -1,0 +1,84 @@
+/* What an answer rests on and a reader should know: times of another KV cache, KV memory that
+ * binds. */
+#include "experiments/plan/plan.h"
+#include "sim/base/text.h"
+#include <inttypes.h>
+#include <math.h>
+
+/* From this share of requests on that wait for room, percentiles are of them. */
+static const double WAITS_SHARE = 0.01;
+
+typedef struct Notes {
+  const char **items; // [n]
+  size_t n, capacity;
+  Arena *arena;
+} Notes;
+
+static void add(Notes *self, const char *text) {
+  ARENA_RESERVE(self->arena, self->items, self->capacity, self->n + 2);
+  self->items[self->n++] = text;
+  self->items[self->n] = NULL;
+}
+
+/* Times whose KV cache has another format than the one whose memory is counted. */
+static void note_formats(Notes *self, const Config *config) {
+  for (uint32_t i = 0; i < config->sim.n_pools; i++) {
+    const PerfModel *times = config->sim.pools[i].perfmodel;
+    const int counted = config->models[config->sim.pools[i].model].kv_cache_dtype;
+    const bool repeats = i > 0 && times == config->sim.pools[i - 1].perfmodel;
+    if (!times->measured || !times->says_kv_cache || repeats ||
+        times->setup.kv_cache_dtype == counted)
+      continue;
+    add(self,
+        arena_printf(self->arena, "times of '%s' are of a KV cache in %s, its memory is of %s",
+                     config->sim.pools[i].name, dtype_names[times->setup.kv_cache_dtype],
+                     dtype_names[counted]));
+  }
+}
+
+/* "an instance of 'serve' holds 25 requests of 2,500 tokens"; of a trace, tokens. */
+static const char *room_of(const Config *config, const Question *asked, Arena *arena) {
+  const PoolSpec *pool = &config->sim.pools[config->sim.n_pools - 1];
+  const int64_t tokens = pool->kv_blocks * pool->block_size, each = asked->isl + asked->osl;
+  char room[32], size[32];
+  if (asked->isl == 0)
+    return arena_printf(arena, "an instance of '%s' holds %s tokens", pool->name,
+                        format_count((double)tokens, room));
+  return arena_printf(arena, "an instance of '%s' holds %s requests of %s tokens", pool->name,
+                      format_count((double)(tokens / each), room),
+                      format_count((double)each, size));
+}
+
+/* "12% of the requests wait for room in it, 0.5% give way there"; NULL: neither. */
+static const char *pressure_of(const KvPressure *kv, Arena *arena) {
+  const char *waits =
+      kv->waits >= WAITS_SHARE
+          ? arena_printf(arena, "%.0f%% of the requests wait for room in it", 100 * kv->waits)
+          : NULL;
+  if (!(kv->recomputes > 0)) return waits;
+  return arena_printf(arena, "%s%s%.2g%% %s way there", waits ? waits : "", waits ? ", " : "",
+                      100 * kv->recomputes, waits ? "give" : "of the requests give");
+}
+
+static void note_memory(Notes *self, const Answer *answer, const Config *config,
+                        const Question *asked) {
+  const char *now = pressure_of(&answer->kv, self->arena);
+  const char *later = pressure_of(&answer->moved_kv[MOVES - 1], self->arena);
+  if (!now && !later) return;
+  if (now) add(self, arena_printf(self->arena, "KV memory is full at times: %s", now));
+  if (later)
+    add(self, arena_printf(self->arena, "%s %.1f%% longer %s",
+                           now ? "with times" : "KV memory is a cliff: with times",
+                           100 * answer->perfmodel_error, later));
+  add(self, room_of(config, asked, self->arena));
+}
+
+const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
+  Notes notes = {.arena = arena};
+  ARENA_RESERVE(arena, notes.items, notes.capacity, 1);
+  notes.items[0] = NULL;
+  if (self->best < 0) return notes.items;
+  note_formats(&notes, self->config);
+  note_memory(&notes, &self->outcomes[self->best].answers[0], self->config, self->plan->question);
+  return notes.items;
+}
