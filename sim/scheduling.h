@@ -17,9 +17,11 @@ void scheduler_book_gaps(Engine *self, const Machine *machine, Tick ticks);
 /* The machine has failed: nothing is made of the step in progress. */
 void scheduler_break_off(Engine *self, Machine *machine);
 /* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those
- * which have not ended make of it, for nobody. On a machine that has failed they make none. */
+ * which have not ended make of it, for nobody. On a machine that has failed they make none. In
+ * withdrawing.c. */
 int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx request);
-/* Of a machine with no request left: what it had decided never runs, and what ran has not ended. */
+/* Of a machine with no request left: what it had decided never runs, and what ran has not ended.
+ * In withdrawing.c. */
 void scheduler_forget(Machine *machine);
 /* Whether something that has come may change the next decision. */
 bool scheduler_wake(const MachineView *view, Wake why, RequestIx request);
@@ -34,4 +36,9 @@ int64_t scheduler_watch(const Engine *self, const Machine *machine);
 void scheduler_end_sequences(Engine *self, Machine *machine, Step *step);
 /* Enters it among those that are scheduled alone. In deciding.c. */
 void scheduler_schedule_alone(Engine *self, Machine *machine, RequestIx request);
+/* Takes it out of those. In deciding.c. */
+void scheduler_forget_alone(Scheduler *scheduler, RequestIx request);
+/* Whether a request makes its last token with the batch in a step; `step` may be NULL. In
+ * deciding.c. */
+bool step_ends(const Step *step, RequestIx request);
 #endif
