@@ -40,9 +40,14 @@ void engine_look_for_start(Engine *self, Tick next) {
   if (self->next_row.at >= next) return;
   if (warm_up_has(&self->config->warm_up, self->n_arrived, self->next_row.at)) return;
   const Tick now = self->now;
-  if (now < self->next_row.at) self->now = self->next_row.at;
+  const uint64_t reached = self->reached;
+  if (now <= self->next_row.at) { // all that happens in the tick of the arrival has happened
+    self->now = self->next_row.at;
+    self->reached = UINT64_MAX;
+  }
   engine_end_warm_up(self);
   self->now = now;
+  self->reached = reached;
 }
 
 void engine_end_warm_up(Engine *self) {

@@ -15,7 +15,8 @@ int64_t engine_counted_seqs(const Engine *self, const Machine *machine);
 /* The books of a session that ends: those where its first turn was. */
 Metrics *engine_session_books(Engine *self, const Request *request);
 /* It has not ended, and a row is pending: before the event at `next` it ends where that row is
- * counted and arrives before, though it reaches the router later. */
+ * counted and arrives before, though it reaches the router later: when all events of the tick of
+ * its arrival have happened. */
 void engine_look_for_start(Engine *self, Tick next);
 /* From the next request on they are counted. */
 void engine_end_warm_up(Engine *self);
