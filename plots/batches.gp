@@ -3,6 +3,7 @@
 array KIND[2] = ['prompt tokens in an iteration', 'decoding sequences in an iteration']
 array HIGH[2 * n_series]
 words_shown = ''
+begin = 1e300
 end = 0
 do for [i = 1:n_series] {
   do for [k = 1:2] {
@@ -12,6 +13,7 @@ do for [i = 1:n_series] {
   }
   stats sprintf('$series%d', i) using 1 nooutput name 'TIME'
   if (TIME_max > end) { end = TIME_max }
+  if (TIME_min < begin) { begin = TIME_min }
 }
 panels = words(words_shown)
 columns = 1
@@ -23,7 +25,8 @@ legend = 'boxes'
 titled = 1
 load 'plots/style.gp'
 set multiplot
-set xrange [0:end]
+if (begin < 0.1 * end) { begin = 0 } else { set format x '%.10g' }
+set xrange [begin:end]
 do for [panel = 1:panels] {
   load 'plots/panel.gp'
   n = int(word(words_shown, panel))

@@ -14,6 +14,14 @@ panel = 1
 load 'plots/panel.gp'
 set xlabel 'cost, $/h' offset 0, 0.4
 set title 'largest rate, requests/s' offset 0, -0.6
+low = 1e300
+high = -1e300
+do for [i = 1:n_series] {
+  stats sprintf('$series%d', i) using 1 nooutput name 'COST'
+  if (COST_min < low) { low = COST_min }
+  if (COST_max > high) { high = COST_max }
+}
+if (low == high) { set xrange [0.9 * low:1.1 * high + (high == 0)] }
 set yrange [0:*]
 set errorbars 0.6
 set offsets graph 0.04, graph 0.04, graph 0.06, 0

@@ -41,7 +41,10 @@ do for [panel = 1:panels] {
   if (LOW[p] > 0 && HIGH[p] > 20 * LOW[p]) {
     eval set_log('x', LOW[p], HIGH[p])
     set xrange [LOW[p]:HIGH[p] * 1.1]
-  } else { set xrange [0:HIGH[p] * 1.05] }
+  } else {
+    set xrange [0:HIGH[p] * 1.05]
+    set xtics step(1.05 * HIGH[p])
+  }
   if (n_marks > 0) {
     do for [k = 1:n_marks] {
       if (int(word($marks[k], 1)) == p) {

@@ -22,8 +22,10 @@ WITH place AS (
   FROM summed
 )
 SELECT series, panel, high, share FROM drawn WHERE nth = 1
+UNION ALL -- each begins at 0
+SELECT series, panel, min(high), 0 FROM drawn GROUP BY series, panel
 UNION ALL
 SELECT DISTINCT NULL, panel, "limit", substr(slo.name, instr(slo.name, '.p') + 2) / 100.0
 FROM asked JOIN slo ON slo.name LIKE replace(asked.name || '.', '_s.', '.p') || '%'
 WHERE run_id IN (SELECT run_id FROM place)
-ORDER BY 1, 2, 3;
+ORDER BY 1, 2, 3, 4;

@@ -6,6 +6,7 @@ array TITLE[5] = ['requests waiting', 'requests running', 'KV memory in use, %',
 array FACTOR[5] = [1, 1, 100, 100, 1]
 array HIGH[5]
 words_shown = ''
+begin = 1e300
 end = 0
 do for [k = 1:5] {
   HIGH[k] = 0
@@ -15,6 +16,7 @@ do for [k = 1:5] {
     if (Y_max > HIGH[k]) { HIGH[k] = Y_max }
     stats sprintf('$series%d', i) using 1 nooutput name 'TIME'
     if (TIME_max > end) { end = TIME_max }
+    if (TIME_min < begin) { begin = TIME_min }
   }
   if (HIGH[k] > 0) { words_shown = words_shown . sprintf(' %d', k) }
 }
@@ -27,7 +29,8 @@ entries = n_series > 1 ? n_series : 0
 legend = 'lines'
 load 'plots/style.gp'
 set multiplot
-set xrange [0:end]
+if (begin < 0.1 * end) { begin = 0 } else { set format x '%.10g' }
+set xrange [begin:end]
 do for [panel = 1:panels] {
   k = int(word(words_shown, panel))
   load 'plots/panel.gp'

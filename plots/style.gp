@@ -89,8 +89,8 @@ log_ticks(axis, low, high) = high > (axis eq 'x' ? 150 : 2000) * low ? '' : \
   '(1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, ' \
   . '0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 2e4, 5e4, ' \
   . '1e5, 2e5, 5e5, 1e6, 2e6, 5e6)'
-set_log(axis, low, high) = sprintf('set logscale %s; set %stics %s', axis, axis, \
-  strlen(log_ticks(axis, low, high)) ? log_ticks(axis, low, high) : 'autofreq')
+set_log(axis, low, high) = sprintf("set logscale %s; set format %s '%%g'; set %stics %s", axis, \
+  axis, axis, strlen(log_ticks(axis, low, high)) ? log_ticks(axis, low, high) : 'autofreq')
 # The step of at most four ticks or so up to `high`.
 decade(high) = 10 ** floor(log10(high))
 step(high) = high >= 4 * decade(high) ? 2 * decade(high) : high >= 2 * decade(high) \

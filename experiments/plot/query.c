@@ -57,12 +57,13 @@ typedef struct Drawing {
   ShownMetrics metrics;
 } Drawing;
 
+/* A number always has a point: as text gnuplot takes 1.0e-06, and not 1e-06. */
 static void write_row(sqlite3_stmt *rows, FILE *out) {
   for (int i = 1; i < sqlite3_column_count(rows); i++)
     if (sqlite3_column_type(rows, i) == SQLITE_NULL)
       fputs(" NaN", out);
     else
-      fprintf(out, " %.9g", sqlite3_column_double(rows, i));
+      fprintf(out, " %#.9g", sqlite3_column_double(rows, i));
   putc('\n', out);
 }
 

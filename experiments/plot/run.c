@@ -1,5 +1,5 @@
 /* Figures of one run over time, which the database does not hold: the run is simulated again, and
- * what its machines do is summed by pool into equal spans of time. */
+ * what its machines do in the window that its figures are of is summed by pool into equal spans. */
 #include "experiments/config/config.h"
 #include "experiments/plot/gnuplot.h"
 #include "experiments/plot/shown.h"
@@ -23,19 +23,26 @@ typedef struct Watched {
   const SimConfig *sim;
   uint32_t *pool_of; // [machines]
   double blocks[POOLS_MAX];
-  Tick length; // of a span
-  Span (*pools)[SPANS + 1];
+  Tick from, length;            // of the window; of a span
+  Tick sampled_at;              // the newest sample before the window
+  Span (*pools)[1 + SPANS + 1]; // the first is of that sample
   uint32_t n_pools;
 } Watched;
 
+/* Of what happens before the window the first. */
 static Span *span_of(const Watched *self, MachineIx machine, Tick at) {
   const uint32_t pool = self->pool_of[machine];
-  const Tick number = at / self->length;
-  return pool < self->n_pools ? &self->pools[pool][number < SPANS ? number : SPANS] : NULL;
+  const Tick number = at < self->from ? 0 : 1 + (at - self->from) / self->length;
+  return pool < self->n_pools ? &self->pools[pool][number <= SPANS ? number : 1 + SPANS] : NULL;
 }
 
 static void watch_sample(void *watched, const MachineSample *sample) {
-  const Watched *self = watched;
+  Watched *self = watched;
+  if (sample->at < self->from && sample->at != self->sampled_at) {
+    for (uint32_t p = 0; p < self->n_pools; p++)
+      self->pools[p][0] = (Span){0};
+    self->sampled_at = sample->at;
+  }
   Span *span = span_of(self, sample->machine, sample->at);
   if (!span) return;
   const PoolSpec *pool = &self->sim->pools[self->pool_of[sample->machine]];
@@ -55,7 +62,8 @@ static void watch_iterations(void *watched, const IterationSpan *iterations) {
   const Watched *self = watched;
   const double length = (double)(iterations->end - iterations->begin);
   for (Tick at = iterations->begin; at < iterations->end;) {
-    const Tick next = (at / self->length + 1) * self->length;
+    const Tick next =
+        at < self->from ? self->from : at + self->length - (at - self->from) % self->length;
     const Tick until = next < iterations->end ? next : iterations->end;
     const double n = (double)iterations->n_iterations * (double)(until - at) / length;
     Span *span = span_of(self, iterations->machine, at);
@@ -67,9 +75,13 @@ static void watch_iterations(void *watched, const IterationSpan *iterations) {
   }
 }
 
-static void init(Watched *self, const SimConfig *sim, double duration, Arena *arena) {
+static void init(Watched *self, const SimConfig *sim, Tick from, Tick until, Arena *arena) {
   uint32_t n_machines = 0;
-  *self = (Watched){.sim = sim, .n_pools = sim->n_pools < POOLS_MAX ? sim->n_pools : POOLS_MAX};
+  *self = (Watched){.sim = sim,
+                    .from = from,
+                    .length = (until - from) / SPANS + 1,
+                    .sampled_at = -1,
+                    .n_pools = sim->n_pools < POOLS_MAX ? sim->n_pools : POOLS_MAX};
   for (uint32_t p = 0; p < sim->n_pools; p++)
     n_machines += sim->pools[p].count;
   self->pool_of = ARENA_ARRAY(arena, uint32_t, n_machines);
@@ -79,7 +91,6 @@ static void init(Watched *self, const SimConfig *sim, double duration, Arena *ar
   self->pools = arena_alloc(arena, self->n_pools * sizeof *self->pools);
   for (uint32_t p = 0; p < self->n_pools; p++)
     self->blocks[p] = (double)sim->pools[p].count * (double)sim->pools[p].kv_blocks;
-  self->length = (Tick)(duration * (double)TICKS_PER_SECOND / SPANS) + 1;
   self->observer = (SimObserver){.context = self,
                                  .on_iterations = watch_iterations,
                                  .on_sample = watch_sample,
@@ -114,14 +125,14 @@ static void write_pool(const Watched *self, uint32_t pool, const char *name, FIL
   const bool csv = name != NULL;
   const PoolSpec *spec = &self->sim->pools[pool];
   const bool has_power = spec->prefill_power + spec->decode_power > 0;
-  Span before = {0};
+  Span before = self->pools[pool][0];
   for (int i = 0; i <= SPANS; i++) {
-    Span span = self->pools[pool][i];
+    Span span = self->pools[pool][1 + i];
     carry(&span, &before);
     const double queried = span.queried_tokens - before.queried_tokens;
     const double cached = span.cached_tokens - before.cached_tokens;
     const double values[] = {
-        (double)i * tick_seconds(self->length),
+        tick_seconds(self->from + i * self->length),
         span.waiting,
         span.running,
         self->blocks[pool] > 0 ? span.used_blocks / self->blocks[pool] : NAN,
@@ -171,29 +182,30 @@ bool plot_is_of_run(const char *name) {
 /* A stored run. */
 typedef struct Stored {
   const char *number, *corner;
-  double duration;
-  bool same; // this program has its outcomes
+  Tick from, until; // of its window, to the microsecond
+  bool same;        // this program has its outcomes
 } Stored;
 
 static int read_stored(Stored *self, Results *results, const char *number, Arena *arena,
                        Diag *diag) {
-  int64_t run = 0, micros = 0, same = 0;
+  int64_t run = 0, from = 0, until = 0, same = 0;
   if (results_find_run(results, number, &run, diag)) return -1;
   const Value values[] = {value_whole(run)};
-  const int known = results_ask(results,
-                                "SELECT CAST(1e6 * value AS INTEGER) FROM metric WHERE "
-                                "run_id = ? AND scope = 'run' AND name = 'duration_s'",
-                                values, 1, &micros, diag);
-  if (known < 0 ||
+  static const char moment[] = "SELECT CAST(1e6 * value AS INTEGER) FROM metric WHERE run_id = ? "
+                               "AND scope = 'run' AND name = ";
+  const char *begins = arena_printf(arena, "%s'counted_from_s'", moment);
+  const char *ends = arena_printf(arena, "%s'counted_until_s'", moment);
+  if (results_ask(results, begins, values, 1, &from, diag) < 0 ||
+      results_ask(results, ends, values, 1, &until, diag) < 0 ||
       results_ask(results, "SELECT NOT is_stale(epoch) FROM run WHERE id = ? AND status = 'done'",
                   values, 1, &same, diag) < 0)
     return -1;
-  const bool machines = known > 0 && micros > 0;
-  if (!machines)
+  if (until <= from)
     return diag_error(diag, place_of_file(results->path), "run %lld was not simulated to its end",
                       (long long)run);
   *self = (Stored){.number = arena_printf(arena, "%lld", (long long)run),
-                   .duration = (double)micros / 1e6,
+                   .from = from * (TICKS_PER_SECOND / 1000000),
+                   .until = until * (TICKS_PER_SECOND / 1000000),
                    .same = same != 0};
   const Shown shown = {.ids = arena_printf(arena, "[%lld]", (long long)run), .held = ""};
   self->corner = shown_corner(&shown, results, arena, diag);
@@ -236,7 +248,7 @@ int plot_run(const char *name, const char *database, const PlotChoice *choice,
     return -1;
   int status = replay_load(&replay, database, stored.number, arena, diag);
   if (status == 0) {
-    init(&watched, &replay.config.sim, stored.duration, arena);
+    init(&watched, &replay.config.sim, stored.from, stored.until, arena);
     replay.config.sim.observer = &watched.observer;
     replay.config.sim.memory_limit = choice ? choice->memory : 0;
     status = replay_run(&replay, arena, diag);

@@ -90,4 +90,41 @@ done
 plotted some.db load --metric ttft.p99
 texts | grep -q 'default max_num_batched_tokens' || fail 'no word of the default'
 ! texts | grep -q unset || fail 'a word of the program'
+
+# One request, with a limit that a program writes as 1e-06.
+config | sed 's/^slo.*/slo: {ttft.p99: 1 us}/; s/requests: 40/requests: 1/' >one.yaml
+expect 0 "$tandem" run one.yaml --requests --output one.db
+plotted one.db cdf
+[ "$(vertices | grep -c '^1 ')" -ge 2 ] || fail 'a step that is not drawn'
+plotted one.db requests
+expect 0 "$tandem" plot cluster one.db -o one.csv
+awk -F, 'NR > 1 && $4 > 1 { exit 1 }' one.csv || fail 'more requests run than there are'
+
+# A window that begins late: its curves are of it, not of the time before.
+cat >late.csv <<'END'
+timestamp,prompt_tokens,completion_tokens
+100000,500,20
+100000.5,500,20
+100001,500,20
+END
+config | sed 's/^  lengths.*/  trace: late.csv/; /arrivals:/d; /requests:/d; s/^slo.*//' >late.yaml
+expect 0 "$tandem" run late.yaml --requests --output late.db --set workload.time=s
+for figure in cluster batches requests; do
+  plotted late.db $figure
+  texts | grep -qx '10000[01]\.[0-9]*' || fail "$figure: no time within the window"
+done
+expect 0 "$tandem" plot cluster late.db -o late.csv
+awk -F, 'NR > 1 && $4 > 0 { n++ } END { exit n < 10 }' late.csv || fail 'the window is not drawn'
+
+# Every budget buys clusters of one price.
+config | sed 's/^slo.*/slo: {ttft.p99: 10 s}/' >budget.yaml
+cat >>budget.yaml <<'END'
+provision:
+  objective: throughput
+  constraint: {cost: 40 $/h}
+  rates: {from: 1 /s, to: 8 /s}
+  designs: {one: {pools.all.count: 1..1}}
+END
+expect 0 "$tandem" provision budget.yaml --output budget.db
+plotted budget.db budgets
 finish
