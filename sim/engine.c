@@ -149,6 +149,13 @@ static bool is_control(EventKind kind) {
          kind == EVENT_FAULT || kind == EVENT_SCALING;
 }
 
+/* Nor does a machine that fails or comes back with nothing on it. */
+static bool makes_no_room(const Engine *self, const Event *event) {
+  const bool of_machine = event->kind == EVENT_DETECTION || event->kind == EVENT_BOOT;
+  return is_control((EventKind)event->kind) ||
+         (of_machine && column_at(self->columns.n_assigned, event->target) == 0);
+}
+
 static size_t n_controls(const Engine *self) {
   return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) +
          (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) +
@@ -192,11 +199,10 @@ static void handle_next(Engine *self) {
   self->now = self->event.at;
   self->n_events++;
   const size_t refusals = self->n_refusals;
+  const bool no_room = refusals > 0 && makes_no_room(self, &self->event);
   handle(self);
   if (self->n_marked + self->n_marked_groups > 0) engine_settle(self);
-  if (self->n_refusals > 0 && self->n_refusals == refusals &&
-      !is_control((EventKind)self->event.kind))
-    self->n_refusals = 0;
+  if (self->n_refusals > 0 && self->n_refusals == refusals && !no_room) self->n_refusals = 0;
 }
 
 bool engine_step(Engine *self) {
