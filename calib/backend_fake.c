@@ -19,10 +19,10 @@
  *                 what the GPU says of itself (1, 1, 0, 0, 16 of 16, 1)
  *   clock=MHZ throttle=BITS
  *                 and at each reading (1500 of 1500, 0) */
+#include "base/rng.h"
 #include "calib/backend.h"
 #include "calib/model.h"
 #include "calib/operators.h"
-#include "sim/base/rng.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

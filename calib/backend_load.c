@@ -1,7 +1,7 @@
 /* From a name to a program. */
 #include "calib/backend_load.h"
+#include "base/folder.h"
 #include "calib/backend_process.h"
-#include "sim/base/folder.h"
 #include <string.h>
 #include <unistd.h>
 

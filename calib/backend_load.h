@@ -5,8 +5,8 @@
  * program. Those that come with Tandem are in backends.def; a build may lack some. */
 #ifndef CALIB_BACKEND_LOAD_H
 #define CALIB_BACKEND_LOAD_H
+#include "base/diag.h"
 #include "calib/backend.h"
-#include "sim/base/diag.h"
 
 /* Of backends.def, NULL-terminated, whether or not they can be opened here. */
 extern const char *const backend_names[];

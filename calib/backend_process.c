@@ -1,8 +1,8 @@
 /* Requests and what is made of their answers. */
 #include "calib/backend_process.h"
+#include "base/text.h"
 #include "calib/operators.h"
 #include "calib/process.h"
-#include "sim/base/text.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

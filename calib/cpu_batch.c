@@ -1,6 +1,6 @@
 /* Rows, pages and positions of a batch. */
 #include "calib/cpu_batch.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include <math.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* Read from /proc and /sys; on systems without them, little is known. */
 #define _GNU_SOURCE // sched_getcpu
 #include "calib/cpu_machine.h"
-#include "sim/base/cleanup.h"
+#include "base/cleanup.h"
 #include <math.h>
 #include <sched.h>
 #include <stdbool.h>

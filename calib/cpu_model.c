@@ -1,7 +1,7 @@
 /* Where a model's weights and pages lie. */
 #include "calib/cpu_model.h"
+#include "base/rng.h"
 #include "calib/cpu_gemm.h"
-#include "sim/base/rng.h"
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
  * one part by one thread. */
 #ifndef CALIB_CPU_THREADS_H
 #define CALIB_CPU_THREADS_H
+#include "base/arena.h"
 #include "calib/backend.h"
-#include "sim/base/arena.h"
 
 typedef struct CpuThreads CpuThreads;
 

@@ -1,10 +1,10 @@
 /* Facts, one line each. */
 #include "calib/environment.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
 #include "calib/model.h"
 #include "calib/operators.h"
 #include "perfmodel/profile_clock.h"
-#include "sim/base/cleanup.h"
-#include "sim/base/hash.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

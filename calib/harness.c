@@ -1,12 +1,12 @@
 /* One loop over the plan, interrupted by anchors. */
 #include "calib/harness.h"
+#include "base/text.h"
 #include "calib/backend_load.h"
 #include "calib/environment.h"
 #include "calib/operators.h"
 #include "calib/sampling.h"
 #include "calib/verify.h"
 #include "perfmodel/profile_clock.h"
-#include "sim/base/text.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * as was ever asked for, and is copied from. Values do not matter, positions do. */
 #ifndef CALIB_LLAMA_SESSION_H
 #define CALIB_LLAMA_SESSION_H
+#include "base/arena.h"
 #include "calib/llama_api.h"
-#include "sim/base/arena.h"
 
 typedef struct LlamaLimits {
   int32_t sequences, context; // of the sequences that batches have; tokens of each

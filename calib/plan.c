@@ -1,8 +1,8 @@
 /* From grids to points. */
 #include "calib/plan.h"
+#include "base/hash.h"
+#include "base/rng.h"
 #include "calib/operators.h"
-#include "sim/base/hash.h"
-#include "sim/base/rng.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * as it was, and everything else is checked for type, length and range. */
 #ifndef CALIB_PROTOCOL_H
 #define CALIB_PROTOCOL_H
+#include "base/json.h"
 #include "calib/backend.h"
-#include "sim/base/json.h"
 
 enum {
   PROTOCOL_VERSION = 1,

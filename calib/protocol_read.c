@@ -1,7 +1,7 @@
 /* Lines as they are read, from whoever wrote them. */
+#include "base/text.h"
 #include "calib/operators.h"
 #include "calib/protocol.h"
-#include "sim/base/text.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

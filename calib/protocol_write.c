@@ -1,7 +1,7 @@
 /* Lines as they are written: ASCII, whatever the texts hold. */
+#include "base/text.h"
 #include "calib/operators.h"
 #include "calib/protocol.h"
-#include "sim/base/text.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

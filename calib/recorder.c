@@ -1,7 +1,7 @@
 /* Appending with write(), so that a line is there whole or not at all. */
 #include "calib/recorder.h"
-#include "sim/base/beside.h"
-#include "sim/base/cleanup.h"
+#include "base/beside.h"
+#include "base/cleanup.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The formulas. */
 #include "calib/reference.h"
-#include "sim/base/arena.h"
+#include "base/arena.h"
 #include <math.h>
 #include <string.h>
 

@@ -4,9 +4,9 @@
  * a check is written straight down. */
 #ifndef CALIB_VERIFY_CHECK_H
 #define CALIB_VERIFY_CHECK_H
+#include "base/arena.h"
 #include "calib/reference.h"
 #include "calib/verify.h"
-#include "sim/base/arena.h"
 
 typedef struct Check {
   const VerifyTarget *target;

@@ -1,7 +1,7 @@
 /* See captured.h. Sizes: vLLM 0.33.0's default of cudagraph_capture_sizes (up to 512, on Blackwell
  * 1024), and of 0.5.4 the list in its model runner. */
 #include "perfmodel/captured.h"
-#include "sim/base/option.h"
+#include "base/option.h"
 #include <string.h>
 
 const CapturedWord captured_words[] = {

@@ -2,7 +2,7 @@
  * is padded to the next of them; a larger one, and one with prefill, runs as it is. */
 #ifndef PERFMODEL_CAPTURED_H
 #define PERFMODEL_CAPTURED_H
-#include "sim/base/yaml.h"
+#include "base/yaml.h"
 #include <stdint.h>
 
 typedef struct CapturedSizes {

@@ -1,7 +1,7 @@
 /* Checking: from rows to series, each rule over each, and what remains without the findings. */
+#include "base/sort.h"
 #include "perfmodel/check_rules.h"
 #include "perfmodel/profile_clock.h"
-#include "sim/base/sort.h"
 #include <assert.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>

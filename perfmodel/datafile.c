@@ -1,7 +1,7 @@
 /* Look-up of data files by name, for models, machines and measured times alike. */
 #include "perfmodel/datafile.h"
-#include "sim/base/folder.h"
-#include "sim/base/text.h"
+#include "base/folder.h"
+#include "base/text.h"
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

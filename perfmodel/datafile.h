@@ -1,7 +1,7 @@
 /* Data by name: the file data_dir/FOLDER/NAME.yaml, and which names there are. */
 #ifndef PERFMODEL_DATAFILE_H
 #define PERFMODEL_DATAFILE_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 #include <stdbool.h>
 
 /* Whether `name` says a file (it ends in .yaml, .yml, .json or .gguf) rather than a name. */

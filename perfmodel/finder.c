@@ -1,8 +1,8 @@
 /* See finder.h. */
 #include "perfmodel/finder.h"
+#include "base/folder.h"
+#include "base/sort.h"
 #include "perfmodel/datafile.h"
-#include "sim/base/folder.h"
-#include "sim/base/sort.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

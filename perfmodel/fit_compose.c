@@ -1,6 +1,6 @@
 /* See fit_compose.h. */
 #include "perfmodel/fit_compose.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include <math.h>
 
 typedef struct Composing {

@@ -1,7 +1,7 @@
 /* Reads what a model file records of its fit. */
+#include "base/option.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/fit_file.h"
-#include "sim/base/option.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* Writes model files. Times are rounded to ticks, and no curve falls; that no row of
  * decode_attention lies below another is settled where the file is read (table_rows.h). */
+#include "base/cleanup.h"
+#include "base/output.h"
+#include "base/sort.h"
+#include "base/text.h"
 #include "perfmodel/fit_file.h"
-#include "sim/base/cleanup.h"
-#include "sim/base/output.h"
-#include "sim/base/sort.h"
-#include "sim/base/text.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

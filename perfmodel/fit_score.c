@@ -1,7 +1,7 @@
 /* See fit_score.h. */
 #include "perfmodel/fit_score.h"
-#include "sim/base/rng.h"
-#include "sim/base/sort.h"
+#include "base/rng.h"
+#include "base/sort.h"
 #include <gsl/gsl_sort_double.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Samples of a curve, their cut by dynamic programming, and the moves of knots. */
 #include "perfmodel/fit_search.h"
-#include "sim/base/sort.h"
+#include "base/sort.h"
 #include <gsl/gsl_fit.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The solver behind fit_solve.h. All matrices are views into a scratch arena. */
 #include "perfmodel/fit_solve.h"
-#include "sim/base/arena.h"
+#include "base/arena.h"
 #include <assert.h>
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_linalg.h>

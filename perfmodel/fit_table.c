@@ -1,8 +1,8 @@
 /* Grids of times: collected, made to rise, thinned, and written as knots. */
 #include "perfmodel/fit_table.h"
+#include "base/sort.h"
 #include "perfmodel/fit_cells.h"
 #include "perfmodel/table_rows.h"
-#include "sim/base/sort.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Held-out errors choose the fit, then score it. */
 #include "perfmodel/fit_task.h"
+#include "base/rng.h"
 #include "perfmodel/fit_table.h"
-#include "sim/base/rng.h"
 #include <math.h>
 #include <string.h>
 

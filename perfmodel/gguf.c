@@ -1,7 +1,7 @@
 /* GGUF, as its specification has it: a magic, a version, two counts, pairs, tensors, data. */
 #include "perfmodel/gguf.h"
-#include "sim/base/cleanup.h"
-#include "sim/base/text.h"
+#include "base/cleanup.h"
+#include "base/text.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* The head of a GGUF file: its metadata and the list of its tensors. */
 #ifndef PERFMODEL_GGUF_H
 #define PERFMODEL_GGUF_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 #include <stdbool.h>
 #include <stdint.h>
 

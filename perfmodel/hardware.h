@@ -6,8 +6,8 @@
  * machines without measurements, are in hardware.c. */
 #ifndef PERFMODEL_HARDWARE_H
 #define PERFMODEL_HARDWARE_H
+#include "base/units.h"
 #include "perfmodel/llm.h"
-#include "sim/base/units.h"
 
 /* What one can buy or rent of a machine: any number of its GPUs, or all of it. */
 typedef enum Sold { SOLD_BY_GPU, SOLD_WHOLE } Sold;

@@ -1,6 +1,6 @@
 /* See host_time.h. */
 #include "perfmodel/host_time.h"
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include <assert.h>
 
 /* Rows of decodes pay it as iterations with prefill do: by `overhead` and `head`. */

@@ -8,8 +8,8 @@
  * ahead, and towers for pictures and sound, are not counted. */
 #ifndef PERFMODEL_LLM_H
 #define PERFMODEL_LLM_H
+#include "base/option.h"
 #include "perfmodel/dtype.h"
-#include "sim/base/option.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Which architecture a config.json is of: the family by its type, and what is refused by name. */
+#include "base/text.h"
 #include "perfmodel/llm_reader.h"
-#include "sim/base/text.h"
 #include <string.h>
 
 #define STATE                                                                                      \

@@ -1,8 +1,8 @@
 /* Model shapes: our own files through an option table, and what files leave open. */
+#include "base/text.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/llm_gguf.h"
 #include "perfmodel/llm_hugging_face.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <string.h>
 

@@ -5,8 +5,8 @@
  * Each part of each layer has a format: that of the whole, of a list of modules, or none (16 bits)
  * where a list leaves modules out. A part is named by any of its modules. Dense layers are taken to
  * come before those with experts. */
+#include "base/text.h"
 #include "perfmodel/llm_hugging_face.h"
-#include "sim/base/text.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

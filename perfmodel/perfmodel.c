@@ -1,8 +1,8 @@
 /* Compilation of the curves to decode pieces, and evaluation of an iteration. Loading is in
  * perfmodel_load.c. */
 #include "perfmodel/perfmodel.h"
-#include "sim/base/hash.h"
-#include "sim/base/sort.h"
+#include "base/hash.h"
+#include "base/sort.h"
 #include <assert.h>
 #include <math.h>
 

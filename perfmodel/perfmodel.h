@@ -33,11 +33,11 @@
  * iterations are flagged: that is the released tool's quirk, reported as what it is. */
 #ifndef PERFMODEL_PERFMODEL_H
 #define PERFMODEL_PERFMODEL_H
+#include "base/option.h"
+#include "base/units.h"
 #include "perfmodel/captured.h"
 #include "perfmodel/curve_table.h"
 #include "perfmodel/setup.h"
-#include "sim/base/option.h"
-#include "sim/base/units.h"
 
 /* The numbers of one iteration (DESIGN §4). */
 typedef struct BatchShape {

@@ -2,8 +2,8 @@
  * DESIGN §4's presets, for the roofline models. Fitted models have their engine in the data. */
 #ifndef PERFMODEL_PRESETS_H
 #define PERFMODEL_PRESETS_H
-#include "sim/base/option.h"
-#include "sim/base/units.h"
+#include "base/option.h"
+#include "base/units.h"
 
 typedef struct EnginePreset {
   const char *name;       // ideal, graph-engine, eager-2023, or the stem of a user's file

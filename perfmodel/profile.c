@@ -1,9 +1,9 @@
 /* Profiles on disk: the columns are one table, which serves reading, writing and the digest. */
 #include "perfmodel/profile.h"
-#include "sim/base/csv.h"
-#include "sim/base/hash.h"
-#include "sim/base/output.h"
-#include "sim/base/text.h"
+#include "base/csv.h"
+#include "base/hash.h"
+#include "base/output.h"
+#include "base/text.h"
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>

@@ -121,7 +121,7 @@ ProfileRow profile_row(const char *model, const char *gpu, int32_t tensor_parall
 bool profile_is_sustained(const ProfileRow *row);
 /* Adds a row; its strings are copied. */
 void profile_add(Profile *self, const ProfileRow *row);
-/* Sets a fact, replacing one of the same key; with '?' for what is not plain (sim/base/text.h). */
+/* Sets a fact, replacing one of the same key; with '?' for what is not plain (base/text.h). */
 void profile_set_fact(Profile *self, const char *key, const char *value);
 const char *profile_fact(const Profile *self, const char *key); // NULL if absent
 /* Facts and header, and a row, as lines of a file that is written as it is measured. Texts must be

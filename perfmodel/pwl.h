@@ -10,8 +10,8 @@
  * at or above x and the one below, in doubles; the first line goes on to the left. */
 #ifndef PERFMODEL_PWL_H
 #define PERFMODEL_PWL_H
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
+#include "base/arena.h"
+#include "base/units.h"
 #include <stdbool.h>
 #include <stdint.h>
 

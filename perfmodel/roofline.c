@@ -1,6 +1,6 @@
 /* Rooflines: facts to terms. */
 #include "perfmodel/roofline.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include <assert.h>
 #include <math.h>
 

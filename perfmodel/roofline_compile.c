@@ -1,6 +1,6 @@
 /* Rooflines: terms to seconds, and to the curves of a PerfModel. */
+#include "base/rng.h"
 #include "perfmodel/roofline.h"
-#include "sim/base/rng.h"
 #include <math.h>
 
 #define LARGEST 700.0 // exponent of portable_exp

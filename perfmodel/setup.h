@@ -9,8 +9,8 @@
  * nothing but 16-bit numbers are known. */
 #ifndef PERFMODEL_SETUP_H
 #define PERFMODEL_SETUP_H
+#include "base/arena.h"
 #include "perfmodel/dtype.h"
-#include "sim/base/arena.h"
 #include <stdbool.h>
 #include <stdint.h>
 

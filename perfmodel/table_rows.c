@@ -1,6 +1,6 @@
 /* See table_rows.h. */
 #include "perfmodel/table_rows.h"
-#include "sim/base/sort.h"
+#include "base/sort.h"
 #include <math.h>
 
 static double row_at(const RowKnots *row, int64_t x) {

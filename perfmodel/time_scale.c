@@ -1,7 +1,7 @@
 /* See time_scale.h. Bases and slopes are rounded down alike, so that what did not fall does not
  * fall: k·floor(slope) + floor(base) is at most floor(base + k·slope). */
 #include "perfmodel/time_scale.h"
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include <assert.h>
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* See adapters.h. */
 #include "sim/adapters.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/limits.h"
 #include "sim/moving.h"
 #include "sim/scheduler.h"

@@ -8,8 +8,8 @@
  * place of the one whose last request left the machine's `running` first. */
 #ifndef SIM_ADAPTERS_H
 #define SIM_ADAPTERS_H
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
+#include "base/arena.h"
+#include "base/units.h"
 #include <stdbool.h>
 #include <stdint.h>
 

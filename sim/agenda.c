@@ -2,7 +2,7 @@
  * arrival at a decode machine shortens its run, and the stale run ends, seconds ahead, would
  * outnumber live events. */
 #include "sim/agenda.h"
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include <assert.h>
 
 /* Arrivals take the numbers below FIRST_SEQ; those from LAST_SEQ on are of the last of a tick, one

@@ -7,8 +7,8 @@
  * active transfer), so the heap stays in the first cache. */
 #ifndef SIM_AGENDA_H
 #define SIM_AGENDA_H
-#include "sim/base/arena.h"
-#include "sim/base/heap.h"
+#include "base/arena.h"
+#include "base/heap.h"
 #include "sim/event.h"
 
 typedef struct Agenda {

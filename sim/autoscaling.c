@@ -1,6 +1,6 @@
 /* See autoscaling.h. */
 #include "sim/autoscaling.h"
-#include "sim/base/sort.h"
+#include "base/sort.h"
 #include "sim/checkpoint.h"
 #include "sim/draining.h"
 #include "sim/failing.h"

@@ -1,6 +1,6 @@
 /* See batch.h. */
 #include "sim/batch.h"
-#include "sim/base/heap.h"
+#include "base/heap.h"
 #include <assert.h>
 
 void batch_init(Batch *self, int64_t block_size, Arena *arena) {

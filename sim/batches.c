@@ -1,6 +1,6 @@
 /* See batches.h. */
 #include "sim/batches.h"
-#include "sim/base/batch_means.h"
+#include "base/batch_means.h"
 #include <math.h>
 #include <string.h>
 

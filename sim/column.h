@@ -9,7 +9,7 @@
  * nothing but itself. */
 #ifndef SIM_COLUMN_H
 #define SIM_COLUMN_H
-#include "sim/base/arena.h"
+#include "base/arena.h"
 #include "sim/machine.h"
 
 /* Machines of one role, of those that serve the same model, in the order in which they took it. */

@@ -6,8 +6,8 @@
  * come before (an id says what all tokens before its end are). */
 #ifndef SIM_CONTENT_H
 #define SIM_CONTENT_H
-#include "sim/base/arena.h"
-#include "sim/base/hash.h"
+#include "base/arena.h"
+#include "base/hash.h"
 #include "traces/trace.h"
 #include <stdbool.h>
 

@@ -6,7 +6,7 @@
  * trace had been inserted before the run began, so they come first among equal times. */
 #ifndef SIM_EVENT_H
 #define SIM_EVENT_H
-#include "sim/base/units.h"
+#include "base/units.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -28,8 +28,8 @@
  *   redundant      - (a copy leaves: the other was first, or is what is left) */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
-#include "sim/base/hash.h"
-#include "sim/base/units.h"
+#include "base/hash.h"
+#include "base/units.h"
 #include <stdio.h>
 
 typedef enum Outcome {

@@ -44,8 +44,8 @@
  * Nothing of it keeps a run alive in which no request is left. */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
-#include "sim/base/rng.h"
-#include "sim/base/units.h"
+#include "base/rng.h"
+#include "base/units.h"
 #include <stdbool.h>
 
 typedef enum LifetimeKind {

@@ -1,6 +1,6 @@
 /* See front.h. */
 #include "sim/front.h"
-#include "sim/base/heap.h"
+#include "base/heap.h"
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
 #include "sim/placement.h"

@@ -13,8 +13,8 @@
  * direction with them: each has half of what background traffic leaves. */
 #ifndef SIM_HOST_LINK_H
 #define SIM_HOST_LINK_H
-#include "sim/base/option.h"
-#include "sim/base/units.h"
+#include "base/option.h"
+#include "base/units.h"
 
 #define HOST_LINK_LEAST 0.01
 

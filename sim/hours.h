@@ -3,8 +3,8 @@
  * however well it did in the mean, and with how much. */
 #ifndef SIM_HOURS_H
 #define SIM_HOURS_H
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
+#include "base/arena.h"
+#include "base/units.h"
 
 #define HOUR (3600 * TICKS_PER_SECOND)
 

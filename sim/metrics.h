@@ -15,8 +15,8 @@
  * 1) steps), where the TBT mean is (E2E − TTFT) / output tokens. They are kept in millionths. */
 #ifndef SIM_METRICS_H
 #define SIM_METRICS_H
+#include "base/histogram.h"
 #include "perfmodel/perfmodel.h"
-#include "sim/base/histogram.h"
 #include "sim/group.h"
 #include "sim/hours.h"
 

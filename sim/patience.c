@@ -1,6 +1,6 @@
 /* See patience.h. */
 #include "sim/patience.h"
-#include "sim/base/heap.h"
+#include "base/heap.h"
 #include "sim/hedging.h"
 #include "sim/leaving.h"
 #include <assert.h>

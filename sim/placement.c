@@ -1,8 +1,8 @@
 /* See placement.h. */
 #include "sim/placement.h"
+#include "base/hash.h"
 #include "sim/admission.h"
 #include "sim/autoscaling.h"
-#include "sim/base/hash.h"
 #include "sim/checkpoint.h"
 #include "sim/front.h"
 #include "sim/hedging.h"

@@ -6,7 +6,7 @@
  * allocates, and its options are offsets into that state. Hooks marked optional may be NULL. */
 #ifndef SIM_POLICY_H
 #define SIM_POLICY_H
-#include "sim/base/option.h"
+#include "base/option.h"
 
 typedef struct Policy {
   const char *name;          // as written in YAML

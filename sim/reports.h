@@ -7,7 +7,7 @@
  * has it too. */
 #ifndef SIM_REPORTS_H
 #define SIM_REPORTS_H
-#include "sim/base/key_map.h"
+#include "base/key_map.h"
 #include "sim/cluster.h"
 #include "sim/policy.h"
 #include "sim/prompt_keys.h"

@@ -6,8 +6,8 @@
  * g tokens: prefill leaves room for the token it makes, each decode iteration for the next. */
 #ifndef SIM_REQUEST_H
 #define SIM_REQUEST_H
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
+#include "base/arena.h"
+#include "base/units.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* See saved_caches.h. */
 #include "sim/saved_caches.h"
-#include "sim/base/text.h"
+#include "base/text.h"
 #include <inttypes.h>
 #include <string.h>
 

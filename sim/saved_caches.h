@@ -10,7 +10,7 @@
  * salts its numbers with a hash of all lines, so that its request 5 is not that of a run before. */
 #ifndef SIM_SAVED_CACHES_H
 #define SIM_SAVED_CACHES_H
-#include "sim/base/lines.h"
+#include "base/lines.h"
 #include "sim/sim.h"
 
 /* Reads what the machines of `config`, whose pools and policies are bound, had: those of pools with

@@ -8,7 +8,7 @@
  * or one more. */
 #ifndef SIM_SERIES_H
 #define SIM_SERIES_H
-#include "sim/base/units.h"
+#include "base/units.h"
 #include <assert.h>
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Setting up a run. */
+#include "base/hash.h"
 #include "sim/admission.h"
 #include "sim/autoscaling.h"
-#include "sim/base/hash.h"
 #include "sim/engine.h"
 #include "sim/failing.h"
 #include "sim/memory.h"

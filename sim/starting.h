@@ -9,7 +9,7 @@
  * fair shares too, the others earlier. Loads take nothing of what NICs have for KV. */
 #ifndef SIM_STARTING_H
 #define SIM_STARTING_H
-#include "sim/base/units.h"
+#include "base/units.h"
 
 typedef enum WeightsFrom { WEIGHTS_DISK, WEIGHTS_PEER, WEIGHTS_STORE } WeightsFrom;
 

@@ -239,7 +239,7 @@ END {
 '
 
 sources() {
-  find sim perfmodel traces calib experiments kernels -name '*.[ch]' ! -path sim/audit.c |
+  find base sim perfmodel traces calib experiments kernels -name '*.[ch]' ! -path sim/audit.c |
     { command -v nvcc >/dev/null && cat || grep -v '^kernels/'; } | grep -E -e "$pattern" | sort
 }
 

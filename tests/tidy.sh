@@ -45,7 +45,6 @@ function report(line, text) { printf "%s:%d: %s\n", path, line, text }
 
 # The box a path belongs to, as in the table of include edges: a folder, or a room of experiments.
 function box(path) {
-  if (path ~ /^sim\/base\//) return "base"
   if (match(path, /^experiments\/[^\/]+\//)) return substr(path, 1, RLENGTH - 1)
   sub(/\/.*/, "", path)
   return path
@@ -84,9 +83,9 @@ function begin_file() {
   path = FILENAME
   is_c = path ~ /\.([ch]|cuh?)$/
   home = box(path)
-  is_pure = path ~ /^(sim|perfmodel|traces)\//
-  is_product = path ~ /^(sim|perfmodel|traces|calib|experiments)\//
-  may_use_heap = path == "sim/base/arena.c" || !is_product
+  is_pure = path ~ /^(base|sim|perfmodel|traces)\//
+  is_product = path ~ /^(base|sim|perfmodel|traces|calib|experiments)\//
+  may_use_heap = path == "base/arena.c" || !is_product
   may_use_float = path ~ /^((tests\/)?kernels\/|calib\/(cpu_|llama_|protocol_numbers))/ # elements
   in_comment = depth = directives = start = lines = 0
   guard = ""
@@ -147,7 +146,7 @@ function check_words(code) {
   if (calls(code, "strtok|gets|v?sprintf|atoi|s?rand")) report(FNR, "banned call")
   if (is_pure && calls(code, "time")) report(FNR, "a run may not depend on the clock")
   if (!may_use_heap && calls(code, "malloc|calloc|realloc|free"))
-    report(FNR, "heap call outside sim/base/arena.c")
+    report(FNR, "heap call outside base/arena.c")
   if (!may_use_float && code ~ /(^|[^A-Za-z0-9_])float([^A-Za-z0-9_]|$)/)
     report(FNR, "type float in host code")
 }
@@ -333,7 +332,7 @@ END
   c_file '#include "experiments/provision/search.h"' |
     breaks '2: "experiments/provision/search.h" is for experiments/provision alone' \
       experiments/claims/a.c
-  c_file '#include "sim/engine.h"' | breaks '2: base may not include' sim/base/a.c
+  c_file '#include "sim/engine.h"' | breaks '2: base may not include' base/a.c
   c_file '#include "engine.h"' | breaks '2: include of "engine.h" is not written from' sim/a.c
 }
 
@@ -352,13 +351,13 @@ self_test_sources() {
   done
   c_file 'long a = time(0);' | breaks '2: a run may not' sim/a.c
   c_file 'float a;' | breaks '2: type float' perfmodel/a.c
-  c_file '#define A' | breaks '2: no include guard SIM_BASE_A_H' sim/base/a.h
-  c_file 'int a;' | breaks '1: no include guard SIM_BASE_A_H' sim/base/a.h
+  c_file '#define A' | breaks '2: no include guard BASE_A_H' base/a.h
+  c_file 'int a;' | breaks '1: no include guard BASE_A_H' base/a.h
   echo 'int a;' | breaks '1: no comment at the head' traces/a.c
 }
 
 self_test_listed() {
-  c_file 'int a;' | breaks '1: listed in no' sim/base/a.c
+  c_file 'int a;' | breaks '1: listed in no' base/a.c
   c_file 'int a;' | breaks '1: listed in no' tests/unit/test_listed.c
   echo 'exit 0' | breaks '1: listed in no' tests/cli/a.sh
 }
@@ -370,13 +369,14 @@ self_test_format() {
 
 # What must not be reported: words in strings and comments, look-alikes, sizes at their limits.
 make_clean_tree() {
-  mkdir -p "$tree/sim/base" "$tree/sim/router"
-  echo "files('listed.c', 'base/arena.c')" >"$tree/sim/meson.build"
+  mkdir -p "$tree/base" "$tree/sim/router"
+  echo "files('arena.c')" >"$tree/base/meson.build"
+  echo "files('listed.c')" >"$tree/sim/meson.build"
   echo 'ROUTER(by_def)' >"$tree/sim/router/routers.def"
   c_file 'int by_def;' >"$tree/sim/router/by_def.c"
-  c_file 'static void *memory = malloc(1);' >"$tree/sim/base/arena.c"
+  c_file 'static void *memory = malloc(1);' >"$tree/base/arena.c"
   {
-    c_file '#include "sim/base/arena.h"'
+    c_file '#include "base/arena.h"'
     cat <<'END'
 #include <float.h>
 // it's no sprintf( and no float

@@ -14,8 +14,8 @@
  *           2024) and ServeGen (Xiang et al. 2025) find; that it does so as a lognormal is ours. */
 #ifndef TRACES_ARRIVALS_H
 #define TRACES_ARRIVALS_H
-#include "sim/base/option.h"
-#include "sim/base/rng.h"
+#include "base/option.h"
+#include "base/rng.h"
 #include "traces/rate_curve.h"
 
 typedef enum ArrivalProcess {

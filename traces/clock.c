@@ -1,7 +1,7 @@
 /* Dates of the Gregorian calendar and decimal numbers, read by hand: exact, and the same in every
  * locale. Digits beyond a tick are left out. */
 #include "traces/clock.h"
-#include "sim/base/text.h"
+#include "base/text.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* See closed_loop.h. */
 #include "traces/closed_loop.h"
-#include "sim/base/heap.h"
+#include "base/heap.h"
 #include <math.h>
 
 typedef struct ClosedLoop {

@@ -6,7 +6,7 @@
  * request rate holds while fewer than so many are in flight. */
 #ifndef TRACES_CLOSED_LOOP_H
 #define TRACES_CLOSED_LOOP_H
-#include "sim/base/option.h"
+#include "base/option.h"
 #include "traces/trace.h"
 #include <stdbool.h>
 

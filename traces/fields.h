@@ -1,8 +1,8 @@
 /* Numbers of traces, read with messages that point at them. */
 #ifndef TRACES_FIELDS_H
 #define TRACES_FIELDS_H
-#include "sim/base/lines.h"
-#include "sim/base/units.h"
+#include "base/lines.h"
+#include "base/units.h"
 
 /* A point in time of a file's own clock. Seconds and the rest are apart because picoseconds since
  * 1970 do not fit in a Tick. */

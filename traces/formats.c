@@ -1,5 +1,5 @@
 /* The list of trace formats, built from traces/formats.def. */
-#include "sim/base/json.h"
+#include "base/json.h"
 #include "traces/format.h"
 #include "traces/table.h"
 #include <assert.h>

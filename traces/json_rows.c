@@ -1,7 +1,7 @@
 /* See json_rows.h. */
 #include "traces/json_rows.h"
-#include "sim/base/hash.h"
-#include "sim/base/json.h"
+#include "base/hash.h"
+#include "base/json.h"
 #include <string.h>
 
 enum { HASH_IDS = TRACE_FIELDS, KEYS };

@@ -1,8 +1,8 @@
 /* What is common to tables and JSON: formats, columns of the user's own, times, token counts. */
 #include "traces/layout.h"
-#include "sim/base/file_kind.h"
-#include "sim/base/hash.h"
-#include "sim/base/json.h"
+#include "base/file_kind.h"
+#include "base/hash.h"
+#include "base/json.h"
 #include "traces/json_rows.h"
 #include "traces/table.h"
 #include <ctype.h>

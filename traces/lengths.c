@@ -1,8 +1,8 @@
 /* Quantile tables, the `lengths:` key, and drawing by inversion. */
 #include "traces/lengths.h"
-#include "sim/base/folder.h"
-#include "sim/base/rng.h"
-#include "sim/base/text.h"
+#include "base/folder.h"
+#include "base/rng.h"
+#include "base/text.h"
 #include "traces/fields.h"
 #include "traces/trace.h"
 #include <assert.h>

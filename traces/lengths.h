@@ -2,7 +2,7 @@
  * drawn by inversion, so that any two can be coupled through their uniforms. */
 #ifndef TRACES_LENGTHS_H
 #define TRACES_LENGTHS_H
-#include "sim/base/option.h"
+#include "base/option.h"
 #include <stdint.h>
 
 typedef enum LengthKind {

@@ -7,8 +7,8 @@
  * them, those of the output: requests share what is equal from the first token on, in whole blocks
  * of 16. A line with `sub_requests` is a session, whose calls wait for one another; it is refused,
  * because a trace has the times of all its rows. */
-#include "sim/base/hash.h"
-#include "sim/base/json.h"
+#include "base/hash.h"
+#include "base/json.h"
 #include "traces/format.h"
 #include "traces/json_rows.h"
 

@@ -3,7 +3,7 @@
  * A component is bound as a workload is, with what the whole says of its end where it says nothing
  * itself. Rows of the same tick come in the order of the components. */
 #include "traces/mix.h"
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include <math.h>
 #include <string.h>
 

@@ -10,7 +10,7 @@
  * agent or a tool, whose counts are those of the requests below it. Exports come as spans end, so
  * the file is held, and the first request arrives at 0. Requests of one gen_ai.conversation.id are
  * not taken to share tokens. */
-#include "sim/base/json.h"
+#include "base/json.h"
 #include "traces/json_rows.h"
 
 typedef struct Span {

@@ -1,7 +1,7 @@
 /* See patience.h. */
 #include "traces/patience.h"
-#include "sim/base/hash.h"
-#include "sim/base/rng.h"
+#include "base/hash.h"
+#include "base/rng.h"
 
 #define PATIENCE_MIN 1e-9 // seconds
 #define PATIENCE_MAX 9e6

@@ -1,6 +1,6 @@
 /* See priorities.h. */
 #include "traces/priorities.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
 
 typedef struct Priorities {
   TraceSource source; // first member

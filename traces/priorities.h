@@ -1,7 +1,7 @@
 /* Priorities drawn for requests, or, where these are the starts of sessions, for whole sessions. */
 #ifndef TRACES_PRIORITIES_H
 #define TRACES_PRIORITIES_H
-#include "sim/base/option.h"
+#include "base/option.h"
 #include "traces/trace.h"
 
 typedef struct PriorityShare {

@@ -1,8 +1,8 @@
 /* See profiles.h. */
 #include "traces/profiles.h"
-#include "sim/base/folder.h"
-#include "sim/base/option.h"
-#include "sim/base/text.h"
+#include "base/folder.h"
+#include "base/option.h"
+#include "base/text.h"
 #include "traces/lengths.h"
 #include <math.h>
 #include <stdio.h>

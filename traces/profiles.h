@@ -5,9 +5,9 @@
  * rows whose first column goes up in equal steps from 0. */
 #ifndef TRACES_PROFILES_H
 #define TRACES_PROFILES_H
-#include "sim/base/csv.h"
-#include "sim/base/units.h"
-#include "sim/base/yaml.h"
+#include "base/csv.h"
+#include "base/units.h"
+#include "base/yaml.h"
 
 enum { PROFILE_VALUES_MAX = 1000000 };
 

@@ -5,8 +5,8 @@
  * (traces/arrivals.h). */
 #ifndef TRACES_RATE_CURVE_H
 #define TRACES_RATE_CURVE_H
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
+#include "base/arena.h"
+#include "base/units.h"
 #include <stdbool.h>
 
 typedef struct RateCurve {

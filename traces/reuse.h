@@ -7,7 +7,7 @@
  * in the prompts of later turns. Memory follows the segments that differ, not the blocks. */
 #ifndef TRACES_REUSE_H
 #define TRACES_REUSE_H
-#include "sim/base/key_map.h"
+#include "base/key_map.h"
 #include "traces/trace.h"
 
 typedef struct Reuse {

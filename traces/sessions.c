@@ -1,9 +1,9 @@
 /* See sessions.h. Sessions are in recycled slots, which requests carry as their tickets: one holds
  * what is known of the turn that is due, or in flight. */
 #include "traces/sessions.h"
-#include "sim/base/hash.h"
-#include "sim/base/heap.h"
-#include "sim/base/rng.h"
+#include "base/hash.h"
+#include "base/heap.h"
+#include "base/rng.h"
 #include <math.h>
 
 #define SLOT_NONE UINT32_MAX

@@ -1,6 +1,6 @@
 /* See sharing.h. */
 #include "traces/sharing.h"
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include <assert.h>
 
 enum { TEXTS_MAX = 1000000 };

@@ -6,8 +6,8 @@
  * another system prompt is another beginning, and is not found again. */
 #ifndef TRACES_SHARING_H
 #define TRACES_SHARING_H
-#include "sim/base/option.h"
-#include "sim/base/rng.h"
+#include "base/option.h"
+#include "base/rng.h"
 #include "traces/lengths.h"
 #include "traces/trace.h"
 

@@ -5,8 +5,8 @@
  * that of a uniform sample of so many rows beyond. */
 #ifndef TRACES_SUMMARY_H
 #define TRACES_SUMMARY_H
-#include "sim/base/histogram.h"
-#include "sim/base/rng.h"
+#include "base/histogram.h"
+#include "base/rng.h"
 #include "traces/trace.h"
 
 enum { SUMMARY_SAMPLE = 1 << 16 };

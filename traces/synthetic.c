@@ -2,7 +2,7 @@
  *
  * Three streams, "arrivals", "prompt_lengths" and "output_lengths", each a function of the seed, so
  * a change of one leaves the others as they were; sharing.h and arrivals.h have others. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "traces/workload.h"
 
 typedef struct Synthetic {

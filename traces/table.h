@@ -1,7 +1,7 @@
 /* The fields of a line of a table, between commas, tabs or semicolons. */
 #ifndef TRACES_TABLE_H
 #define TRACES_TABLE_H
-#include "sim/base/lines.h"
+#include "base/lines.h"
 
 /* What stands between the fields of a header: a tab, a semicolon or a comma. */
 char table_separator(const Line *header);

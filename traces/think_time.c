@@ -1,6 +1,6 @@
 /* See think_time.h. */
 #include "traces/think_time.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "traces/lengths.h"
 #include <string.h>
 

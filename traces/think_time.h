@@ -2,8 +2,8 @@
  * run. */
 #ifndef TRACES_THINK_TIME_H
 #define TRACES_THINK_TIME_H
-#include "sim/base/option.h"
-#include "sim/base/units.h"
+#include "base/option.h"
+#include "base/units.h"
 
 typedef enum ThinkKind {
   THINK_CONSTANT, // also without the key: 0

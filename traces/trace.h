@@ -8,8 +8,8 @@
  * source. */
 #ifndef TRACES_TRACE_H
 #define TRACES_TRACE_H
-#include "sim/base/diag.h"
-#include "sim/base/units.h"
+#include "base/diag.h"
+#include "base/units.h"
 #include <stdbool.h>
 #include <stdint.h>
 

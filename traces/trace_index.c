@@ -1,5 +1,5 @@
 /* The index of rows in lines that hold many. */
-#include "sim/base/sort.h"
+#include "base/sort.h"
 #include "traces/format.h"
 #include <assert.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
  * "local", the only one possible, because "global" would need the other files. A request without
  * output counts one token, that of its prefill. Requests of subagents lie between others and
  * sessions beside each other, so the file is held, at most LINES_HELD_MAX of it. */
-#include "sim/base/json.h"
+#include "base/json.h"
 #include "traces/format.h"
 
 enum { DEPTH_MAX = 8 }; // of subagents that have subagents

@@ -23,7 +23,7 @@
  * their rows in order of time, each with the index of its component. */
 #ifndef TRACES_WORKLOAD_H
 #define TRACES_WORKLOAD_H
-#include "sim/base/option.h"
+#include "base/option.h"
 #include "traces/arrivals.h"
 #include "traces/closed_loop.h"
 #include "traces/layout.h"

@@ -1,6 +1,6 @@
 /* See cells.h. */
 #include "experiments/base/cells.h"
-#include "sim/base/csv.h"
+#include "base/csv.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

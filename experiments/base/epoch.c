@@ -1,7 +1,7 @@
 /* See epoch.h. */
 #include "experiments/base/epoch.h"
+#include "base/hash.h"
 #include "experiments/base/version.h"
-#include "sim/base/hash.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  * digest; core and rest come first, the others in order. */
 #ifndef EXPERIMENTS_BASE_EPOCH_H
 #define EXPERIMENTS_BASE_EPOCH_H
-#include "sim/base/arena.h"
+#include "base/arena.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

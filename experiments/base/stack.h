@@ -1,7 +1,7 @@
 /* Stacks: of the process, and of the threads that it starts. */
 #ifndef EXPERIMENTS_BASE_STACK_H
 #define EXPERIMENTS_BASE_STACK_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 
 /* What commands need at most is 367 KiB, for an SQL expression as deep as SQLite takes; runs take
  * 87 KiB. A build with sanitizers takes three times as much. */

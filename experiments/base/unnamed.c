@@ -2,7 +2,7 @@
  * such files, one gives up its name at once, and is copied to get one again. */
 #define _GNU_SOURCE
 #include "experiments/base/unnamed.h"
-#include "sim/base/beside.h"
+#include "base/beside.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  *     unnamed_publish(&unnamed, &diag)                   out.db is there, whole */
 #ifndef EXPERIMENTS_BASE_UNNAMED_H
 #define EXPERIMENTS_BASE_UNNAMED_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 
 typedef struct UnnamedFile {
   const char *path; // where it will be

@@ -6,7 +6,7 @@
  * and not yet popped), so results that wait to be taken are bounded too. */
 #ifndef EXPERIMENTS_BASE_WORKERS_H
 #define EXPERIMENTS_BASE_WORKERS_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 #include <pthread.h>
 #include <stdbool.h>
 

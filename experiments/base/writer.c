@@ -1,7 +1,7 @@
 /* JSON (RFC 8259) and CSV (RFC 4180), value by value. */
 #include "experiments/base/writer.h"
-#include "sim/base/csv.h"
-#include "sim/base/text.h"
+#include "base/csv.h"
+#include "base/text.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -17,7 +17,7 @@ void write_json_text(const char *before, const char *key, const char *text, FILE
 /* A line of "scope,name,statistic,value,unit". */
 void write_csv_figure(const char *scope, const char *name, const char *statistic, double value,
                       const char *unit, FILE *out);
-/* A cell of a table for people: '?' for what is not plain (sim/base/text.h), padded to `width`
+/* A cell of a table for people: '?' for what is not plain (base/text.h), padded to `width`
  * characters, on the right when that is negative. */
 void write_cell(const char *text, int width, FILE *out);
 /* Three digits and a unit that fits: "81.2 ms", "3.04 s"; "-" for NAN. Returns `text`. */

@@ -1,8 +1,8 @@
 /* See benchmark.h. The latencies of a result with details are those of vLLM's client: a request's
  * E2E is its TTFT and its gaps, its TPOT those gaps over the tokens after the first. */
 #include "experiments/benchmark/benchmark.h"
-#include "sim/base/hash.h"
-#include "sim/base/json.h"
+#include "base/hash.h"
+#include "base/json.h"
 #include <limits.h>
 #include <math.h>
 #include <string.h>

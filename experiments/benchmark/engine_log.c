@@ -1,7 +1,7 @@
 /* Logs of requests of three kinds as one. */
+#include "base/csv.h"
+#include "base/sort.h"
 #include "experiments/benchmark/benchmark.h"
-#include "sim/base/csv.h"
-#include "sim/base/sort.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@
  * NAN. An expression is parsed once and has no state. */
 #ifndef EXPERIMENTS_CLAIMS_EXPRESSION_H
 #define EXPERIMENTS_CLAIMS_EXPRESSION_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 
 typedef struct Expression Expression;
 

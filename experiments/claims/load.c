@@ -1,6 +1,6 @@
 /* Reading a paper's folder: its columns, its claims, their sources and figures. */
+#include "base/folder.h"
 #include "experiments/claims/claims.h"
-#include "sim/base/folder.h"
 #include "traces/lengths.h"
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* `tandem calibrate`: a profile, measured on the device at hand. */
 #include "experiments/commands/calibrate.h"
+#include "base/hash.h"
+#include "base/text.h"
 #include "calib/environment.h"
 #include "calib/model.h"
 #include "calib/operators.h"
@@ -13,8 +15,6 @@
 #include "experiments/results/results.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/gpu_facts.h"
-#include "sim/base/hash.h"
-#include "sim/base/text.h"
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Tables of a plan and of what came of it. */
+#include "base/text.h"
 #include "calib/environment.h"
 #include "calib/operators.h"
 #include "experiments/base/progress.h"
 #include "experiments/commands/calibrate.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

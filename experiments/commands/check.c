@@ -1,10 +1,10 @@
 /* `tandem check PROFILE`: what in a profile cannot be, and the profile without it. */
+#include "base/output.h"
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "perfmodel/check_profile.h"
-#include "sim/base/output.h"
-#include "sim/base/text.h"
 #include <string.h>
 
 typedef struct Options {

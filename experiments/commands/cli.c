@@ -1,10 +1,10 @@
 /* Options, help and endings of commands. */
 #include "experiments/commands/cli.h"
+#include "base/text.h"
 #include "calib/cpu_machine.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/stack.h"
 #include "experiments/base/workers.h"
-#include "sim/base/text.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>

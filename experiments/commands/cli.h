@@ -5,10 +5,10 @@
  * dashes, the unit, range, default and help. Data goes to stdout, all else to stderr. */
 #ifndef EXPERIMENTS_COMMANDS_CLI_H
 #define EXPERIMENTS_COMMANDS_CLI_H
+#include "base/option.h"
 #include "experiments/base/exit_code.h"
 #include "experiments/base/writer.h"
 #include "experiments/config/config.h"
-#include "sim/base/option.h"
 
 typedef struct Cli Cli;
 

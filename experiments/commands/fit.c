@@ -1,4 +1,6 @@
 /* `tandem fit PROFILE`: model files from measurements, with how good they are. */
+#include "base/output.h"
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
@@ -6,8 +8,6 @@
 #include "perfmodel/fit_file.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/presets.h"
-#include "sim/base/output.h"
-#include "sim/base/text.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

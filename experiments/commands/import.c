@@ -1,8 +1,8 @@
 /* `tandem import FORMAT FILE... -o PROFILE`: others' profiles as ours. */
 #include "perfmodel/import/import.h"
+#include "base/output.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
-#include "sim/base/output.h"
 #include <string.h>
 
 typedef struct Options {

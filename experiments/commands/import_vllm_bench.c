@@ -1,8 +1,8 @@
 /* `tandem import vllm-bench FILE... -o DB`: what a benchmark client measured, beside what was
  * simulated. */
+#include "base/text.h"
 #include "experiments/benchmark/benchmark.h"
 #include "experiments/commands/cli.h"
-#include "sim/base/text.h"
 
 typedef struct Options {
   const char *output;

@@ -1,4 +1,5 @@
 /* `tandem list [WHAT]`: what there is, from the tables and the data folders. */
+#include "base/folder.h"
 #include "calib/backend_load.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
@@ -7,7 +8,6 @@
 #include "experiments/report/report.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
-#include "sim/base/folder.h"
 #include "traces/format.h"
 #include "traces/profiles.h"
 #include <math.h>

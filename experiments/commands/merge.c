@@ -1,7 +1,7 @@
 /* `tandem merge OUT DB…`: the shards of a sweep, or any results, as one database. */
+#include "base/text.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
-#include "sim/base/text.h"
 #include <inttypes.h>
 
 typedef struct Options {

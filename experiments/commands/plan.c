@@ -1,8 +1,8 @@
 /* `tandem plan`: one question, as a study that is written, searched and answered. */
 #include "experiments/plan/plan.h"
+#include "base/output.h"
 #include "experiments/commands/study.h"
 #include "experiments/commands/trace_options.h"
-#include "sim/base/output.h"
 #include <string.h>
 
 typedef struct Options {

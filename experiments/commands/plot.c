@@ -1,8 +1,8 @@
 /* `tandem plot`: pictures of fitted models and of what is in a database of results. */
 #include "experiments/plot/plot.h"
+#include "base/output.h"
+#include "base/text.h"
 #include "experiments/commands/cli.h"
-#include "sim/base/output.h"
-#include "sim/base/text.h"
 #include <string.h>
 
 typedef struct Options {

@@ -1,9 +1,9 @@
 /* See queries.h. */
 #include "experiments/commands/queries.h"
+#include "base/folder.h"
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/config/config.h"
-#include "sim/base/folder.h"
-#include "sim/base/text.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* `tandem query DB [NAME]`: asks a database of results. A query by name is a file of queries/. */
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
 #include "experiments/commands/queries.h"
 #include "experiments/results/results.h"
-#include "sim/base/text.h"
 #include <stdlib.h>
 #include <string.h>
 

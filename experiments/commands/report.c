@@ -1,8 +1,8 @@
 /* `tandem report DB`: what a database of results says, as a page for people. */
+#include "base/output.h"
+#include "base/text.h"
 #include "experiments/commands/cli.h"
 #include "experiments/findings/findings.h"
-#include "sim/base/output.h"
-#include "sim/base/text.h"
 #include <unistd.h>
 
 typedef struct Options {

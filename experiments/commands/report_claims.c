@@ -1,10 +1,10 @@
 /* `tandem report claims [PAPER]`: what papers claim, beside what Tandem gives for it. */
+#include "base/folder.h"
 #include "experiments/base/cells.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/workers.h"
 #include "experiments/claims/claims.h"
 #include "experiments/commands/cli.h"
-#include "sim/base/folder.h"
 #include "traces/lengths.h"
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* `tandem report measured [FOLDER]`: what others measured end to end, beside what Tandem gives. */
+#include "base/output.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/commands/cli.h"
 #include "experiments/measured/measured.h"
 #include "experiments/plot/plot.h"
-#include "sim/base/output.h"
 #include <string.h>
 
 /* The first are those of OutputFormat. */

@@ -1,10 +1,10 @@
 /* `tandem run CONFIG`: one configuration, simulated. */
+#include "base/output.h"
+#include "base/text.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
 #include "experiments/campaign/campaign.h"
 #include "experiments/commands/study.h"
-#include "sim/base/output.h"
-#include "sim/base/text.h"
 #include "sim/saved_caches.h"
 
 typedef struct Options {

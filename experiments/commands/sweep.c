@@ -1,11 +1,11 @@
 /* `tandem sweep EXPERIMENT.yaml`: every point of its axes that the database does not have yet. */
 #include "experiments/sweep/sweep.h"
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/workers.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
-#include "sim/base/text.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

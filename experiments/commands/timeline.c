@@ -1,10 +1,10 @@
 /* `tandem timeline DB [RUN]` or `tandem timeline CONFIG`: a run as a file that Perfetto opens. */
 #include "experiments/timeline/timeline.h"
+#include "base/output.h"
+#include "base/text.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
 #include "experiments/commands/cli.h"
-#include "sim/base/output.h"
-#include "sim/base/text.h"
 #include <string.h>
 
 typedef struct Options {

@@ -1,9 +1,9 @@
 /* `tandem trace FILE`: what a trace file holds, in numbers. */
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
 #include "experiments/commands/trace_options.h"
 #include "experiments/commands/trace_rates.h"
-#include "sim/base/text.h"
 #include "traces/reuse.h"
 #include "traces/summary.h"
 #include "traces/trace_file.h"

@@ -1,8 +1,8 @@
 /* See trace_rates.h. */
 #include "experiments/commands/trace_rates.h"
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/config/config.h"
-#include "sim/base/text.h"
 #include "traces/workload.h"
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* `tandem validate CONFIG`: predictions against what a device really takes, with --backend, or with
  * --against what an engine logged. */
 #include "experiments/validate/validate.h"
+#include "base/hash.h"
 #include "experiments/base/cache_folder.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
-#include "sim/base/hash.h"
 #include <string.h>
 
 typedef struct Options {

@@ -1,8 +1,8 @@
 /* `tandem why DB [RUN] [REQUEST]`: where the time of requests went. */
 #include "experiments/why/why.h"
+#include "base/text.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/commands/cli.h"
-#include "sim/base/text.h"
 #include <stdlib.h>
 
 typedef struct Options {

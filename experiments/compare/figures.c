@@ -1,8 +1,8 @@
 /* See figures.h. */
 #include "experiments/compare/figures.h"
-#include "sim/base/hash.h"
-#include "sim/base/key_map.h"
-#include "sim/base/text.h"
+#include "base/hash.h"
+#include "base/key_map.h"
+#include "base/text.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* A comparison on paper, and for programs. */
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/compare/figures.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <string.h>
 

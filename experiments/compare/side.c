@@ -1,8 +1,8 @@
 /* See side.h. */
 #include "experiments/compare/side.h"
-#include "sim/base/hash.h"
-#include "sim/base/key_map.h"
-#include "sim/base/sort.h"
+#include "base/hash.h"
+#include "base/key_map.h"
+#include "base/sort.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * made of; shared between threads, and never changed once they are in. */
 #ifndef EXPERIMENTS_CONFIG_CACHE_H
 #define EXPERIMENTS_CONFIG_CACHE_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 #include <pthread.h>
 
 typedef struct CacheEntry CacheEntry;

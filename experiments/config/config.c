@@ -1,10 +1,10 @@
 /* The top level of a configuration, and where data lies. Pools are bound in pools.c, objectives in
  * slo_load.c, policies in policies.c; the digest of what decides a run is in digest.c. */
 #include "experiments/config/config.h"
+#include "base/folder.h"
+#include "base/output.h"
+#include "base/text.h"
 #include "perfmodel/datafile.h"
-#include "sim/base/folder.h"
-#include "sim/base/output.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

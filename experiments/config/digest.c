@@ -1,10 +1,10 @@
 /* The digest of a configuration: equal when the outcome must be. What data files say is taken as
  * the numbers that were made of it, so that a comment in one of them does not matter. */
+#include "base/cleanup.h"
+#include "base/hash.h"
 #include "experiments/base/epoch.h"
 #include "experiments/base/version.h"
 #include "experiments/config/config.h"
-#include "sim/base/cleanup.h"
-#include "sim/base/hash.h"
 #include <errno.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The models of a run: their shapes by name, and number formats in place of those of its file. */
+#include "base/text.h"
 #include "experiments/config/config.h"
-#include "sim/base/text.h"
 #include <string.h>
 
 typedef struct ModelKeys {

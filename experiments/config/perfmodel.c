@@ -1,14 +1,14 @@
 /* The `perfmodel:` key, of the run, a pool or the reference machine: where iteration times come
  * from. A name or path, {engine: …} for what was measured of one, or {name: roofline, preset: …}.
  */
+#include "base/folder.h"
+#include "base/text.h"
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
 #include "perfmodel/host_time.h"
 #include "perfmodel/roofline.h"
 #include "perfmodel/time_scale.h"
-#include "sim/base/folder.h"
-#include "sim/base/text.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

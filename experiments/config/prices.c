@@ -1,8 +1,8 @@
 /* The keys `prices` and `sold`: what machine types cost, and whether by the GPU, in the place of
  * what their files say. */
+#include "base/output.h"
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
-#include "sim/base/output.h"
 
 static const OptionSpec price_spec = {
     .key = "price", .type = OPTION_MONEY, .max = 1e6}; // as cost_per_hour of a machine type

@@ -4,8 +4,8 @@
  * numbers alone. */
 #ifndef EXPERIMENTS_CONFIG_SERVING_H
 #define EXPERIMENTS_CONFIG_SERVING_H
+#include "base/option.h"
 #include "perfmodel/hardware.h"
-#include "sim/base/option.h"
 
 /* What an iteration may hold on some GPUs. */
 typedef struct ServingLimits {

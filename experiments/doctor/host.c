@@ -1,6 +1,6 @@
 /* What a GPU needs of the host, looked for where drivers put it. */
+#include "base/cleanup.h"
 #include "experiments/doctor/doctor.h"
-#include "sim/base/cleanup.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Checks for people, with what to do below each that needs it, and for programs. */
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/doctor/doctor.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <string.h>
 

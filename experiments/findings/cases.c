@@ -1,8 +1,8 @@
 /* See cases.h. */
 #include "experiments/findings/cases.h"
-#include "sim/base/hash.h"
-#include "sim/base/key_map.h"
-#include "sim/base/sort.h"
+#include "base/hash.h"
+#include "base/key_map.h"
+#include "base/sort.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* See findings.h. */
 #include "experiments/findings/findings.h"
+#include "base/text.h"
 #include "experiments/findings/subject.h"
 #include "experiments/plot/plot.h"
-#include "sim/base/text.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * how to repeat it. The page is a function of the database alone. Its texts may be anybody's. */
 #ifndef EXPERIMENTS_FINDINGS_FINDINGS_H
 #define EXPERIMENTS_FINDINGS_FINDINGS_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 #include <stdio.h>
 
 /* Writes the page of the database at `path`; -1 with entries. Where there is no gnuplot it says so

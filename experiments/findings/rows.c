@@ -1,7 +1,7 @@
 /* See subject.h. */
+#include "base/text.h"
 #include "experiments/base/writer.h"
 #include "experiments/findings/subject.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* See subject.h: what was set, in words and whole, and how to do it again. */
+#include "base/text.h"
 #include "experiments/base/version.h"
 #include "experiments/config/config.h"
 #include "experiments/findings/subject.h"
-#include "sim/base/text.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * (experiments/guide/keys.md) are what the program reads. */
 #ifndef EXPERIMENTS_KEYS_KEYS_H
 #define EXPERIMENTS_KEYS_KEYS_H
-#include "sim/base/option.h"
+#include "base/option.h"
 
 /* The keys of one place. */
 typedef struct KeyBlock {

@@ -1,6 +1,6 @@
 /* Points that are told of together. */
+#include "base/sort.h"
 #include "experiments/measured/set.h"
-#include "sim/base/sort.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

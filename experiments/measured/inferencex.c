@@ -8,7 +8,7 @@
  * those of the others do not: 0.9 to 1.1 of osl. With TensorRT-LLM one of those clients always
  * waits: TTFT is that of the prompt and a request's time over the clients. */
 #include "experiments/measured/inferencex.h"
-#include "sim/base/csv.h"
+#include "base/csv.h"
 #include <math.h>
 #include <string.h>
 

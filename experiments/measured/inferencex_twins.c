@@ -1,8 +1,8 @@
 /* What rows of InferenceX say of one another: numbers of workers, and who ran with speculative
  * decoding, of which there is no column. */
+#include "base/hash.h"
+#include "base/key_map.h"
 #include "experiments/measured/inferencex.h"
-#include "sim/base/hash.h"
-#include "sim/base/key_map.h"
 #include <string.h>
 
 /* ---- Split clusters that were told of twice ---- */

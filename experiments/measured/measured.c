@@ -1,7 +1,7 @@
 /* Points: how readers make them, which are asked for, and how far predictions are off. */
 #include "experiments/measured/measured.h"
+#include "base/units.h"
 #include "experiments/measured/set.h"
-#include "sim/base/units.h"
 #include <math.h>
 #include <string.h>
 #include <strings.h>

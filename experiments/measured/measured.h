@@ -13,8 +13,8 @@
  * of in place of the mean, and the error of the mean in place of the bias. */
 #ifndef EXPERIMENTS_MEASURED_MEASURED_H
 #define EXPERIMENTS_MEASURED_MEASURED_H
+#include "base/diag.h"
 #include "experiments/base/cells.h"
-#include "sim/base/diag.h"
 
 typedef enum MeasuredFigure {
   MEASURED_TTFT,       // s, mean over requests

@@ -1,6 +1,6 @@
 /* Groups and points on paper. */
+#include "base/text.h"
 #include "experiments/measured/set.h"
-#include "sim/base/text.h"
 #include <ctype.h>
 #include <math.h>
 #include <string.h>

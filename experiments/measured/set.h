@@ -1,8 +1,8 @@
 /* Private to experiments/measured: what a reader of a set has and makes. */
 #ifndef EXPERIMENTS_MEASURED_SET_H
 #define EXPERIMENTS_MEASURED_SET_H
+#include "base/csv.h"
 #include "experiments/measured/measured.h"
-#include "sim/base/csv.h"
 
 typedef struct MeasuredSet {
   const char *name;

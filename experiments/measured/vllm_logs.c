@@ -8,10 +8,10 @@
  * clock is the engine's but for the least of queued_s − arrival_s, because requests are queued
  * between steps, up to a step late (traces/llmservingsim.c). Latencies count from that arrival, so
  * that nothing passes before the engine has a request. Requests of a log share no prefix. */
+#include "base/folder.h"
+#include "base/units.h"
+#include "base/yaml.h"
 #include "experiments/measured/set.h"
-#include "sim/base/folder.h"
-#include "sim/base/units.h"
-#include "sim/base/yaml.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* See page.h. */
 #include "experiments/page/page.h"
-#include "sim/base/text.h"
+#include "base/text.h"
 #include <stdarg.h>
 #include <string.h>
 

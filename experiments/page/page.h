@@ -7,7 +7,7 @@
  * opened are closed in reverse order. */
 #ifndef EXPERIMENTS_PAGE_PAGE_H
 #define EXPERIMENTS_PAGE_PAGE_H
-#include "sim/base/arena.h"
+#include "base/arena.h"
 #include <stdbool.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* See export.h. */
 #include "experiments/plan/export.h"
+#include "base/text.h"
 #include "experiments/plan/quote.h"
-#include "sim/base/text.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* What an answer rests on and a reader should know: times of another KV cache, KV memory that
  * binds. */
+#include "base/text.h"
 #include "experiments/plan/plan.h"
-#include "sim/base/text.h"
 #include <inttypes.h>
 #include <math.h>
 

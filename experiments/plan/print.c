@@ -1,9 +1,9 @@
 /* A plan on paper: the question, the answer and the next best, what tokens cost at which speed. */
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/fleet/fleet.h"
 #include "experiments/plan/question.h"
 #include "experiments/plan/quote.h"
-#include "sim/base/text.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* What a question means: which machine has the GPUs, which engine, which degrees can be had. */
 #include "experiments/plan/question.h"
+#include "base/text.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
-#include "sim/base/text.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* See quote.h. */
 #include "experiments/plan/quote.h"
-#include "sim/base/text.h"
+#include "base/text.h"
 #include <string.h>
 
 static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";

@@ -1,7 +1,7 @@
 /* Texts from outside in what others read: nothing in them is obeyed there. */
 #ifndef EXPERIMENTS_PLAN_QUOTE_H
 #define EXPERIMENTS_PLAN_QUOTE_H
-#include "sim/base/arena.h"
+#include "base/arena.h"
 
 /* One word of a POSIX shell: itself when it is plain, else in single quotes. */
 const char *quote_shell(const char *text, Arena *arena);

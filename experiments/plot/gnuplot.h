@@ -2,8 +2,8 @@
  * text of a user is among its commands. */
 #ifndef EXPERIMENTS_PLOT_GNUPLOT_H
 #define EXPERIMENTS_PLOT_GNUPLOT_H
+#include "base/output.h"
 #include "experiments/plot/plot.h"
-#include "sim/base/output.h"
 #include <stdbool.h>
 #include <stdio.h>
 

@@ -5,8 +5,8 @@
  * for which plot_css has values for light and dark pages. */
 #ifndef EXPERIMENTS_PLOT_PLOT_H
 #define EXPERIMENTS_PLOT_PLOT_H
+#include "base/diag.h"
 #include "experiments/measured/measured.h"
-#include "sim/base/diag.h"
 #include <stdbool.h>
 
 /* Where a figure goes: to a file of its own, or into a page; of one of results also its rows, as

@@ -20,11 +20,11 @@
  *
  * A comment "values" in it, marked as below, stands for the values of those metrics of those runs.
  */
+#include "base/folder.h"
 #include "experiments/base/cells.h"
 #include "experiments/config/config.h"
 #include "experiments/plot/gnuplot.h"
 #include "experiments/plot/shown.h"
-#include "sim/base/folder.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

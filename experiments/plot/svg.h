@@ -1,7 +1,7 @@
 /* Private to experiments/plot: what gnuplot draws as SVG, made fit for where it goes. */
 #ifndef EXPERIMENTS_PLOT_SVG_H
 #define EXPERIMENTS_PLOT_SVG_H
-#include "sim/base/arena.h"
+#include "base/arena.h"
 #include <stdio.h>
 
 /* Copies a drawing with `title` as its title. With `id` (NULL: a file of its own) it is a part of

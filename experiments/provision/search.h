@@ -10,7 +10,7 @@
  * fewer hold, a rate is held when a higher one is. */
 #ifndef EXPERIMENTS_PROVISION_SEARCH_H
 #define EXPERIMENTS_PROVISION_SEARCH_H
-#include "sim/base/arena.h"
+#include "base/arena.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /* See replay.h. */
 #include "experiments/replay/replay.h"
+#include "base/cleanup.h"
 #include "experiments/base/epoch.h"
 #include "experiments/base/version.h"
 #include "experiments/campaign/campaign.h"
-#include "sim/base/cleanup.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Where the iteration times of runs come from, and what is known of their error. */
+#include "base/text.h"
 #include "experiments/report/report.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <string.h>
 

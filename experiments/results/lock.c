@@ -1,7 +1,7 @@
 /* A lock by fcntl, which works on network file systems too. */
 #include "experiments/results/lock.h"
+#include "base/hash.h"
 #include "experiments/results/results.h"
-#include "sim/base/hash.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  * two calibrations would rename their files over each other's.) */
 #ifndef EXPERIMENTS_RESULTS_LOCK_H
 #define EXPERIMENTS_RESULTS_LOCK_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 
 typedef struct ResultsLock {
   const char *path; // of the lock's file

@@ -1,11 +1,11 @@
 /* Opening a database of results, for writing or for reading only. */
+#include "base/folder.h"
+#include "base/hash.h"
+#include "base/key_map.h"
 #include "experiments/base/epoch.h"
 #include "experiments/base/student.h"
 #include "experiments/results/descriptor.h"
 #include "experiments/results/results.h"
-#include "sim/base/folder.h"
-#include "sim/base/hash.h"
-#include "sim/base/key_map.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

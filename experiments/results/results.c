@@ -1,9 +1,9 @@
 /* The transactions of runs, and what is known of those that are there. Rows are in
  * rows.c, opening in open.c. */
 #include "experiments/results/results.h"
+#include "base/sort.h"
 #include "experiments/base/progress.h"
 #include "experiments/results/rows.h"
-#include "sim/base/sort.h"
 #include <math.h>
 #include <stdlib.h>
 

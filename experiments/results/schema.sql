@@ -120,7 +120,7 @@ CREATE TABLE buckets (
 ) WITHOUT ROWID;
 
 -- Values from low to below high, in the unit of the metric of the same name. Bucket b is eight of
--- those of sim/base/histogram.h: 8 << octave picoseconds from (b - 256 octave) << octave on, where
+-- those of base/histogram.h: 8 << octave picoseconds from (b - 256 octave) << octave on, where
 -- octave is b / 256 - 1, at least 0.
 CREATE VIEW histogram AS
 SELECT

@@ -1,6 +1,6 @@
 /* From one entry of the `sweep:` block to an axis: its values, and what each sets. */
 #include "experiments/sweep/axes.h"
-#include "sim/base/text.h"
+#include "base/text.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Rows of sweep, shard, axis, point and point_value. */
 #include "experiments/sweep/rows.h"
+#include "base/hash.h"
 #include "experiments/base/version.h"
 #include "experiments/results/results.h"
-#include "sim/base/hash.h"
 #include <string.h>
 
 static uint64_t fold_text(uint64_t hash, const char *text) {

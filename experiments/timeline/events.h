@@ -5,7 +5,7 @@
  * what follows each other in ticks does so here. Without a file events are counted alone. */
 #ifndef EXPERIMENTS_TIMELINE_EVENTS_H
 #define EXPERIMENTS_TIMELINE_EVENTS_H
-#include "sim/base/units.h"
+#include "base/units.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
  * GPUs. */
 #ifndef EXPERIMENTS_TIMELINE_RECORDER_H
 #define EXPERIMENTS_TIMELINE_RECORDER_H
+#include "base/key_map.h"
 #include "experiments/timeline/timeline.h"
 #include "experiments/timeline/track.h"
-#include "sim/base/key_map.h"
 
 /* Transfers overlap: as many rows as there are at once. */
 typedef struct Lanes {

@@ -1,6 +1,6 @@
 /* A log and a simulation on paper: a table for people, JSON and CSV for programs. */
+#include "base/text.h"
 #include "experiments/validate/print.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <string.h>
 

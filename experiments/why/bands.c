@@ -1,7 +1,7 @@
 /* Many requests: the slowest, and bands of percentiles beside each other. */
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/why/asking.h"
-#include "sim/base/text.h"
 #include <math.h>
 
 /* What requests are compared by: of those with `where`, what is divided by `per`. */

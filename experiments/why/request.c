@@ -1,7 +1,7 @@
 /* One request: its parts and why it was late. */
+#include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/why/asking.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <stdlib.h>
 

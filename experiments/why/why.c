@@ -1,9 +1,9 @@
 /* See why.h. */
 #include "experiments/why/why.h"
+#include "base/text.h"
 #include "experiments/base/exit_code.h"
 #include "experiments/base/progress.h"
 #include "experiments/why/asking.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* One struct takes a row of any table; its columns are made from the query. */
 #include "perfmodel/import/aic_read.h"
-#include "sim/base/csv.h"
-#include "sim/base/sort.h"
+#include "base/csv.h"
+#include "base/sort.h"
 #include <assert.h>
 #include <dirent.h>
 #include <math.h>

@@ -8,8 +8,8 @@
  * is refused. */
 #ifndef PERFMODEL_IMPORT_AIC_READ_H
 #define PERFMODEL_IMPORT_AIC_READ_H
+#include "base/diag.h"
 #include "perfmodel/import/aic_table.h"
-#include "sim/base/diag.h"
 #include <stdbool.h>
 
 enum { AIC_FILTERS = 10, AIC_CHOICES = 5 };

@@ -5,7 +5,7 @@
  * Below the first point a time is that of the first; above the last it is in proportion to it. */
 #ifndef PERFMODEL_IMPORT_AIC_TABLE_H
 #define PERFMODEL_IMPORT_AIC_TABLE_H
-#include "sim/base/arena.h"
+#include "base/arena.h"
 #include <stdint.h>
 
 enum {

@@ -5,10 +5,10 @@
  * Linear rows are at every number of tokens that products were measured at, attention rows at every
  * batch of the tables for the heads of one GPU. With attention data parallelism D a row is of D
  * groups that do the same; fewer sequences than groups take the time of one each. */
+#include "base/sort.h"
 #include "perfmodel/import/aic_layers.h"
 #include "perfmodel/import/aic_roofline.h"
 #include "perfmodel/import/import.h"
-#include "sim/base/sort.h"
 #include <limits.h>
 #include <string.h>
 

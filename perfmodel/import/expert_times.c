@@ -1,7 +1,7 @@
 /* moe.csv of LLMServingSim's bundles. */
 #include "perfmodel/import/expert_times.h"
+#include "base/sort.h"
 #include "perfmodel/import/import.h"
-#include "sim/base/sort.h"
 #include <math.h>
 #include <stdlib.h>
 

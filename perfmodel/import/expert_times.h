@@ -3,7 +3,7 @@
  * to as many experts as the model says, spread evenly over those that are reached. */
 #ifndef PERFMODEL_IMPORT_EXPERT_TIMES_H
 #define PERFMODEL_IMPORT_EXPERT_TIMES_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 #include <stdint.h>
 
 typedef struct ExpertTime {

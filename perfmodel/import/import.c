@@ -1,6 +1,6 @@
 /* The list of importers, and what is done after each of them. */
 #include "perfmodel/import/import.h"
-#include "sim/base/sort.h"
+#include "base/sort.h"
 #include <gsl/gsl_statistics_double.h>
 #include <stdlib.h>
 #include <string.h>

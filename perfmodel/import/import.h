@@ -7,8 +7,8 @@
  * all and live in import.c. */
 #ifndef PERFMODEL_IMPORT_IMPORT_H
 #define PERFMODEL_IMPORT_IMPORT_H
+#include "base/csv.h"
 #include "perfmodel/profile.h"
-#include "sim/base/csv.h"
 
 /* What the user said. */
 typedef struct ImportInput {

@@ -16,10 +16,10 @@
  * not timed. Degrees whose experts were not timed are passed over.
  * meta.yaml's num_hidden_layers is that of the shrunk model that was timed, so the model file's
  * counts. */
+#include "base/yaml.h"
 #include "perfmodel/import/expert_times.h"
 #include "perfmodel/import/import.h"
 #include "perfmodel/llm.h"
-#include "sim/base/yaml.h"
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>

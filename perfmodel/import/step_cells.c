@@ -1,6 +1,6 @@
 /* See step_cells.h. */
 #include "perfmodel/import/step_cells.h"
-#include "sim/base/key_map.h"
+#include "base/key_map.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -17,13 +17,13 @@
  *
  * Steps of more tokens than sequences in generation (speculative decoding), and of pipelines, whose
  * steps overlap, are not those of a model here. */
+#include "base/json.h"
+#include "base/text.h"
 #include "perfmodel/gpu_facts.h"
 #include "perfmodel/import/import.h"
 #include "perfmodel/import/step_cells.h"
 #include "perfmodel/import/vllm_steps.h"
 #include "perfmodel/llm.h"
-#include "sim/base/json.h"
-#include "sim/base/text.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* See vllm_steps.h. */
 #include "perfmodel/import/vllm_steps.h"
-#include "sim/base/json.h"
-#include "sim/base/text.h"
+#include "base/json.h"
+#include "base/text.h"
 #include <math.h>
 
 enum { COUNT_MAX = 1 << 20, TEXT_MAX = 200, DEGREE_MAX = 1 << 10 };

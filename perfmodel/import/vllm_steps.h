@@ -16,8 +16,8 @@
  * the decodes. */
 #ifndef PERFMODEL_IMPORT_VLLM_STEPS_H
 #define PERFMODEL_IMPORT_VLLM_STEPS_H
+#include "base/lines.h"
 #include "perfmodel/perfmodel.h"
-#include "sim/base/lines.h"
 
 typedef enum StepLineKind { STEP_LINE_HEAD, STEP_LINE_STEP, STEP_LINE_REQUEST } StepLineKind;
 
@@ -45,6 +45,6 @@ typedef struct StepLine {
 bool step_line_is(const Line *line);
 /* Whether the line, the last of its file, was cut short: whatever wrote it was ended then. */
 bool step_line_torn(const Line *line, const LineReader *reader);
-/* 0, or −1 with an entry. Texts of a head are plain (sim/base/text.h) and live in the arena. */
+/* 0, or −1 with an entry. Texts of a head are plain (base/text.h) and live in the arena. */
 int step_line_read(StepLine *self, const Line *line, Arena *arena, Diag *diag);
 #endif

@@ -6,8 +6,8 @@
  *   3  the one with the lower ratio of heavy to light decodes once this one is added; of equal
  *      ratios the one with fewer pending tokens, of which a decode is one, and of equals in that
  *      the first drawn */
-#include "sim/base/ranks.h"
-#include "sim/base/rng.h"
+#include "base/ranks.h"
+#include "base/rng.h"
 #include "sim/dispatcher/dispatcher.h"
 #include "sim/predictor/predictor.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* A decode machine at random, each equally likely (TetriInfer §5.2.3's second policy). */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/dispatcher/dispatcher.h"
 
 typedef struct State {

@@ -18,8 +18,8 @@
  * between: at most expansion_due of them. */
 #ifndef SIM_KVTIER_EXPANSION_H
 #define SIM_KVTIER_EXPANSION_H
-#include "sim/base/option.h"
-#include "sim/base/units.h"
+#include "base/option.h"
+#include "base/units.h"
 
 typedef enum ExpansionFormula {
   EXPANSION_PLAIN, // n/(n - m): the KV that n - m slots on the GPU, one per layer there, stand for

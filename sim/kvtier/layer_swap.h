@@ -12,7 +12,7 @@
  * This is the reference: O(n) per layer. swap_run.h gives the same ticks and counts faster. */
 #ifndef SIM_KVTIER_LAYER_SWAP_H
 #define SIM_KVTIER_LAYER_SWAP_H
-#include "sim/base/units.h"
+#include "base/units.h"
 #include <assert.h>
 #include <stdbool.h>
 

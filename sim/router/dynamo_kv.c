@@ -17,7 +17,7 @@
  * Where phases run apart, a machine that prefills has no decode blocks and requests are active
  * there until their first token; one that decodes is chosen without the prefill term and any
  * credit, as Dynamo does. Names and defaults are Dynamo's. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/router/router.h"
 
 typedef struct MachineBooks {

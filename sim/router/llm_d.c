@@ -11,7 +11,7 @@
  * only is chosen in the same way, its prompts counted for it where it keeps one. Shorter prompts
  * than a block have none. Defaults are the published ones: weights 2, 2 and 3, metrics scraped each
  * 50 ms, blocks of 64 tokens at least, 131,072 tokens, 31,250 blocks. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/router/prefix_lru.h"
 #include "sim/router/router.h"
 

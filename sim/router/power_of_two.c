@@ -1,6 +1,6 @@
 /* The less loaded, by pending tokens, of two machines drawn at random: most of what looking at all
  * of them gives (Mitzenmacher 2001), for two looks. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/router/router.h"
 
 typedef struct State {

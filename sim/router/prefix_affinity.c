@@ -7,7 +7,7 @@
  * is is the column n_assigned. Machines that decode only are chosen so where they keep a cache,
  * and else by the least load. Defaults: KubeAI's PrefixHash (meanLoadFactor 125, replication 256)
  * and the 256 tokens of SGLang's gateway (prefix_hash). */
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include "sim/router/router.h"
 #include <assert.h>
 #include <math.h>

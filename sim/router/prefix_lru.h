@@ -2,7 +2,7 @@
  * guess at what is in that machine's prefix cache, made without asking it. */
 #ifndef SIM_ROUTER_PREFIX_LRU_H
 #define SIM_ROUTER_PREFIX_LRU_H
-#include "sim/base/key_map.h"
+#include "base/key_map.h"
 #include "sim/prompt_keys.h"
 #include <stdbool.h>
 

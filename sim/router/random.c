@@ -1,5 +1,5 @@
 /* A machine at random, each equally likely. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/router/router.h"
 
 typedef struct State {

@@ -4,7 +4,7 @@
  * view->roles_move; the pool policy then gives that machine its new role. */
 #ifndef SIM_ROUTER_ROUTER_H
 #define SIM_ROUTER_ROUTER_H
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/cluster.h"
 #include "sim/policy.h"
 #include "sim/reports.h"

@@ -9,8 +9,8 @@
  * runs. ROWs are the beginnings of names; none: all.
  *
  * One run: bench_scale --once ROW MACHINES REQUESTS_PER_MACHINE */
+#include "base/cleanup.h"
 #include "experiments/config/config.h"
-#include "sim/base/cleanup.h"
 #include "sim/engine.h"
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
  *
  *     made_steps CONFIG SEED SCALE NOISE > steps.jsonl
  */
+#include "base/rng.h"
 #include "experiments/base/version.h"
 #include "experiments/campaign/trial.h"
-#include "sim/base/rng.h"
 #include <stdlib.h>
 
 typedef struct Engine {

@@ -5,7 +5,7 @@
  * negative answer; after it nothing more may be read. */
 #ifndef TESTS_DIFFERENTIAL_JSON_H
 #define TESTS_DIFFERENTIAL_JSON_H
-#include "sim/base/lines.h"
+#include "base/lines.h"
 #include <stdint.h>
 
 typedef struct Json {

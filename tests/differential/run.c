@@ -1,8 +1,8 @@
 /* See differential.h. How SplitwiseSim's overrides map to our configuration is the table in
  * `schedulers` and `pools_of`. */
+#include "base/lines.h"
 #include "perfmodel/finder.h"
 #include "perfmodel/hardware.h"
-#include "sim/base/lines.h"
 #include "tests/differential/differential.h"
 #include "traces/workload.h"
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Reading recorded runs; see vllm.h. */
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include "tests/differential/json.h"
 #include "tests/differential/vllm.h"
 #include "traces/fields.h"

@@ -2,8 +2,8 @@
  * Hugging Face's config.json, with the hf_quant_config.json beside it after a line of dashes), the
  * rest is the file. One that is refused has an entry and one that is not has none; whatever it
  * says, a roofline can be made of it, whose times do not fall with more work. */
+#include "base/cleanup.h"
 #include "perfmodel/roofline.h"
-#include "sim/base/cleanup.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Files of algorithms of any bytes. One that is gone on with stays as it is, and its last choice is
  * there; of one that is not nothing is used, and a new one has taken its place. Either way what is
  * added is there the next time. */
+#include "base/cleanup.h"
 #include "kernels/gemm_choices.h"
-#include "sim/base/cleanup.h"
 #include <assert.h>
 #include <dirent.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* GGUF files of any bytes: one that is refused has an entry and one that is not has none, and then
  * a shape with weights and a cache. */
+#include "base/cleanup.h"
 #include "perfmodel/llm.h"
-#include "sim/base/cleanup.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* Model files of any bytes, and the record of a fit in them. One that is refused has an entry and
  * one that is not has none; what is accepted compiles to pieces with positive slopes, whose points
  * can be predicted. */
+#include "base/cleanup.h"
 #include "perfmodel/fit_file.h"
-#include "sim/base/cleanup.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>

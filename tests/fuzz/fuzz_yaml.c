@@ -1,6 +1,6 @@
 /* Any bytes either give a tree or entries that say why not, never both; the canonical text of a
  * tree reads back to the same text; and the same bytes as an assignment keep to this too. */
-#include "sim/base/yaml.h"
+#include "base/yaml.h"
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>

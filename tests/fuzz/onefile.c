@@ -3,8 +3,8 @@
  *
  * Every input is handed over in a block of its own size, so that a sanitizer sees one byte read too
  * far. Exit status 1 if a file cannot be read; a finding aborts. */
-#include "sim/base/cleanup.h"
-#include "sim/base/hash.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

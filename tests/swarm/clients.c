@@ -1,6 +1,6 @@
 /* See clients.h. */
 #include "tests/swarm/clients.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "traces/arrivals.h"
 #include <assert.h>
 #include <string.h>

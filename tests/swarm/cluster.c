@@ -1,7 +1,7 @@
 /* See cluster.h. Every time goes through `ticks`, which scales it; no other draw depends on the
  * scale, so two scales of one seed differ in nothing else. */
 #include "tests/swarm/cluster.h"
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
 #include "sim/predictor/predictor.h"

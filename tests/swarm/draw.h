@@ -2,9 +2,9 @@
  * scales it; no other draw depends on the scale. */
 #ifndef TESTS_SWARM_DRAW_H
 #define TESTS_SWARM_DRAW_H
-#include "sim/base/arena.h"
-#include "sim/base/rng.h"
-#include "sim/base/units.h"
+#include "base/arena.h"
+#include "base/rng.h"
+#include "base/units.h"
 #include "tests/swarm/cluster.h"
 
 #define MILLISECOND (TICKS_PER_SECOND / 1000)

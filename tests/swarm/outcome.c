@@ -1,7 +1,7 @@
 /* See outcome.h. Structs are hashed byte by byte, as compare.c compares them; sums of histograms,
  * whose last bits hang on the order of addition, are left out. */
 #include "tests/swarm/outcome.h"
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Scalers of a cluster, and how its machines start. See draw.h. */
-#include "sim/base/yaml.h"
+#include "base/yaml.h"
 #include "sim/scaling/scaler.h"
 #include "sim/starting.h"
 #include "tests/swarm/draw.h"

@@ -12,7 +12,7 @@
  * router meets at least 25. They run in processes of their own, many to each, so that an
  * assertion or an endless run is one failure with one line that reproduces it; a single cluster
  * (--clusters 1) runs in this process, for a debugger. */
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include "tests/swarm/books.h"
 #include "tests/swarm/clients.h"
 #include "tests/swarm/cluster.h"

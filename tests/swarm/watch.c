@@ -1,6 +1,6 @@
 /* See watch.h. */
 #include "tests/swarm/watch.h"
-#include "sim/base/hash.h"
+#include "base/hash.h"
 
 typedef struct WatchedMachine {
   IterationSpan span; // the newest, with those before that it goes on with

@@ -2,8 +2,8 @@
  * the order among equal times (insertion, arrivals first by their ordinal), that a tie seed
  * permutes it and nothing else, and what a fresh agenda answers. Not pinned: which permutation a
  * seed gives. */
+#include "base/rng.h"
 #include "sim/agenda.h"
-#include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 
 TestSuite(agenda, .init = setup, .fini = teardown);

@@ -1,7 +1,7 @@
 /* Pinned: memory is zeroed, aligned, apart from its neighbours and stable; resizable allocations
  * keep their content and may be interleaved; the byte count returns to nothing. Not pinned: how
  * memory is cut into chunks, and running out of it. */
-#include "sim/base/arena.h"
+#include "base/arena.h"
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The decode batch. Pinned: random pushes, removals and advances against a list of sequences gone
  * through one by one, for block sizes 1 … 64, growth and fitting among them. Not pinned: the order
  * among sequences that finish together. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/batch.h"
 #include "tests/unit/testing.h"
 

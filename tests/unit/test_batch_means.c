@@ -1,8 +1,8 @@
 /* Where a run's start ends and how sure its mean is: by hand, by the definition, and against a
  * process whose mean has a known error. */
+#include "base/batch_means.h"
+#include "base/rng.h"
 #include "experiments/base/student.h"
-#include "sim/base/batch_means.h"
-#include "sim/base/rng.h"
 #include <criterion/criterion.h>
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* The view of routers. Pinned: machines by role in the order in which they took it, the first
  * minimum of a column however it and the lists change, which role covers which phase. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "tests/unit/sim_testing.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The swarm's comparison of two runs. Pinned: it notices a change of any byte of what is reported,
  * but for pointers, what they point to being compared instead, events and gaps between fields; and
  * one more observation in any histogram. */
-#include "sim/base/histogram.h"
+#include "base/histogram.h"
 #include "tests/swarm/compare.h"
 #include "tests/unit/testing.h"
 #include <stddef.h>

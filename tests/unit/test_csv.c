@@ -1,6 +1,6 @@
 /* Tables. Pinned: what a header may lack, how cells become fields, and where each message stands.
  * Not pinned: that files larger than the limit are refused, which would need one. */
-#include "sim/base/csv.h"
+#include "base/csv.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 #include <zlib.h>

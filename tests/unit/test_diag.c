@@ -1,6 +1,6 @@
 /* Pinned: the printed form to the character, near-miss hints, the limit on entries, exit codes, and
  * that text is copied. Not pinned: wide characters in a source line, which take two columns. */
-#include "sim/base/diag.h"
+#include "base/diag.h"
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * one, and, in a loop with the swapping of swap_run.h and the link of host_link.h, the throughput
  * it settles at against every fixed number of layers, its waits there, and its way back when
  * background traffic starts and stops. Not pinned: how many steps it takes to get there. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/host_link.h"
 #include "sim/kvtier/expansion.h"
 #include "sim/kvtier/swap_run.h"

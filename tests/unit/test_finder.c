@@ -1,8 +1,8 @@
 /* Setups and their files. Pinned: that names read back, what a name is not, which file is taken of
  * those there are and what is said of it, what is said where there is none, that a file is what its
  * name says, and that every shipped file is. Not pinned: the times in them. */
+#include "base/folder.h"
 #include "perfmodel/finder.h"
-#include "sim/base/folder.h"
 #include "tests/unit/testing.h"
 #include <sys/stat.h>
 

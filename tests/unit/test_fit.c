@@ -4,11 +4,11 @@
  * fitted, are the same for the same seed, and name their profile; what the shipped files say of
  * their errors; with TANDEM_DATA_DIR the errors on SplitwiseSim's profile. Not pinned: that the
  * knots found are the best ones, and the pictures. */
+#include "base/rng.h"
 #include "perfmodel/check_profile.h"
 #include "perfmodel/fit_file.h"
 #include "perfmodel/fit_solve.h"
 #include "perfmodel/import/import.h"
-#include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

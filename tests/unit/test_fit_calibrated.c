@@ -2,8 +2,8 @@
  * others; that iterations which differ from their operators are predicted, in each of the three
  * ways and on configurations held out; that jumps at tile edges are followed; all-reduces from
  * rows, from a ring, and their absence; what a preset adds. Not pinned: levels and knots. */
+#include "base/rng.h"
 #include "perfmodel/fit.h"
-#include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

@@ -2,8 +2,8 @@
  * takes prompts of few tokens by a kernel of their own, and prompts beside decodes in two passes.
  * Pinned: that its times come back, also between the rows and from the file; that an engine
  * without either gets no rows for it. */
+#include "base/rng.h"
 #include "perfmodel/fit_file.h"
-#include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

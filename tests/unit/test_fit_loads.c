@@ -2,11 +2,11 @@
  * `check` has nothing against, wide and noisy as other projects' are, the file that fit_save writes
  * is one that perfmodel_load takes, and more context never makes a decode faster in it; that rows
  * are raised to keep the rules; that nothing is written that would not load. */
+#include "base/rng.h"
 #include "perfmodel/check_profile.h"
 #include "perfmodel/fit_file.h"
 #include "perfmodel/import/import.h"
 #include "perfmodel/table_rows.h"
-#include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

@@ -2,8 +2,8 @@
  * on purpose (saved/): words are the same, numbers to a millionth, as another compiler or library
  * may round them. With TANDEM_UPDATE_SAVED set the files are written anew; why belongs in the
  * commit. */
+#include "base/rng.h"
 #include "perfmodel/fit_file.h"
-#include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <ctype.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Building a model by a plan, from points without noise. Pinned: that it has the plan's terms and
  * no others, and where the knots lie when other terms move the times more than the bends do. */
+#include "base/rng.h"
 #include "perfmodel/fit_search.h"
-#include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

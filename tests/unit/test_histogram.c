@@ -1,8 +1,8 @@
 /* Pinned: the bucket layout, the stated error of quantiles against sorted values, that a series
  * gives the counters of its terms added one by one. Not pinned: the last bits of sums,
  * which depend on the order of addition. */
-#include "sim/base/histogram.h"
-#include "sim/base/rng.h"
+#include "base/histogram.h"
+#include "base/rng.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The link between GPU and CPU memory. Pinned: the rate's form against Pie Fig. 1, directions and
  * efficiency, transfers across changes of background traffic worked out by hand, the schedule's
  * next change, and messages about wrong schedules. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/host_link.h"
 #include "tests/unit/testing.h"
 

@@ -1,7 +1,7 @@
 /* Keys that name numbers, held against an array that holds the same; and what a router remembers of
  * prompts that it sent, which is the last so many blocks. */
-#include "sim/base/key_map.h"
-#include "sim/base/rng.h"
+#include "base/key_map.h"
+#include "base/rng.h"
 #include "sim/router/prefix_lru.h"
 #include "tests/unit/testing.h"
 

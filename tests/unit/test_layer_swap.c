@@ -2,7 +2,7 @@
  * of two layers' time), its two-phase table and slots, waits worked out by hand, the books of slots
  * under random times, and that layers leave the CPU in the order they came. Not pinned: the time
  * the reference takes. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/kvtier/layer_swap.h"
 #include <criterion/criterion.h>
 #include <stdio.h>

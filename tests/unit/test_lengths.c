@@ -3,7 +3,7 @@
  *
  * Pinned: values at chosen quantiles; means within stated bounds; that every shipped table loads;
  * where messages point. Not pinned: that a table is true to its source beyond a few figures. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "tests/unit/testing.h"
 #include "traces/lengths.h"
 #include "traces/trace.h"

@@ -3,7 +3,7 @@
  * times, which flows a call reports as changed, that bytes are the integral of rates, and that
  * rates are those of filling over all flows at once, to the byte. Not pinned: bytes lost to
  * rounding below one per change of rate. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/link.h"
 #include "tests/unit/testing.h"
 #include <math.h>

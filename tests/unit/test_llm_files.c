@@ -1,9 +1,9 @@
 /* Hugging Face's files of today: number formats by the ways of saying them, families by small files
  * with facts worked out by hand, and each file of TANDEM_DATA_DIR/model-configs, read with its
  * published number of parameters or refused by name. */
+#include "base/folder.h"
+#include "base/text.h"
 #include "perfmodel/llm.h"
-#include "sim/base/folder.h"
-#include "sim/base/text.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 #include <strings.h>

@@ -1,5 +1,5 @@
 /* Several models on one fleet: each is served as if it were alone. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "tests/unit/scene_testing.h"
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Pinned: what each type accepts and stores, every refusal with its words and place, defaults, and
  * the printed table. Not pinned: near-miss distances (test_diag.c) and units (test_units.c). */
-#include "sim/base/option.h"
-#include "sim/base/units.h"
+#include "base/option.h"
+#include "base/units.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

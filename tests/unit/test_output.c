@@ -1,6 +1,6 @@
 /* Pinned: a file is there whole or not at all, what was there before stays until then, and what is
  * no regular file is written in place. */
-#include "sim/base/output.h"
+#include "base/output.h"
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>

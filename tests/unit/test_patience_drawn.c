@@ -1,7 +1,7 @@
 /* Patience drawn for rows: who has any and how long it is; that a row that was put back, or comes
  * from another source, meets the same client; where messages point. What a client does that gives
  * up is in test_patience. */
-#include "sim/base/yaml.h"
+#include "base/yaml.h"
 #include "tests/array_trace.h"
 #include "tests/unit/testing.h"
 #include "traces/patience.h"

@@ -2,7 +2,7 @@
  * they say, and otherwise one off, inside the range; a confusion matrix is followed row by row;
  * what a prediction costs a prefill machine in each mode; which options are refused, with what
  * words. */
-#include "sim/base/hash.h"
+#include "base/hash.h"
 #include "sim/predictor/predictor.h"
 #include "tests/unit/sim_testing.h"
 #include <math.h>

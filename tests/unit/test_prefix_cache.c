@@ -3,7 +3,7 @@
  * from end to end, with the books audited after each; the order in which blocks are taken, and
  * which of several with one key is found. Not pinned: keys' values, which block without a key is
  * taken. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/prefix_cache.h"
 #include "tests/unit/testing.h"
 

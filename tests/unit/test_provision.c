@@ -1,7 +1,7 @@
 /* Studies: iso-power and iso-cost sizes, that ending runs early and the number of threads change
  * nothing that is said, what an answer carries, and that it is the one of a full map. */
+#include "base/rng.h"
 #include "experiments/provision/probe.h"
-#include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* The search against brute force: on monotone grids it finds an optimum, with few probes; where
  * a grid is not monotone it says so when it has seen it; and it asks the same however much is known
  * beforehand. */
+#include "base/rng.h"
 #include "experiments/provision/search.h"
-#include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* The k-th smallest of a prefix. Pinned: what sorting the prefix gives, whatever the sequence and
  * however many of its numbers are equal. */
-#include "sim/base/ranks.h"
-#include "sim/base/rng.h"
+#include "base/ranks.h"
+#include "base/rng.h"
 #include "tests/unit/testing.h"
 #include <stdlib.h>
 #include <string.h>

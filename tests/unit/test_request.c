@@ -1,6 +1,6 @@
 /* Slots and queues of requests. Pinned: what a fresh slot holds, that slots are recycled, and
  * random queue operations against an array. Not pinned: which free slot is given out. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/request.h"
 #include "sim/transfer.h"
 #include "tests/unit/testing.h"

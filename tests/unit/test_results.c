@@ -1,7 +1,7 @@
 /* The database: what a run writes into each table, and that the schema is the one the program
  * expects. What happens when writing fails is shown by tests/cli/results.sh. */
+#include "base/folder.h"
 #include "experiments/results/results.h"
-#include "sim/base/folder.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

@@ -2,8 +2,8 @@
  * moments of the distributions within intervals computed from their own higher moments, and the
  * accuracy of the portable functions against libm. The bits of the outputs are pinned too, so that
  * a compiler that rounds otherwise shows itself. Not pinned: speed. */
-#include "sim/base/hash.h"
-#include "sim/base/rng.h"
+#include "base/hash.h"
+#include "base/rng.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

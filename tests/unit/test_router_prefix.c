@@ -1,7 +1,7 @@
 /* Routers that know what is cached, each held against a small calculation of its own on loads and
  * prompts made here: the bound of prefix_affinity, the scores of llm_d, the costs of dynamo_kv. On
  * one machine they change nothing. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/router/router.h"
 #include "tests/unit/sim_testing.h"
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Runs of decode iterations in closed form. Pinned: both functions against adding the iterations up
  * one by one, with fractions too, wherever the series is cut, and the ticks just before, at and
  * after each boundary. Not pinned: overflow, which the length of a run keeps away. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/series.h"
 #include <criterion/criterion.h>
 

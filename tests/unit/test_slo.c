@@ -1,7 +1,7 @@
 /* Objectives: the limits of Splitwise Table VI, the strict test, and what requests that never
  * finished do to a quantile. How slowdowns are measured is pinned by the tests of the metrics. */
+#include "base/rng.h"
 #include "experiments/config/slo.h"
-#include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * tick, on random layers, swap times and compute series with and without waits, however a run is
  * cut into parts; stretches and their inversion; that the condition of transparency is sufficient,
  * and sharp where pairs last a whole number of layers. Not pinned: how long a stretch is. */
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/kvtier/swap_run.h"
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Pinned: what UTF-8 is, what plain is, and what is shown of all else. */
-#include "sim/base/text.h"
+#include "base/text.h"
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Timelines by the rules of the Trace Event format: what each kind of event must have, slices of a
  * row that do not overlap, arrows whose ends lie in slices; and that they are the run's figures. */
+#include "base/json.h"
 #include "experiments/timeline/timeline.h"
-#include "sim/base/json.h"
 #include "tests/unit/testing.h"
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* Pinned: what each unit is worth, what is refused, rounding to ticks, and that formatted text
  * reads back. Not pinned: how many digits a formatted value has beyond four. */
-#include "sim/base/rng.h"
-#include "sim/base/units.h"
+#include "base/rng.h"
+#include "base/units.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Pinned: the arithmetic of crop, rate, loop and requests to the tick; which keys exclude or need
  * which; where the messages point. Not pinned: reading of files (test_trace_file) and drawing
  * (test_synthetic). */
-#include "sim/base/yaml.h"
+#include "base/yaml.h"
 #include "tests/unit/testing.h"
 #include "traces/workload.h"
 

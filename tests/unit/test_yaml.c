@@ -1,6 +1,6 @@
 /* Pinned: the tree and its positions, every refusal with its place, assignments, and that canonical
  * text reads back to itself. Not pinned: the wording of libyaml's own errors. */
-#include "sim/base/yaml.h"
+#include "base/yaml.h"
 #include "tests/unit/testing.h"
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  *   TestSuite(name, .init = setup_folder, .fini = teardown_folder) folder too */
 #ifndef TESTS_UNIT_TESTING_H
 #define TESTS_UNIT_TESTING_H
-#include "sim/base/diag.h"
+#include "base/diag.h"
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdlib.h>
