@@ -26,7 +26,7 @@ typedef struct TopKeys {
 const OptionSpec config_options[] = {
     TOP(model, OPTION_NODE, .listed = "models",
         .help = "Name of a model, the path of its .yaml, .gguf or config.json file, or a map.",
-        .absent = "none; needed without models"),
+        .absent = "none; required without models"),
     TOP(models, OPTION_NODE,
         .help = "Several models: {NAME: …, …}, each with a value as of model. Pools and workload "
                 "components then name theirs.",

@@ -41,10 +41,11 @@ const OptionSpec config_pool_options[] = {
          .help = "Number of shares into which whole experts are divided over the GPUs of all "
                  "groups (expert parallelism).",
          .also = "ep ep_size expert_parallel"),
-    POOL(data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
-         .help =
-             "Number of replicas of the model in each instance. Replicas do not share requests.",
-         .also = "dp dp_size"),
+    POOL(
+        data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
+        .help =
+            "Number of replicas of the model in each instance. A request is served by one of them.",
+        .also = "dp dp_size"),
     KV(block_size, OPTION_INT, .fallback = "16", .min = 1, .max = 65536,
        .help = "Number of tokens in a block of KV memory (vLLM --block-size). An engine sets its "
                "own default."),

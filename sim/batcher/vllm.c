@@ -24,10 +24,10 @@ static const char *const policy_choices[] = {"fcfs", "priority", NULL};
 static const OptionSpec options[] = {
     {"max_num_batched_tokens", OPTION_INT, offsetof(Vllm, max_num_batched_tokens), "8192", .min = 1,
      .max = 1e9,
-     .help = "Maximum number of tokens in a step, one per decode. Chunks of prompts take the rest. "
-             "(TensorRT-LLM max_num_tokens.)"},
+     .help = "Maximum number of tokens in a step (TensorRT-LLM max_num_tokens), one per decode. "
+             "Chunks of prompts take the rest."},
     {"max_num_seqs", OPTION_INT, offsetof(Vllm, max_num_seqs), "1024", .min = 1, .max = 65536,
-     .help = "Maximum number of running requests. (TensorRT-LLM max_batch_size.)"},
+     .help = "Maximum number of running requests (TensorRT-LLM max_batch_size)."},
     {"async_scheduling", OPTION_BOOL, offsetof(Vllm, async_scheduling), "true",
      .help = "Decide each step while the step before it runs."},
     {"enable_prefix_caching", OPTION_BOOL, offsetof(Vllm, enable_prefix_caching), "true",

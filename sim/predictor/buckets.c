@@ -196,9 +196,11 @@ static const OptionSpec options[] = {
            .help = "Confusion matrix: a list of rows, one per true bucket, with the probability of "
                    "each predicted bucket. It replaces accuracy and max_tokens.",
            .absent = "errors go to a neighbouring bucket"),
-    OPTION(mode, OPTION_CHOICE, .fallback = "parallel", .choices = modes,
-           .help = "How the prediction model runs: beside the main model (parallel), before it "
-                   "(sequential) or at no cost (free)."),
+    OPTION(
+        mode, OPTION_CHOICE, .fallback = "parallel", .choices = modes,
+        .help =
+            "Way in which the prediction model runs: beside the main model (parallel), before it "
+            "(sequential) or at no cost (free)."),
     OPTION(interference, OPTION_REAL, .fallback = "0.1", .min = 0, .max = 10,
            .help = "Share by which iterations in which a prompt begins take longer. It applies to "
                    "mode parallel."),
