@@ -264,30 +264,29 @@ Dimension option_dimension(const OptionSpec *spec) {
   return TYPES[spec->type].dimension;
 }
 
-/* In the column of defaults, which words would widen. */
-static const char *default_cell(const OptionSpec *spec) {
-  return spec->absent || !option_default(spec) ? "-" : option_default(spec);
-}
-
-static int max_int(int a, int b) {
-  return a > b ? a : b;
+/* Text in lines of at most 100 columns, where words are not longer. */
+static void print_wrapped(const char *text, int indent, FILE *out) {
+  int column = fprintf(out, "%*s", indent, "");
+  for (int length; *text; text += length) {
+    text += strspn(text, " ");
+    length = (int)strcspn(text, " ");
+    if (column > indent && column + 1 + length > 100)
+      column = fprintf(out, "\n%*s", indent, "") - 1;
+    column += fprintf(out, column > indent ? " %.*s" : "%.*s", length, text);
+  }
+  putc('\n', out);
 }
 
 void option_print(const OptionSpec *specs, int indent, FILE *out) {
-  int key_width = 0, default_width = 0;
   Arena arena;
   arena_init(&arena);
   for (const OptionSpec *spec = specs; spec->key; spec++) {
-    key_width = max_int(key_width, (int)strlen(spec->key));
-    default_width = max_int(default_width, (int)strlen(default_cell(spec)));
-  }
-  for (const OptionSpec *spec = specs; spec->key; spec++) {
-    fprintf(out, "%*s%-*s  %-*s  %s", indent, "", key_width, spec->key, default_width,
-            default_cell(spec), spec->help);
-    if (spec->absent) fprintf(out, "; absent: %s", spec->absent);
-    if (spec->type != OPTION_NODE) fprintf(out, " (%s)", option_values(spec, &arena));
-    if (spec->listed) fprintf(out, " [tandem list %s]", spec->listed);
-    putc('\n', out);
+    fprintf(out, "%*s%s (%s", indent, "", spec->key, option_values(spec, &arena));
+    if (spec->listed) fprintf(out, ", see 'tandem list %s'", spec->listed);
+    if (option_default(spec))
+      fprintf(out, "; %s%s", spec->required ? "" : "default: ", option_default(spec));
+    fputs(")\n", out);
+    print_wrapped(spec->help, indent + 4, out);
   }
   arena_done(&arena);
 }

@@ -32,7 +32,7 @@ typedef struct OptionSpec {
   bool required;              // absent is an error; else a NULL fallback leaves the field untouched
   double min, max;            // allowed range in base units (seconds for ticks); both 0: unchecked
   const char *const *choices; // OPTION_CHOICE: NULL-terminated names
-  const char *help;           // one line
+  const char *help;           // of a key: sentences, or a noun phrase first
   const char *value;          // what the help of a command calls the value; NULL: not on its line
   const char *also;           // what others call the key, between spaces: hints find it by that
   const char *absent;         // what holds without the key, in words, where `fallback` is NULL
@@ -56,6 +56,6 @@ const char *option_values(const OptionSpec *spec, Arena *arena);
 const char *option_default(const OptionSpec *spec);
 /* The dimension of the values, DIM_NONE where they are no quantities. */
 Dimension option_dimension(const OptionSpec *spec);
-/* Aligned "  key  default  help" lines, indented by `indent` spaces, the values behind the help. */
+/* Each row as "key (values; default)", indented by `indent` spaces, and its help below. */
 void option_print(const OptionSpec *specs, int indent, FILE *out);
 #endif

@@ -24,7 +24,7 @@ int64_t calib_tensor_columns(const CalibModel *model, CalibTensor tensor);
 const char *calib_tensor_name(CalibTensor tensor);
 /* Of all tensors, NULL-terminated, in the order of CalibTensor. */
 extern const char *const calib_tensor_names[];
-/* Whether it is one of DESIGN §4, of all layers. */
+/* Whether it is a term of the performance model (perfmodel/perfmodel.h): of all layers. */
 static inline bool calib_is_term(CalibOp op) {
   return op < CALIB_GEMM_QKV;
 }

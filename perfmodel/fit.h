@@ -1,4 +1,4 @@
-/* Fits the composed model of DESIGN §4 to one group of a profile, and says how good it is.
+/* Fits the composed model (perfmodel.h) to one group of a profile, and says how good it is.
  *
  * A profile of whole iterations gives `linear`, `prefill_attention` and one slope or table of
  * `decode_attention`; the engine's own time is inside `linear`. A profile of operators gives each

@@ -19,57 +19,71 @@ const char *const hardware_sold_names[] = {"gpu", "whole", NULL};
 
 /* What a price is; a machine file has the same keys. */
 #define PRICE                                                                                      \
-  FACT(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine",                    \
+  FACT(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "Price of the machine.",                   \
        .absent = "not known"),                                                                     \
-      FACT(gpu_cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of one GPU, in its place",  \
-           .absent = "its share of the machine's"),                                                \
-      FACT(price_date, OPTION_STRING, .help = "of that price: 2026, 2026-03 or 2026-03-17",        \
+      FACT(gpu_cost_per_hour, OPTION_MONEY, .max = 1e6,                                            \
+           .help = "Price of one GPU. It replaces the price of the machine.",                      \
+           .absent = "its share of the machine's price"),                                          \
+      FACT(price_date, OPTION_STRING, .help = "Date of the price: 2026, 2026-03 or 2026-03-17.",   \
            .absent = "not said"),                                                                  \
-      FACT(price_source, OPTION_STRING, .help = "whose price that is", .absent = "not said")
+      FACT(price_source, OPTION_STRING, .help = "Source of the price.", .absent = "not said")
 
 const OptionSpec hardware_price_options[] = {PRICE, {0}};
 
 const OptionSpec hardware_options[] = {
-    ROW(gpu, OPTION_STRING, .help = "key of measured profiles"),
+    ROW(gpu, OPTION_STRING, .help = "Name of the GPU in measured profiles, such as h100-80gb."),
     ROW(sm, OPTION_INT, .max = 1000,
+        .help = "Compute capability of the GPU, 90 for 9.0. For AMD it is the number of the gfx "
+                "target, for a CPU 0."),
+    ROW(num_gpus, OPTION_INT, .min = 1, .max = 1024, .help = "Number of GPUs in the machine."),
+    ROW(gpu_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15, .help = "Memory (HBM) of one GPU."),
+    ROW(dense_bf16_flops, OPTION_REAL, UNBOUNDED,
         .help =
-            "compute capability of a GPU, 90 for 9.0; AMD: the number of its gfx target; 0: a CPU"),
-    ROW(num_gpus, OPTION_INT, .min = 1, .max = 1024, .help = "GPUs of the machine"),
-    ROW(gpu_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15, .help = "HBM of one GPU"),
-    ROW(dense_bf16_flops, OPTION_REAL, UNBOUNDED, .help = "peak of one GPU, per second"),
-    FACT(dense_fp8_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP8", .absent = "no FP8"),
-    FACT(fp32_flops, OPTION_REAL, UNBOUNDED, .help = "peak in 32 bits, without tensor cores",
+            "Peak FLOP/s of one GPU in BF16 without sparsity, or in FP16 where there is no BF16."),
+    FACT(dense_fp8_flops, OPTION_REAL, UNBOUNDED,
+         .help = "Peak FLOP/s of one GPU in FP8 without sparsity.", .absent = "no FP8"),
+    FACT(fp32_flops, OPTION_REAL, UNBOUNDED,
+         .help = "Peak FLOP/s of one GPU in FP32 without tensor cores.",
          .absent = "1/16 of dense_bf16_flops"),
-    FACT(dense_fp4_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP4", .absent = "no FP4"),
-    FACT(flops_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of matrix products"),
-    ROW(hbm_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "peak of one GPU"),
-    FACT(hbm_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of reading weights"),
-    ROW(nvlink_bandwidth, OPTION_BANDWIDTH, .max = 1e15, .help = "per direction of one GPU"),
-    FACT(nvlink_efficiency, OPTION_REAL, SHARE, .fallback = "0.6", .help = "of an all-reduce"),
+    FACT(dense_fp4_flops, OPTION_REAL, UNBOUNDED,
+         .help = "Peak FLOP/s of one GPU in FP4 without sparsity.", .absent = "no FP4"),
+    FACT(flops_efficiency, OPTION_REAL, SHARE, .fallback = "0.8",
+         .help = "Share of the peak FLOP/s that large matrix products reach."),
+    ROW(hbm_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "Peak memory bandwidth of one GPU."),
+    FACT(hbm_efficiency, OPTION_REAL, SHARE, .fallback = "0.8",
+         .help = "Share of the memory bandwidth that reading weights reaches."),
+    ROW(nvlink_bandwidth, OPTION_BANDWIDTH, .max = 1e15,
+        .help = "NVLink bandwidth of one GPU per direction. 0 B/s means none."),
+    FACT(nvlink_efficiency, OPTION_REAL, SHARE, .fallback = "0.6",
+         .help = "Share of the NVLink bandwidth that an all-reduce reaches."),
     ROW(pcie_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e15,
-        .help = "per direction of one GPU"),
-    FACT(pcie_efficiency, OPTION_REAL, SHARE, .fallback = "0.6", .help = "of an all-reduce"),
-    FACT(host_to_gpu_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "from CPU memory to one GPU",
-         .absent = "pcie_bandwidth"),
-    FACT(gpu_to_host_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "from one GPU to CPU memory",
-         .absent = "pcie_bandwidth"),
+        .help = "PCIe bandwidth of one GPU per direction."),
+    FACT(pcie_efficiency, OPTION_REAL, SHARE, .fallback = "0.6",
+         .help = "Share of the PCIe bandwidth that an all-reduce reaches."),
+    FACT(host_to_gpu_bandwidth, OPTION_BANDWIDTH, UNBOUNDED,
+         .help = "Bandwidth from CPU memory to one GPU.", .absent = "pcie_bandwidth"),
+    FACT(gpu_to_host_bandwidth, OPTION_BANDWIDTH, UNBOUNDED,
+         .help = "Bandwidth from one GPU to CPU memory.", .absent = "pcie_bandwidth"),
     FACT(all_reduce_latency, OPTION_TICKS, .fallback = "0 s", .max = 1,
-         .help = "the smallest all-reduce"),
-    ROW(cpu_memory_bytes, OPTION_BYTES, .max = 1e18, .help = "memory of the host"),
-    ROW(nic_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "in each direction, all NICs"),
+         .help = "Time of the smallest all-reduce over the machine's GPUs."),
+    ROW(cpu_memory_bytes, OPTION_BYTES, .max = 1e18, .help = "CPU memory of the machine."),
+    ROW(nic_bandwidth, OPTION_BANDWIDTH, UNBOUNDED,
+        .help = "Bandwidth of all NICs of the machine together, in each direction."),
     FACT(kv_transfer_overhead, OPTION_TICKS, .fallback = "0 s", .max = 60,
-         .help = "visible rest of a layer-wise KV transfer"),
-    FACT(gpu_tdp, OPTION_POWER, .max = 1e6, .help = "limit of one GPU", .absent = "not known"),
-    FACT(idle_power, OPTION_POWER, .max = 1e6, .help = "machine without work",
+         .help = "Visible time of a layer-wise KV transfer beyond that of the last layer."),
+    FACT(gpu_tdp, OPTION_POWER, .max = 1e6, .help = "Power limit (TDP) of one GPU.",
          .absent = "not known"),
-    FACT(prefill_power, OPTION_POWER, .max = 1e6, .help = "machine in prefill and mixed iterations",
+    FACT(idle_power, OPTION_POWER, .max = 1e6, .help = "Power of the machine while idle.",
          .absent = "not known"),
-    FACT(decode_power, OPTION_POWER, .max = 1e6, .help = "machine in decode iterations",
-         .absent = "not known"),
-    FACT(provisioned_power, OPTION_POWER, .max = 1e6, .help = "what sizing a cluster counts",
+    FACT(prefill_power, OPTION_POWER, .max = 1e6,
+         .help = "Power of the machine in prefill and mixed iterations.", .absent = "not known"),
+    FACT(decode_power, OPTION_POWER, .max = 1e6,
+         .help = "Power of the machine in decode iterations.", .absent = "not known"),
+    FACT(provisioned_power, OPTION_POWER, .max = 1e6,
+         .help = "Power of the machine that counts when a cluster is sized.",
          .absent = "not known"),
     FACT(sold, OPTION_CHOICE, .fallback = "gpu", .choices = hardware_sold_names,
-         .help = "by the GPU, or the machine whole"),
+         .help = "Unit of sale: single GPUs (gpu) or the whole machine (whole)."),
     PRICE,
     {0}};
 

@@ -9,10 +9,11 @@
   }
 
 const OptionSpec preset_options[] = {
-    TIME(per_iteration, .help = "whatever the model"),
-    TIME(per_layer, .help = "for each layer of the iteration"),
-    TIME(kernels_per_layer, .help = "likewise, in kernels: measured ones have it in them"),
-    TIME(per_sequence, .help = "for each sequence that needs logits"),
+    TIME(per_iteration, .help = "Host time added to each iteration."),
+    TIME(per_layer, .help = "Host time added for each layer of an iteration."),
+    TIME(kernels_per_layer, .help = "Time added for each layer beyond the roofline of its kernels. "
+                                    "Measured kernels include it."),
+    TIME(per_sequence, .help = "Host time added for each sequence that needs logits."),
     {0}};
 
 int preset_load(EnginePreset *self, const char *name, const char *data_dir, Place at, Arena *arena,

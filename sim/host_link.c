@@ -10,14 +10,15 @@ static const char *const DIRECTIONS[] = {"both", "to_gpu", "to_cpu", NULL};
 
 const OptionSpec host_link_traffic_options[] = {
     TRAFFIC(from, OPTION_TICKS, .fallback = "0 s", .min = 0, .max = 9.2e6,
-            .help = "when it begins"),
-    TRAFFIC(to, OPTION_TICKS, .min = 0, .max = 9.2e6, .help = "when it ends", .absent = "never"),
+            .help = "Time at which the traffic begins."),
+    TRAFFIC(to, OPTION_TICKS, .min = 0, .max = 9.2e6, .help = "Time at which the traffic ends.",
+            .absent = "never"),
     TRAFFIC(direction, OPTION_CHOICE, .fallback = "both", .choices = DIRECTIONS,
-            .help = "which way"),
+            .help = "Direction of the traffic."),
     TRAFFIC(share, OPTION_REAL, .fallback = "0", .min = 0, .max = 1,
-            .help = "of the direction's peak"),
+            .help = "Share of the direction's peak bandwidth that the traffic takes."),
     TRAFFIC(bandwidth, OPTION_BANDWIDTH, .fallback = "0 B/s", .min = 0, .max = 1e15,
-            .help = "on top of the share"),
+            .help = "Bandwidth that the traffic takes in addition to the share."),
     {0},
 };
 

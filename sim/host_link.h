@@ -36,12 +36,13 @@ typedef struct HostLinkOptions {
  * of the peaks, which the machine type has. */
 #define HOST_LINK_USE(State, member)                                                               \
   HOST_LINK_OPTION(State, member, "half_size", half_size, OPTION_BYTES, "0.84 MB", 0, 1e15,        \
-                   "transfers of this size get half of the peak (Pie Fig. 1)"),                    \
+                   "Size of a transfer that reaches half of the peak bandwidth (Pie, Fig. 1)."),   \
       HOST_LINK_OPTION(State, member, "efficiency", efficiency, OPTION_REAL, "1", 0.01, 1,         \
-                       "share of the peak that swapping reaches"),                                 \
+                       "Share of the peak bandwidth that large transfers reach."),                 \
   {                                                                                                \
     .key = "background", .type = OPTION_NODE, .offset = offsetof(State, member.background),        \
-    .help = "other traffic: list of {from, to, direction, share, bandwidth}", .absent = "none"     \
+    .help = "Other traffic on the link: a list of {from, to, direction, share, bandwidth}.",       \
+    .absent = "none"                                                                               \
   }
 
 extern const OptionSpec host_link_traffic_options[]; // of an item of `background`

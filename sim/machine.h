@@ -1,7 +1,7 @@
 /* A machine: what waits on it, what runs on it, what its memory holds.
  *
  * A machine runs one iteration at a time. An iteration with prefill is one event; a batch of
- * decodes alone is a run of many iterations in one event (DESIGN §3). Batch and free_blocks are
+ * decodes alone is a run of many iterations in one event (series.h). Batch and free_blocks are
  * brought up to the iteration in progress when a policy looks at them (engine_catch_up), as if that
  * had ended; at other times they may be as of an earlier one. free_blocks + blocks held +
  * withheld_blocks == kv_blocks. */

@@ -1,4 +1,4 @@
-/* Blocks of KV memory: what is free and what is promised (DESIGN §5).
+/* Blocks of KV memory: what is free and what is promised (RULES.md, Blocks).
  *
  * Machine.free_blocks is exact between decode runs. During one it knows of the blocks that the run
  * has taken up to DecodeRun.booked; engine_free_blocks knows of all, and engine_catch_up books

@@ -25,10 +25,11 @@ typedef struct ReportOptions {
    usual_interval,                                                                                 \
    .min = 0,                                                                                       \
    .max = 60,                                                                                      \
-   .help = "between reports of the machines; 0 s: all is seen as it is"},                          \
+   .help = "Time between reports of the instances to the router. With 0 s the router sees the "    \
+           "present state."},                                                                      \
   {                                                                                                \
-    "delay", OPTION_TICKS, offsetof(Type, field.delay), "0 s", .min = 0, .max = 60,                \
-                                                               .help = "until a report is known"   \
+    "delay", OPTION_TICKS, offsetof(Type, field.delay), "0 s",                                     \
+        .min = 0, .max = 60, .help = "Time from a report until the router knows it."               \
   }
 
 /* Whether they fit each other; -1 with an entry in `diag`. Arguments as of Policy.check. */

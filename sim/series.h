@@ -1,5 +1,5 @@
-/* Decode iterations as an arithmetic series: the i-th of them lasts first + step·i ticks (DESIGN
- * §3).
+/* Decode iterations as an arithmetic series: the i-th of them lasts first + step·i ticks
+ * (sim/DESIGN.md, Iterations and runs).
  *
  * Both have a fraction, so that the times of a performance model are not rounded one by one: each
  * iteration ends at the nearest tick of the exact sum since the run began. What that leaves over

@@ -29,7 +29,7 @@ typedef struct ExecutorBatch {
   int32_t n_prefills, n_decodes;
 } ExecutorBatch;
 
-/* Another clock for the machines (DESIGN §3): how long a batch took where it was really run. */
+/* Another clock for the machines: how long a batch took where it was really run. */
 typedef struct Executor {
   void *context;
   /* Ticks > 0; negative, with entries in `diag`, stops the run. */

@@ -30,33 +30,45 @@ enum { POINTS_MAX = 100000, STATES_MAX = 64 };
 
 const OptionSpec workload_arrival_options[] = {
     KEY(process, CHOICE, .fallback = "poisson", .choices = process_choices,
-        .help = "how requests arrive"),
+        .help = "Arrival process."),
     KEY(rate, RATE, .min = RATE_MIN, .max = RATE_MAX,
-        .help = "mean rate; of diurnal over the profile; not of at_once, steps, ramp, mmpp",
+        .help = "Mean rate; for diurnal the mean over the profile. It does not apply to at_once, "
+                "steps, ramp and mmpp.",
         .also = "rps qps request_rate", .absent = "none"),
-    KEY(cv, REAL, .min = 1e-3, .max = 100, .help = "coefficient of variation of gamma gaps",
-        .absent = "none; gamma needs it"),
+    KEY(cv, REAL, .min = 1e-3, .max = 100,
+        .help = "Coefficient of variation of the gaps between arrivals. It applies to gamma.",
+        .absent = "none; required for gamma"),
     KEY(gaps, CHOICE, .fallback = "auto", .choices = gap_choices,
-        .help = "of diurnal, steps, ramp, mmpp, at rate 1; auto: gamma with cv, else poisson"),
+        .help = "Distribution of the gaps for diurnal, steps, ramp and mmpp. With auto it is gamma "
+                "if cv is given, else poisson."),
     KEY(profile, NODE, .listed = "profiles",
-        .help = "of diurnal: relative rates, a name, the path of a .csv or a list",
-        .absent = "none; diurnal needs it"),
-    KEY(step, TICKS, .min = TIME_MIN, .max = TIME_MAX, .help = "time of a value of the list",
+        .help = "Relative rates over time: the name of a profile, the path of a .csv file, or a "
+                "list. It applies to diurnal.",
+        .absent = "none; required for diurnal"),
+    KEY(step, TICKS, .min = TIME_MIN, .max = TIME_MAX,
+        .help = "Duration of each value of a list of rates. It applies to diurnal.",
         .absent = "1 h"),
     KEY(period, TICKS, .min = TIME_MIN, .max = TIME_MAX, .word = "none",
-        .help = "of the profile, all of it; none: it does not repeat, and must cover the run",
-        .absent = "its length, whole days"),
+        .help = "Period after which the profile repeats. With none it does not repeat and must "
+                "cover the run.",
+        .absent = "length of the profile in whole days"),
     KEY(interpolation, CHOICE, .fallback = "hold", .choices = interpolation_choices,
-        .help = "of the profile; linear: from the middle of each step to that of the next"),
-    KEY(start, STRING, .help = "where in the profile the run begins, such as Monday 08:00 or 32 h",
-        .absent = "its beginning"),
+        .help = "Interpolation of the profile: hold each rate, or change it linearly from the "
+                "middle of each step to the next."),
+    KEY(start, STRING,
+        .help = "Place in the profile at which the run begins, such as Monday 08:00 or 32 h.",
+        .absent = "the beginning"),
     KEY(peak_rate, RATE, .min = RATE_MIN, .max = RATE_MAX,
-        .help = "instead of rate: at the profile's highest value", .absent = "none"),
-    KEY(rates, NODE, .help = "of steps and ramp, [{at: 0 s, rate: 10 /s}, …]",
-        .absent = "none; steps and ramp need it"),
-    KEY(states, NODE, .help = "of mmpp, [{rate: 10 /s, mean_time: 60 s}, …]",
-        .absent = "none; mmpp needs it"),
-    KEY(modulation, NODE, .help = "{cv: …, time_constant: …}, a rate that wanders; not of at_once",
+        .help = "Rate at the highest value of the profile. It replaces rate.", .absent = "none"),
+    KEY(rates, NODE,
+        .help = "Rates over time: [{at: 0 s, rate: 10 /s}, …]. It applies to steps and ramp.",
+        .absent = "none; required for steps and ramp"),
+    KEY(states, NODE,
+        .help = "States of the process: [{rate: 10 /s, mean_time: 60 s}, …]. It applies to mmpp.",
+        .absent = "none; required for mmpp"),
+    KEY(modulation, NODE,
+        .help = "Random variation of the rate: {cv: …, time_constant: …}. It does not apply to "
+                "at_once.",
         .absent = "none"),
     {0}};
 
@@ -67,21 +79,23 @@ typedef struct RatePoint {
 
 const OptionSpec arrival_point_options[] = {
     {"at", OPTION_TICKS, offsetof(RatePoint, at), .required = true, .max = TIME_MAX,
-     .help = "since the start of the run; the first is 0 s"},
+     .help = "Time since the start of the run. The first one is 0 s."},
     {"rate", OPTION_RATE, offsetof(RatePoint, rate), .required = true, .max = RATE_MAX,
-     .help = "from here, or of ramp here"},
+     .help = "Rate from this time on (steps), or at this time (ramp)."},
     {0}};
 const OptionSpec arrival_state_options[] = {
     {"rate", OPTION_RATE, offsetof(RateState, rate), .required = true, .max = RATE_MAX,
-     .help = "while it lasts"},
+     .help = "Rate of arrivals in the state."},
     {"mean_time", OPTION_TICKS, offsetof(RateState, mean_time), .required = true, .min = 1e-3,
-     .max = TIME_MAX, .help = "of an exponential time that it lasts"},
+     .max = TIME_MAX, .help = "Mean of the exponential time that the state lasts."},
     {0}};
 const OptionSpec arrival_drift_options[] = {
     {"cv", OPTION_REAL, offsetof(ArrivalPattern, drift_cv), .required = true, .min = 1e-3,
-     .max = 10, .help = "of the rate's lognormal factor, whose mean is 1"},
+     .max = 10,
+     .help = "Coefficient of variation of the rate's lognormal factor, whose mean is 1."},
     {"time_constant", OPTION_TICKS, offsetof(ArrivalPattern, drift_time), .required = true,
-     .min = TIME_MIN, .max = TIME_MAX, .help = "after which its correlation has fallen to 1/e"},
+     .min = TIME_MIN, .max = TIME_MAX,
+     .help = "Time after which the autocorrelation has fallen to 1/e."},
     {0}};
 
 typedef struct Binder {

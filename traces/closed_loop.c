@@ -19,11 +19,14 @@ enum { CLIENTS_MAX = 1000000 };
 
 const OptionSpec closed_loop_options[] = {
     {"clients", OPTION_INT, offsetof(ClosedLoopConfig, clients), .required = true, .min = 1,
-     .max = CLIENTS_MAX, .help = "requests in flight at most, or sessions"},
+     .max = CLIENTS_MAX,
+     .help = "Number of clients, each of which has one request, or one session, at a time."},
     {"requests", OPTION_INT, offsetof(ClosedLoopConfig, requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many", .absent = "by arrivals alone"},
+     .help = "Number of requests after which the workload ends.",
+     .absent = "none; the arrivals end it"},
     {"ramp", OPTION_TICKS, offsetof(ClosedLoopConfig, ramp), .max = RAMP_MAX,
-     .help = "clients begin evenly spread over this time", .absent = "all at once"},
+     .help = "Time over which the first requests of the clients are spread evenly.",
+     .absent = "all clients begin at once"},
     {0}};
 
 static inline Wide heap_key(const Tick *tick) {

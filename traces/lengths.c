@@ -127,7 +127,8 @@ static int bind_table(const Binder *self, const Node *node, LengthDistribution r
 #define MEAN_ROW                                                                                   \
   {                                                                                                \
     .key = "mean", .type = OPTION_REAL, .offset = offsetof(LengthDistribution, mean),              \
-    .required = true, .min = 1, .max = TRACE_TOKENS_MAX, .help = "mean length in tokens"           \
+    .required = true, .min = 1, .max = TRACE_TOKENS_MAX,                                           \
+    .help = "Mean length in tokens, before min and max."                                           \
   }
 #define CLAMP_ROW(name, field, text)                                                               \
   {                                                                                                \
@@ -135,27 +136,30 @@ static int bind_table(const Binder *self, const Node *node, LengthDistribution r
     .max = TRACE_TOKENS_MAX, .help = (text), .absent = "none"                                      \
   }
 #define CLAMP_ROWS                                                                                 \
-  CLAMP_ROW("min", low, "shorter draws become this"),                                              \
-      CLAMP_ROW("max", high, "longer draws become this"), {                                        \
+  CLAMP_ROW("min", low, "Minimum; shorter draws are raised to it."),                               \
+      CLAMP_ROW("max", high, "Maximum; longer draws are cut to it."), {                            \
     0                                                                                              \
   }
 const OptionSpec length_lognormal_options[] = {
     MEAN_ROW,
     {"sigma", OPTION_REAL, offsetof(LengthDistribution, sigma), .required = true, .max = 10,
-     .help = "standard deviation of the logarithm"},
+     .help = "Standard deviation of the logarithm."},
     CLAMP_ROWS};
 const OptionSpec length_exponential_options[] = {MEAN_ROW, CLAMP_ROWS};
 
 #define KIND_ROW(name, type_, ...)                                                                 \
-  { .key = (name), .type = OPTION_##type_, .absent = "one of the others", __VA_ARGS__ }
+  { .key = (name), .type = OPTION_##type_, .absent = "none; one of these is required", __VA_ARGS__ }
 /* By LengthKind: the one key of a distribution's map. */
 const OptionSpec length_options[] = {
-    KIND_ROW("table", STRING, .help = "prompts or outputs of a table, by its name or path",
+    KIND_ROW("table", STRING,
+             .help = "Name or path of a table, whose prompts or outputs are drawn.",
              .listed = "lengths"),
-    KIND_ROW("constant", INT, .min = 1, .max = TRACE_TOKENS_MAX, .help = "all of so many tokens"),
-    KIND_ROW("uniform", NODE, .help = "[low, high], both included"),
-    KIND_ROW("lognormal", NODE, .help = "{mean: 120, sigma: 0.9}, see below"),
-    KIND_ROW("exponential", NODE, .help = "{mean: 120}, see below"),
+    KIND_ROW("constant", INT, .min = 1, .max = TRACE_TOKENS_MAX,
+             .help = "Number of tokens of every draw."),
+    KIND_ROW("uniform", NODE,
+             .help = "Uniform distribution between two numbers: [low, high], both included."),
+    KIND_ROW("lognormal", NODE, .help = "Lognormal distribution: {mean: 120, sigma: 0.9}."),
+    KIND_ROW("exponential", NODE, .help = "Exponential distribution: {mean: 120}."),
     {0}};
 
 static int bind_mean(const Binder *self, const Node *node, const OptionSpec *specs,
@@ -230,8 +234,9 @@ int lengths_bind(const Node *node, const char *data_dir, const char *config_dir,
                  LengthDistribution *ret_prompt, LengthDistribution *ret_output, Arena *arena,
                  Diag *diag) {
   static const OptionSpec sides[] = {
-      {"prompt", OPTION_NODE, 0, .required = true, .help = "lengths of prompts"},
-      {"output", OPTION_NODE, sizeof(const Node *), .required = true, .help = "lengths of outputs"},
+      {"prompt", OPTION_NODE, 0, .required = true, .help = "Distribution of prompt tokens."},
+      {"output", OPTION_NODE, sizeof(const Node *), .required = true,
+       .help = "Distribution of output tokens."},
       {0}};
   const Binder binder = {data_dir, config_dir, arena, diag};
   if (node->kind != NODE_MAP) {

@@ -11,30 +11,31 @@ enum { COMPONENTS_MAX = 64 };
 
 const OptionSpec workload_mix_options[] = {
     {"mix", OPTION_NODE, offsetof(MixKeys, components), .required = true,
-     .help = "[{name: code, lengths: …, arrivals: …}, …]: each a workload, merged"},
+     .help = "Components, each of them a workload: [{name: code, lengths: …, arrivals: …}, …]."},
     {"rate_scale", OPTION_REAL, offsetof(MixKeys, rate_scale), "1", .min = 1e-6, .max = 1e6,
-     .help = "multiply the rates of all"},
+     .help = "Factor on the rates of all components."},
     {"duration", OPTION_TICKS, offsetof(MixKeys, duration), .min = 1e-9, .max = 9e6, .word = "auto",
-     .absent = "as the components say",
-     .help = "of components without one; auto: once figures are known, see 'precision'"},
+     .absent = "that of each component",
+     .help = "Duration of components without one. With auto the run stops as precision says."},
     {"requests", OPTION_INT, offsetof(MixKeys, requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many, of all together", .absent = "all",
-     .also = "num_prompts num_requests"},
+     .help = "Number of requests of all components together after which the workload ends.",
+     .absent = "no limit", .also = "num_prompts num_requests"},
     {"seed", OPTION_INT, offsetof(MixKeys, seed), .max = INFINITY,
-     .help = "of arrivals and lengths, with the component's name", .absent = "the run's"},
+     .help = "Seed of the arrivals and lengths, together with the component's name.",
+     .absent = "that of the run"},
     {0}};
 
 const OptionSpec workload_component_options[] = {
     {"name", OPTION_NODE, offsetof(WorkloadComponent, name), .required = true,
-     .help = "of its random streams, and of its figures"},
+     .help = "Name of the component, of its random streams and of its figures."},
     {"model", OPTION_NODE, offsetof(WorkloadComponent, model),
-     .help = "of 'models', that its requests ask for", .absent = "the only one"},
+     .help = "Model that the requests ask for, one of models.", .absent = "the only model"},
     {"adapters", OPTION_NODE, offsetof(WorkloadComponent, adapters),
-     .help = "of 'adapters', one of which each of its requests asks for", .absent = "none"},
-    {"class", OPTION_NODE, offsetof(WorkloadComponent, class), .help = "of 'classes'",
-     .absent = "its tenant's"},
-    {"tenant", OPTION_NODE, offsetof(WorkloadComponent, tenant), .help = "of 'tenants'",
-     .absent = "one by itself"},
+     .help = "Entry of adapters, one of whose adapters each request asks for.", .absent = "none"},
+    {"class", OPTION_NODE, offsetof(WorkloadComponent, class),
+     .help = "Class of the requests, one of classes.", .absent = "that of the tenant"},
+    {"tenant", OPTION_NODE, offsetof(WorkloadComponent, tenant),
+     .help = "Tenant of the requests, one of tenants.", .absent = "a tenant of its own"},
     {0}};
 
 /* ---- Binding ---- */

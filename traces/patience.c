@@ -20,11 +20,14 @@ typedef struct Keys {
 
 const OptionSpec patience_options[] = {
     {"ttft", OPTION_NODE, offsetof(Keys, ttft),
-     .help = "to the first token: a time, or {exponential: {mean: …}} …", .absent = "for ever"},
-    {"e2e", OPTION_NODE, offsetof(Keys, e2e), .help = "to the last, the same",
-     .absent = "for ever"},
+     .help = "Time to the first token after which a client gives up: a time or a distribution such "
+             "as {exponential: {mean: …}}.",
+     .absent = "no limit"},
+    {"e2e", OPTION_NODE, offsetof(Keys, e2e),
+     .help = "Time to the last token after which a client gives up: a time or a distribution.",
+     .absent = "no limit"},
     {"share", OPTION_REAL, offsetof(Keys, share), "1", .min = 0, .max = 1,
-     .help = "of the clients that ever give up"},
+     .help = "Share of the clients that may give up."},
     {0}};
 
 /* A time alone is a constant one. */

@@ -14,14 +14,15 @@ enum { VALUES_MAX = 64, PRIORITY_MAX = 1000000 };
 
 const OptionSpec priorities_options[] = {
     {"values", OPTION_NODE, 0, .required = true,
-     .help = "a list such as [{priority: 0, share: 90%}, {priority: 1, share: 10%}]"},
+     .help =
+         "Priorities and their shares: [{priority: 0, share: 90%}, {priority: 1, share: 10%}]."},
     {0}};
 
 const OptionSpec priority_share_options[] = {
     {"priority", OPTION_INT, offsetof(PriorityShare, priority), .required = true,
-     .min = -PRIORITY_MAX, .max = PRIORITY_MAX, .help = "less goes first"},
+     .min = -PRIORITY_MAX, .max = PRIORITY_MAX, .help = "Priority. Lower values go first."},
     {"share", OPTION_REAL, offsetof(PriorityShare, share), .required = true, .min = 1e-6,
-     .max = 1e6, .help = "of the requests, or sessions, in proportion to the others"},
+     .max = 1e6, .help = "Share of the requests, or sessions, in proportion to the other shares."},
     {0}};
 
 int priorities_bind(PrioritiesConfig *self, const Node *node, Arena *arena, Diag *diag) {

@@ -58,13 +58,15 @@ typedef struct SessionNodes {
 
 const OptionSpec sessions_options[] = {
     {"turns", OPTION_NODE, offsetof(SessionNodes, turns), .required = true,
-     .help = "of a session, {constant: 5}, {uniform: [1, 9]} or {exponential: {mean: 4}} …"},
+     .help = "Number of turns of a session, a distribution as in lengths: {constant: 5}, {uniform: "
+             "[1, 9]}, …."},
     {"think_time", OPTION_NODE, offsetof(SessionNodes, think_time),
-     .help = "from an answer to the next turn, {constant: 5 s} …", .absent = "none"},
+     .help = "Time from an answer to the next turn, such as {constant: 5 s}.", .absent = "none"},
     {"lengths", OPTION_NODE, offsetof(SessionNodes, lengths),
-     .help = "new tokens of turns after the first", .absent = "as of the first"},
+     .help = "Distribution of the new tokens of turns after the first.",
+     .absent = "that of the first turn"},
     {"count", OPTION_INT, offsetof(SessionNodes, count), .min = 1, .max = INFINITY,
-     .help = "sessions that begin", .absent = "by the workload alone"},
+     .help = "Number of sessions that begin.", .absent = "none; the workload ends them"},
     {0}};
 
 int sessions_bind(SessionsConfig *self, const Node *node, const char *data_dir,

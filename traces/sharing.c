@@ -12,11 +12,12 @@ typedef struct Bound {
 
 const OptionSpec sharing_options[] = {
     {"count", OPTION_INT, offsetof(Bound, texts.count), .required = true, .min = 1,
-     .max = TEXTS_MAX, .help = "how many there are"},
+     .max = TEXTS_MAX, .help = "Number of different texts."},
     {"tokens", OPTION_NODE, offsetof(Bound, tokens), .required = true,
-     .help = "how long they are, a distribution as in lengths"},
+     .help = "Length of each text in tokens, a distribution as in lengths."},
     {"zipf", OPTION_REAL, offsetof(Bound, texts.zipf), "1", .min = 0, .max = 10,
-     .help = "popularity of the k-th is 1/k^this; 0: all alike"},
+     .help = "Zipf exponent of their popularity: the k-th is used in proportion to k^-zipf. With 0 "
+             "all are equally popular."},
     {0}};
 
 int sharing_bind(const Node *node, const char *data_dir, const char *config_dir, SharedTexts *ret,

@@ -10,10 +10,10 @@
     .key = (name), .type = OPTION_TICKS, .offset = offsetof(ThinkTime, field), .max = THINK_MAX,   \
     __VA_ARGS__                                                                                    \
   }
-#define MEAN_ROW TIME_ROW("mean", mean, .required = true, .help = "mean time")
+#define MEAN_ROW TIME_ROW("mean", mean, .required = true, .help = "Mean time, before min and max.")
 #define CLAMP_ROWS                                                                                 \
-  TIME_ROW("min", min, .help = "shorter draws become this", .absent = "none"),                     \
-      TIME_ROW("max", max, .help = "longer draws become this", .absent = "none"), {                \
+  TIME_ROW("min", min, .help = "Minimum; shorter draws are raised to it.", .absent = "none"),      \
+      TIME_ROW("max", max, .help = "Maximum; longer draws are cut to it.", .absent = "none"), {    \
     0                                                                                              \
   }
 
@@ -21,15 +21,15 @@ const OptionSpec think_time_exponential_options[] = {MEAN_ROW, CLAMP_ROWS};
 const OptionSpec think_time_lognormal_options[] = {
     MEAN_ROW,
     {"sigma", OPTION_REAL, offsetof(ThinkTime, sigma), .required = true, .max = 10,
-     .help = "standard deviation of the logarithm"},
+     .help = "Standard deviation of the logarithm."},
     CLAMP_ROWS};
 
-#define OTHERS .absent = "one of the others"
+#define OTHERS .absent = "none; one of these is required"
 /* By ThinkKind: the one key of the map. */
 const OptionSpec think_time_options[] = {
-    TIME_ROW("constant", mean, .help = "the time", OTHERS),
-    {"exponential", OPTION_NODE, .help = "{mean: 5 s}, see below", OTHERS},
-    {"lognormal", OPTION_NODE, .help = "{mean: 5 s, sigma: 1}, see below", OTHERS},
+    TIME_ROW("constant", mean, .help = "Time of every draw.", OTHERS),
+    {"exponential", OPTION_NODE, .help = "Exponential distribution: {mean: 5 s}.", OTHERS},
+    {"lognormal", OPTION_NODE, .help = "Lognormal distribution: {mean: 5 s, sigma: 1}.", OTHERS},
     {0}};
 
 static int bind_kind(ThinkTime *self, const Node *value, Diag *diag) {

@@ -19,7 +19,7 @@ typedef struct Bound {
 #define PATIENCE_ROW                                                                               \
   {                                                                                                \
     .key = "patience", .type = OPTION_NODE, .offset = AT(patience),                                \
-    .help = "clients that give up, {ttft: …, e2e: …, share: …}", .absent = "none"                  \
+    .help = "Clients that give up: {ttft: …, e2e: …, share: …}.", .absent = "none"                 \
   }
 #define AT(field) offsetof(Bound, field)
 #define TIME_MIN  1e-9 // seconds
@@ -29,62 +29,76 @@ typedef struct Bound {
 
 #define CLIENT_ROW(name, text)                                                                     \
   { .key = #name, .type = OPTION_NODE, .offset = AT(name), .help = (text), .absent = "none" }
-#define CLOSED_LOOP_ROW CLIENT_ROW(closed_loop, "clients that wait, {clients: …, requests: …}")
-#define PRIORITIES_ROW  CLIENT_ROW(priorities, "{values: [{priority: …, share: …}, …]}")
+#define CLOSED_LOOP_ROW                                                                            \
+  CLIENT_ROW(                                                                                      \
+      closed_loop,                                                                                 \
+      "Clients that wait for each answer before the next request: {clients: …, requests: …}.")
+#define PRIORITIES_ROW                                                                             \
+  CLIENT_ROW(priorities, "Priorities of the requests: {values: [{priority: …, share: …}, …]}.")
 
 const OptionSpec workload_replay_options[] = {
-    {"trace", OPTION_STRING, AT(config.trace), .required = true, .help = "trace file to replay"},
+    {"trace", OPTION_STRING, AT(config.trace), .required = true,
+     .help = "Path of the trace file to replay."},
     {"format", OPTION_CHOICE, AT(format), "auto", .choices = format_choices, .listed = "traces",
-     .help = "its format; auto: by the first line"},
+     .help = "Format of the trace. With auto the first line decides."},
     {"columns", OPTION_NODE, AT(columns),
-     .help = "{arrival: …, prompt: …, output: …}, names or numbers of its columns, see below",
-     .absent = "as the format has them"},
+     .help = "Columns of the trace, by name or number: {arrival: …, prompt: …, output: …}.",
+     .absent = "those of the format"},
     {"time", OPTION_CHOICE, AT(clock), "auto", .choices = clock_choices,
-     .help = "how its times are written"},
+     .help = "Unit or notation of the times in the trace."},
     {"sort", OPTION_BOOL, AT(config.reading.sort), "false",
-     .help = "put its rows in order of time; it is held in memory, at most 512 MiB"},
+     .help =
+         "Sort the rows by time. The trace is then held in memory and may have at most 512 MiB."},
     {"start", OPTION_TICKS, AT(config.start), .max = TIME_MAX,
-     .help = "leave out what is earlier; times count from here", .absent = "the first row"},
+     .help = "Time in the trace at which the replay begins. Earlier rows are left out.",
+     .absent = "that of the first row"},
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
-     .word = "auto", .absent = "all",
-     .help = "leave out what is this long after the start; auto: see 'precision'"},
+     .word = "auto", .absent = "the whole trace",
+     .help = "Duration of the replay; later rows are left out. With auto the run stops as "
+             "precision says."},
     {"rate", OPTION_RATE, AT(config.rate), .min = RATE_MIN, .max = RATE_MAX,
-     .help = "scale time to this mean rate", .absent = "as in the trace"},
+     .help = "Mean rate to which the times are scaled.", .absent = "that of the trace"},
     {"rate_scale", OPTION_REAL, AT(config.rate_scale), "1", .min = 1e-6, .max = 1e6,
-     .help = "multiply the rate"},
+     .help = "Factor on the rate."},
     {"loop", OPTION_INT, AT(config.loop), "1", .min = 1, .max = INFINITY,
-     .help = "passes over the trace"},
+     .help = "Number of passes over the trace."},
     PATIENCE_ROW,
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many", .absent = "all", .also = "num_prompts num_requests"},
+     .help = "Number of requests after which the workload ends.", .absent = "the whole trace",
+     .also = "num_prompts num_requests"},
     CLOSED_LOOP_ROW,
     PRIORITIES_ROW,
     {0}};
 
 const OptionSpec workload_synthetic_options[] = {
     {"lengths", OPTION_NODE, AT(lengths), .required = true, .listed = "lengths",
-     .help = "a table by name or path, or {prompt: …, output: …}"},
+     .help =
+         "Distribution of the lengths: the name or path of a table, or {prompt: …, output: …}."},
     {"arrivals", OPTION_NODE, AT(arrivals),
-     .help = "{process: …, rate: …}; needed without closed_loop", .absent = "none"},
+     .help = "Arrival process: {process: …, rate: …}. It is required without closed_loop.",
+     .absent = "none"},
     {"correlation", OPTION_REAL, AT(config.correlation), "0", .min = -0.999, .max = 0.999,
-     .help = "rank correlation of prompt and output"},
+     .help = "Rank correlation of prompt and output tokens."},
     {"system_prompts", OPTION_NODE, AT(system_prompts),
-     .help = "{count: …, tokens: …, zipf: …}, one before each prompt", .absent = "none"},
+     .help = "System prompts, one of which begins each prompt: {count: …, tokens: …, zipf: …}.",
+     .absent = "none"},
     {"documents", OPTION_NODE, AT(documents),
-     .help = "the same, asked about: behind the system prompt", .absent = "none"},
+     .help = "Documents, one of which follows the system prompt in each prompt: {count: …, tokens: "
+             "…, zipf: …}.",
+     .absent = "none"},
     {"max_model_len", OPTION_INT, AT(config.max_model_len), .min = 2, .max = INFINITY,
-     .help = "the model's context, where outputs end", .absent = "outputs are as drawn"},
+     .help = "Context in tokens at which outputs end.", .absent = "outputs keep their lengths"},
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
-     .word = "auto", .absent = "by requests alone",
-     .help = "arrivals end here; auto: once figures are known, see 'precision'"},
+     .word = "auto", .absent = "none; requests ends the workload",
+     .help = "Time at which arrivals end. With auto the run stops as precision says."},
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many", .absent = "by duration alone",
-     .also = "num_prompts num_requests"},
+     .help = "Number of requests after which the workload ends.",
+     .absent = "none; duration ends the workload", .also = "num_prompts num_requests"},
     PATIENCE_ROW,
-    {"seed", OPTION_INT, AT(config.seed), .max = INFINITY, .help = "of arrivals and lengths",
-     .absent = "the run's"},
+    {"seed", OPTION_INT, AT(config.seed), .max = INFINITY,
+     .help = "Seed of the arrivals and lengths.", .absent = "that of the run"},
     CLOSED_LOOP_ROW,
-    CLIENT_ROW(sessions, "conversations, {turns: …, think_time: …}"),
+    CLIENT_ROW(sessions, "Conversations of several turns: {turns: …, think_time: …}."),
     PRIORITIES_ROW,
     {0}};
 
@@ -92,11 +106,12 @@ const OptionSpec workload_synthetic_options[] = {
   { (name), OPTION_STRING, (which) * sizeof(const char *), .help = (text), .absent = "none" }
 
 const OptionSpec workload_column_options[] = {
-    COLUMN_ROW("arrival", TRACE_ARRIVAL, "when the request came"),
-    COLUMN_ROW("prompt", TRACE_PROMPT, "its prompt tokens"),
-    COLUMN_ROW("output", TRACE_OUTPUT, "its output tokens"),
+    COLUMN_ROW("arrival", TRACE_ARRIVAL, "Column with the arrival time of the request."),
+    COLUMN_ROW("prompt", TRACE_PROMPT, "Column with the number of prompt tokens."),
+    COLUMN_ROW("output", TRACE_OUTPUT, "Column with the number of output tokens."),
     COLUMN_ROW("session", TRACE_SESSION,
-               "what it is part of: a prompt begins with what was said there before"),
+               "Column with the session of the request. Its prompt begins with the earlier turns "
+               "of that session."),
     {0}};
 
 static bool has_key(const OptionSpec *specs, const char *key) {

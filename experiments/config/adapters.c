@@ -10,12 +10,13 @@ enum { SETS_MAX = 64 };
   { .key = #field, .type = kind, .offset = offsetof(AdapterConfig, field), __VA_ARGS__ }
 
 const OptionSpec config_adapter_options[] = {
-    SET(count, OPTION_INT, .fallback = "1", .min = 1, .max = 1e5, .help = "adapters"),
-    SET(rank, OPTION_INT, .fallback = "16", .min = 1, .max = 512, .help = "of each"),
+    SET(count, OPTION_INT, .fallback = "1", .min = 1, .max = 1e5, .help = "Number of adapters."),
+    SET(rank, OPTION_INT, .fallback = "16", .min = 1, .max = 512, .help = "Rank of each adapter."),
     SET(zipf, OPTION_REAL, .fallback = "0", .max = 10,
-        .help = "the k-th is asked for with a share of k^-zipf; 0: all alike"),
-    SET(bytes, OPTION_BYTES, .min = 1, .max = 1e12, .help = "of one",
-        .absent = "2 per parameter of all matrices of the model's layers"),
+        .help = "Zipf exponent of their popularity: the k-th is used in proportion to k^-zipf. "
+                "With 0 all are equally popular."),
+    SET(bytes, OPTION_BYTES, .min = 1, .max = 1e12, .help = "Size of one adapter.",
+        .absent = "2 bytes per parameter for all matrices of the model's layers"),
     {0}};
 
 #define LORA(field, kind, ...)                                                                     \
@@ -23,15 +24,20 @@ const OptionSpec config_adapter_options[] = {
 
 const OptionSpec config_lora_options[] = {
     LORA(max_loras, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
-         .help = "adapters on the GPUs, and in a batch"),
+         .help = "Maximum number of adapters on the GPUs, and in a batch (vLLM --max-loras)."),
     LORA(max_cpu_loras, OPTION_INT, .min = 1, .max = 1e4,
-         .help = "adapters in CPU memory, those on the GPUs included", .absent = "max_loras"),
-    LORA(max_lora_rank, OPTION_INT, .fallback = "16", .min = 1, .max = 512,
-         .help = "what places on the GPUs are made for"),
+         .help = "Maximum number of adapters in CPU memory, those on the GPUs included (vLLM "
+                 "--max-cpu-loras).",
+         .absent = "max_loras"),
+    LORA(
+        max_lora_rank, OPTION_INT, .fallback = "16", .min = 1, .max = 512,
+        .help =
+            "Maximum rank of an adapter, for which GPU memory is reserved (vLLM --max-lora-rank)."),
     LORA(slot_bytes, OPTION_BYTES, .min = 1, .max = 1e12,
-         .help = "of a place on each GPU, out of its memory", .absent = "by max_lora_rank"),
+         .help = "GPU memory that is reserved per adapter on each GPU.",
+         .absent = "computed from max_lora_rank"),
     LORA(load_bandwidth, OPTION_BANDWIDTH, .required = true, .min = 1, .max = 1e18,
-         .help = "from where adapters are kept, as a disk, into CPU memory"),
+         .help = "Bandwidth from the store of the adapters, such as a disk, to CPU memory."),
     {0}};
 
 /* --- how large they are */

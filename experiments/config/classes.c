@@ -26,27 +26,33 @@ static const char *const action_choices[] = {"queue", "reject", "degrade", NULL}
 
 const OptionSpec config_class_options[] = {
     CLASS(priority, INT, .fallback = "0", .min = -1e6, .max = 1e6,
-          .help = "less is admitted first; in engines, too, where requests have none of their own"),
-    CLASS(max_in_flight, INT, .min = 1, .max = 1e9, .help = "requests of it in the cluster at once",
-          .absent = "any number"),
+          .help = "Priority of admission; lower values first. Requests without a priority of their "
+                  "own have it in the engine too."),
+    CLASS(max_in_flight, INT, .min = 1, .max = 1e9,
+          .help = "Maximum number of requests in the cluster at a time.", .absent = "no limit"),
     CLASS(action, CHOICE, .fallback = "queue", .choices = action_choices,
-          .help = "for those whom a limit stops, a tenant's too: degrade lets them in, output cut"),
+          .help = "Action for requests above a limit of the class or tenant: hold them (queue), "
+                  "reject them, or admit them with fewer output tokens (degrade)."),
     CLASS(max_queue, INT, .min = 0, .max = 1e9,
-          .help = "that may be held, of queue; those beyond are rejected", .absent = "any number"),
-    CLASS(output_tokens, INT, .min = 1, .max = 1e9, .help = "that degraded requests get at most",
-          .absent = "needed, and of degrade alone"),
+          .help = "Maximum number of requests that are held; further ones are rejected. It applies "
+                  "to action: queue.",
+          .absent = "no limit"),
+    CLASS(output_tokens, INT, .min = 1, .max = 1e9,
+          .help = "Maximum number of output tokens of degraded requests.",
+          .absent = "none; required for degrade"),
     {0}};
 
 const OptionSpec config_tenant_options[] = {
-    TENANT(class, STRING, .help = "of 'classes', of its components", .absent = "without limits"),
+    TENANT(class, STRING, .help = "Class of the tenant's requests, one of classes.",
+           .absent = "none, without limits"),
     TENANT(weight, REAL, .fallback = "1", .min = 1e-3, .max = 1e3,
-           .help = "of its share, among those that are held"),
+           .help = "Weight of the tenant among those whose requests are held."),
     TENANT(max_in_flight, INT, .min = 1, .max = 1e9,
-           .help = "requests of it in the cluster at once", .absent = "any number"),
+           .help = "Maximum number of requests in the cluster at a time.", .absent = "no limit"),
     TENANT(tokens_per_minute, REAL, .min = 1e-3, .max = 1e12,
-           .help = "of prompts and outputs, that it may have", .absent = "any number"),
+           .help = "Maximum rate of prompt and output tokens per minute.", .absent = "no limit"),
     TENANT(burst, TICKS, .fallback = "60 s", .max = 86400,
-           .help = "time for which tokens are kept that it did not use"),
+           .help = "Time for which unused tokens remain available."),
     {0}};
 
 typedef struct Binder {

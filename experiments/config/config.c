@@ -25,55 +25,77 @@ typedef struct TopKeys {
 
 const OptionSpec config_options[] = {
     TOP(model, OPTION_NODE, .listed = "models",
-        .help = "its name, or the path of its .yaml, .gguf or config.json, or a map, see below",
-        .absent = "'models' says"),
+        .help = "Name of a model, the path of its .yaml, .gguf or config.json file, or a map.",
+        .absent = "none; required without models"),
     TOP(models, OPTION_NODE,
-        .help = "{NAME: …, …}: several, each as 'model'; pools and components name theirs",
-        .absent = "one"),
+        .help = "Several models: {NAME: …, …}, each with a value as of model. Pools and workload "
+                "components then name theirs.",
+        .absent = "the one of model"),
     TOP(adapters, OPTION_NODE,
-        .help = "{NAME: …, …}: LoRA adapters of models, which components name, see below",
+        .help =
+            "LoRA adapters: {NAME: …, …}. Workload components name those that their requests use.",
         .absent = "none"),
-    TOP(max_model_len, OPTION_NODE, .help = "tokens of a prompt and its output, or none",
-        .absent = "positions of the model"),
-    TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
-    TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
+    TOP(max_model_len, OPTION_NODE,
+        .help =
+            "Maximum number of tokens of a prompt and its output, or none (vLLM --max-model-len).",
+        .absent = "the model's longest context"),
+    TOP(workload, OPTION_NODE, .required = true,
+        .help = "The requests: a trace, a synthetic workload or a mix."),
+    TOP(pools, OPTION_NODE, .required = true,
+        .help = "The instances: a map from names of pools to their keys."),
     TOP(engine, OPTION_NODE, .listed = "engines",
-        .help = "batcher, KV memory and times of a release, or a map", .absent = "none"),
-    TOP(classes, OPTION_NODE, .help = "of requests, and how many are admitted, see below",
-        .absent = "all are"),
-    TOP(tenants, OPTION_NODE, .help = "with limits and shares, see below", .absent = "none"),
-    TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below", .absent = "none"),
-    TOP(timeline, OPTION_NODE, .help = "of what groups do, kept when this is here, see below",
-        .absent = "nothing is kept"),
-    TOP(network, OPTION_NODE, .help = "between machines, see below", .absent = "as if empty"),
-    TOP(monitor, OPTION_NODE, .help = "of loads, for policies that read them, see below",
-        .absent = "as if empty"),
-    TOP(scaling, OPTION_NODE, .help = "of pools, by a scaler, see below", .absent = "as if empty"),
-    TOP(policies, OPTION_NODE, .help = "of each kind, see below", .absent = "each kind its own"),
-    TOP(perfmodel, OPTION_NODE, .help = "where iteration times come from, or a map, see below",
+        .help = "Release of a serving engine, by name or as a map. It sets the batcher, its "
+                "limits, KV memory and host times; keys of the file override it.",
+        .absent = "none"),
+    TOP(classes, OPTION_NODE, .help = "Classes of requests with limits on admission: {NAME: …, …}.",
+        .absent = "every request is admitted"),
+    TOP(tenants, OPTION_NODE, .help = "Tenants with limits and weights: {NAME: …, …}.",
+        .absent = "none"),
+    TOP(groups, OPTION_NODE, .help = "Pairs of pools that share their GPUs: {NAME: …, …}.",
+        .absent = "none"),
+    TOP(timeline, OPTION_NODE,
+        .help = "Record of the shape and memory of each group over time. The key's presence turns "
+                "it on.",
+        .absent = "nothing is recorded"),
+    TOP(network, OPTION_NODE, .help = "Network between instances.",
+        .absent = "the defaults of its keys"),
+    TOP(monitor, OPTION_NODE, .help = "Broadcasts of loads to the policies that read them.",
+        .absent = "the defaults of its keys"),
+    TOP(scaling, OPTION_NODE, .help = "Autoscaling of pools, for all of them.",
+        .absent = "the defaults of its keys"),
+    TOP(policies, OPTION_NODE, .help = "Policies by kind.", .absent = "the default of each kind"),
+    TOP(perfmodel, OPTION_NODE,
+        .help = "Performance model that gives the iteration times, by name or as a map.",
         .absent = "fitted"),
     TOP(faults, OPTION_NODE,
-        .help = "what becomes of requests when machines of pools fail, see below",
-        .absent = "as if empty"),
+        .help = "Treatment of requests that are lost in a failure. The failures themselves are "
+                "keys of the pools.",
+        .absent = "the defaults of its keys"),
     TOP(prices, OPTION_NODE,
-        .help =
-            "{dgx-h200: 40 $/h, …} in place of the machine types' own, or a file with such a map",
-        .absent = "the machine types' own"),
+        .help = "Prices of machine types that replace those of their files: {dgx-h200: 40 $/h, …}, "
+                "or the path of a file with such a map.",
+        .absent = "those of the machine types"),
     TOP(sold, OPTION_CHOICE, .choices = hardware_sold_names,
-        .help = "gpu: GPUs alone are paid for, whole: whole machines",
-        .absent = "as machine types say"),
-    TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below", .absent = "splitwise"),
-    TOP(window, OPTION_NODE, .help = "{from, to}: completions that window_rps counts, see below",
+        .help = "Unit of sale: gpu charges for the GPUs in use, whole for whole machines.",
+        .absent = "that of each machine type"),
+    TOP(slo, OPTION_NODE, .help = "Limits that a run is judged by: splitwise, none, or a map.",
+        .absent = "splitwise"),
+    TOP(window, OPTION_NODE,
+        .help = "Window of time in which the figure window_rps counts completions.",
         .absent = "none"),
-    TOP(warm, OPTION_NODE, .help = "a file that prefix caches begin with, or a map, see below",
-        .absent = "caches begin empty, all is counted"),
+    TOP(warm, OPTION_NODE,
+        .help = "Warm-up: the path of a file with contents of prefix caches, or a map.",
+        .absent = "empty caches; every request is counted"),
     TOP(precision, OPTION_NODE,
-        .help = "of runs with 'duration: auto': half the 95% range of each figure; or limits",
+        .help =
+            "Half width of the 95% confidence interval at which a run with duration: auto stops, "
+            "as a share of each figure; with limits it stops when every limit is decided.",
         .absent = "5%"),
     TOP(seed, OPTION_INT, .fallback = "1", SEED_RANGE,
-        .help = "of all random draws; the workload may have its own"),
+        .help = "Seed of all random draws. workload.seed replaces it for arrivals and lengths."),
     TOP(tie_seed, OPTION_INT, .fallback = "0", SEED_RANGE,
-        .help = "shuffles events of equal time; 0: in order of insertion"),
+        .help =
+            "Seed that orders events at the same time. With 0 they keep the order of insertion."),
     {0}};
 
 static const char *const path_choices[] = {"nic", "nvlink", "indirect", NULL}; // as NetworkPath
@@ -83,23 +105,26 @@ static const char *const path_choices[] = {"nic", "nvlink", "indirect", NULL}; /
 
 const OptionSpec config_network_options[] = {
     SIM("path", network_path, OPTION_CHOICE, .fallback = "nic", .choices = path_choices,
-        .help = "of KV between GPUs; indirect: NICs and a copy in CPU memory on either side"),
+        .help = "Path of the KV between GPUs: NICs, NVLink, or NICs with a copy in CPU memory on "
+                "both sides (indirect)."),
     SIM("bandwidth", network_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
-        .help = "per machine and direction, on top of its link", .absent = "the link alone"),
+        .help =
+            "Limit on the bandwidth per instance and direction, in addition to that of its NIC.",
+        .absent = "no limit"),
     SIM("latency", network_latency, OPTION_TICKS, .fallback = "0 s", .min = 0, .max = 60,
-        .help = "of each transfer"),
+        .help = "Latency of each transfer."),
     {0}};
 
 const OptionSpec config_monitor_options[] = {
     SIM("interval", monitor_interval, OPTION_TICKS, .fallback = "100 ms", .min = 1e-6, .max = 86400,
-        .help = "between broadcasts of loads"),
+        .help = "Time between broadcasts of loads."),
     SIM("heavy_above", heavy_above, OPTION_INT, .fallback = "128", .min = 0, .max = 1e9,
-        .help = "predicted output tokens beyond which a decode is heavy"),
+        .help = "Number of predicted output tokens above which a decode is heavy."),
     {0}};
 
 const OptionSpec config_timeline_options[] = {SIM("interval", timeline_interval, OPTION_TICKS,
                                                   .fallback = "1 s", .min = 1e-3, .max = 86400,
-                                                  .help = "between samples of their memory"),
+                                                  .help = "Time between samples of the memory."),
                                               {0}};
 
 #define WINDOW(field, ...)                                                                         \
@@ -109,8 +134,8 @@ const OptionSpec config_timeline_options[] = {SIM("interval", timeline_interval,
   }
 
 const OptionSpec config_window_options[] = {
-    WINDOW(from, .fallback = "0 s", .help = "of simulated time"),
-    WINDOW(to, .required = true, .help = "of simulated time"),
+    WINDOW(from, .fallback = "0 s", .help = "Simulated time at which the window begins."),
+    WINDOW(to, .required = true, .help = "Simulated time at which the window ends."),
     {0}};
 
 static const char data_part[] = "perfmodel/models"; // what is there where data lies

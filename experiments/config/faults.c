@@ -30,19 +30,21 @@ typedef struct LifetimeKeys {
 
 const OptionSpec config_lifetime_options[] = {
     LIFE(mtbf, LIFETIME, .min = 1e-3, .max = 1e12,
-         .help = "mean time from a repair to the next failure, of one", .also = "mttf",
-         .absent = "of a GPU 50700 h (Llama 3, Table 5); else required"),
+         .help = "Mean time from a repair to the next failure of one unit (MTBF).", .also = "mttf",
+         .absent = "50700 h for a GPU (Llama 3, Table 5); else required"),
     LIFE(mttr, LIFETIME, .min = 1e-3, .max = FOR_EVER,
-         .help = "mean time to repair, without the start of the engine",
+         .help = "Mean time to repair (MTTR), without the start of the engine.",
          .absent = "2.2 h (Cui et al. 2025)"),
     LIFE(distribution, CHOICE, .fallback = "exponential", .choices = lifetime_choices,
-         .help = "of the times between failures"),
-    LIFE(shape, REAL, .min = 0.05, .max = 100, .help = "of weibull; of lognormal sigma",
-         .absent = "none; both need it"),
+         .help = "Distribution of the time between failures."),
+    LIFE(shape, REAL, .min = 0.05, .max = 100,
+         .help = "Shape of the weibull distribution, or sigma of the lognormal one.",
+         .absent = "none; needed by both"),
     LIFE(repair, CHOICE, .fallback = "exponential", .choices = lifetime_choices,
-         .help = "distribution of the times to repair"),
-    LIFE(repair_shape, REAL, .min = 0.05, .max = 100, .help = "the same of repair",
-         .absent = "none; both need it"),
+         .help = "Distribution of the time to repair."),
+    LIFE(repair_shape, REAL, .min = 0.05, .max = 100,
+         .help = "Shape or sigma of the distribution of the time to repair.",
+         .absent = "none; needed by both"),
     {0}};
 
 static const char *const kind_choices[] = {"fail", "drain", "slow",
@@ -60,18 +62,17 @@ typedef struct OutageKeys {
 
 const OptionSpec config_outage_options[] = {
     OUTAGE("at", at, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
-           .help = "when it begins"),
-    OUTAGE("for", length, TICKS, .min = 1e-6, .max = FOR_EVER, .help = "until it is over",
-           .absent = "for good"),
+           .help = "Time at which the outage begins."),
+    OUTAGE("for", length, TICKS, .min = 1e-6, .max = FOR_EVER, .help = "Duration of the outage.",
+           .absent = "until the end of the run"),
     OUTAGE("machine", machine, INT, .required = true, .min = 0, .max = 1e7,
-           .help = "which instance of the pool, from 0"),
+           .help = "Number of the instance in its pool, from 0."),
     OUTAGE("kind", kind, CHOICE, .fallback = "fail", .choices = kind_choices,
-           .help =
-               "drain: it finishes what it has; slow: a straggler; link: its NIC; store: of its "
-               "group"),
+           .help = "Kind of outage: the instance fails, finishes its requests and stops (drain), "
+                   "runs slower (slow), or loses its NIC (link) or its group's store (store)."),
     OUTAGE("factor", factor, REAL, .min = 1, .max = SLOWDOWN_MAX,
-           .help = "times that iterations of slow take, and what goes over a link",
-           .absent = "slow needs it; a link is down"),
+           .help = "Factor on the iteration times (slow) or on the transfer times (link).",
+           .absent = "required for slow; else the link is down"),
     {0}};
 
 typedef struct PoolFaults {
@@ -82,14 +83,16 @@ typedef struct PoolFaults {
   { .key = #field, .type = OPTION_NODE, .offset = offsetof(PoolFaults, field), __VA_ARGS__ }
 
 const OptionSpec config_pool_faults_options[] = {
-    POOL(gpu, .help = "each GPU fails and takes its replica with it: a map, see below",
-         .absent = "none does"),
-    POOL(machine, .help = "the same of each machine as it is bought, and all that lies on it",
-         .absent = "none does"),
-    POOL(link, .help = "the same of each instance's NIC: KV over it waits", .absent = "none does"),
-    POOL(store, .help = "the same of each group's store: KV there is lost, its GPUs go on",
-         .absent = "none does"),
-    POOL(schedule, .help = "a list of outages, see below", .absent = "none"),
+    POOL(gpu, .help = "Failures of each GPU. A failed GPU takes its replica down.",
+         .absent = "no failures"),
+    POOL(machine,
+         .help = "Failures of each machine. A failed machine takes down every instance on it.",
+         .absent = "no failures"),
+    POOL(link, .help = "Failures of the NIC of each instance. KV transfers over it wait.",
+         .absent = "no failures"),
+    POOL(store, .help = "Failures of the store of each group. Its KV is lost; its GPUs go on.",
+         .absent = "no failures"),
+    POOL(schedule, .help = "List of outages at given times.", .absent = "none"),
     {0}};
 
 typedef struct RecoveryKeys {
@@ -99,24 +102,28 @@ typedef struct RecoveryKeys {
 
 const OptionSpec config_recovery_options[] = {
     {"detection", OPTION_TICKS, offsetof(RecoveryKeys, detection), "30 s", .max = FOR_EVER,
-     .help = "from a failure until the router knows (Kubernetes: 3 probes, 10 s apart)"},
-    {"retry", OPTION_NODE, offsetof(RecoveryKeys, retry),
-     .help = "of requests that were lost, see below", .absent = "as if empty"},
+     .help = "Time from a failure until the router knows it (Kubernetes: 3 probes, 10 s apart)."},
+    {"retry", OPTION_NODE, offsetof(RecoveryKeys, retry), .help = "Retries of lost requests.",
+     .absent = "the defaults of its keys"},
     {"checkpoint", OPTION_NODE, offsetof(RecoveryKeys, checkpoint),
-     .help = "a store for the KV of prompts, see below: who is lost begins with its decode",
-     .absent = "none: prompts are computed again"},
+     .help = "Store for the KV of prompts, from which lost requests resume with their decode.",
+     .absent = "none; prompts are computed again"},
     {"hedge", OPTION_NODE, offsetof(RecoveryKeys, hedge),
-     .help = "requests that wait are sent to another machine too, see below", .absent = "none are"},
+     .help = "Hedging: a request that waits is sent to a second instance too.",
+     .absent = "no hedging"},
     {0}};
 
 #define HEDGE(field, type_, ...)                                                                   \
   { .key = #field, .type = OPTION_##type_, .offset = offsetof(HedgeOptions, field), __VA_ARGS__ }
 
 const OptionSpec config_hedge_options[] = {
-    HEDGE(after, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
-          .help = "since it was placed, if its prefill is not over"),
+    HEDGE(
+        after, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
+        .help =
+            "Time after its placement at which a request is hedged, unless its prefill has ended."),
     HEDGE(share, REAL, .fallback = "0.05", .min = 0, .max = 1,
-          .help = "of the requests so far, at most (Dean and Barroso 2013: 5%)"),
+          .help =
+              "Maximum share of all requests so far that are hedged (Dean and Barroso 2013: 5%)."),
     {0}};
 
 #define CHECKPOINT(field, type_, ...)                                                              \
@@ -127,9 +134,10 @@ const OptionSpec config_hedge_options[] = {
 
 const OptionSpec config_checkpoint_options[] = {
     CHECKPOINT(bandwidth, BANDWIDTH, .required = true, .min = 1, .max = 1e18,
-               .help = "of the store's network, in each direction"),
+               .help = "Bandwidth of the store's network in each direction."),
     CHECKPOINT(capacity, BYTES, .min = 1, .max = 1e18,
-               .help = "that it holds: beyond it no more is written", .absent = "no limit"),
+               .help = "Capacity of the store. A full store takes no more KV.",
+               .absent = "no limit"),
     {0}};
 
 #define RETRY(name, field, type_, ...)                                                             \
@@ -137,13 +145,14 @@ const OptionSpec config_checkpoint_options[] = {
 
 const OptionSpec config_retry_options[] = {
     RETRY("limit", limit, INT, .fallback = "3", .max = 1e6,
-          .help = "times that one is tried again"),
+          .help = "Maximum number of retries of a request."),
     RETRY("backoff", backoff, TICKS, .fallback = "25 ms", .max = 86400,
-          .help = "before the first, then twice as long each time"),
+          .help = "Time before the first retry. It doubles with each retry."),
     RETRY("most_backoff", most_backoff, TICKS, .fallback = "250 ms", .max = 86400,
-          .help = "but never longer; 0 s: no limit"),
+          .help = "Maximum time before a retry. 0 s means no limit."),
     RETRY("resume", resume, BOOL, .fallback = "false",
-          .help = "what its client has is not made again: it is sent as part of the prompt"),
+          .help = "Send the tokens that the client already has as part of the prompt, instead of "
+                  "generating them again."),
     {0}};
 
 /* --- the sources of a pool */

@@ -22,16 +22,18 @@ static const double MAX_TURN_S = 86400;
 
 const OptionSpec config_group_options[] = {
     KEY(prefill, OPTION_STRING, .required = true,
-        .help = "the pool that is their shape in prefill"),
-    KEY(decode, OPTION_STRING, .required = true, .help = "the pool that is their shape in decode"),
-    KEY(cpu_memory, OPTION_BYTES, .min = 1, .max = 1e18, .help = "of the KV store of one replica",
-        .absent = "its GPUs' share of the machine's"),
+        .help = "Name of the pool that the GPUs are in prefill."),
+    KEY(decode, OPTION_STRING, .required = true,
+        .help = "Name of the pool that the GPUs are in decode."),
+    KEY(cpu_memory, OPTION_BYTES, .min = 1, .max = 1e18,
+        .help = "CPU memory of the KV store of one replica.",
+        .absent = "by its share of the machine's GPUs"),
     KEY(layout, OPTION_CHOICE, .fallback = "hnd", .choices = layouts,
-        .help = "of the KV in the store; with nhd copies are of small pieces"),
+        .help = "Layout of the KV in the store. With nhd the copies consist of small pieces."),
     KEY(layout_efficiency, OPTION_REAL, .fallback = "0.7", .min = 0.01, .max = 1,
-        .help = "share of the link's rate that nhd reaches"),
+        .help = "Share of the link's bandwidth that copies with layout nhd reach."),
     KEY(overlap, OPTION_BOOL, .fallback = "true",
-        .help = "copies run beside iterations; false: nothing runs while one is under way"),
+        .help = "Copy while iterations run. With false no iteration runs during a copy."),
     {0}};
 
 static int find_pool(const Config *self, const Node *node, const char *key, const char *name,

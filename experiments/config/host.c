@@ -11,9 +11,9 @@ typedef struct HostLinkKeys {
 
 const OptionSpec config_host_link_options[] = {
     {"to_gpu_bandwidth", OPTION_BANDWIDTH, offsetof(HostLinkKeys, link.to_gpu), PEAK,
-     .help = "of one GPU", .absent = "as the machine type has it"},
+     .help = "Peak bandwidth from CPU memory to one GPU.", .absent = "that of the machine type"},
     {"to_cpu_bandwidth", OPTION_BANDWIDTH, offsetof(HostLinkKeys, link.to_cpu), PEAK,
-     .help = "of one GPU", .absent = "as the machine type has it"},
+     .help = "Peak bandwidth from one GPU to CPU memory.", .absent = "that of the machine type"},
     HOST_LINK_USE(HostLinkKeys, link),
     {0}};
 

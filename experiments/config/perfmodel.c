@@ -30,28 +30,37 @@ typedef struct PerfModelKeys {
 
 const OptionSpec config_perfmodel_options[] = {
     KEY(name, OPTION_STRING, .fallback = "fitted",
-        .help = "fitted: measured of an engine; a set: splitwise-2023, splitwise-sim; roofline; or "
-                "the path of a model file"),
-    KEY(engine, OPTION_STRING, .help = "of fitted: vllm, trtllm, sglang, also vllm-0.24",
-        .absent = "the pool's, else vllm"),
-    KEY(version, OPTION_STRING, .help = "the nearest to it is taken",
+        .help = "Name of the performance model: fitted (fitted to measurements of an engine), "
+                "roofline, a measured set (splitwise-2023, splitwise-sim), or the path of a model "
+                "file."),
+    KEY(engine, OPTION_STRING,
+        .help = "Engine that the times were measured on: vllm, trtllm, sglang, also with a version "
+                "as in vllm-0.24. It applies to fitted.",
+        .absent = "the engine of the pool, else vllm"),
+    KEY(version, OPTION_STRING,
+        .help = "Version of that engine; the nearest one that was measured is used.",
         .absent = "that of the pool's engine, else the newest"),
-    KEY(weights, OPTION_CHOICE, .choices = dtype_names, .help = "format of the layers' matrices",
-        .absent = "the model's"),
-    KEY(kv_cache, OPTION_CHOICE, .choices = dtype_names, .help = "format of the KV cache",
-        .absent = "the model's"),
+    KEY(weights, OPTION_CHOICE, .choices = dtype_names,
+        .help = "Number format of the layers' weight matrices that the times were measured with.",
+        .absent = "that of the model"),
+    KEY(kv_cache, OPTION_CHOICE, .choices = dtype_names,
+        .help = "Number format of the KV cache that the times were measured with.",
+        .absent = "that of the model"),
     KEY(insist, OPTION_BOOL, .fallback = "false",
-        .help = "of a path: also where the file is of another model, GPU, degree or number format"),
+        .help = "Use the file even if it was made for another model, GPU, degree or number format. "
+                "It applies to a path."),
     KEY(preset, OPTION_STRING,
-        .help = "engine of a roofline: ideal, graph-engine, eager-2023, a path",
+        .help = "Host and kernel times that a roofline adds: ideal, graph-engine, eager-2023, or "
+                "the path of a preset file.",
         .absent = "graph-engine"),
     KEY(all_reduce_scale, OPTION_REAL, .fallback = "1", .min = 1e-6, .max = 1e6,
-        .help = "of a roofline: what the bandwidth of all-reduces is multiplied by"),
+        .help = "Factor on the bandwidth of all-reduces. It applies to roofline."),
     KEY(captured_batch_sizes, OPTION_NODE,
-        .help = "of a roofline: what decodes alone are padded to, a list or the word of an engine",
+        .help = "Batch sizes to which batches of decodes are padded: a list or the name of an "
+                "engine. It applies to roofline.",
         .absent = "none"),
     KEY(time_scale, OPTION_REAL, .fallback = "1", .min = TIME_SCALE_MIN, .max = TIME_SCALE_MAX,
-        .help = "what all times of the model are multiplied by; the engine's host is not"),
+        .help = "Factor on all times of the performance model. Host times of the engine stay."),
     {0}};
 
 static const void *load_engine(const void *context, Arena *arena, Diag *diag) {

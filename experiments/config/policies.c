@@ -21,16 +21,20 @@ enum { DECODE_SEQS_DEFAULT = 1024 }; // for batchers without a limit of their ow
 
 /* What is absent has the policy of that name. */
 const OptionSpec config_policy_options[POLICY_KINDS + 1] = {
-    KIND(POLICY_ROUTER, "router", "token_jsq", "routers", "which machines a request goes to"),
-    KIND(POLICY_PREDICTOR, "predictor", "none", "predictors",
-         "output lengths, before they are known"),
+    KIND(POLICY_ROUTER, "router", "token_jsq", "routers",
+         "Choice of the instances that serve a request."),
+    KIND(POLICY_PREDICTOR, "predictor", "none", "predictors", "Prediction of output lengths."),
     KIND(POLICY_DISPATCHER, "dispatcher", "router", "dispatchers",
-         "where prefilled requests decode"),
-    KIND(POLICY_POOL, "pool", "fixed", "pools", "when machines change their role"),
-    KIND(POLICY_BATCHER, "batcher", "mixed", "batchers", "what a machine's next iteration holds"),
-    KIND(POLICY_TRANSFER, "transfer", "splitwise", "transfers", "how KV goes to another machine"),
-    KIND(POLICY_KVTIER, "kvtier", "recompute", "kvtiers", "what gives way when KV memory is full"),
-    KIND(POLICY_SCALER, "scaler", "none", "scalers", "how many machines pools have"),
+         "Choice of the decode instance of a prefilled request."),
+    KIND(POLICY_POOL, "pool", "fixed", "pools", "Rule by which instances change their role."),
+    KIND(POLICY_BATCHER, "batcher", "mixed", "batchers",
+         "Choice of what the next iteration of an instance holds."),
+    KIND(POLICY_TRANSFER, "transfer", "splitwise", "transfers",
+         "Way in which KV is sent to another instance."),
+    KIND(POLICY_KVTIER, "kvtier", "recompute", "kvtiers",
+         "Treatment of requests when KV memory is full."),
+    KIND(POLICY_SCALER, "scaler", "none", "scalers",
+         "Rule that sets the number of instances of each pool."),
 };
 
 static const Policy *find_policy(PolicyKind kind, const char *name, Place at, Diag *diag) {

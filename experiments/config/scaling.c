@@ -19,15 +19,15 @@ typedef struct StartKeys {
   }
 
 const OptionSpec config_start_up_options[] = {
-    START(boot, .help = "of the machine, until its image can be fetched"),
-    START(image, .help = "fetching it and starting the engine's process"),
+    START(boot, .help = "Time from power-on until the image can be fetched."),
+    START(image, .help = "Time to fetch the image and start the engine's process."),
     {.key = "weights",
      .type = OPTION_NODE,
      .offset = offsetof(StartKeys, weights),
-     .help = "loading the model's weights: {from, bandwidth}",
-     .absent = "they take no time"},
-    START(capture, .help = "of graphs, and what else the engine compiles"),
-    START(warm_up, .help = "until it takes requests"),
+     .help = "Source of the model's weights, from which the time to load them follows.",
+     .absent = "loading takes no time"},
+    START(capture, .help = "Time to capture graphs and compile kernels."),
+    START(warm_up, .help = "Time from then on until the instance takes requests."),
     {0}};
 
 static const char *const weights_choices[] = {"disk", "peer", "store", NULL}; // as WeightsFrom
@@ -35,10 +35,11 @@ static const char *const weights_choices[] = {"disk", "peer", "store", NULL}; //
 const OptionSpec config_weights_options[] = {
     {"from", OPTION_CHOICE, offsetof(StartUp, weights_from), .required = true,
      .choices = weights_choices,
-     .help = "the machine's disk, another machine's NIC, or a store that the pool shares"},
+     .help = "Source of the weights: the machine's disk, another instance's NIC (peer), or a store "
+             "that the pool shares."},
     {"bandwidth", OPTION_BANDWIDTH, offsetof(StartUp, bandwidth), .min = 1, .max = 1e18,
-     .help = "of it; what comes over the network is no faster than the NIC",
-     .absent = "of a peer the NIC's; else required"},
+     .help = "Bandwidth of the source. Transfers over the network are also limited by the NIC.",
+     .absent = "that of the NIC for a peer; else required"},
     {0}};
 
 typedef struct ScalingKeys {
@@ -51,22 +52,25 @@ typedef struct ScalingKeys {
 
 const OptionSpec config_pool_scaling_options[] = {
     {"min", OPTION_INT, offsetof(ScalingKeys, min), "1", .min = 1, .max = 1e6,
-     .help = "machines at least"},
+     .help = "Minimum number of instances."},
     {"max", OPTION_INT, offsetof(ScalingKeys, max), .required = true, .min = 1, .max = 1e6,
-     .help = "machines at most; 'count' is how many it begins with"},
+     .help = "Maximum number of instances. The pool begins with count instances."},
     SCALING(up_window, OPTION_TICKS, .fallback = "0 s", .max = DAYS(7),
-            .help = "it grows to the least that was wanted within this time (Kubernetes)"),
+            .help = "Stabilisation window for growth: the pool grows to the lowest number wanted "
+                    "within it (Kubernetes)."),
     SCALING(down_window, OPTION_TICKS, .fallback = "300 s", .max = DAYS(7),
-            .help = "it shrinks to the most that was wanted within this time (Kubernetes)"),
+            .help = "Stabilisation window for shrinking: the pool shrinks to the highest number "
+                    "wanted within it (Kubernetes)."),
     SCALING(cool_down, OPTION_TICKS, .fallback = "0 s", .max = DAYS(7),
-            .help = "after a change, until the next"),
+            .help = "Minimum time between two changes."),
     SCALING(machine_rate, OPTION_RATE, .min = 1e-9, .max = 1e9,
-            .help = "requests that one machine serves, for scaler forecast", .absent = "not known"),
+            .help = "Rate of requests that one instance serves. The scaler forecast needs it.",
+            .absent = "not known"),
     {0}};
 
 const OptionSpec config_scaling_options[] = {
     {"interval", OPTION_TICKS, offsetof(SimConfig, scaling_interval), "15 s", .min = 1e-3,
-     .max = DAYS(7), .help = "at which the scaler is asked (Kubernetes)"},
+     .max = DAYS(7), .help = "Interval at which the scaler decides (Kubernetes)."},
     {0}};
 
 static int bind_weights(PoolConfig *pool, const Node *node, Diag *diag) {

@@ -24,7 +24,7 @@ enum { N_ENGINES = sizeof engines / sizeof *engines };
 #define TIME(field, most, text)                                                                    \
   {                                                                                                \
     .key = #field, .type = OPTION_TICKS, .offset = offsetof(EngineChoice, times.field),            \
-    .max = most, .help = text, .absent = "as in the release"                                       \
+    .max = most, .help = text, .absent = "that of the release"                                     \
   }
 
 const OptionSpec config_engine_options[] = {
@@ -32,19 +32,22 @@ const OptionSpec config_engine_options[] = {
      .type = OPTION_CHOICE,
      .offset = offsetof(EngineChoice, row),
      .choices = serving_choices,
-     .help = "as without a map",
+     .help = "Name of the release.",
      .absent = "none",
      .listed = "engines"},
-    TIME(iteration_time, 10, "of the host, added to each iteration"),
-    TIME(sequence_time, 1, "of the host, for each sequence of it that needs logits"),
-    TIME(eager_layer_time, 1, "of a layer at least, of iterations with prefill in no graph"),
+    TIME(iteration_time, 10, "Host time that is added to each iteration."),
+    TIME(sequence_time, 1, "Host time that is added for each sequence that needs logits."),
+    TIME(eager_layer_time, 1,
+         "Minimum time per layer of an iteration with prefill that runs outside a CUDA graph."),
     {.key = "graph_tokens",
      .type = OPTION_INT,
      .offset = offsetof(EngineChoice, times.graph_tokens),
      .max = 1e9,
-     .help = "most of an iteration with prefill that is in a graph",
-     .absent = "as in the release"},
-    TIME(request_time, 3600, "from a request's arrival until it is routed"),
+     .help = "Maximum number of tokens of an iteration with prefill that runs in a CUDA graph.",
+     .absent = "that of the release"},
+    TIME(request_time, 3600,
+         "Time from the arrival of a request until it is routed. It is a key of the top level's "
+         "engine only."),
     {0}};
 
 static void set_row(EngineChoice *choice, int row) {

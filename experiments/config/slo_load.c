@@ -21,17 +21,18 @@ typedef struct SloKeys {
   { .key = #field, .type = kind, .offset = offsetof(SloKeys, field), __VA_ARGS__ }
 
 const OptionSpec config_slo_options[] = {
-    SLO(name, OPTION_CHOICE, .choices = slo_choices, .help = "which limits",
-        .absent = "splitwise unless there are others"),
-    SLO(slowdown, OPTION_NODE, .help = "limits on slowdowns: {ttft.p99: 6, tbt.p50: 1.2, …}",
+    SLO(name, OPTION_CHOICE, .choices = slo_choices, .help = "Set of limits to begin with.",
+        .absent = "splitwise, or none if other limits are given"),
+    SLO(slowdown, OPTION_NODE,
+        .help = "Limits on slowdowns relative to an idle machine: {ttft.p99: 6, tbt.p50: 1.2, …}.",
         .absent = "none"),
-    SLO(goodput, OPTION_NODE, .help = "a share of requests and what each must keep, see below",
+    SLO(goodput, OPTION_NODE, .help = "Limits that a share of the requests must each keep.",
         .absent = "none"),
     SLO(machine, OPTION_STRING, .listed = "machines", .fallback = "dgx-a100",
-        .help = "the idle machine that slowdowns are relative to"),
+        .help = "Machine type of the idle machine that slowdowns are relative to."),
     SLO(tensor_parallel_size, OPTION_INT, .fallback = "8", .min = 1, .max = 1024,
-        .help = "GPUs that it uses"),
-    SLO(perfmodel, OPTION_NODE, .help = "as at the top level, for this machine",
+        .help = "Number of GPUs of that machine that are used."),
+    SLO(perfmodel, OPTION_NODE, .help = "Performance model of that machine, as at the top level.",
         .absent = "that of the run"),
     {0}};
 
@@ -53,18 +54,18 @@ const OptionSpec config_goodput_options[] = {
      .required = true,
      .min = 1e-6,
      .max = 1,
-     .help = "of the requests that must keep all that follow"},
+     .help = "Share of the requests that must keep every limit below."},
     {.key = "hours",
      .type = OPTION_REAL,
      .offset = offsetof(GoodputKeys, hours),
      .min = 1e-6,
      .max = 1,
-     .help = "share of the hours, by arrival, in each of which that is so",
-     .absent = "over the run as a whole"},
-    GOODPUT(ttft, "at most"),
-    GOODPUT(tpot, "at most, the mean gap between a request's tokens"),
-    GOODPUT(tbt, "the same; one of the two"),
-    GOODPUT(e2e, "at most"),
+     .help = "Share of the hours in each of which that share of the arrivals must keep the limits.",
+     .absent = "counted over the whole run"},
+    GOODPUT(ttft, "Upper limit on the TTFT of a request."),
+    GOODPUT(tpot, "Upper limit on the TPOT of a request, the mean gap between its tokens."),
+    GOODPUT(tbt, "Another name of tpot; give one of the two."),
+    GOODPUT(e2e, "Upper limit on the E2E time of a request."),
     {0}};
 
 #define NO_LIMIT .absent = "no limit"

@@ -10,12 +10,15 @@ typedef struct Warm {
 
 const OptionSpec config_warm_options[] = {
     {"cache", OPTION_STRING, offsetof(Warm, cache),
-     .help = "file of 'tandem run --save-cache' that prefix caches begin with; or warm: FILE",
-     .absent = "they begin empty"},
+     .help = "File written by tandem run --save-cache with the initial contents of the prefix "
+             "caches. The short form is warm: FILE.",
+     .absent = "empty caches"},
     {"requests", OPTION_INT, offsetof(Warm, up.requests), "0", .min = 0, .max = 1e15,
-     .word = "auto", .help = "the first so many are not counted; auto, also warm: auto: by MSER-5"},
+     .word = "auto",
+     .help = "Number of first requests that are left out of the figures, or auto (also warm: auto) "
+             "to choose it by MSER-5."},
     {"duration", OPTION_TICKS, offsetof(Warm, up.duration), "0 s", .min = 0, .max = 8.64e6,
-     .help = "the same of those that arrive before then"},
+     .help = "Simulated time before which arrivals are left out of the figures."},
     {0}};
 
 static int load_caches(Config *self, const Node *file, Arena *arena, Diag *diag) {

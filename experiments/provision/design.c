@@ -15,10 +15,10 @@ typedef struct PriceKeys {
 } PriceKeys;
 
 const OptionSpec provision_price_options[] = {
-    KEY(PriceKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e12, .help = "of one instance",
-        .absent = "the machine type's"),
-    KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "of one instance",
-        .absent = "the machine type's"),
+    KEY(PriceKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e12, .help = "Power of one instance.",
+        .absent = "that of the machine type"),
+    KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "Price of one instance.",
+        .absent = "that of the machine type"),
     {0}};
 
 static const double FILL_MAX = 1e15; // far more than there are, well within int64_t

@@ -29,46 +29,52 @@ typedef struct RateKeys {
 
 const OptionSpec provision_options[] = {
     KEY(BlockKeys, objective, OPTION_CHOICE, .choices = objective_names, .required = true,
-        .help = "the largest rate, or the least of what holds one"),
-    KEY(BlockKeys, constraint, OPTION_NODE, .help = "a budget, or the rate to hold, see below",
-        .absent = "none: the configuration's rate"),
+        .help = "Objective: the largest rate (throughput), or the smallest cost, power or number "
+                "that holds a rate."),
+    KEY(BlockKeys, constraint, OPTION_NODE, .help = "Budget, or the rate to hold.",
+        .absent = "no budget, the configuration's rate"),
     KEY(BlockKeys, designs, OPTION_NODE, .required = true,
-        .help = "names over {key: value, …}; a count such as 1..40 is searched, see below"),
+        .help =
+            "Designs to compare: {NAME: {KEY: VALUE, …}, …}. A count such as 1..40 is searched."),
     KEY(BlockKeys, tolerance, OPTION_RATE, .min = 1e-6, .max = 1e9,
-        .help = "largest rates are multiples of it", .absent = "about 1/20 of the rate"),
-    KEY(BlockKeys, rates, OPTION_NODE, .help = "{from: …, to: …}: largest rates lie between",
+        .help = "Resolution of a largest rate, which is a multiple of it.",
+        .absent = "about 1/20 of the rate"),
+    KEY(BlockKeys, rates, OPTION_NODE, .help = "Range in which the largest rates lie.",
         .absent = "from tolerance to 64 times the rate"),
     KEY(BlockKeys, seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
-        .help = "replicates, for the range of every answer"),
+        .help = "Number of seeds, each of which gives a replicate of every answer."),
     KEY(BlockKeys, spares, OPTION_INT, .fallback = "0", .max = 1e6,
-        .help = "machines beside each searched count, off until one fails"),
+        .help = "Number of instances, in addition to each searched count, that are off until one "
+                "fails."),
     KEY(BlockKeys, n_plus, OPTION_INT, .fallback = "0", .max = 1e6,
-        .help = "N+1 and more: so many fewer of each searched count must hold, too"),
+        .help = "Number of instances by which each searched count may fall and must still hold (1 "
+                "for N+1)."),
     KEY(BlockKeys, prices, OPTION_NODE,
-        .help =
-            "by machine type or pool, {power: …, cost: …} of one instance, paid by the instance",
-        .absent = "the machine types' own"),
+        .help = "Power and price of one instance by machine type or pool: {NAME: {power: …, cost: "
+                "…}, …}.",
+        .absent = "those of the machine types"),
     {0}};
 
 const OptionSpec provision_constraint_options[] = {
-    KEY(ConstraintKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e15, .help = "of all machines",
-        .absent = "no budget"),
-    KEY(ConstraintKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e15, .help = "of all machines",
-        .absent = "no budget"),
-    KEY(ConstraintKeys, machines, OPTION_INT, .min = 1, .max = 1e6, .help = "whole ones, in all",
-        .absent = "no budget"),
-    KEY(ConstraintKeys, instances, OPTION_INT, .min = 1, .max = 1e6, .help = "in all",
-        .absent = "no budget"),
-    KEY(ConstraintKeys, gpus, OPTION_INT, .min = 1, .max = 1e9, .help = "of all instances",
-        .absent = "no budget"),
+    KEY(ConstraintKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e15,
+        .help = "Maximum power of all instances.", .absent = "no budget"),
+    KEY(ConstraintKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e15,
+        .help = "Maximum price of all instances.", .absent = "no budget"),
+    KEY(ConstraintKeys, machines, OPTION_INT, .min = 1, .max = 1e6,
+        .help = "Maximum number of whole machines.", .absent = "no budget"),
+    KEY(ConstraintKeys, instances, OPTION_INT, .min = 1, .max = 1e6,
+        .help = "Maximum number of instances.", .absent = "no budget"),
+    KEY(ConstraintKeys, gpus, OPTION_INT, .min = 1, .max = 1e9,
+        .help = "Maximum number of GPUs of all instances.", .absent = "no budget"),
     KEY(ConstraintKeys, rate, OPTION_RATE, .min = 1e-6, .max = 1e9,
-        .help = "to hold, unless throughput is the objective", .absent = "the configuration's"),
+        .help = "Rate to hold. It does not apply to objective: throughput.",
+        .absent = "that of the configuration"),
     {0}};
 
 const OptionSpec provision_rate_options[] = {
-    KEY(RateKeys, from, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the lowest",
+    KEY(RateKeys, from, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "Lowest rate.",
         .absent = "tolerance"),
-    KEY(RateKeys, to, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the highest",
+    KEY(RateKeys, to, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "Highest rate.",
         .absent = "64 times the rate"),
     {0}};
 

@@ -15,10 +15,10 @@ typedef struct ParallelismKeys {
 
 const OptionSpec provision_parallelism_options[] = {
     KEY(gpus, OPTION_INT, .required = true, .min = 1, .max = 1024,
-        .help = "of a machine: the product of its three degrees"),
-    KEY(pools, OPTION_NODE, .help = "list of those that it is for",
-        .absent = "all. Those of a group share "
-                  "data_parallel_size"),
+        .help = "Number of GPUs of an instance, the product of its tensor, pipeline and data "
+                "parallel degrees."),
+    KEY(pools, OPTION_NODE, .help = "List of the pools whose degrees are searched.",
+        .absent = "all; the pools of a group share data_parallel_size"),
     {0}};
 
 /* The pools in order, and all degrees that one of them can have. */

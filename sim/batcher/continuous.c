@@ -101,23 +101,30 @@ static int64_t review(void *state, void *machine_state, const MachineView *view)
 }
 
 static const OptionSpec options[] = {
-    FCFS_BATCHED_TOKENS("new tokens of one iteration; a longer prompt is taken alone"),
+    FCFS_BATCHED_TOKENS(
+        "Maximum number of new tokens in an iteration. A longer prompt is prefilled alone."),
     FCFS_SEQS,
     FCFS_CACHING,
     {"max_num_prefill_seqs", OPTION_INT, offsetof(State, max_num_prefill_seqs), "0", .min = 0,
-     .max = 65536, .help = "prompts prefilled together; 0: no limit of their own"},
+     .max = 65536,
+     .help = "Maximum number of prompts that are prefilled together. 0 means no limit."},
     {"scheduler_recv_interval", OPTION_INT, offsetof(State, scheduler_recv_interval), "1", .min = 1,
-     .max = 1e6, .help = "iterations of decodes after which prompts that have come are taken in"},
+     .max = 1e6,
+     .help = "Number of decode iterations after which new prompts are received (SGLang "
+             "scheduler_recv_interval)."},
     {"pad_prefills", OPTION_BOOL, offsetof(State, pad_prefills), "false",
-     .help = "prompts prefilled together are padded to the longest, at a cost"},
+     .help = "Pad prompts that are prefilled together to the longest one. Padding counts among the "
+             "batched tokens."},
     {0},
 };
 
 const Batcher batcher_continuous = {
-    .policy = {.name = "continuous",
-               .help = "prefill or decode iterations, prefill first (vLLM 2023)",
-               .state_size = sizeof(State),
-               .options = options},
+    .policy =
+        {.name = "continuous",
+         .help =
+             "Runs prefill and decode in separate iterations, prefill first (vLLM 2023, SGLang).",
+         .state_size = sizeof(State),
+         .options = options},
     .machine_state_size = sizeof(Intake),
     .returns_swapped = true,
     .caches = fcfs_caches,

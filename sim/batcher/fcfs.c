@@ -2,7 +2,8 @@
 #include "sim/batcher/fcfs.h"
 
 const OptionSpec fcfs_options[] = {
-    FCFS_BATCHED_TOKENS("tokens of one iteration, one per decode; a longer prompt is the only one"),
+    FCFS_BATCHED_TOKENS("Maximum number of tokens in an iteration, one per decode. A longer prompt "
+                        "is the only one in its iteration."),
     FCFS_SEQS,
     FCFS_CACHING,
     {0},

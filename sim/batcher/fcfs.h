@@ -19,13 +19,13 @@ typedef struct FcfsLimits {
 #define FCFS_SEQS                                                                                  \
   {                                                                                                \
     "max_num_seqs", OPTION_INT, offsetof(FcfsLimits, max_num_seqs), "256",                         \
-        .min = 1, .max = 65536, .help = "sequences in the batch"                                   \
+        .min = 1, .max = 65536, .help = "Maximum number of sequences in a batch."                  \
   }
 
 #define FCFS_CACHING                                                                               \
   {                                                                                                \
     "enable_prefix_caching", OPTION_BOOL, offsetof(FcfsLimits, enable_prefix_caching), "false",    \
-        .help = "blocks of KV are found again by what is in them"                                  \
+        .help = "Reuse KV blocks with the same content (prefix cache)."                            \
   }
 
 /* As Batcher.caches, of a state that begins with FcfsLimits. */

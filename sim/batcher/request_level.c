@@ -110,19 +110,20 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
 
 static const OptionSpec options[] = {
     {"max_num_seqs", OPTION_INT, offsetof(State, max_num_seqs), "64", .min = 1, .max = 65536,
-     .help = "requests in a batch"},
+     .help = "Maximum number of requests in a batch."},
     {"padded", OPTION_BOOL, offsetof(State, padded), "false",
-     .help = "all sequences of a batch are as long as its longest"},
+     .help = "Pad all sequences of a batch to the longest one."},
     {"padded_prompt_tokens", OPTION_INT, offsetof(State, padded_prompt_tokens), "0", .max = 1e6,
-     .help = "and prompts at least so long"},
+     .help = "Minimum length of padded prompts in tokens. It applies to padded: true."},
     {"padded_output_tokens", OPTION_INT, offsetof(State, padded_output_tokens), "0", .max = 1e6,
-     .help = "and outputs, for the memory they take"},
+     .help = "Output tokens for which each request reserves memory at least. It applies to padded: "
+             "true."},
     {0},
 };
 
 const Batcher batcher_request_level = {
     .policy = {.name = "request_level",
-               .help = "static batches, each run to its last token",
+               .help = "Runs static batches, each to its last token.",
                .state_size = sizeof(State),
                .options = options},
     .machine_state_size = sizeof(MachineState),

@@ -70,7 +70,8 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
 }
 
 static const OptionSpec options[] = {
-    FCFS_BATCHED_TOKENS("tokens of one iteration, one per decode; prompts are cut to the rest"),
+    FCFS_BATCHED_TOKENS("Maximum number of tokens in an iteration, one per decode. Chunks of "
+                        "prompts take the rest."),
     FCFS_SEQS,
     FCFS_CACHING,
     {0},
@@ -78,7 +79,7 @@ static const OptionSpec options[] = {
 
 const Batcher batcher_sarathi = {
     .policy = {.name = "sarathi",
-               .help = "chunks of prompts join the running decodes (Sarathi, vLLM 0.5.4)",
+               .help = "Adds chunks of prompts to the running decodes (Sarathi, vLLM 0.5.4).",
                .state_size = sizeof(FcfsLimits),
                .options = options},
     .returns_swapped = true,

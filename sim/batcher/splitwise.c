@@ -90,19 +90,21 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
 static const OptionSpec options[] = {
     {"max_num_batched_tokens", OPTION_INT, offsetof(State, max_num_batched_tokens), "2048",
      .min = 1, .max = 1e9,
-     .help = "tokens of one iteration, one per decode; a longer prompt goes alone"},
+     .help =
+         "Maximum number of tokens in an iteration, one per decode. A longer prompt runs alone."},
     {"max_num_seqs", OPTION_INT, offsetof(State, max_num_seqs), "512", .min = 1, .max = 65536,
-     .help = "sequences in the batch"},
+     .help = "Maximum number of sequences in a batch."},
     {"max_preemptions", OPTION_INT, offsetof(State, max_preemptions), "4", .min = 0, .max = 1e6,
-     .help = "iterations that a decode may be left out of"},
+     .help = "Maximum number of iterations that a decode may be left out of."},
     {"memory_reserve", OPTION_REAL, offsetof(State, memory_reserve), "0.01", .min = 0, .max = 0.9,
-     .help = "share of KV memory kept free for running decodes to grow"},
+     .help = "Share of the KV memory that stays free for the growth of running decodes."},
     {0},
 };
 
 const Batcher batcher_splitwise = {
     .policy = {.name = "splitwise",
-               .help = "prompts first, decodes age and may be left out so often (Splitwise)",
+               .help = "Takes prompts first; decodes may be left out of a limited number of "
+                       "iterations (Splitwise).",
                .state_size = sizeof(State),
                .options = options},
     .returns_swapped = true,

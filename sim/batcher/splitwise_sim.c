@@ -163,17 +163,18 @@ static void leave(void *state, void *machine_state, const MachineView *view, Req
 
 static const OptionSpec options[] = {
     {"max_num_batched_tokens", OPTION_INT, offsetof(State, limits.max_num_batched_tokens), "2048",
-     .min = 1, .max = 1e9, .help = "its max_batch_tokens"},
+     .min = 1, .max = 1e9,
+     .help = "Maximum number of tokens in an iteration (SplitwiseSim max_batch_tokens)."},
     {"max_num_seqs", OPTION_INT, offsetof(State, limits.max_num_seqs), "512", .min = 1,
-     .max = 65536, .help = "its max_batch_size"},
+     .max = 65536, .help = "Maximum number of requests in a batch (SplitwiseSim max_batch_size)."},
     {"max_preemptions", OPTION_INT, offsetof(State, max_preemptions), "4", .min = 1, .max = 1e6,
-     .help = "its max_preemptions"},
+     .help = "Maximum number of preemptions of a request (SplitwiseSim max_preemptions)."},
     {0},
 };
 
 const Batcher batcher_splitwise_sim = {
     .policy = {.name = "splitwise_sim",
-               .help = "SplitwiseSim's mixed batching instance, quirks included",
+               .help = "Reproduces SplitwiseSim's mixed batching instance with its defects.",
                .state_size = sizeof(State),
                .options = options},
     .machine_state_size = sizeof(SimQueues),

@@ -55,13 +55,13 @@ static void leave(void *state, void *machine_state, const MachineView *view, Req
 
 static const OptionSpec options[] = {
     {"max_num_seqs", OPTION_INT, offsetof(State, limits.max_num_seqs), "512", .min = 1,
-     .max = 65536, .help = "its max_batch_size"},
+     .max = 65536, .help = "Maximum number of requests in a batch (SplitwiseSim max_batch_size)."},
     {0},
 };
 
 const Batcher batcher_splitwise_sim_orca = {
     .policy = {.name = "splitwise_sim_orca",
-               .help = "SplitwiseSim's ORCA instance: no token budget, no preemption",
+               .help = "Reproduces SplitwiseSim's ORCA instance: no token budget, no preemption.",
                .state_size = sizeof(State),
                .options = options},
     .machine_state_size = sizeof(SimQueues),

@@ -75,26 +75,31 @@ static const char *const estimates[] = {"low", "high", NULL};
 
 static const OptionSpec options[] = {
     OPTION(chunk, OPTION_CHOICE, "fixed", .choices = chunk_rules,
-           .help = "what chunks are as large as: chunk_size, or what saturates the machine"),
+           .help = "Size of a chunk: fixed takes chunk_size, saturation the smallest size that "
+                   "saturates the GPU."),
     OPTION(chunk_size, OPTION_INT, "512", .min = 1, .max = 1e6,
-           .help = "tokens of a chunk; the last of a batch is padded to it"),
+           .help = "Number of tokens in a chunk. The last chunk of a batch is padded to it."),
     OPTION(prefill_policy, OPTION_CHOICE, "sjf", .choices = prefill_policies,
-           .help = "order of scheduled prompts"),
+           .help = "Order in which prompts are prefilled: in order of arrival (fcfs), shortest "
+                   "first (sjf) or longest first (ljf)."),
     OPTION(prefill_sched_batch, OPTION_INT, "16", .min = 1, .max = 1e6,
-           .help = "requests scheduled at a time"),
+           .help = "Number of prompts that are ordered at a time."),
     OPTION(decode_policy, OPTION_CHOICE, "reserve_dynamic", .choices = decode_policies,
-           .help = "who may join the batch"),
+           .help = "Rule by which decodes join the batch: memory for the next token (greedy), "
+                   "for all predicted tokens (reserve_static), or at the time of the first "
+                   "completion (reserve_dynamic)."),
     OPTION(estimate, OPTION_CHOICE, "low", .choices = estimates,
-           .help = "end of the predicted range of output tokens that counts"),
+           .help = "End of the predicted range of output tokens that is used."),
     OPTION(max_num_seqs, OPTION_INT, "256", .min = 1, .max = 65536,
-           .help = "sequences in the batch"),
+           .help = "Maximum number of sequences in a batch."),
     {0},
 };
 
 const Batcher batcher_tetriinfer = {
     .reorders = true,
     .policy = {.name = "tetriinfer",
-               .help = "prefill in chunks of one size, decodes admitted by prediction (TetriInfer)",
+               .help = "Prefills in chunks of one size and admits decodes by their predicted "
+                       "lengths (TetriInfer).",
                .state_size = sizeof(TetriInfer),
                .options = options},
     .machine_state_size = sizeof(PrefillSchedule),

@@ -23,28 +23,39 @@ static const char *const policy_choices[] = {"fcfs", "priority", NULL};
 
 static const OptionSpec options[] = {
     {"max_num_batched_tokens", OPTION_INT, offsetof(Vllm, max_num_batched_tokens), "8192", .min = 1,
-     .max = 1e9, .help = "tokens of one step, one per decode; prompts are cut to the rest"},
+     .max = 1e9,
+     .help = "Maximum number of tokens in a step (TensorRT-LLM max_num_tokens), one per decode. "
+             "Chunks of prompts take the rest."},
     {"max_num_seqs", OPTION_INT, offsetof(Vllm, max_num_seqs), "1024", .min = 1, .max = 65536,
-     .help = "requests that run"},
+     .help = "Maximum number of running requests (TensorRT-LLM max_batch_size)."},
     {"async_scheduling", OPTION_BOOL, offsetof(Vllm, async_scheduling), "true",
-     .help = "a step is decided while the one before it runs"},
+     .help = "Decide each step while the step before it runs."},
     {"enable_prefix_caching", OPTION_BOOL, offsetof(Vllm, enable_prefix_caching), "true",
-     .help = "blocks of KV are found again by what is in them"},
+     .help = "Reuse KV blocks with the same content (prefix cache)."},
     {"long_prefill_token_threshold", OPTION_INT, offsetof(Vllm, long_prefill_token_threshold), "0",
-     .max = 1e9, .help = "most tokens of a prompt in one step while others are there; 0: no limit"},
+     .max = 1e9,
+     .help = "Maximum number of tokens of one prompt in a step while there are other requests. 0 "
+             "means no limit."},
     {"policy", OPTION_CHOICE, offsetof(Vllm, policy), "fcfs", .choices = policy_choices,
-     .help = "who is admitted first and preempted last: fcfs, or by priority, less first"},
+     .help = "Order in which requests are admitted, and preempted last: by arrival (fcfs) or by "
+             "priority, lower values first."},
     {"scheduler_reserve_full_isl", OPTION_BOOL, offsetof(Vllm, scheduler_reserve_full_isl), "true",
-     .help = "admit a prompt only where there are blocks for all of it"},
+     .help = "Admit a prompt only if there are free KV blocks for all of it."},
     {"capacity_scheduler_policy", OPTION_CHOICE, offsetof(Vllm, capacity_scheduler_policy),
      "max_utilization", .choices = capacity_choices,
-     .help = "guaranteed_no_evict: admit only where all outputs will have blocks, too"},
+     .help = "Rule of admission (TensorRT-LLM). With guaranteed_no_evict a request is admitted "
+             "only if there are KV blocks for its whole output too."},
     {"enable_chunked_prefill", OPTION_BOOL, offsetof(Vllm, enable_chunked_prefill), "true",
-     .help = "prompts are cut; false: none but those longer than max_num_batched_tokens"},
+     .help = "Cut prompts into chunks. With false only prompts longer than max_num_batched_tokens "
+             "are cut."},
     {"batch_wait_timeout_iters", OPTION_INT, offsetof(Vllm, batch_wait_timeout_iters), "0",
-     .max = 1e6, .help = "steps that prompts wait beside decodes for more of them; 0: none"},
+     .max = 1e6,
+     .help = "Maximum number of steps that prompts wait for further prompts while decodes run "
+             "(TensorRT-LLM)."},
     {"batch_wait_max_tokens_ratio", OPTION_REAL, offsetof(Vllm, batch_wait_max_tokens_ratio), "0",
-     .max = 1, .help = "share of max_num_batched_tokens at which they wait no longer"},
+     .max = 1,
+     .help = "Share of max_num_batched_tokens at which prompts stop waiting for others "
+             "(TensorRT-LLM)."},
     {0},
 };
 
@@ -84,10 +95,12 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
 }
 
 const Batcher batcher_vllm = {
-    .policy = {.name = "vllm",
-               .help = "vLLM 0.33: step by step, one ahead, with its prefix cache",
-               .state_size = sizeof(Vllm),
-               .options = options},
+    .policy =
+        {.name = "vllm",
+         .help =
+             "Schedules step by step, one step ahead, as vLLM 0.33 does, with its prefix cache.",
+         .state_size = sizeof(Vllm),
+         .options = options},
     .schedules = schedules,
     .caches = caches,
     .goes_before = goes_before,

@@ -20,13 +20,14 @@ static MachineIx pick(void *state, const ClusterView *view, RequestIx ix) {
 
 static const OptionSpec options[] = {
     {"heavy_machines", OPTION_INT, offsetof(State, heavy_machines), "1", .min = 1, .max = 1e6,
-     .help = "decode machines that take all heavy decodes"},
+     .help = "Number of decode instances that take all heavy decodes."},
     {0},
 };
 
 const Dispatcher dispatcher_imbalance = {
     .policy = {.name = "imbalance",
-               .help = "heavy decodes to the same machines: the worst case (TetriInfer)",
+               .help =
+                   "Sends all heavy decodes to the same instances, the worst case (TetriInfer).",
                .state_size = sizeof(State),
                .options = options},
     .pick = pick,

@@ -28,15 +28,18 @@ static MachineIx pick(void *state, const ClusterView *view, RequestIx request) {
 
 static const OptionSpec options[] = {
     {"stale", OPTION_BOOL, offsetof(State, stale), "true",
-     .help = "decides on the loads last broadcast; false: on the present ones"},
+     .help = "Decide by the loads that the monitor broadcast last. With false, decide by the "
+             "present loads."},
     {0},
 };
 
 const Dispatcher dispatcher_least_loaded = {
-    .policy = {.name = "least_loaded",
-               .help = "the decode machine with the fewest pending tokens",
-               .state_size = sizeof(State),
-               .options = options},
+    .policy =
+        {.name = "least_loaded",
+         .help =
+             "Sends each prefilled request to the decode instance with the fewest pending tokens.",
+         .state_size = sizeof(State),
+         .options = options},
     .reads_loads = true,
     .start = start,
     .pick = pick,

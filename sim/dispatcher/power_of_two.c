@@ -120,13 +120,15 @@ static const char *const estimates[] = {"low", "high", NULL}; // as Estimate
 
 static const OptionSpec options[] = {
     {"estimate", OPTION_CHOICE, offsetof(State, estimate), "low", .choices = estimates,
-     .help = "end of the predicted range of the output that is to find room"},
+     .help =
+         "End of the predicted range of output tokens for which the instance must have KV memory."},
     {0},
 };
 
 const Dispatcher dispatcher_power_of_two = {
     .policy = {.name = "power_of_two",
-               .help = "of two with room, the lower ratio of heavy decodes (TetriInfer)",
+               .help = "Draws two decode instances with enough memory and takes the lower ratio of "
+                       "heavy decodes (TetriInfer).",
                .draws = policy_always_draws,
                .state_size = sizeof(State),
                .options = options},

@@ -2,5 +2,6 @@
 #include "sim/dispatcher/dispatcher.h"
 
 const Dispatcher dispatcher_router = {
-    .policy = {.name = "router", .help = "the router chooses the decode machine, on arrival"},
+    .policy = {.name = "router",
+               .help = "Leaves the choice of the decode instance to the router, on arrival."},
 };

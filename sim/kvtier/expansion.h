@@ -60,21 +60,24 @@ typedef struct ExpansionOptions {
 /* Rows of an option table whose state `State` has ExpansionOptions as `member`. */
 #define EXPANSION_OPTIONS(State, member)                                                           \
   EXPANSION_OPTION(State, member, violation_ratio, OPTION_REAL, "5%", 0, 1,                        \
-                   "of swaps without need, above which m grows; of time, for waits"),              \
+                   "Share of unneeded swaps above which one more layer is swapped, and share of "  \
+                   "the time in waits above which one layer fewer is."),                           \
       EXPANSION_OPTION(State, member, window, OPTION_INT, "20", 1, 1e9,                            \
-                       "steps over which violations and tokens/s are taken"),                      \
+                       "Number of steps over which violations and tokens/s are measured."),        \
       EXPANSION_OPTION(State, member, wait_steps, OPTION_INT, "3", 1, 64,                          \
-                       "of the last wait_horizon steps; that many with waits shrink m"),           \
+                       "Number of steps with waits, among the last wait_horizon steps, after "     \
+                       "which one layer fewer is swapped."),                                       \
       EXPANSION_OPTION(State, member, wait_horizon, OPTION_INT, "5", 1, 64,                        \
-                       "steps that are looked back on for waits"),                                 \
+                       "Number of steps over which steps with waits are counted."),                \
       EXPANSION_OPTION(State, member, wait_tolerance, OPTION_REAL, "10%", 0, 1,                    \
-                       "share of its compute that a step may wait without it counting"),           \
+                       "Share of its compute time that a step may wait before it counts as a "     \
+                       "step with waits."),                                                        \
       EXPANSION_OPTION(State, member, trial_growth, OPTION_REAL, "30%", 0, 100,                    \
-                       "of capacity, whose gain of tokens/s is looked at"),                        \
+                       "Growth of the capacity after which the gain in tokens/s is measured."),    \
       EXPANSION_OPTION(State, member, min_gain, OPTION_REAL, "1%", 0, 1,                           \
-                       "of tokens/s by trial_growth, or growth stops"),                            \
+                       "Minimum gain in tokens/s for which the growth continues."),                \
       EXPANSION_OPTION(State, member, probe_every, OPTION_INT, "1000", 1, 1e9,                     \
-                       "steps after which growth that stopped is tried again")
+                       "Number of steps after which a stopped growth is tried again.")
 
 typedef enum ExpansionTrial { TRIAL_NONE, TRIAL_UP, TRIAL_DOWN } ExpansionTrial;
 typedef enum ExpansionChange { CHANGE_NONE, CHANGE_GROWS, CHANGE_SHRINKS } ExpansionChange;

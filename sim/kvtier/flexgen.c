@@ -133,14 +133,15 @@ static double weights_on_cpu(const void *state) {
 
 static const OptionSpec options[] = {
     {"weights_on_cpu", OPTION_REAL, offsetof(State, weights_on_cpu), "1", .max = 1,
-     .help = "share of the weights that is fetched in every iteration"},
+     .help = "Share of the weights that is copied from the CPU in every iteration."},
     {"kv_on_cpu", OPTION_REAL, offsetof(State, kv_on_cpu), "0", .max = 1,
-     .help = "share of the KV that is fetched in every iteration"},
+     .help = "Share of the KV that is copied from the CPU in every iteration."},
     {0}};
 
 const KvTier kvtier_flexgen = {
     .policy = {.name = "flexgen",
-               .help = "weights and KV come from the CPU on demand, compute waits (FlexGen)",
+               .help =
+                   "Copies weights and KV from the CPU on demand while compute waits (FlexGen).",
                .state_size = sizeof(State),
                .options = options},
     .pick = kvtier_newest,

@@ -233,17 +233,19 @@ static int64_t advance(const void *state, void *machine_state, const TierWork *w
 
 static const OptionSpec options[] = {
     {"expansion", OPTION_REAL, offsetof(State, expansion), .min = 1, .max = 100,
-     .help = "KV memory over that of the GPUs", .absent = "adaptive"},
+     .help = "Total KV memory as a multiple of the GPU's KV memory.",
+     .absent = "adapted to the load"},
     {"formula", OPTION_CHOICE, offsetof(State, formula), "refined", .choices = expansion_formulas,
-     .help = "layers to expansion: n/(n-m), or (n+4)/(n-m+2)"},
+     .help =
+         "Expansion that m of n swapped layers give: n/(n-m) (plain) or (n+4)/(n-m+2) (refined)."},
     {"layers", OPTION_BOOL, offsetof(State, layers), "false",
-     .help = "simulates the swapping of every layer; for checks"},
+     .help = "Simulate the swapping of every layer. It serves to check the usual, faster way."},
     EXPANSION_OPTIONS(State, adaptive),
     {0}};
 
 const KvTier kvtier_pie = {
     .policy = {.name = "pie",
-               .help = "layers of KV come and go while others compute; capacity adapts (Pie)",
+               .help = "Swaps the KV of some layers while other layers compute (Pie).",
                .state_size = sizeof(State),
                .options = options},
     .pick = kvtier_newest,

@@ -3,6 +3,7 @@
 
 const KvTier kvtier_recompute = {
     .policy = {.name = "recompute",
-               .help = "the last to arrive gives up its KV and is prefilled again (vLLM)"},
+               .help =
+                   "Frees the KV of the request that arrived last and prefills it again (vLLM)."},
     .pick = kvtier_newest,
 };

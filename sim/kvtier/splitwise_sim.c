@@ -3,5 +3,6 @@
 
 const KvTier kvtier_splitwise_sim = {
     .policy = {.name = "splitwise_sim",
-               .help = "SplitwiseSim: nobody gives way, full machines wait"},
+               .help =
+                   "Reproduces SplitwiseSim: no request is preempted, and a full instance waits."},
 };

@@ -10,7 +10,9 @@ static int check(const void *state, const PoolSpec *pool, Place at, Diag *diag) 
 }
 
 const KvTier kvtier_swap = {
-    .policy = {.name = "swap", .help = "the last to arrive waits with its KV in CPU memory (vLLM)"},
+    .policy = {.name = "swap",
+               .help =
+                   "Copies the KV of the request that arrived last to CPU memory and back (vLLM)."},
     .pick = kvtier_newest,
     .swaps = true,
     .check = check,

@@ -49,16 +49,19 @@ static GroupShape shape(void *state, const GroupView *view) {
 
 static const OptionSpec options[] = {
     {"schedule", OPTION_CHOICE, offsetof(State, schedule), "transition_minimizing",
-     .choices = schedules, .help = "when the GPUs turn to the other phase"},
+     .choices = schedules, .help = "Rule by which the GPUs change to the other phase."},
     {"finish", OPTION_BOOL, offsetof(State, finish), "false",
-     .help = "sequences on the GPUs end there before they turn, instead of being copied out"},
+     .help = "Finish the sequences on the GPUs before the change to prefill. With false their KV "
+             "is copied to the store."},
     {"min_room", OPTION_REAL, offsetof(State, min_room), "50%", .min = 0, .max = 1,
-     .help = "share of the store that the KV on the GPUs must leave free before they turn back"},
+     .help = "Share of the store that must stay free, beside the KV on the GPUs, for the change to "
+             "prefill."},
     {0}};
 
 const PoolPolicy pool_seesaw = {
     .policy = {.name = "seesaw",
-               .help = "pools that share their GPUs change shape between prefill and decode",
+               .help = "Changes the shape of pools that share their GPUs between prefill and "
+                       "decode (Seesaw).",
                .state_size = sizeof(State),
                .options = options},
     .shape = shape,

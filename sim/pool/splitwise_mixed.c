@@ -29,13 +29,15 @@ static Role review_role(void *state, const ClusterView *view, const Machine *mac
 
 static const OptionSpec options[] = {
     {"repurpose_after", OPTION_TICKS, offsetof(State, repurpose_after), "0 s", .max = 9e6,
-     .help = "time in the mixed pool after which the opposite role becomes home; 0 s: never"},
+     .help = "Time in the mixed pool after which an instance takes the opposite role for good. "
+             "With 0 s it never does."},
     {0},
 };
 
 const PoolPolicy pool_splitwise_mixed = {
     .policy = {.name = "splitwise_mixed",
-               .help = "mixed while tasks of the opposite kind are left (Splitwise)",
+               .help =
+                   "Keeps an instance mixed while it has tasks of the opposite role (Splitwise).",
                .state_size = sizeof(State),
                .options = options},
     .moves_roles = true,

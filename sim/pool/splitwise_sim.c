@@ -15,7 +15,8 @@ static Role review_role(void *state, const ClusterView *view, const Machine *mac
 
 const PoolPolicy pool_splitwise_sim = {
     .policy = {.name = "splitwise_sim",
-               .help = "SplitwiseSim's mixed pool: back only when wholly idle"},
+               .help = "Reproduces SplitwiseSim's mixed pool: an instance returns to its role only "
+                       "when it is idle."},
     .moves_roles = true,
     .claim = claim,
     .review_role = review_role,

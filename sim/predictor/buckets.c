@@ -186,27 +186,37 @@ static const char *const modes[] = {"parallel", "sequential", "free", NULL}; // 
 
 static const OptionSpec options[] = {
     OPTION(granularity, OPTION_INT, .fallback = "200", .min = 1, .max = 1e9,
-           .help = "output tokens in a bucket"),
-    OPTION(accuracy, OPTION_REAL, .min = 0.01, .max = 1, .help = "share of right buckets",
-           .absent = "as measured for 100, 200 or 400"),
+           .help = "Number of output tokens in one bucket."),
+    OPTION(accuracy, OPTION_REAL, .min = 0.01, .max = 1,
+           .help = "Share of predictions that name the right bucket.",
+           .absent = "as published for a granularity of 100, 200 or 400; else required"),
     OPTION(max_tokens, OPTION_INT, .fallback = "2048", .min = 1, .max = 1e9,
-           .help = "the longest output; the last bucket takes all beyond"),
-    OPTION(confusion, OPTION_NODE, .help = "rows of P(predicted bucket | true bucket), instead",
-           .absent = "by accuracy"),
-    OPTION(mode, OPTION_CHOICE, .fallback = "parallel", .choices = modes,
-           .help = "with the main model, before it, or at no cost"),
+           .help = "Longest output in tokens. Longer outputs fall into the last bucket."),
+    OPTION(confusion, OPTION_NODE,
+           .help = "Confusion matrix: a list of rows, one per true bucket, with the probability of "
+                   "each predicted bucket. It replaces accuracy and max_tokens.",
+           .absent = "errors go to a neighbouring bucket"),
+    OPTION(
+        mode, OPTION_CHOICE, .fallback = "parallel", .choices = modes,
+        .help =
+            "Way in which the prediction model runs: beside the main model (parallel), before it "
+            "(sequential) or at no cost (free)."),
     OPTION(interference, OPTION_REAL, .fallback = "0.1", .min = 0, .max = 10,
-           .help = "parallel: longer by this share"),
+           .help = "Share by which iterations in which a prompt begins take longer. It applies to "
+                   "mode parallel."),
     OPTION(speedup, OPTION_REAL, .fallback = "10", .min = 1, .max = 1e6,
-           .help = "sequential: the small model's, over the main one"),
+           .help = "Speed of the prediction model relative to the main model. It applies to mode "
+                   "sequential."),
     OPTION(padding_limit, OPTION_INT, .fallback = "512", .min = 1, .max = 1e6,
-           .help = "sequential: prompts above it are not batched"),
+           .help = "Longest prompt in tokens that is predicted in a batch; longer prompts run "
+                   "alone. It applies to mode sequential."),
     {0},
 };
 
 const Predictor predictor_buckets = {
     .policy = {.name = "buckets",
-               .help = "a small model that finds the right range of lengths mostly (TetriInfer)",
+               .help = "Predicts a range of output lengths with a small model that is sometimes "
+                       "wrong (TetriInfer).",
                .draws = policy_always_draws,
                .state_size = sizeof(State),
                .options = options,

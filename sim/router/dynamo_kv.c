@@ -215,22 +215,27 @@ static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *
 
 static const OptionSpec options[] = {
     {"overlap_score_credit", OPTION_REAL, offsetof(State, overlap_score_credit), "1", .min = 0,
-     .max = 1, .help = "of a block that is cached"},
+     .max = 1, .help = "Number of prefill blocks that a block in the prefix cache saves."},
     {"overlap_score_credit_decay", OPTION_REAL, offsetof(State, overlap_score_credit_decay), "0",
-     .min = 0, .max = 1e6, .help = "how that shrinks as prefill load rises above the least"},
+     .min = 0, .max = 1e6,
+     .help = "Rate at which that credit decreases as an instance's prefill load exceeds the lowest "
+             "one."},
     {"prefill_load_scale", OPTION_REAL, offsetof(State, prefill_load_scale), "1", .min = 0,
-     .max = 1e6, .help = "of blocks to be prefilled, over decode blocks"},
+     .max = 1e6, .help = "Weight of a block to be prefilled relative to a decode block."},
     {"decode_active_request_weight", OPTION_REAL, offsetof(State, decode_active_request_weight),
-     "0", .min = 0, .max = 1e6, .help = "blocks that an active request counts for beside its own"},
+     "0", .min = 0, .max = 1e6,
+     .help = "Number of blocks that each active request adds to the cost."},
     {"temperature", OPTION_REAL, offsetof(State, temperature), "0", .min = 0, .max = 1e6,
-     .help = "of the draw by cost; 0: the least cost"},
+     .help = "Temperature of the softmax from which the instance is drawn. With 0 the lowest cost "
+             "wins."},
     REPORT_OPTIONS(State, reports, "0 s"),
     {0},
 };
 
 const Router router_dynamo_kv = {
     .policy = {.name = "dynamo_kv",
-               .help = "the least cost in blocks to prefill and to decode (NVIDIA Dynamo)",
+               .help = "Sends each request to the instance with the lowest cost in blocks to "
+                       "prefill and to decode (NVIDIA Dynamo).",
                .draws = policy_always_draws,
                .state_size = sizeof(State),
                .options = options,

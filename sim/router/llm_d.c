@@ -107,24 +107,25 @@ static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *
 
 static const OptionSpec options[] = {
     {"queue_weight", OPTION_REAL, offsetof(State, queue_weight), "2", .min = 0, .max = 1e6,
-     .help = "of the queue scorer"},
+     .help = "Weight of the score for short queues."},
     {"kv_weight", OPTION_REAL, offsetof(State, kv_weight), "2", .min = 0, .max = 1e6,
-     .help = "of the scorer of KV memory in use"},
+     .help = "Weight of the score for free KV memory."},
     {"prefix_weight", OPTION_REAL, offsetof(State, prefix_weight), "3", .min = 0, .max = 1e6,
-     .help = "of the prefix scorer"},
+     .help = "Weight of the score for prompt blocks in the prefix cache."},
     {"block_size", OPTION_INT, offsetof(State, block_size), "64", .min = 64, .max = 1e6,
-     .help = "tokens of a block of its index"},
+     .help = "Number of tokens in one block of the router's prefix index."},
     {"max_prefix_tokens", OPTION_INT, offsetof(State, max_prefix_tokens), "131072", .min = 64,
-     .max = 1e7, .help = "tokens of a prompt that it looks at"},
+     .max = 1e7, .help = "Maximum number of tokens of a prompt that the router looks up."},
     {"lru_capacity", OPTION_INT, offsetof(State, lru_capacity), "31250", .min = 1, .max = 1e8,
-     .help = "blocks of each machine that it remembers"},
+     .help = "Number of blocks that the router remembers per instance."},
     REPORT_OPTIONS(State, reports, "50 ms"),
     {0},
 };
 
 const Router router_llm_d = {
     .policy = {.name = "llm_d",
-               .help = "the highest of weighted queue, KV and prefix scores (llm-d)",
+               .help = "Sends each request to the instance with the highest weighted score for "
+                       "queue, KV memory and prefix (llm-d).",
                .draws = policy_always_draws,
                .state_size = sizeof(State),
                .options = options,

@@ -108,18 +108,20 @@ static bool draws(const void *state) {
 
 static const OptionSpec options[] = {
     {"prefix_tokens", OPTION_INT, offsetof(State, prefix_tokens), "256", .min = 1, .max = 1e7,
-     .help = "tokens of the prompt that choose the machine"},
+     .help = "Number of leading prompt tokens that choose the instance."},
     {"load_factor", OPTION_REAL, offsetof(State, load_factor), "1.25", .min = 1, .max = 1000,
-     .help = "requests of a machine at most, over the mean"},
+     .help = "Maximum number of requests on an instance, as a multiple of the mean over all "
+             "instances."},
     {"replication", OPTION_INT, offsetof(State, replication), "256", .min = 1, .max = 4096,
-     .help = "places of each machine on the ring"},
+     .help = "Number of places that each instance has on the hash ring."},
     ROUTER_TIES(offsetof(State, ties.rule)),
     {0},
 };
 
 const Router router_prefix_affinity = {
     .policy = {.name = "prefix_affinity",
-               .help = "the same machine for the same beginning of a prompt, loads bounded",
+               .help = "Sends prompts with the same beginning to the same instance, within a bound "
+                       "on its load.",
                .state_size = sizeof(State),
                .options = options,
                .draws = draws},

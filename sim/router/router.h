@@ -59,7 +59,8 @@ extern const char *const router_tie_rules[];
   {                                                                                                \
     "ties", OPTION_CHOICE, at, "round_robin",                                                      \
         .choices = router_tie_rules,                                                               \
-        .help = "of equally loaded machines: each in turn, the first listed, or one at random"     \
+        .help = "Choice among equally loaded instances: each in turn, the first in the list, or "  \
+                "one at random."                                                                   \
   }
 extern const OptionSpec router_ties_options[]; // of a state that is Ties
 

@@ -72,17 +72,21 @@ static bool draws(const void *state) {
 
 static const OptionSpec options[] = {
     {"prefill_queue_limit", OPTION_INT, offsetof(State, prefill_queue_limit), "8192", .min = 1,
-     .max = 1e12, .help = "pending tokens above which a prefill goes to the mixed pool"},
+     .max = 1e12,
+     .help =
+         "Number of pending tokens of an instance above which a prefill goes to the mixed pool."},
     {"decode_queue_limit", OPTION_INT, offsetof(State, decode_queue_limit), "512", .min = 1,
-     .max = 1e12, .help = "pending tokens (sequences) above which a decode goes to the mixed pool"},
+     .max = 1e12,
+     .help = "Number of pending tokens of an instance, one per decode, above which a decode goes "
+             "to the mixed pool."},
     ROUTER_TIES(offsetof(State, ties.rule)),
     {0},
 };
 
 const Router router_splitwise = {
     .policy = {.name = "splitwise",
-               .help =
-                   "both machines at once by pending tokens, mixed pool past limits (Splitwise)",
+               .help = "Chooses the prefill and the decode instance at once by pending tokens; "
+                       "above limits it takes the mixed pool (Splitwise).",
                .state_size = sizeof(State),
                .options = options,
                .draws = draws},

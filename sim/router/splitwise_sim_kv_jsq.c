@@ -9,6 +9,7 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 
 const Router router_splitwise_sim_kv_jsq = {
     .policy = {.name = "splitwise_sim_kv_jsq",
-               .help = "SplitwiseSim's kv_jsq: fewest requests present, KV on its way not counted"},
+               .help = "Reproduces SplitwiseSim's kv_jsq: the fewest requests, without those whose "
+                       "KV is still in transfer."},
     .pick = pick,
 };

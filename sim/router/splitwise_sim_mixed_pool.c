@@ -139,13 +139,15 @@ static void observe(void *state, const ClusterView *view, RequestIx ix, Observat
 
 static const OptionSpec options[] = {
     {"prefill_queue_limit", OPTION_INT, offsetof(State, prefill_queue_limit), "8192", .min = 1,
-     .max = 1e12, .help = "its prompt_max_pending_batch_tokens"},
+     .max = 1e12,
+     .help = "Number of pending tokens above which an instance refuses a prefill (SplitwiseSim "
+             "prompt_max_pending_batch_tokens)."},
     {0},
 };
 
 const Router router_splitwise_sim_mixed_pool = {
     .policy = {.name = "splitwise_sim_mixed_pool",
-               .help = "SplitwiseSim's mixed_pool scheduler, quirks included",
+               .help = "Reproduces SplitwiseSim's mixed_pool scheduler with its defects.",
                .state_size = sizeof(State),
                .options = options},
     .start = start,

@@ -108,15 +108,16 @@ static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pool
 
 static const OptionSpec options[] = {
     {"tpot", OPTION_TICKS, offsetof(State, tpot), "50 ms", .min = 1e-6, .max = 3600,
-     .help = "limit on the mean time between tokens, which Dynamo calls ITL"},
+     .help = "Limit on the mean TPOT (Dynamo ITL)."},
     {"correction", OPTION_BOOL, offsetof(State, corrects), "true",
-     .help = "expected times are corrected by those of the last interval"},
+     .help = "Correct the expected times by those of the last interval."},
     {0},
 };
 
 const Scaler scaler_dynamo_planner = {
     .policy = {.name = "dynamo_planner",
-               .help = "prefill and decode machines for predicted traffic within limits (Dynamo)",
+               .help = "Sets the number of prefill and decode instances for the predicted traffic "
+                       "and limits (NVIDIA Dynamo).",
                .state_size = sizeof(State),
                .options = options},
     .check_pools = check_pools,

@@ -94,21 +94,22 @@ static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pool
 
 static const OptionSpec options[] = {
     {"period", OPTION_TICKS, offsetof(State, period), "24 h", .min = 1, .max = 9e6,
-     .help = "of a season: what comes again"},
+     .help = "Length of a season, after which the load repeats."},
     {"ahead", OPTION_TICKS, offsetof(State, ahead), .min = 1e-6, .max = 9e6,
-     .help = "how far it looks", .absent = "as long as a machine takes to start"},
+     .help = "Time that the forecast looks ahead.",
+     .absent = "the time that an instance takes to start"},
     {"alpha", OPTION_REAL, offsetof(State, alpha), "0.5", .max = 1,
-     .help = "weight of the newest rate in the level"},
+     .help = "Weight of the newest rate in the level."},
     {"beta", OPTION_REAL, offsetof(State, beta), "0", .max = 1,
-     .help = "of the newest change of level in the trend"},
+     .help = "Weight of the newest change of the level in the trend."},
     {"gamma", OPTION_REAL, offsetof(State, gamma), "0.3", .max = 1,
-     .help = "of the newest rate in its place of the season"},
+     .help = "Weight of the newest rate in the seasonal component."},
     {0},
 };
 
 const Scaler scaler_forecast = {
     .policy = {.name = "forecast",
-               .help = "machines for the rate that the seasons so far promise (Holt-Winters)",
+               .help = "Sets the number of instances for the rate that Holt-Winters forecasts.",
                .state_size = sizeof(State),
                .options = options},
     .check_pools = check_pools,

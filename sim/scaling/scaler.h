@@ -48,7 +48,7 @@ typedef struct Scaler {
   void (*plan)(void *state, const ScalingView *view, double *wanted);
 } Scaler;
 
-/* Whether a pool of this name, named at `at`, is scaled; -1 with an entry. */
+/* 0 when a pool of this name, named at `at`, is scaled; else -1 with an entry. */
 int scaler_check_pool(const char *name, Place at, const PoolSpec *pools, uint32_t n_pools,
                       Diag *diag);
 

@@ -21,16 +21,18 @@ typedef struct State {
   { .key = #field, .type = OPTION_##type_, .offset = offsetof(Step, field), __VA_ARGS__ }
 
 const OptionSpec schedule_step_options[] = {
-    STEP(at, TICKS, .required = true, .max = 9e6, .help = "time since the period began"),
-    STEP(machines, INT, .required = true, .max = 1e6, .help = "from then on"),
-    STEP(pool, STRING, .help = "whose", .absent = "of every pool that is scaled"),
+    STEP(at, TICKS, .required = true, .max = 9e6,
+         .help = "Time since the beginning of the period."),
+    STEP(machines, INT, .required = true, .max = 1e6,
+         .help = "Number of instances from that time on."),
+    STEP(pool, STRING, .help = "Name of the pool.", .absent = "every pool with scaling"),
     {0}};
 
 static const OptionSpec options[] = {
     {"every", OPTION_TICKS, offsetof(State, every), "24 h", .min = 1, .max = 9e6,
-     .help = "after which the steps come again"},
-    {"steps", OPTION_NODE, offsetof(State, steps_node),
-     .help = "a list of {at, machines, pool}, see below", .absent = "none; at least one is needed"},
+     .help = "Period after which the steps repeat."},
+    {"steps", OPTION_NODE, offsetof(State, steps_node), .help = "List of {at, machines, pool}.",
+     .absent = "required"},
     {0},
 };
 
@@ -97,7 +99,7 @@ static void plan(void *state, const ScalingView *view, double *wanted) {
 
 const Scaler scaler_schedule = {
     .policy = {.name = "schedule",
-               .help = "machines by the time of the day, or of the week",
+               .help = "Sets the number of instances by the time of the day or of the week.",
                .state_size = sizeof(State),
                .options = options,
                .check = check},

@@ -10,6 +10,7 @@ static void plan(void *state, const ScalingView *view, double *wanted) {
 
 const Scaler scaler_spares = {
     .policy = {.name = "spares",
-               .help = "as many machines as at the start, spares for those that fail"},
+               .help = "Keeps the number of instances of the start: a spare replaces each instance "
+                       "that fails."},
     .plan = plan,
 };

@@ -117,30 +117,33 @@ static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pool
     .key = #key_, .type = OPTION_##type_, .offset = offsetof(Targets, key_), .min = 1e-3,          \
     .max = max_, .help = help_, .absent = absent_                                                  \
   }
-#define UNSAID "not looked at"
+#define UNSAID "not used"
 #define TARGETS(kv_use_unsaid)                                                                     \
-  ROW(concurrency, REAL, 1e6, "requests that a machine should have, waiting ones too", UNSAID),    \
-      ROW(queue, REAL, 1e6, "of those, that should wait on a machine", UNSAID),                    \
-      ROW(kv_use, REAL, 1, "share of its KV memory that should be held or promised",               \
+  ROW(concurrency, REAL, 1e6, "Target for the requests per instance, waiting ones included.",      \
+      UNSAID),                                                                                     \
+      ROW(queue, REAL, 1e6, "Target for the waiting requests per instance.", UNSAID),              \
+      ROW(kv_use, REAL, 1, "Target for the share of the KV memory that is held or promised.",      \
           kv_use_unsaid),                                                                          \
-      ROW(ttft, TICKS, 86400, "that the mean over an interval should be, of pools that prefill",   \
-          UNSAID)
+      ROW(ttft, TICKS, 86400,                                                                      \
+          "Target for the mean TTFT over an interval. It applies to pools that prefill.", UNSAID)
 
 const OptionSpec target_pool_options[] = {TARGETS(UNSAID), {0}};
 
 static const OptionSpec options[] = {
-    TARGETS("0.8 if there is no other"),
+    TARGETS("0.8 without another target"),
     {"tolerance", OPTION_REAL, offsetof(State, tolerance), "0.1", .max = 1,
-     .help = "ratio to the target that is left as it is, from 1 (Kubernetes)"},
+     .help =
+         "Deviation of the ratio to the target from 1 below which nothing changes (Kubernetes)."},
     {"pools", OPTION_NODE, offsetof(State, pools_node),
-     .help = "{NAME: {concurrency: 2}, …}: targets of pools of their own, see below",
-     .absent = "all have the same"},
+     .help = "Targets for single pools: {NAME: {concurrency: 2}, …}.",
+     .absent = "the same for all"},
     {0},
 };
 
 const Scaler scaler_target = {
     .policy = {.name = "target",
-               .help = "machines in proportion to a figure over its target (Kubernetes' HPA)",
+               .help = "Sets the number of instances in proportion to a figure over its target "
+                       "(Kubernetes HPA).",
                .state_size = sizeof(State),
                .options = options,
                .check = check},

@@ -16,13 +16,13 @@ static TransferChoice pick(const void *state, const Request *request, const Pool
 
 static const OptionSpec options[] = {
     {"serialized_below", OPTION_INT, offsetof(State, serialized_below), "0", .min = 0, .max = 1e9,
-     .help = "prompts shorter than this go whole after prefill"},
+     .help = "Length in tokens below which the KV of a prompt is sent whole, after prefill."},
     {0},
 };
 
 const TransferPolicy transfer_layerwise = {
     .policy = {.name = "layerwise",
-               .help = "each layer's KV as it is computed",
+               .help = "Sends the KV of each layer as soon as it is computed.",
                .state_size = sizeof(State),
                .options = options},
     .pick = pick,

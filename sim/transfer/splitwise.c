@@ -12,7 +12,9 @@ static TransferChoice pick(const void *state, const Request *request, const Pool
 }
 
 const TransferPolicy transfer_splitwise = {
-    .policy = {.name = "splitwise",
-               .help = "serialized or layer-wise, whichever leaves less visible (Splitwise)"},
+    .policy =
+        {.name = "splitwise",
+         .help =
+             "Takes serialized or layerwise, whichever delays the second token less (Splitwise)."},
     .pick = pick,
 };

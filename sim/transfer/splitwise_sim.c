@@ -18,15 +18,16 @@ static TransferChoice pick(const void *state, const Request *request, const Pool
 
 static const OptionSpec options[] = {
     {"bandwidth", OPTION_BANDWIDTH, offsetof(State, bandwidth), "200 GiB/s", .min = 1, .max = 1e18,
-     .help = "of each transfer, whatever else moves"},
+     .help = "Bandwidth of each transfer. Transfers do not share it."},
     {"retry", OPTION_TICKS, offsetof(State, retry), "1 s", .min = 1e-6, .max = 1e6,
-     .help = "how often a full receiver is asked again"},
+     .help = "Interval at which a receiver without free memory is asked again."},
     {0},
 };
 
 const TransferPolicy transfer_splitwise_sim = {
     .policy = {.name = "splitwise_sim",
-               .help = "SplitwiseSim's flows: uncontended links, polling for room",
+               .help =
+                   "Reproduces SplitwiseSim's flows: links without contention, polling for memory.",
                .state_size = sizeof(State),
                .options = options},
     .pick = pick,

@@ -82,7 +82,7 @@ says "TANDEM_DATA is set to '$work', where there is no 'perfmodel/models'"
 
 # --- facts of a machine that are missing say what they are
 grep -v '^sm:' "$source_dir/perfmodel/machines/dgx-h100.yaml" >own.yaml
-led 3 "missing key 'sm'" 'compute capability of a GPU, 90 for 9.0' \
+led 3 "missing key 'sm'" 'Compute capability of the GPU, 90 for 9.0' \
   run good.yaml --set pools.all.machine=own.yaml --set slo=null
 
 # --- measuring without a GPU

@@ -89,12 +89,12 @@ for name in token_jsq splitwise_mixed layerwise recompute bloom-176b dgx-h100 az
 expect 0 "$tandem" list batchers
 prints 'max_num_seqs'
 expect 0 "$tandem" list options
-prints "0.9       share of the GPU's memory that is used (number, 0.01 to 1)"
+prints '  gpu_memory_utilization (number, 0.01 to 1; default: 0.9)'
 prints 'policies.batcher, vllm:'
 prints 'MACHINE.yaml:'
 expect 0 "$tandem" list options pools.NAME.tensor
-prints 'absent: all the machine type has'
-[ "$(wc -l <out)" -eq 2 ] || fail 'a part of a name is in more than one key'
+prints 'default: GPUs of the machine type divided by the other degrees'
+[ "$(wc -l <out)" -eq 3 ] || fail 'a part of a name is in more than one key'
 expect 0 "$tandem" list units
 prints "s, ps, ns, us, ms, min, h, d"
 expect 0 "$tandem" list perfmodels

@@ -1,22 +1,94 @@
 /* Rows of keys say all that the page of keys has of them, and what they take comes back from the
  * text that a database keeps. */
 #include "experiments/keys/keys.h"
+#include "sim/policy.h"
 #include "tests/unit/testing.h"
+#include <ctype.h>
 
 TestSuite(keys, .init = setup, .fini = teardown);
+
+/* Whether the text is the key again, whatever its case, with spaces for underscores. */
+static bool is_copy(const char *text, const char *key) {
+  for (; *key && *text; key++, text++)
+    if (tolower((unsigned char)*text) != tolower((unsigned char)*key) &&
+        !(*text == ' ' && *key == '_'))
+      return false;
+  return !*key && !text[strspn(text, ".")];
+}
+
+/* What is wrong with a text that should be a noun phrase or a sentence, or several; NULL: nothing.
+ * `key` is what it explains. */
+static const char *wrong_style(const char *text, const char *key) {
+  static const char *const openings[] = {"Of ",    "What ", "Who ", "Which ",
+                                         "Whose ", "How ",  "See "};
+  if (!text || !*text) return "there is none";
+  if (!isupper((unsigned char)*text)) return "it begins without a capital letter";
+  if (text[strlen(text) - 1] != '.') return "it ends without a full stop";
+  for (size_t i = 0; i < sizeof openings / sizeof *openings; i++)
+    if (strncmp(text, openings[i], strlen(openings[i])) == 0) return "it begins as a fragment";
+  if (strstr(text, "see below")) return "it points below, where nothing need stand";
+  return is_copy(text, key) ? "it is the key again" : NULL;
+}
+
+Test(keys, a_text_that_is_no_sentence_is_told_from_one) {
+  static const struct {
+    const char *text, *wrong;
+  } cases[] = {{NULL, "there is none"},
+               {"", "there is none"},
+               {"of the queue.", "it begins without a capital letter"},
+               {"Number of instances", "it ends without a full stop"},
+               {"Of the queue.", "it begins as a fragment"},
+               {"What its machines do.", "it begins as a fragment"},
+               {"Who may join.", "it begins as a fragment"},
+               {"Which machine.", "it begins as a fragment"},
+               {"A map, see below.", "it points below, where nothing need stand"},
+               {"Block size.", "it is the key again"},
+               {"Block_size.", "it is the key again"},
+               {"Block size in tokens.", NULL}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *wrong = wrong_style(cases[i].text, "block_size");
+    cr_expect(wrong == cases[i].wrong ||
+                  (wrong && cases[i].wrong && !strcmp(wrong, cases[i].wrong)),
+              "of '%s' it says: %s", cases[i].text ? cases[i].text : "", wrong ? wrong : "nothing");
+  }
+}
+
+static void expect_sentence(const char *text, const char *key) {
+  const char *wrong = wrong_style(text, key);
+  cr_expect_null(wrong, "the text of '%s', '%s': %s", key, text ? text : "", wrong);
+}
 
 Test(keys, each_says_what_it_is_and_what_holds_without_it) {
   size_t n = 0;
   const KeyBlock *blocks = keys_blocks(&n, &arena);
   cr_assert_gt(n, 40);
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
+    expect_sentence(blocks[i].help, *blocks[i].place ? blocks[i].place : "the top level");
     for (const OptionSpec *spec = blocks[i].specs; spec && spec->key; spec++) {
       const char *name = keys_name(&blocks[i], spec, &arena);
-      cr_expect(spec->help && *spec->help, "'%s' has no help", name);
+      const char *wrong = wrong_style(spec->help, spec->key);
+      cr_expect_null(wrong, "the text of '%s', '%s': %s", name, spec->help, wrong);
       cr_expect_not_null(option_default(spec), "'%s' has neither fallback nor absent", name);
-      cr_expect_null(spec->help ? strstr(spec->help, "absent: ") : NULL,
-                     "what holds without '%s' is in its help, not in absent", name);
     }
+  }
+}
+
+Test(keys, each_policy_says_what_it_does) {
+  for (PolicyKind kind = 0; kind < POLICY_KINDS; kind++)
+    for (const Policy *const *policy = policy_list(kind); *policy; policy++)
+      expect_sentence((*policy)->help, (*policy)->name);
+}
+
+Test(keys, those_that_the_page_begins_with_are_keys) {
+  size_t n = 0;
+  const KeyBlock *blocks = keys_blocks(&n, &arena);
+  for (int f = 0; keys_first[f]; f++) {
+    bool found = false;
+    for (size_t i = 0; i < n; i++)
+      for (const OptionSpec *spec = blocks[i].specs; spec && spec->key; spec++)
+        found |= strcmp(keys_name(&blocks[i], spec, &arena), keys_first[f]) == 0;
+    cr_expect(found, "there is no key '%s'", keys_first[f]);
+  }
 }
 
 Test(keys, those_of_policies_are_there_with_their_defaults) {

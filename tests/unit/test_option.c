@@ -226,31 +226,38 @@ Test(option, a_scalar_or_list_where_options_belong_is_refused) {
   cr_assert_str_eq(diag.entries[1].message, "'a.yaml' wants a map, not a list");
 }
 
-Test(option, the_table_prints_in_aligned_columns) {
+Test(option, a_row_prints_as_key_values_and_default_above_its_help) {
   static const OptionSpec TABLE[] = {
-      {.key = "name", .type = OPTION_STRING, .required = true, .help = "which one"},
       {.key = "router",
        .type = OPTION_CHOICE,
        .fallback = "jsq",
        .choices = ROUTERS,
-       .help = "placement"},
+       .help = "Choice of an instance."},
       {.key = "cap",
        .type = OPTION_POWER,
        .min = 1,
        .max = INFINITY,
-       .help = "limit",
-       .absent = "none"},
-      {.key = "every", .type = OPTION_TICKS, .fallback = "1 s", .max = 60, .help = "how often"},
-      {.key = "model", .type = OPTION_STRING, .help = "its name", .listed = "models"},
+       .absent = "no limit",
+       .help = "Limit on the power of all instances that are in a cluster of this size. A limit "
+               "that binds is named."},
+      {.key = "model",
+       .type = OPTION_STRING,
+       .required = true,
+       .help = "Name.",
+       .listed = "models"},
       {0},
   };
   char text[512] = "";
   FILE *out = fmemopen(text, sizeof text, "w");
   option_print(TABLE, 2, out);
   fclose(out);
-  cr_assert_str_eq(text, "  name    required  which one (text)\n"
-                         "  router  jsq       placement (random, jsq, least_kv)\n"
-                         "  cap     -         limit; absent: none (power, at least 1 W)\n"
-                         "  every   1 s       how often (time, 0 s to 60 s)\n"
-                         "  model   -         its name (text) [tandem list models]\n");
+  cr_assert_str_eq(
+      text, "  router (random, jsq, least_kv; default: jsq)\n"
+            "      Choice of an instance.\n"
+            "  cap (power, at least 1 W; default: no limit)\n"
+            "      Limit on the power of all instances that are in a cluster of this size. A "
+            "limit that binds is\n"
+            "      named.\n"
+            "  model (text, see 'tandem list models'; required)\n"
+            "      Name.\n");
 }
