@@ -1,14 +1,14 @@
 /* See audit.h. */
 #include "sim/audit.h"
-#include "sim/admission.h"
-#include "sim/checkpoint.h"
-#include "sim/failing.h"
-#include "sim/hedging.h"
-#include "sim/lifecycle.h"
-#include "sim/memory.h"
-#include "sim/parts.h"
-#include "sim/patience.h"
-#include "sim/scheduler.h"
+#include "sim/books/parts.h"
+#include "sim/core/lifecycle.h"
+#include "sim/core/memory.h"
+#include "sim/core/scheduler.h"
+#include "sim/feature/admission.h"
+#include "sim/feature/checkpoint.h"
+#include "sim/feature/failing.h"
+#include "sim/feature/hedging.h"
+#include "sim/feature/patience.h"
 #include <assert.h>
 #include <stddef.h>
 

@@ -1,12 +1,12 @@
 /* The summing up of a run that is over. */
-#include "sim/admission.h"
-#include "sim/autoscaling.h"
-#include "sim/engine.h"
-#include "sim/failing.h"
-#include "sim/placement.h"
-#include "sim/shaping.h"
-#include "sim/tier.h"
-#include "sim/warm_up.h"
+#include "sim/core/placement.h"
+#include "sim/core/tier.h"
+#include "sim/feature/admission.h"
+#include "sim/feature/autoscaling.h"
+#include "sim/feature/failing.h"
+#include "sim/feature/groups.h"
+#include "sim/feature/warm_up.h"
+#include "sim/run.h"
 
 /* Of the run as far as it is counted. */
 static Tick span_of(const Engine *self) {

@@ -1,16 +1,16 @@
 /* Setting up a run. */
 #include "base/hash.h"
-#include "sim/admission.h"
-#include "sim/autoscaling.h"
-#include "sim/engine.h"
-#include "sim/failing.h"
-#include "sim/memory.h"
-#include "sim/observing.h"
-#include "sim/placement.h"
-#include "sim/roles.h"
-#include "sim/scheduling.h"
-#include "sim/shaping.h"
-#include "sim/tier.h"
+#include "sim/books/observing.h"
+#include "sim/core/memory.h"
+#include "sim/core/placement.h"
+#include "sim/core/roles.h"
+#include "sim/core/scheduling.h"
+#include "sim/core/tier.h"
+#include "sim/feature/admission.h"
+#include "sim/feature/autoscaling.h"
+#include "sim/feature/failing.h"
+#include "sim/feature/groups.h"
+#include "sim/run.h"
 #include <string.h>
 
 /* Bytes/s in each direction of the link that KV takes between machines. */

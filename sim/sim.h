@@ -4,15 +4,15 @@
  * configuration, trace and performance models give the same digest on any compiler. */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
-#include "sim/batches.h"
-#include "sim/eventlog.h"
+#include "sim/books/batches.h"
+#include "sim/books/eventlog.h"
+#include "sim/books/metrics.h"
+#include "sim/books/observer.h"
+#include "sim/books/timeline.h"
+#include "sim/core/group.h"
+#include "sim/core/machine.h"
 #include "sim/faults.h"
-#include "sim/group.h"
-#include "sim/machine.h"
-#include "sim/metrics.h"
-#include "sim/observer.h"
 #include "sim/policy.h"
-#include "sim/timeline.h"
 #include "traces/trace.h"
 #include <signal.h>
 
@@ -221,7 +221,7 @@ typedef struct PoolResult {
   double utilization;   // busy time / (machines × span)
   double imbalance;     // busy time of the busiest machine / the mean; 1 of none
 #define POOL_HISTOGRAM(field, unit, scale, meaning) const Histogram *field;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   double energy_j;                      // of a second shape, beyond what idle GPUs draw
   double mean_expansion, max_expansion; // KV memory over that of the GPUs, over time
 } PoolResult;

@@ -1,0 +1,122 @@
+/* Looking at groups, see timeline.h, and at machines for who watches them. */
+#include "sim/books/observing.h"
+#include "sim/core/memory.h"
+#include "sim/feature/groups.h"
+#include <assert.h>
+
+/* Copies that have ended though the group has not had an event since. */
+static void leave_out_ended(const Engine *self, const Group *group, TimelineRow *row) {
+  for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
+    const KvCopies *copies = &group->copies[direction];
+    for (size_t i = copies->first; i < copies->last && copies->items[i].end <= self->now; i++) {
+      const Request *request = &self->requests.slots[copies->items[i].request];
+      if (direction == COPY_IN) {
+        row->store_blocks -= request->store_blocks;
+      } else {
+        row->gpu_blocks -= request->kv_blocks;
+        row->n_decoding -= request->decode_machine != MACHINE_NONE;
+      }
+    }
+  }
+}
+
+static TimelineRow row_of(const Engine *self, const Group *group) {
+  TimelineRow row = {.at = self->now,
+                     .group = group->ix,
+                     .shape = group->shape,
+                     .activity = group_activity(group),
+                     .store_blocks = group->spec->store_blocks - group->free_blocks};
+  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
+    const Machine *machine = &self->machines[group->first[group->shape] + i];
+    row.gpu_blocks += machine->pool->kv_blocks - engine_free_blocks(self, machine);
+  }
+  for (uint32_t i = 0; i < group->n_machines[SHAPE_PREFILL]; i++)
+    row.n_prompts += self->machines[group->first[SHAPE_PREFILL] + i].n_prefills;
+  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
+    row.n_decoding += self->machines[group->first[SHAPE_DECODE] + i].n_decodes;
+  leave_out_ended(self, group, &row);
+  return row;
+}
+
+static bool same_activity(const TimelineRow *row, const Group *group) {
+  return row->shape == group->shape && row->activity == group_activity(group);
+}
+
+static bool same_memory(const TimelineRow *a, const TimelineRow *b) {
+  return a->gpu_blocks == b->gpu_blocks && a->store_blocks == b->store_blocks &&
+         a->n_prompts == b->n_prompts && a->n_decoding == b->n_decoding;
+}
+
+/* `sampled`: a row is due for what lies in memory too. */
+static void look(const Engine *self, const Group *group, bool sampled) {
+  Timeline *timeline = self->timeline;
+  const SimObserver *observer = self->config->observer;
+  TimelineRow *newest = &timeline->newest[group->ix];
+  const bool same = newest->at >= 0 && same_activity(newest, group);
+  if (same && !sampled) return;
+  const TimelineRow row = row_of(self, group);
+  if (same && same_memory(newest, &row)) return;
+  *newest = row;
+  if (observer && observer->on_group) observer->on_group(observer->context, &row);
+  if (timeline->interval == 0) return;
+  ARENA_RESERVE(self->arena, timeline->rows, timeline->capacity, timeline->n_rows + 1);
+  timeline->rows[timeline->n_rows++] = row;
+}
+
+/* Whether anything goes on between events: decode runs, and copies that nobody waits for. */
+static bool goes_on(const Engine *self) {
+  for (uint32_t g = 0; g < self->n_groups; g++)
+    if (group_copies(&self->groups[g])) return true;
+  for (uint32_t m = 0; m < self->n_machines; m++)
+    if (self->machines[m].activity == ACTIVITY_DECODE) return true;
+  return false;
+}
+
+/* Between samples that an observer wants; 0: none. */
+static Tick watch_interval(const Engine *self) {
+  const SimObserver *observer = self->config->observer;
+  return observer && observer->on_sample ? observer->interval : 0;
+}
+
+void engine_init_timeline(Engine *self) {
+  const SimObserver *observer = self->config->observer;
+  const bool watched = watch_interval(self) > 0 || (observer && observer->on_group);
+  if (self->config->timeline_interval == 0 && !watched) return;
+  self->timeline = ARENA_NEW(self->arena, Timeline);
+  *self->timeline = (Timeline){.interval = self->config->timeline_interval,
+                               .newest = ARENA_ARRAY(self->arena, TimelineRow, self->n_groups)};
+  for (uint32_t g = 0; g < self->n_groups; g++)
+    self->timeline->newest[g].at = -1;
+}
+
+static bool is_due(Tick now, Tick interval) {
+  return interval > 0 && now % interval == 0;
+}
+
+/* The first multiple after now. */
+static Tick next_due(Tick now, Tick interval) {
+  if (interval == 0 || interval > TICK_MAX - now) return TICK_MAX;
+  return now - now % interval + interval;
+}
+
+/* Samples between two events are of a copy of the engine whose clock stands there, all that ends by
+ * then ended. */
+void engine_look(const Engine *self, Tick until) {
+  const Tick kept = self->timeline->interval, watched = watch_interval(self);
+  const Tick first = is_due(self->now, watched) ? self->now : next_due(self->now, watched);
+  if (self->n_groups == 0 && first >= until) return;
+  bool seen[2] = {kept == 0, watched == 0}; // once, of what stands still
+  Engine moment = *self;
+  moment.reached = UINT64_MAX;
+  while (moment.now < until) {
+    const bool due[2] = {is_due(moment.now, kept), is_due(moment.now, watched)};
+    for (uint32_t g = 0; g < self->n_groups; g++)
+      look(&moment, &self->groups[g], due[kept == 0]);
+    if (due[1]) engine_observe_samples(&moment);
+    for (int i = 0; i < 2; i++)
+      seen[i] |= due[i];
+    if (seen[0] && seen[1] && !goes_on(self)) return;
+    const Tick next[2] = {next_due(moment.now, kept), next_due(moment.now, watched)};
+    moment.now = next[0] < next[1] ? next[0] : next[1];
+  }
+}
