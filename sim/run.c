@@ -1,22 +1,14 @@
-/* The loop with its one switch. */
+/* The loop over events. */
 #include "sim/run.h"
 #include "sim/audit.h"
+#include "sim/core/arrival.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/draining.h"
-#include "sim/core/front.h"
 #include "sim/core/iteration.h"
 #include "sim/core/limits.h"
 #include "sim/core/marks.h"
 #include "sim/core/moving.h"
-#include "sim/core/placement.h"
 #include "sim/core/roles.h"
-#include "sim/feature/admission.h"
-#include "sim/feature/autoscaling.h"
-#include "sim/feature/failing.h"
-#include "sim/feature/groups.h"
-#include "sim/feature/hedging.h"
-#include "sim/feature/patience.h"
-#include "sim/feature/warm_up.h"
 #include <assert.h>
 #include <stddef.h>
 
@@ -25,60 +17,6 @@ enum {
   CACHE_LINE_BYTES = 64,
   MACHINE_HOT_BYTES = offsetof(Machine, before), // what comes then most events do not need
 };
-
-static void handle(Engine *self) {
-  switch ((EventKind)self->event.kind) {
-  case EVENT_ARRIVAL:
-    engine_handle_arrival(self);
-    break;
-  case EVENT_ITERATION:
-    engine_handle_iteration(self, &self->machines[self->event.target]);
-    break;
-  case EVENT_TRANSFER:
-    engine_handle_transfer(self, self->event.target);
-    break;
-  case EVENT_FLIP:
-    engine_handle_flip(self, &self->machines[self->event.target]);
-    break;
-  case EVENT_MONITOR:
-    engine_handle_monitor(self);
-    break;
-  case EVENT_REPORT:
-    engine_handle_report(self);
-    break;
-  case EVENT_COPY:
-    break; // it has ended before its event
-  case EVENT_TURN:
-    engine_handle_turn(self, &self->groups[self->event.target]);
-    break;
-  case EVENT_FAULT:
-    engine_handle_fault(self, self->event.target);
-    break;
-  case EVENT_DETECTION:
-    engine_handle_detection(self, &self->machines[self->event.target]);
-    break;
-  case EVENT_BOOT:
-    engine_handle_boot(self, &self->machines[self->event.target]);
-    break;
-  case EVENT_RETRY:
-    engine_handle_retry(self);
-    break;
-  case EVENT_ADMISSION:
-    engine_handle_admission(self);
-    break;
-  case EVENT_HEDGE:
-    engine_handle_hedge(self);
-    break;
-  case EVENT_SCALING:
-    engine_handle_scaling(self);
-    break;
-  case EVENT_PATIENCE:
-    engine_handle_patience(self);
-    break;
-  case EVENT_KINDS:
-    assert(false);
-  }
-}
 
 /* An idle machine that was woken waits while more requests arrive in this very tick, so that they
  * can share its first iteration. */
@@ -115,35 +53,14 @@ void engine_settle(Engine *self) {
   for (uint32_t i = 0; i < self->n_marked_groups; i++) {
     Group *group = &self->groups[self->marked_groups[i]];
     group->marked = false;
-    engine_shape(self, group);
+    tell_group_settles(self, group);
   }
   self->n_marked_groups = 0;
   settle_machines(self); // runs that a group has given KV
 }
 
-/* Before an event its group learns which copies have ended, and so they come before all else of
- * their tick. That may bring about others before the event. False when none has. */
-static bool end_copies(Engine *self) {
-  if (self->n_groups == 0) return false;
-  const Event *event = agenda_first(&self->agenda);
-  Group *only = event->kind == EVENT_ITERATION ? self->machines[event->target].group
-                : event->kind == EVENT_COPY || event->kind == EVENT_TURN
-                    ? &self->groups[event->target]
-                    : NULL;
-  self->now = event->at;
-  self->event = (Event){0}; // nothing of this tick has ended yet
-  self->reached = 0;
-  bool ended = only && engine_end_copies(self, only);
-  for (uint32_t g = 0; !only && g < self->n_groups; g++)
-    ended |= engine_end_copies(self, &self->groups[g]);
-  if (!ended) return false;
-  self->n_events++;
-  engine_settle(self);
-  return true;
-}
-
-/* Broadcasts, reports and flips neither make room nor bring work. A client that gives up may make
- * some, but nobody waits for that where a deadlock can be broken. */
+/* Events that neither make room nor bring work, beside those of machines without any. A client that
+ * gives up may make some, but nobody waits for that where a deadlock can be broken. */
 static bool is_control(EventKind kind) {
   return kind == EVENT_MONITOR || kind == EVENT_REPORT || kind == EVENT_FLIP ||
          kind == EVENT_FAULT || kind == EVENT_SCALING;
@@ -157,23 +74,23 @@ static bool makes_no_room(const Engine *self, const Event *event) {
 }
 
 static size_t n_controls(const Engine *self) {
-  return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) +
-         (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) +
-         (agenda_find(&self->agenda, EVENT_SCALING, 0) != NULL) + self->n_flips +
-         engine_has_deadlines(self) + (self->n_due > 0) + self->n_fault_events +
-         (self->requests.n_live > 0 ? 0 : self->n_detections);
+  const uint32_t *n = self->agenda.n_pending;
+  return n[EVENT_MONITOR] + n[EVENT_REPORT] + n[EVENT_SCALING] + n[EVENT_FLIP] + n[EVENT_FAULT] +
+         n[EVENT_BOOT] + n[EVENT_PATIENCE] + n[EVENT_HEDGE] +
+         (self->requests.n_live > 0 ? 0 : n[EVENT_DETECTION]);
 }
 
 static bool has_arrival(const Engine *self) {
-  return agenda_find(&self->agenda, EVENT_ARRIVAL, 0) != NULL;
+  return self->agenda.n_pending[EVENT_ARRIVAL] > 0;
 }
 
 /* When all that is pending asks for room again and has been refused since anything else happened,
  * nobody will ever make any; and when nothing is pending the run is over. Who arrives next makes no
  * room, and is not known of: with requests here that it is pending changes nothing. */
 static bool is_stuck(const Engine *self) {
+  const uint32_t *n = self->agenda.n_pending;
   const size_t most =
-      self->n_retries + self->n_flips + self->n_fault_events + self->n_detections + 6;
+      self->n_retries + n[EVENT_FLIP] + n[EVENT_FAULT] + n[EVENT_BOOT] + n[EVENT_DETECTION] + 6;
   if (self->agenda.n_events > most) return false; // mostly
   const bool arrives = has_arrival(self);
   if (arrives && self->requests.n_live == 0) return false;
@@ -200,7 +117,7 @@ static void handle_next(Engine *self) {
   self->n_events++;
   const size_t refusals = self->n_refusals;
   const bool no_room = refusals > 0 && makes_no_room(self, &self->event);
-  handle(self);
+  self->handlers[self->event.kind](self, self->event.target);
   if (self->n_marked + self->n_marked_groups > 0) engine_settle(self);
   if (self->n_refusals > 0 && self->n_refusals == refusals && !no_room) self->n_refusals = 0;
 }
@@ -209,18 +126,20 @@ bool engine_step(Engine *self) {
   if (self->source_told) engine_pull_again(self);
   if (self->failed || self->stopped) return false;
   if (is_stuck(self)) {
-    const bool repairs = engine_waits_for_repair(self);
-    const bool may_go_on = repairs && self->n_nics_down > 0; // what moves, once they are up
-    const bool broken = !may_go_on && engine_break_deadlock(self);
+    const Repair repair = ask_awaits_repair(self);
+    const bool broken = repair != REPAIR_LINKS && engine_break_deadlock(self);
     if (broken) engine_settle(self);
-    if (broken || !(repairs || engine_has_deadlines(self) || has_arrival(self))) return broken;
+    if (broken || !(repair || self->agenda.n_pending[EVENT_PATIENCE] > 0 || has_arrival(self)))
+      return broken;
   }
-  if (self->timeline && agenda_first_at(&self->agenda) > self->now)
-    engine_look(self, agenda_first_at(&self->agenda));
-  if (self->first_counted == UINT64_MAX && has_arrival(self))
-    engine_look_for_start(self, agenda_first_at(&self->agenda));
+  if (self->hooks.n_event_comes > 0) tell_event_comes(self, agenda_first_at(&self->agenda));
   const Tick previous = self->now;
-  if (!end_copies(self)) handle_next(self);
+  if (ask_ends_copies(self)) {
+    self->n_events++;
+    engine_settle(self);
+  } else {
+    handle_next(self);
+  }
   if (self->config->audit && !self->failed) audit_check(self, previous);
   return engine_has_memory(self, 0);
 }
@@ -243,7 +162,7 @@ int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *
   engine_init(engine, config, arena, diag);
   loop(engine);
   if (engine->failed) return -1;
-  engine_end_groups(engine);
+  tell_run_ends(engine);
   engine_sum_up(engine, ret_result);
   if (config->audit && !engine->stopped) audit_totals(engine, ret_result);
   return 0;

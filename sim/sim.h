@@ -81,6 +81,14 @@ typedef struct ComponentSpec {
   uint8_t class, tenant; // where there are classes
 } ComponentSpec;
 
+/* LoRA adapters that the requests of a component are spread over. */
+typedef struct AdapterSet {
+  const char *name;
+  uint32_t count; // > 0
+  double zipf;    // the k-th is asked for with a share of k^-zipf; 0: all alike
+  int64_t bytes;  // > 0, of one, on the host link of a replica
+} AdapterSet;
+
 /* What becomes of a request that a limit of its class or tenant stops (admission.h). */
 typedef enum AdmissionAction {
   ADMISSION_QUEUE,   // it is held until it may come in

@@ -43,6 +43,7 @@ static void set(Agenda *self, EventKind kind, uint32_t target, Tick at, uint64_t
     return;
   }
   self->n_events++;
+  self->n_pending[kind]++;
   if (self->hole) {
     self->hole = false;
     heap_sink(self, self->heap, self->n_events, 0, &event);
@@ -73,6 +74,7 @@ void agenda_clear(Agenda *self, EventKind kind, uint32_t target) {
   const uint32_t where = self->where[kind][target];
   if (!where) return;
   self->where[kind][target] = 0;
+  self->n_pending[kind]--;
   const size_t n = --self->n_events + self->hole;
   const Event last = self->heap[n];
   if (where - 1 < n) heap_replace(self, self->heap, n, where - 1, &last);
@@ -106,6 +108,7 @@ bool agenda_pop(Agenda *self, Event *ret_event) {
   if (self->n_events == 0) return false;
   *ret_event = self->heap[0];
   self->where[ret_event->kind][ret_event->target] = 0;
+  self->n_pending[ret_event->kind]--;
   self->heap[0].at = INT64_MIN; // before all others
   self->hole = true;
   self->n_events--;

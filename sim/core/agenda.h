@@ -18,6 +18,7 @@ typedef struct Agenda {
   bool hole;                    // heap[0] is no event, and sorts before all
   uint32_t *where[EVENT_KINDS]; // 1 + index in the heap; 0: not pending
   size_t where_capacity[EVENT_KINDS];
+  uint32_t n_pending[EVENT_KINDS];
   uint64_t next_seq; // of events that are not arrivals
   uint64_t tie_seed; // 0: insertion order
 } Agenda;

@@ -1,10 +1,10 @@
 /* Decisions: vLLM 0.33's scheduler, rule by rule (RULES.md, "Step by step"). */
 #include "sim/books/parts.h"
+#include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
 #include "sim/core/scheduling.h"
 #include "sim/core/step_listing.h"
-#include "sim/feature/warm_up.h"
 #include <assert.h>
 
 /* --- who is scheduled how */
@@ -406,16 +406,16 @@ static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx 
 
 /* Admits in line while it can; those whose adapter has no room are passed over. */
 static void admit_waiting(Engine *self, Machine *machine, Decision *decision) {
-  adapters_decide(machine->adapters);
+  tell_decision_begins(self, machine);
   RequestIx ix = first_waiting(machine), next;
   for (; decision->budget > 0 && may_admit(machine) && ix != REQUEST_NONE; ix = next) {
     const Request *request = &self->requests.slots[ix];
     const bool decodes = request->state == REQUEST_WAITS_DECODE;
     next = request->next;
     if (next == REQUEST_NONE && decodes) next = machine->prefill_queue.first;
-    if (machine->adapters && adapters_pass_over(self, machine, decision->step, request)) continue;
+    if (ask_passes_over(self, machine, decision->step, request)) continue;
     if (!admit(self, machine, decision, ix)) return;
-    if (machine->adapters) adapters_schedule(machine, &self->requests.slots[ix]);
+    tell_admitted_to_step(self, machine, &self->requests.slots[ix]);
     machine->scheduler->n_waited = 0;
   }
 }

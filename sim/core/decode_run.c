@@ -1,11 +1,10 @@
 /* See decode_run.h. */
 #include "sim/core/decode_run.h"
 #include "sim/books/observing.h"
+#include "sim/core/counting.h"
 #include "sim/core/limits.h"
-#include "sim/core/scheduling.h"
-#include "sim/core/swapping.h"
+#include "sim/core/scheduler.h"
 #include "sim/core/tier.h"
-#include "sim/feature/warm_up.h"
 #include <assert.h>
 
 /* --- time */
@@ -48,6 +47,13 @@ Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *sh
   machine->totals.extrapolated_iterations[extrapolation]++;
   machine->totals.extrapolated_ticks[extrapolation] += ticks;
   return ticks;
+}
+
+Tick engine_await_copies(Engine *self, Machine *machine, Tick work) {
+  const Tick stall = machine->copied_at - self->now;
+  if (engine_passes_the_end(self, (double)stall + (double)work)) return 0;
+  machine->totals.stall_ticks += stall;
+  return stall;
 }
 
 /* Has the event of this machine's iteration been overtaken by those handled? Only asked when both
@@ -289,9 +295,28 @@ static void book_gaps_of_batch(Engine *self, const Machine *machine, Tick end) {
   if (n_others[1]) histogram_add(&self->metrics.tbt, end - machine->decoded_at, n_others[1]);
 }
 
+/* The token that each of the batch has made in the present step of a scheduler, or in the first of a
+ * run, which took `ticks`. Where it goes on with what was before, as parts of a run book it. */
+static void book_step_gaps(Engine *self, const Machine *machine, Tick ticks) {
+  const Step *step = machine->scheduler->current;
+  const Series series = machine->run.series;
+  const bool goes_on = machine->run.goes_on;
+  for (int counted = 0; counted < 2; counted++) {
+    Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
+    const int64_t n = counted ? step->n_counted : step->n_regular - step->n_counted;
+    if (goes_on && n > 0)
+      histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
+                           (uint64_t)n);
+    else if (n > 0)
+      histogram_add(&metrics->tbt, ticks, (uint64_t)n);
+    if (step->n_seconds[counted] > 0)
+      histogram_add(&metrics->second_token, ticks, (uint64_t)step->n_seconds[counted]);
+  }
+}
+
 void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
   if (machine->scheduler)
-    scheduler_book_gaps(self, machine, end - machine->run.began_at);
+    book_step_gaps(self, machine, end - machine->run.began_at);
   else if (machine_decodes(machine))
     book_gaps_of_batch(self, machine, end);
 }
@@ -397,4 +422,11 @@ bool engine_break_off_run(Engine *self, Machine *machine) {
   run->done += n;
   run->part_began_at = began_at;
   return resized;
+}
+
+void engine_book_idleness(Engine *self, Machine *machine, bool idle) {
+  if (idle == (machine->idle_since >= 0)) return;
+  tell_idleness_changes(self, machine, idle);
+  if (!idle) machine->idle_ticks += self->now - machine->idle_since;
+  machine->idle_since = idle ? self->now : -1;
 }

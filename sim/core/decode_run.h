@@ -11,6 +11,13 @@
 /* Has the configuration's executor run an iteration, `done` iterations of a decode run beyond those
  * that the batch knows of. Its ticks, or negative when it failed. In executor.c. */
 Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shape, int64_t done);
+/* A machine is idle from now on, or no more; it may be so already. */
+void engine_book_idleness(Engine *self, Machine *machine, bool idle);
+/* What an iteration that begins now waits for copies, booked, before its `work` ticks. */
+Tick engine_await_copies(Engine *self, Machine *machine, Tick work);
+static inline Tick engine_stall(Engine *self, Machine *machine, Tick work) {
+  return machine->copied_at > self->now ? engine_await_copies(self, machine, work) : 0;
+}
 /* Ticks of one iteration, its extrapolation booked; of a run, that after `done` beyond those that
  * the batch knows of. */
 Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done);

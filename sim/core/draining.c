@@ -3,8 +3,6 @@
 #include "sim/core/front.h"
 #include "sim/core/marks.h"
 #include "sim/core/roles.h"
-#include "sim/feature/autoscaling.h"
-#include "sim/feature/failing.h"
 #include <assert.h>
 
 bool engine_is_drained(const Engine *self, const Machine *machine) {
@@ -23,14 +21,9 @@ void engine_drain(Engine *self, Machine *machine, Drain purpose) {
 
 void engine_leave_drained(Engine *self, Machine *machine) {
   if (machine->availability != MACHINE_DRAINS || !engine_is_drained(self, machine)) return;
-  if (machine->drains_for == DRAIN_FLIP)
-    engine_begin_flip(self, machine);
-  else if (machine->activity != ACTIVITY_IDLE)
+  if (machine->drains_for != DRAIN_FLIP && machine->activity != ACTIVITY_IDLE)
     return; // it goes with the end of its iteration
-  else if (machine->drains_for == DRAIN_STOP)
-    engine_turn_off(self, machine);
-  else
-    engine_begin_maintenance(self, machine);
+  tell_drained(self, machine);
 }
 
 void engine_stop_draining(Engine *self, Machine *machine) {

@@ -4,16 +4,14 @@
 #include "sim/books/parts.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/lifecycle.h"
-#include "sim/core/limits.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
 #include "sim/core/moving.h"
 #include "sim/core/placement.h"
+#include "sim/core/prefill_run.h"
 #include "sim/core/roles.h"
 #include "sim/core/scheduling.h"
-#include "sim/core/swapping.h"
 #include "sim/core/tier.h"
-#include "sim/feature/groups.h"
 #include <assert.h>
 
 /* --- what the batcher plans */
@@ -85,7 +83,7 @@ static bool make_room(Engine *self, Machine *machine) {
  * whether anybody gave way. */
 static bool carry_out(Engine *self, Machine *machine) {
   assert(!self->plan.pause_decodes || self->plan.n_admits == 0);
-  if (machine->group && machine->group->shape == SHAPE_PREFILL) engine_fit_store(self, machine);
+  if (machine->group) tell_group_plans(self, machine);
   machine->decodes_paused = self->plan.pause_decodes;
   machine->padding = self->plan.padding;
   for (size_t i = 0; i < self->plan.n_preempts; i++)
@@ -138,51 +136,6 @@ static BatchShape shape_of(const Engine *self, const Machine *machine) {
   return shape;
 }
 
-/* What predicting the outputs of the prompts that begin here adds to their iteration. */
-static Tick prediction_ticks(Engine *self, const Machine *machine, Tick ticks) {
-  if (!self->predictor->cost || machine->role != ROLE_PREFILL) return 0;
-  const MachineView view = engine_view(self, machine);
-  const void *state = engine_deployment_of(self, machine)->predictor_state;
-  const double more = self->predictor->cost(state, &view, ticks);
-  return engine_passes_the_end(self, (double)ticks + more) ? 0 : (Tick)more;
-}
-
-/* An iteration with prefill in it, of which `ticks` are booked. */
-static void add_prefills(const Machine *machine, const BatchShape *shape, Tick ticks,
-                         MachineTotals *totals) {
-  totals->prefill_iterations++;
-  totals->prefill_ticks += ticks;
-  if (shape->decode_seqs > 0) totals->mixed_ticks += ticks;
-  totals->prefill_tokens += shape->prefill_tokens - machine->padding.prefill_tokens;
-  totals->padding_tokens += machine->padding.prefill_tokens;
-  totals->decode_tokens += shape->decode_seqs - machine->padding.decode_seqs;
-}
-
-Tick engine_begin_prefills(Engine *self, Machine *machine, const BatchShape *shape) {
-  DecodeRun *run = &machine->run;
-  run->began_at = run->part_began_at = self->now;
-  run->done = run->booked = 0;
-  run->part = 1;
-  run->goes_on = false;
-  engine_observe_begin(self, machine, shape, false);
-  Tick ticks = engine_iteration_ticks(self, machine, shape, 0);
-  ticks += prediction_ticks(self, machine, ticks);
-  if (self->keeps_parts) parts_prefills_begin(self, machine, shape, ticks);
-  run->series = run->compute = (Series){.first = ticks};
-  run->tokens = shape->logit_seqs - machine->padding.decode_seqs;
-  if (machine->moves_kv) {
-    engine_plan_tier(self, machine, shape);
-    ticks = engine_passes_the_end(self, (double)run->series.first) ? 1 : run->series.first;
-  }
-  run->stall = engine_stall(self, machine, ticks);
-  ticks += run->stall;
-  machine->activity = ACTIVITY_PREFILL;
-  add_prefills(machine, shape, ticks, &machine->totals);
-  run->shape = *shape;
-  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, self->now + ticks);
-  return ticks;
-}
-
 /* Nothing can run though decodes wait or several prefills have begun, and no transfer out of here
  * will free memory: one of them must give way. False when nothing can be done now. */
 static bool unstick(Engine *self, Machine *machine) {
@@ -194,16 +147,6 @@ static bool unstick(Engine *self, Machine *machine) {
   if (victim == REQUEST_NONE) return false;
   life_gave_way(self, machine, victim);
   return true;
-}
-
-void engine_book_idleness(Engine *self, Machine *machine, bool idle) {
-  if (idle == (machine->idle_since >= 0)) return;
-  if (machine->group) {
-    engine_book_group(self, machine->group);
-    machine->group->n_busy += idle ? -1u : 1u;
-  }
-  if (!idle) machine->idle_ticks += self->now - machine->idle_since;
-  machine->idle_since = idle ? self->now : -1;
 }
 
 /* Whether the batcher has anybody to plan for. */
@@ -280,7 +223,7 @@ static void end_chunk(Engine *self, Machine *machine, RequestIx ix) {
   else if (request->decode_machine == machine->ix)
     life_waits_decode(self, machine, ix);
   else if (machine->group)
-    engine_copy_out(self, ix);
+    tell_group_prefilled(self, ix);
   else
     engine_begin_transfer(self, ix);
 }
@@ -314,21 +257,12 @@ static void end_chunks(Engine *self, Machine *machine) {
     end_chunk(self, machine, machine->chunks[i]);
 }
 
-/* Of an iteration with prefill that goes on no more: its time. */
-static void book_prefills(Machine *machine, Tick now) {
-  const DecodeRun *run = &machine->run;
-  engine_book_batch_tokens(machine, run->shape.prefill_tokens + run->shape.decode_seqs,
-                           run->began_at, now);
-}
-
-void engine_handle_iteration(Engine *self, Machine *machine) {
+void engine_handle_iteration(Engine *self, uint32_t target) {
+  Machine *machine = &self->machines[target];
   const bool prefills = machine->activity == ACTIVITY_PREFILL;
   const bool resized =
       machine->moves_kv && engine_advance_tier(machine, self->now - machine->run.part_began_at);
-  if (prefills) {
-    engine_book_first_gaps(self, machine, self->now);
-    book_prefills(machine, self->now);
-  }
+  if (prefills) engine_end_prefills(self, machine);
   if (!prefills && !engine_end_part(self, machine, resized)) return; // the run goes on
   engine_observe_end(self, machine, prefills ? 1 : machine->run.done);
   machine->activity = ACTIVITY_IDLE;
@@ -349,21 +283,6 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
 }
 
 /* --- what a failure breaks off */
-
-/* What of an iteration with prefill was booked ahead is not to come. */
-static void break_off_prefills(Engine *self, Machine *machine) {
-  const DecodeRun *run = &machine->run;
-  const Tick end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->at;
-  const Tick ticks = self->now - run->began_at, work = run->modelled;
-  MachineTotals ahead = {.stall_ticks = run->stall > ticks ? run->stall - ticks : 0};
-  add_prefills(machine, &run->shape, end - self->now, &ahead);
-  ahead.extrapolated_iterations[run->extrapolation] = 1;
-  ahead.extrapolated_ticks[run->extrapolation] =
-      work - engine_worked_ticks(ticks, run->stall, work);
-  machine_totals_subtract(&machine->totals, &ahead);
-  if (machine->counted_from > self->now) machine_totals_subtract(&machine->before, &ahead);
-  book_prefills(machine, self->now);
-}
 
 /* The batch is as of its last iteration that ended, but for the blocks that the present one took.
  */
@@ -393,7 +312,7 @@ void engine_break_off(Engine *self, Machine *machine) {
   if (machine->activity == ACTIVITY_IDLE) return;
   const bool prefills = machine->activity == ACTIVITY_PREFILL, decodes = machine_decodes(machine);
   const bool resized = !prefills && engine_break_off_run(self, machine);
-  if (prefills) break_off_prefills(self, machine);
+  if (prefills) engine_break_off_prefills(self, machine);
   agenda_clear(&self->agenda, EVENT_ITERATION, machine->ix);
   machine->activity = ACTIVITY_IDLE;
   engine_observe_end(self, machine, machine->run.done);

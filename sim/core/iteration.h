@@ -3,13 +3,9 @@
 #define SIM_CORE_ITERATION_H
 #include "sim/core/state.h"
 
-void engine_handle_iteration(Engine *self, Machine *machine);
+void engine_handle_iteration(Engine *self, uint32_t target);
 /* A machine that has failed does no more of what it is in, which is lost. */
 void engine_break_off(Engine *self, Machine *machine);
 /* Begins on an idle machine that may do so; cuts the decode run of one that should plan anew. */
 void engine_begin(Engine *self, Machine *machine);
-/* Begins an iteration with prefill in it, which lasts the ticks that it returns. */
-Tick engine_begin_prefills(Engine *self, Machine *machine, const BatchShape *shape);
-/* A machine is idle from now on, or no more; it may be so already. */
-void engine_book_idleness(Engine *self, Machine *machine, bool idle);
 #endif

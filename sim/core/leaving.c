@@ -4,8 +4,6 @@
 #include "sim/core/marks.h"
 #include "sim/core/moving.h"
 #include "sim/core/scheduler.h"
-#include "sim/feature/groups.h"
-#include "sim/feature/patience.h"
 
 /* Whether it is in the batch of an iteration in progress. */
 static bool is_computed(const Machine *machine) {
@@ -34,13 +32,12 @@ static void leave_steps(Engine *self, RequestIx ix) {
   engine_mark(self, machine, MARK_BEGIN);
 }
 
-/* Out of a group or into it: as the copy ends, which is looked at then (engine_end_copies). */
+/* Out of a group or into it: as the copy ends. */
 static void leave_links(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  if (self->machines[request->prefill_machine].group) {
-    engine_drop_deadline(self, ix); // of one that is lost
-    engine_look_again(self, ix, engine_copy_end(self, ix));
-  } else if (engine_abandon_transfer(self, ix, request->lost))
+  if (self->machines[request->prefill_machine].group)
+    tell_group_copy_leaves(self, ix);
+  else if (engine_abandon_transfer(self, ix, request->lost))
     life_left_early(self, ix, 0);
 }
 

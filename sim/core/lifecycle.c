@@ -1,67 +1,17 @@
 /* See lifecycle.h. */
 #include "sim/core/lifecycle.h"
 #include "sim/books/parts.h"
+#include "sim/core/counting.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
 #include "sim/core/swapping.h"
 #include "sim/core/transition.h"
-#include "sim/feature/admission.h"
-#include "sim/feature/autoscaling.h"
-#include "sim/feature/checkpoint.h"
-#include "sim/feature/hedging.h"
-#include "sim/feature/patience.h"
-#include "sim/feature/warm_up.h"
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
-#define GPU       (1 << KV_GPU)
-#define CPU       (1 << KV_CPU)
-#define STORE     (1 << KV_STORE)
-#define OF(queue) offsetof(Machine, queue)
-
-#define KEPT                                                                                       \
-  { CAUSES, CAUSES }
-#define CAUSE(always)                                                                              \
-  { CAUSE_##always, CAUSE_##always }
-
-const RequestStateRow request_states[REQUEST_STATES] = {
-    [REQUEST_FREE] = {-1},
-    [REQUEST_NOWHERE] = {-1, .kv_places = STORE, .causes = KEPT},
-    [REQUEST_WAITS_PREFILL] = {OF(prefill_queue), GPU | STORE, .prefills = 1, .present = 1,
-                               .causes = {CAUSE_prefill_queue, CAUSE_preempted}},
-    [REQUEST_PREFILLS] = {OF(prefill_queue), GPU | STORE, .prefills = 1, .present = 1,
-                          .leaves = LEAVES_WITH_CHUNK, .causes = KEPT},
-    [REQUEST_ENDS_PREFILL] = {-1, GPU | STORE, .prefills = 1, .present = 1,
-                              .leaves = LEAVES_WITH_CHUNK, .causes = KEPT},
-    [REQUEST_PREFILLED] = {-1, GPU | STORE, .present = 1, .causes = KEPT},
-    [REQUEST_MOVES] = {-1, GPU | STORE, .outgoing = 1, .leaves = LEAVES_WITH_KV,
-                       .causes = CAUSE(memory_wait)},
-    [REQUEST_WAITS_DECODE] = {OF(decode_queue), GPU, .present = 1, .causes = CAUSE(decode_queue)},
-    [REQUEST_RUNS] = {-1, GPU, .present = 1, .leaves = LEAVES_WITH_BATCH, .causes = KEPT},
-    [REQUEST_BLOCKED] = {OF(blocked), GPU, .present = 1, .causes = CAUSE(preempted)},
-    [REQUEST_SWAPPED] = {OF(swapped), CPU, .present = 1, .causes = CAUSE(swapped)},
-    [REQUEST_STORED] = {offsetof(Group, stored), STORE, .in_group = true, .causes = CAUSE(store)},
-    [REQUEST_FETCHED] = {-1, GPU | STORE, .leaves = LEAVES_WITH_KV, .causes = CAUSE(store)},
-    [REQUEST_COMPUTES] = {OF(running), GPU, .prefills = 1, .present = 1, .leaves = LEAVES_WITH_STEP,
-                          .causes = KEPT},
-    [REQUEST_GENERATES] = {OF(running), GPU, .present = 1, .leaves = LEAVES_WITH_STEP,
-                           .causes = KEPT},
-    [REQUEST_RESTORES] = {-1, .leaves = LEAVES_WITH_KV, .causes = CAUSE(restore)},
-    [REQUEST_AWAITS] = {-1, .causes = CAUSE(outage)},
-    [REQUEST_HELD] = {-1, .causes = CAUSE(admission)},
-};
-
 RequestQueue *life_queue(Machine *machine, RequestState state) {
   return queue_of(machine, &request_states[state]);
-}
-
-MachineIx life_machine(const Engine *self, const Request *request) {
-  if (request->first_token_at < 0) return request->prefill_machine;
-  if (request->state != REQUEST_MOVES) return request->decode_machine;
-  const bool grouped = self->machines[request->prefill_machine].group;
-  return grouped && request->decode_machine != MACHINE_NONE ? request->decode_machine
-                                                            : request->prefill_machine;
 }
 
 /* --- what transitions have in common */
@@ -177,9 +127,8 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
 }
 
 void life_release(Engine *self, RequestIx ix) {
-  if (engine_keeps_checkpoints(self)) checkpoint_forget(self, ix);
   request_table_release(&self->requests, ix);
-  if (self->requests.n_live == 0 && self->n_due > 0) hedging_end(self);
+  tell_slot_freed(self, ix);
 }
 
 void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
@@ -196,15 +145,12 @@ void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   const bool good = served && metrics_complete(metrics, &record, reference);
   if (self->config->n_components > 0 && metrics == &self->metrics)
     component_metrics_end(&self->components[request->component], &record, good);
-  Scaling *scaling = engine_deployment(self, request)->scaling;
-  if (served && scaling) scaling_book_completed(scaling, &record);
   if (served && request->ends_session)
     metrics_complete_session(engine_session_books(self, request),
                              self->now - request->session_began_at, good && request->session_good);
   if (self->batches && served) batches_serve(self->batches, &record);
   if (self->batches && metrics == &self->metrics) batches_end(self->batches, metrics);
-  engine_drop_deadline(self, ix);
-  if (request->admitted) admission_end(self, request, record.generated_tokens);
+  tell_ended(self, ix, &record);
   tell_source(self, request, served, good);
   life_release(self, ix);
   const SimConfig *config = self->config;
@@ -250,6 +196,25 @@ static void begin_prefill(Engine *self, Machine *machine, Request *request) {
   if (machine->group && life_store_blocks(machine->group, request) > 0)
     life_store_booked(machine->group, request, request->prompt_tokens);
   engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request_prefill_tokens(request), 0);
+}
+
+void life_chunk_decided(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
+  self->requests.slots[ix].prefilled_tokens += tokens;
+  column_add(self->columns.pending_tokens, machine->ix, -tokens);
+}
+
+void life_take_hits(Engine *self, Machine *machine, RequestIx ix, int64_t hits) {
+  Request *request = &self->requests.slots[ix];
+  const int32_t tokens = (int32_t)(hits * machine->pool->block_size);
+  engine_hit_blocks(self, machine, ix, hits);
+  life_chunk_decided(self, machine, ix, tokens);
+  if (request->prefill_began_at >= 0) {
+    machine->totals.refound_tokens += tokens;
+    return;
+  }
+  machine->totals.queried_tokens += request_prefill_tokens(request);
+  machine->totals.cached_tokens += tokens;
+  request->cached_tokens = tokens;
 }
 
 /* As a chunk would be that is done: its place in the queue is kept. */
@@ -309,12 +274,8 @@ void life_book_token(Engine *self, const Machine *machine, RequestIx ix) {
   const bool first = request->first_token_at < 0, resumes = request_resumes(request);
   if (first) {
     request->first_token_at = self->now;
-    engine_set_deadline(self, ix);
     engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
-    Scaling *scaling = engine_deployment(self, request)->scaling;
-    if (scaling && !resumes) scaling_book_first_token(scaling, machine->pool, request);
-    if (engine_keeps_checkpoints(self)) checkpoint_save(self, machine, ix);
-    hedging_decide(self, ix);
+    tell_first_token(self, machine, ix);
   }
   if (!first || resumes) book_gap(self, request);
   request->last_token_at = self->now;

@@ -10,45 +10,14 @@
  *
  * From each state a request may also be cancelled (patience.h).
  *
- * What holds in each state is a row of `request_states`: a transition moves a request from one row
- * to another, and the audit counts requests by the same rows. A new transition is a function here;
- * a new state a row. */
+ * A transition moves a request from one row of `request_states` to another. A new transition is a
+ * function here; a new state a row there. */
 #ifndef SIM_CORE_LIFECYCLE_H
 #define SIM_CORE_LIFECYCLE_H
-#include "sim/core/state.h"
-
-/* When a request whose client gives up leaves. */
-typedef enum Leaving {
-  LEAVES_AT_ONCE,
-  LEAVES_WITH_CHUNK, // as the iteration ends that its chunk is in
-  LEAVES_WITH_BATCH, // as the one ends that the batch is in; at once where that stands still
-  LEAVES_WITH_STEP,  // as the present step of its machine ends; at once where that stands still
-  LEAVES_WITH_KV,    // when that is across; at once where it waits for room
-} Leaving;
-
-typedef enum KvPlace { KV_NONE, KV_GPU, KV_CPU, KV_STORE, KV_PLACES } KvPlace;
-
-/* What holds of a request in a state. It counts on the machine where it is, which is the one that
- * prefills it until its first token, that which decodes it afterwards, and while it moves the one
- * it leaves. */
-typedef struct RequestStateRow {
-  int16_t queue;     // that it is in: offset in Machine or Group; -1: none, or the transport's
-  uint8_t kv_places; // bits by KvPlace: where it may hold KV
-  bool in_group;     // that queue is its group's
-  int8_t prefills;   // counts in n_prefills; what is left of its prefill in pending_tokens
-  int8_t present;    // counts in n_present
-  int8_t outgoing;   // counts in n_outgoing
-  uint8_t leaves;    // Leaving
-  uint8_t causes[2]; // Cause of its time there, before its first token and after; CAUSES: as before
-} RequestStateRow;
-
-extern const RequestStateRow request_states[REQUEST_STATES];
+#include "sim/core/request_states.h"
 
 /* Its queue on the machine where it is; NULL when it is in none. */
 RequestQueue *life_queue(Machine *machine, RequestState state);
-/* The machine where a request is; MACHINE_NONE while it is in a store or in front. */
-MachineIx life_machine(const Engine *self, const Request *request);
-
 /* Blocks of the store that beginning to prefill a request takes: nobody knows yet whether it will
  * end with its first token. */
 static inline int64_t life_store_blocks(const Group *group, const Request *request) {
@@ -71,6 +40,8 @@ void life_finished(Engine *self, Machine *machine, RequestIx request);
  * iteration that ends, and do not count. One whose client has given up is cancelled and its slot
  * free; one that was lost is in front again, as it arrived, or is rejected. */
 void life_left_early(Engine *self, RequestIx request, int32_t undelivered);
+/* It has left all machines and is no request any more: its slot is free. */
+void life_release(Engine *self, RequestIx request);
 /* It waits in front of the cluster, where it is or has come back to. */
 void life_awaits(Engine *self, RequestIx request);
 /* It waits to be admitted (admission.h). */

@@ -1,17 +1,13 @@
-/* How a request leaves the machines before its last token (lifecycle.h): for good, since its client
- * has given up, or to begin anew, since a machine has failed. */
+/* How a request leaves the machines before its last token (lifecycle.h): its client has given up,
+ * another copy of it is served, or it was lost with a machine. */
 #include "sim/books/parts.h"
-#include "sim/core/front.h"
+#include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
-#include "sim/core/placement.h"
 #include "sim/core/scheduling.h"
 #include "sim/core/swapping.h"
 #include "sim/core/transition.h"
-#include "sim/feature/admission.h"
-#include "sim/feature/hedging.h"
-#include "sim/feature/patience.h"
 #include <assert.h>
 
 /* What is promised for a request that has not come to its phases ends. */
@@ -52,18 +48,12 @@ static void mark_room(Engine *self, Machine *machine, MachineIx decode) {
   if (machine->group) engine_mark_group(self, machine->group);
 }
 
-/* Of its prompt. */
-static int32_t computed_tokens(const Request *request) {
-  const int32_t prefilled =
-      request->first_token_at < 0 ? request->prefilled_tokens : request->prompt_tokens;
-  return prefilled - (request->cached_tokens < prefilled ? request->cached_tokens : prefilled);
-}
-
 static void book_cancelled(Engine *self, const Request *request, int32_t undelivered) {
   Metrics *metrics = engine_books(self, request);
   metrics->cancelled++;
   metrics->cancelled_for[request->gives_up]++;
-  metrics->cancelled_tokens += computed_tokens(request) + request->generated_tokens + undelivered;
+  metrics->cancelled_tokens +=
+      request_computed_tokens(request) + request->generated_tokens + undelivered;
 }
 
 /* Out of its machine's steps; the tokens that those make of it for nobody. */
@@ -99,6 +89,13 @@ static MachineIx leave_machines(Engine *self, RequestIx ix, int32_t *undelivered
   return at;
 }
 
+static void leave_front(Engine *self, RequestIx ix) {
+  Request *slots = self->requests.slots;
+  if (slots[ix].state == REQUEST_AWAITS && slots[ix].retry == 0)
+    request_queue_remove(&engine_deployment(self, &slots[ix])->front, slots, ix);
+  tell_left_front(self, ix);
+}
+
 static void cancel(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
   request->cancelled_at = self->now;
@@ -107,81 +104,18 @@ static void cancel(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered
   life_retire(self, ix, REJECTED_NOT);
 }
 
-/* Another copy is the request. */
-static void drop_copy(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered) {
-  Request *request = &self->requests.slots[ix];
-  engine_log(self, OUTCOME_REDUNDANT, request, at, 0, 0);
-  engine_books(self, request)->hedged_tokens +=
-      computed_tokens(request) + request->generated_tokens + undelivered;
-  self->n_copies--;
-  life_release(self, ix);
-}
-
-/* What its client has becomes a part of the prompt, which the next attempt computes. */
-static void keep_delivered(Engine *self, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  const int32_t tokens = request->generated_tokens;
-  ARENA_RESERVE(self->arena, self->delivered, self->delivered_capacity, self->requests.n_slots);
-  if (request->resumed_tokens == 0)
-    self->delivered[ix] = (Delivered){.prefill_began_at = request->prefill_began_at,
-                                      .first_token_at = request->first_token_at};
-  request->resumed_tokens += tokens;
-  request->prompt_tokens += tokens;
-  request->output_tokens -= tokens;
-}
-
-/* What was made of it is for nothing, but for what is resumed. Gaps between tokens that its client
- * has were observed; where those are made again, beyond those that it asked for. */
-static void book_lost(Engine *self, const Request *request, int32_t undelivered, bool resumes) {
-  Metrics *metrics = engine_books(self, request);
-  const int32_t delivered = request->generated_tokens;
-  metrics->losses++;
-  metrics->lost_tokens += computed_tokens(request) + undelivered + (resumes ? 0 : delivered);
-  if (resumes)
-    metrics->resumed_tokens += delivered;
-  else if (delivered > 0) // the first ends a gap where an attempt before has been resumed
-    metrics->asked.gaps += (uint64_t)delivered - (request->resumed_tokens == 0);
-}
-
-static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
-  Request *request = &self->requests.slots[ix];
-  const bool resumes = self->config->retry.resume && request->generated_tokens > 0 &&
-                       engine_can_resume(self, request);
-  book_lost(self, request, undelivered, resumes);
-  if (resumes) keep_delivered(self, ix);
-  if (request->resumed_tokens == 0) request->last_token_at = -1;
-  if (self->keeps_parts) parts_begin_anew(self, ix);
-  request->lost = false;
-  request->redirects = 0;
-  request->n_lost++;
-  request->generated_tokens = request->prefilled_tokens = request->cached_tokens = 0;
-  request->first_token_at = request->prefill_began_at = request->decode_began_at = -1;
-  request->computing_ticks = 0;
-  request->prefill_machine = request->decode_machine = MACHINE_NONE;
-  engine_drop_deadline(self, ix); // one of a group may have one of its copy's
-  engine_set_deadline(self, ix);
-}
-
 void life_left_early(Engine *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
   MachineIx at = MACHINE_NONE;
-  if (request->state == REQUEST_HELD)
-    admission_leave(self, ix);
-  else if (request->state == REQUEST_AWAITS)
-    front_leave(self, ix);
+  if (request->state == REQUEST_HELD || request->state == REQUEST_AWAITS)
+    leave_front(self, ix);
   else
     at = leave_machines(self, ix, &undelivered);
-  if (request->redundant || (!request->gives_up && hedging_leaves_other(self, ix))) {
-    drop_copy(self, ix, at, undelivered);
-    return;
-  }
-  if (request->gives_up) {
+  if (ask_drops_copy(self, ix, at, undelivered)) return;
+  if (request->gives_up)
     cancel(self, ix, at, undelivered);
-    return;
-  }
-  engine_log(self, OUTCOME_LOST, request, at, request->n_lost, request->generated_tokens);
-  begin_anew(self, ix, undelivered);
-  front_return(self, ix);
+  else
+    tell_lost(self, ix, at, undelivered);
 }
 
 void life_awaits(Engine *self, RequestIx ix) {

@@ -1,21 +1,8 @@
 /* Transitions of requests that are scheduled step by step (scheduler.h). See lifecycle.h. */
+#include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
 #include "sim/core/transition.h"
-
-void life_take_hits(Engine *self, Machine *machine, RequestIx ix, int64_t hits) {
-  Request *request = &self->requests.slots[ix];
-  const int32_t tokens = (int32_t)(hits * machine->pool->block_size);
-  engine_hit_blocks(self, machine, ix, hits);
-  life_chunk_decided(self, machine, ix, tokens);
-  if (request->prefill_began_at >= 0) {
-    machine->totals.refound_tokens += tokens;
-    return;
-  }
-  machine->totals.queried_tokens += request_prefill_tokens(request);
-  machine->totals.cached_tokens += tokens;
-  request->cached_tokens = tokens;
-}
 
 void life_found_no_room(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
@@ -33,11 +20,6 @@ void life_scheduled(Engine *self, Machine *machine, RequestIx ix, int64_t hits) 
     engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
   change(self, machine, ix, REQUEST_COMPUTES);
   if (machine->cache) life_take_hits(self, machine, ix, hits);
-}
-
-void life_chunk_decided(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
-  self->requests.slots[ix].prefilled_tokens += tokens;
-  column_add(self->columns.pending_tokens, machine->ix, -tokens);
 }
 
 void life_prefill_began(Engine *self, const Machine *machine, Request *request) {

@@ -14,7 +14,6 @@
 #include "sim/core/prefix_cache.h"
 #include "sim/core/series.h"
 #include "sim/core/starting.h"
-#include "sim/feature/adapters.h"
 #include "sim/policy.h"
 
 typedef enum Role { ROLE_PREFILL, ROLE_DECODE, ROLE_MIXED, ROLES } Role;
@@ -30,6 +29,15 @@ typedef struct Group Group;
 typedef struct Scheduler Scheduler;
 typedef struct Batcher Batcher;
 typedef struct KvTier KvTier;
+typedef struct Machine Machine;
+typedef struct AdapterCache AdapterCache; // feature/adapters.c
+
+/* LoRA adapters that a machine has room for; max_loras 0: it has none. */
+typedef struct AdapterRoom {
+  int64_t max_loras;      // on the GPUs
+  int64_t max_cpu_loras;  // in CPU memory, at least max_loras
+  int64_t load_bandwidth; // bytes/s from where they are kept into CPU memory
+} AdapterRoom;
 
 /* How many machines a pool may have, as they are bought (autoscaling.h). */
 typedef struct PoolScaling {

@@ -2,18 +2,18 @@
 #include "sim/core/moving.h"
 #include "sim/books/observing.h"
 #include "sim/books/parts.h"
-#include "sim/core/decode_run.h"
+#include "sim/core/copying.h"
+#include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/limits.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
 #include "sim/core/transfers.h"
-#include "sim/feature/checkpoint.h"
 #include <assert.h>
 
 /* Whether it reads a checkpoint. */
 static bool restores(const Engine *self, const Transfer *transfer) {
-  return transfer->from == engine_checkpoint_store(self);
+  return transfer->from == transfers_store(self);
 }
 
 static int64_t bytes_of(const Engine *self, const Transfer *transfer, int64_t tokens) {
@@ -163,19 +163,6 @@ void engine_offer_layers(Engine *self, RequestIx ix) {
   offer(self, slot, bytes - bytes / self->machines[transfer->from].pool->num_hidden_layers);
 }
 
-Tick engine_copy(Engine *self, Machine *machine, LinkDirection direction, int64_t bytes,
-                 Tick from) {
-  const bool beside_tier =
-      machine->moves_kv && machine->activity != ACTIVITY_IDLE && machine->run.moves[direction];
-  const Tick ready = machine->copies->ends[direction]; // from when on the link is free
-  const Tick end = host_link_queue(&machine->pool->host_link, machine->copies, direction, bytes,
-                                   from, beside_tier);
-  if (engine_passes_the_end(self, (double)(end - self->now))) return self->now;
-  engine_observe_copy(self, machine, direction, from > ready ? from : ready, end, bytes);
-  if (machine->moves_kv) engine_replan_tier(self, machine);
-  return end;
-}
-
 /* From now on it is the links that its KV waits for, beyond what the stages to come take while
  * nobody else is on them. */
 static void book_moving(Engine *self, TransferIx ix) {
@@ -262,7 +249,7 @@ void engine_restore(Engine *self, RequestIx ix) {
   const TransferIx slot = request->transfer = transfers_take(self);
   Transfer *transfer = &self->transfers.slots[slot];
   *transfer = (Transfer){.request = ix,
-                         .from = engine_checkpoint_store(self),
+                         .from = transfers_store(self),
                          .to = request->decode_machine,
                          .stage = TRANSFER_WAITS,
                          .choice = {.mode = TRANSFER_SERIALIZED}};
@@ -451,11 +438,11 @@ static void begin_tail(Engine *self, TransferIx ix) {
     end_transfer(self, ix);
 }
 
-void engine_handle_transfer(Engine *self, TransferIx ix) {
+void engine_handle_transfer(Engine *self, uint32_t ix) {
   Transfer *transfer = &self->transfers.slots[ix];
   switch (transfer->stage) {
   case TRANSFER_SAVES:
-    checkpoint_saved(self, ix);
+    tell_kv_saved(self, ix);
     break;
   case TRANSFER_WAITS:
     self->n_retries--;

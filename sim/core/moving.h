@@ -1,12 +1,8 @@
-/* Copies between GPUs and CPU memory (host_link.h), and KV transfers between machines
- * (transfer.h). */
+/* KV transfers between machines (transfer.h). */
 #ifndef SIM_CORE_MOVING_H
 #define SIM_CORE_MOVING_H
 #include "sim/core/state.h"
 
-/* Queues a copy of `bytes` > 0 between the machine's GPUs and its CPU memory, which can begin at
- * `from`, not before now. When it ends; now, if that is past the end of simulated time. */
-Tick engine_copy(Engine *self, Machine *machine, LinkDirection direction, int64_t bytes, Tick from);
 /* A chunk of a prefill that decodes elsewhere has ended, not the last: its KV moves if that goes
  * by chunks and the receiver has room. */
 void engine_offer_chunk(Engine *self, RequestIx request);
@@ -18,7 +14,7 @@ void engine_begin_transfer(Engine *self, RequestIx request);
 /* The KV of a request that waits for it in its state begins to come out of the checkpoint store,
  * when the machine that decodes it has room. */
 void engine_restore(Engine *self, RequestIx request);
-void engine_handle_transfer(Engine *self, TransferIx transfer);
+void engine_handle_transfer(Engine *self, uint32_t transfer);
 /* Blocks were given back on a machine: begins transfers that waited for room there, in order. */
 void engine_admit_inbound(Engine *self, Machine *machine);
 /* A request leaves: true when nothing of its KV moves any more. What is on its way of a prefill

@@ -1,48 +1,11 @@
 /* See placement.h. */
 #include "sim/core/placement.h"
-#include "base/hash.h"
-#include "sim/books/parts.h"
-#include "sim/core/front.h"
+#include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
-#include "sim/core/limits.h"
 #include "sim/core/marks.h"
 #include "sim/core/moving.h"
 #include "sim/core/roles.h"
-#include "sim/feature/admission.h"
-#include "sim/feature/autoscaling.h"
-#include "sim/feature/checkpoint.h"
-#include "sim/feature/groups.h"
-#include "sim/feature/hedging.h"
-#include "sim/feature/patience.h"
-#include "sim/feature/warm_up.h"
 #include <assert.h>
-
-static Tick reaches_router(const Engine *self) {
-  return self->next_row.at + self->config->request_time;
-}
-
-/* False when none is known of. */
-static bool pull(Engine *self) {
-  const int rc = trace_next(self->config->trace, &self->next_row, self->diag);
-  self->source_told = false;
-  if (rc < 0) self->failed = true;
-  if (rc <= 0) return false;
-  assert(reaches_router(self) >= self->now && self->next_row.prompt_tokens > 0 &&
-         self->next_row.output_tokens > 0);
-  agenda_set_arrival(&self->agenda, reaches_router(self), self->n_arrived);
-  return true;
-}
-
-void engine_pull(Engine *self) {
-  self->gathers = pull(self) && reaches_router(self) == self->now;
-}
-
-/* Who gathers still does: what comes instead of a row is later than now, and so was the row. */
-void engine_pull_again(Engine *self) {
-  TraceSource *source = self->config->trace;
-  if (agenda_find(&self->agenda, EVENT_ARRIVAL, 0)) source->put_back(source, &self->next_row);
-  pull(self);
-}
 
 /* Blocks a whole phase of the request needs on a machine of this kind, at its largest. */
 static int64_t phase_blocks(const Machine *machine, const Request *request, Phase phase) {
@@ -92,19 +55,14 @@ static bool fits(const Engine *self, const Request *request, MachineIx m, Phase 
                                   machine_rank_blocks(&self->machines[m]);
 }
 
-/* Whether the store of every group can hold the prompt: the router may pick any of them. */
-static bool storable(const Engine *self, const Request *request) {
-  return request->prompt_tokens <= engine_smallest_store(self, request->model);
+static bool is_large(const Engine *self, const Request *request) {
+  return (int64_t)request->prompt_tokens + request->output_tokens >
+         engine_deployment(self, request)->smallest_room;
 }
 
-/* Of a request that does not fit everywhere (`large`): why nobody can ever serve it. */
-static Rejection rejection_of(Engine *self, const Request *request, bool large) {
-  const int64_t context = sim_model(self->config, request->model)->max_model_len;
-  if (context > 0 && request->prompt_tokens >= context) return REJECTED_CONTEXT;
-  if (!large) return REJECTED_NOT;
-  for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++)
-    if (!fits(self, request, roomiest(self, request, phase), phase)) return REJECTED_KV_MEMORY;
-  return storable(self, request) ? REJECTED_NOT : REJECTED_STORE;
+/* Whether the store of every group can hold the prompt: the router may pick any of them. */
+static bool storable(const Engine *self, const Request *request) {
+  return request->prompt_tokens <= engine_deployment(self, request)->smallest_store;
 }
 
 /* The dispatcher's pick, or the roomiest where that is too small. Where roles move, those that
@@ -147,81 +105,12 @@ void engine_dispatch(Engine *self, RequestIx ix) {
   engine_log(self, OUTCOME_DISPATCH, request, request->prefill_machine, decode, 0);
 }
 
-/* What its tokens are, for caches and routers. */
-static void keep_content(Engine *self, RequestIx ix) {
-  if (!self->keeps_content) return;
-  ARENA_RESERVE(self->arena, self->memory, self->memory_capacity, self->requests.n_slots);
-  const SavedCaches *saved = self->config->saved_caches;
-  const uint64_t id = self->requests.slots[ix].id;
-  content_set(&self->memory[ix].content, &self->next_row, saved ? hash_fold(saved->salt, id) : id,
-              self->arena);
-  content_adapt(&self->memory[ix].content, self->requests.slots[ix].adapter);
-}
-
-/* Its own, else that of its class. */
-static int32_t priority_of(const SimConfig *config, const TraceRow *row) {
-  if (row->priority != 0 || config->n_classes == 0) return row->priority;
-  return (int32_t)config->classes[config->components[row->component].class].priority;
-}
-
-static RequestIx admit_row(Engine *self) {
-  const int32_t wanted = sim_output_tokens(self->config, &self->next_row);
-  const int32_t output_tokens = engine_admitted_tokens(self, &self->next_row, wanted);
-  if (self->first_counted == UINT64_MAX &&
-      !warm_up_has(&self->config->warm_up, self->n_arrived, self->next_row.at))
-    engine_end_warm_up(self);
-  const RequestIx ix = request_table_take(&self->requests);
-  Request *request = &self->requests.slots[ix];
-  request->id = self->n_arrived++;
-  Metrics *metrics = engine_books(self, request);
-  metrics->cut_outputs += wanted < self->next_row.output_tokens;
-  metrics->degraded += output_tokens < wanted;
-  if (self->config->n_components > 0 && metrics == &self->metrics)
-    self->components[self->next_row.component].requests++;
-  demand_add(&metrics->asked, output_tokens);
-  if (metrics->good_limits.share > 0) hours_arrive(&metrics->hours, self->next_row.at);
-  if (self->batches && metrics == &self->metrics) batches_arrive(self->batches, metrics);
-  request->arrived_at = self->next_row.at;
-  if (self->keeps_parts) parts_begin(self, ix);
-  request->prompt_tokens = self->next_row.prompt_tokens;
-  request->output_tokens = output_tokens;
-  request->component = self->next_row.component;
-  request->model = sim_model_of(self->config, request->component);
-  request->session = self->next_row.session;
-  request->turn = self->next_row.turn;
-  if (metrics != &self->metrics) self->warmed_up_at = request->arrived_at;
-  request->ends_session = self->next_row.ends_session;
-  request->session_good = self->next_row.session_good;
-  request->session_began_at = self->next_row.session_began_at;
-  engine_session_books(self, request)->asked.sessions += request->session > 0 && request->turn == 0;
-  request->ticket = self->next_row.ticket;
-  request->priority = priority_of(self->config, &self->next_row);
-  request->patience = self->next_row.patience;
-  request->first_token_patience = self->next_row.first_token_patience;
-  if (self->config->n_adapters > 0) request->adapter = adapters_draw(self, request);
-  keep_content(self, ix);
-  Deployment *deployment = engine_deployment(self, request);
-  if (deployment->scaling) scaling_book_arrival(deployment->scaling, request);
-  const uint64_t random = hash_mix(hash_mix(self->config->seed) + request->id);
-  const Prediction prediction =
-      self->predictor->predict(deployment->predictor_state, request, random);
-  request->predicted_low = prediction.low;
-  request->predicted_high = prediction.high;
-  metrics->predicted_right +=
-      prediction.low <= request->output_tokens && request->output_tokens < prediction.high;
-  if (metrics->first_arrival_at < 0) metrics->first_arrival_at = request->arrived_at;
-  metrics->last_arrival_at = request->arrived_at;
-  engine_log(self, OUTCOME_ARRIVAL, request, MACHINE_NONE, request->prompt_tokens,
-             request->output_tokens);
-  return ix;
-}
-
 /* The router's placement, except that a phase too large for the machine it picked goes to the
  * roomiest. */
 static Placement place(Engine *self, RequestIx ix, bool check) {
   const Request *request = &self->requests.slots[ix];
   Deployment *deployment = engine_deployment(self, request);
-  engine_see_reports(self, deployment);
+  tell_router_looks(self, deployment);
   Placement placement =
       self->router->pick(deployment->router_state, engine_cluster(self, deployment), ix);
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
@@ -236,7 +125,7 @@ static Placement place(Engine *self, RequestIx ix, bool check) {
   return placement;
 }
 
-static void wake(Engine *self, RequestIx ix) {
+void engine_wake_placed(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[request->prefill_machine];
   if (request->state == REQUEST_RESTORES) return; // its KV has still to come
@@ -268,7 +157,7 @@ static void enter(Engine *self, RequestIx ix, const Placement *placement) {
 /* Where one whose KV is in the checkpoint store goes on, without a prefill; MACHINE_NONE: nowhere.
  * A router that keeps books of its own counts on the prefill that it has chosen a machine for. */
 static MachineIx restores_on(Engine *self, RequestIx ix, const Placement *placement) {
-  if (!checkpoint_is_ready(self, ix)) return MACHINE_NONE;
+  if (!ask_can_restore(self, ix)) return MACHINE_NONE;
   if (placement->decode == MACHINE_NONE) return engine_other_decode(self, ix);
   const bool split = placement->prefill != placement->decode;
   return split && self->router->observe ? MACHINE_NONE : placement->decode;
@@ -286,18 +175,16 @@ static void restore(Engine *self, RequestIx ix, const Placement *placement, Mach
   engine_restore(self, ix);
 }
 
-/* On the machines of the router's choice. */
-static void put(Engine *self, RequestIx ix, bool check) {
-  const Placement placement = place(self, ix, check);
+void engine_place(Engine *self, RequestIx ix) {
+  const Placement placement = place(self, ix, is_large(self, &self->requests.slots[ix]));
   const MachineIx restored = restores_on(self, ix, &placement);
   if (restored != MACHINE_NONE) {
     restore(self, ix, &placement, restored);
     return;
   }
-  if (!checkpoint_is_ready(self, ix)) checkpoint_forget(self, ix); // not in time
   claim(self, &placement);
   enter(self, ix, &placement);
-  if (engine_hedges(self)) hedging_expect(self, ix);
+  tell_routed(self, ix);
 }
 
 /* Who decodes what `prefill` prefills in place of the request's own machine. */
@@ -329,9 +216,13 @@ Placement engine_other_placement(Engine *self, RequestIx ix) {
   return (Placement){.prefill = best, .decode = decode};
 }
 
-static bool is_large(const Engine *self, const Request *request) {
-  return (int64_t)request->prompt_tokens + request->output_tokens >
-         engine_deployment(self, request)->smallest_room;
+Rejection placement_rejection(const Engine *self, const Request *request) {
+  const int64_t context = sim_model(self->config, request->model)->max_model_len;
+  if (context > 0 && request->prompt_tokens >= context) return REJECTED_CONTEXT;
+  if (!is_large(self, request)) return REJECTED_NOT;
+  for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++)
+    if (!fits(self, request, roomiest(self, request, phase), phase)) return REJECTED_KV_MEMORY;
+  return storable(self, request) ? REJECTED_NOT : REJECTED_STORE;
 }
 
 bool engine_can_resume(const Engine *self, const Request *request) {
@@ -342,34 +233,7 @@ bool engine_can_resume(const Engine *self, const Request *request) {
          storable(self, &longer);
 }
 
-void engine_place(Engine *self, RequestIx ix) {
-  put(self, ix, is_large(self, &self->requests.slots[ix]));
-  wake(self, ix);
-}
-
 void engine_place_on(Engine *self, RequestIx ix, const Placement *placement) {
   enter(self, ix, placement);
-  wake(self, ix);
-}
-
-void engine_handle_arrival(Engine *self) {
-  if (!engine_has_memory(self, request_table_growth(&self->requests))) return;
-  const RequestIx ix = admit_row(self);
-  const Request *request = &self->requests.slots[ix];
-  const bool large = is_large(self, request);
-  const Rejection rejection = rejection_of(self, request, large);
-  if (rejection) life_rejected(self, ix, rejection);
-  if (rejection || !engine_admit(self, ix)) {
-    if (request->state == REQUEST_HELD) engine_set_deadline(self, ix);
-    engine_pull(self);
-  } else {
-    const bool taken = front_is_open(engine_deployment(self, request));
-    if (taken)
-      put(self, ix, large);
-    else
-      front_hold(self, ix);
-    engine_set_deadline(self, ix);
-    engine_pull(self);
-    if (taken) wake(self, ix);
-  }
+  engine_wake_placed(self, ix);
 }

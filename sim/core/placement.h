@@ -1,20 +1,18 @@
-/* Arrival and routing: the cluster's side of the engine. */
+/* Routing: the machines that a request goes to. */
 #ifndef SIM_CORE_PLACEMENT_H
 #define SIM_CORE_PLACEMENT_H
 #include "sim/core/state.h"
 
-/* Pulls the next row and sets the arrival timer. */
-void engine_pull(Engine *self);
-/* The same after ends that the source was told of: the pending row is handed back first, since the
- * source may have answered with an earlier one. */
-void engine_pull_again(Engine *self);
-void engine_handle_arrival(Engine *self);
-/* Places a request that waits in front, by the router. */
+/* Why nobody can ever serve a request that has arrived. */
+Rejection placement_rejection(const Engine *self, const Request *request);
+/* Places it on the machines of the router's choice; engine_wake_placed follows. */
 void engine_place(Engine *self, RequestIx request);
+/* Its machine learns of it. */
+void engine_wake_placed(Engine *self, RequestIx request);
 /* Another machine to prefill a request that waits for that, with the fewest pending tokens, and one
  * to decode it; prefill MACHINE_NONE: there is none. */
 Placement engine_other_placement(Engine *self, RequestIx request);
-/* On machines that somebody else than the router has chosen. */
+/* Places and wakes it on machines that somebody else than the router has chosen. */
 void engine_place_on(Engine *self, RequestIx request, const Placement *placement);
 /* Whether what a request has made could be a part of its prompt: a machine that prefills has room
  * for that, and every store. */

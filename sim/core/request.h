@@ -109,6 +109,13 @@ static inline int32_t request_prefill_tokens(const Request *request) {
   return (int32_t)request_tokens(request);
 }
 
+/* Those of its prompt that an attempt has really computed. */
+static inline int32_t request_computed_tokens(const Request *request) {
+  const int32_t prefilled =
+      request->first_token_at < 0 ? request->prefilled_tokens : request->prompt_tokens;
+  return prefilled - (request->cached_tokens < prefilled ? request->cached_tokens : prefilled);
+}
+
 /* What the client of one that resumes has from attempts that were lost. */
 typedef struct Delivered {
   Tick prefill_began_at, first_token_at; // of the first token

@@ -1,5 +1,5 @@
-/* Who plays which role: claims and returns of the mixed pool, the monitor, reports to
- * the router, flips. */
+/* Who plays which role: the lists of machines that routers pick from, claims and returns of the
+ * mixed pool. */
 #ifndef SIM_CORE_ROLES_H
 #define SIM_CORE_ROLES_H
 #include "sim/core/state.h"
@@ -11,15 +11,4 @@ void engine_unlist(Engine *self, Machine *machine);
 void engine_claim(Engine *self, Machine *machine, Phase phase);
 /* Gives the machine the role its pool policy wants after a change of its batch. */
 void engine_review_role(Engine *self, Machine *machine);
-/* Sets the monitor's first broadcast where a policy wants loads. */
-void engine_start_monitor(Engine *self);
-void engine_handle_monitor(Engine *self);
-/* Has machines report to a router that asks for it, the first time now. */
-void engine_start_reports(Engine *self);
-void engine_handle_report(Engine *self);
-/* Before its router picks: what it knows is brought up to now. */
-void engine_see_reports(Engine *self, Deployment *deployment);
-/* A machine that has drained for it is away until its flip is over. */
-void engine_begin_flip(Engine *self, Machine *machine);
-void engine_handle_flip(Engine *self, Machine *machine);
 #endif

@@ -11,9 +11,6 @@ void scheduler_begin(Engine *self, Machine *machine);
 /* The step or run in progress has ended: its tokens are there. Whether that changed
  * anything but the tokens of the batch. */
 bool scheduler_end(Engine *self, Machine *machine, bool prefills);
-/* Books the token that each of the batch has made in the present step, or in the first of a run,
- * which took `ticks`. */
-void scheduler_book_gaps(Engine *self, const Machine *machine, Tick ticks);
 /* The machine has failed: nothing is made of the step in progress. */
 void scheduler_break_off(Engine *self, Machine *machine);
 /* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those

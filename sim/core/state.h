@@ -5,6 +5,7 @@
 #include "sim/batcher/batcher.h"
 #include "sim/core/agenda.h"
 #include "sim/core/attention_ranks.h"
+#include "sim/core/feature.h"
 #include "sim/core/link.h"
 #include "sim/core/transfer.h"
 #include "sim/dispatcher/dispatcher.h"
@@ -12,15 +13,7 @@
 #include "sim/pool/pool.h"
 #include "sim/predictor/predictor.h"
 #include "sim/router/router.h"
-#include "sim/scaling/scaler.h"
 #include "sim/sim.h"
-
-/* When the client of a request gives up, or the KV of one who has is across. */
-typedef struct Deadline {
-  Tick at;
-  uint64_t id;
-  RequestIx request;
-} Deadline;
 
 /* What of a machine's iterations goes to the parts of requests in its batch (parts.h), and of the
  * iteration with prefill in progress. */
@@ -49,33 +42,20 @@ typedef struct RequestParts {
   BatchTimes then; // and the machine's times as it joined
 } RequestParts;
 
-/* A source of faults, as far as it has come. */
-typedef struct FaultClock {
-  Rng rng;
-  size_t n_faults; // so far
-  bool down;
-  Slowdown *slowdowns; // [n_machines] of it, where it makes them slow
-} FaultClock;
-
-typedef struct Scaling Scaling;       // autoscaling.c
-typedef struct Admission Admission;   // admission.c
-typedef struct Checkpoint Checkpoint; // checkpoint.c
-typedef struct HedgeDue HedgeDue;     // hedging.c
-
 /* A model and all that serves it: machines as policies see them, what those who decide for it keep,
  * and who waits in front. Machines are of one from the beginning, requests from their arrival. */
-typedef struct Deployment {
+struct Deployment {
   const ModelSpec *spec;
   ClusterView view; // for policies by engine_cluster, which brings it up to now
   void *router_state, *predictor_state, *dispatcher_state, *pool_state;
-  Scaling *scaling;      // NULL: pools stay as they are
-  RequestQueue front;    // in order of arrival there (front.h)
-  int64_t smallest_room; // tokens of KV that fit on every machine
-  MachineIx roomiest[2]; // by phase, see engine_roomiest
-  bool knows_roomiest;   // until a home changes, or who takes requests
-} Deployment;
+  RequestQueue front;     // in order of arrival there (front.h)
+  int64_t smallest_room;  // tokens of KV that fit on every machine
+  MachineIx roomiest[2];  // by phase, see engine_roomiest
+  int64_t smallest_store; // tokens of KV that fit in the store of every group
+  bool knows_roomiest;    // until a home changes, or who takes requests
+};
 
-typedef struct Engine {
+struct Engine {
   const SimConfig *config;
   Arena *arena;
   Diag *diag;
@@ -101,34 +81,12 @@ typedef struct Engine {
   Delivered *delivered; // [requests.n_slots], of those with resumed_tokens
   size_t delivered_capacity;
   MachineParts *machine_parts; // [n_machines] likewise
-  Deadline *deadlines;         // of requests in flight, a heap (patience.h)
-  size_t n_deadlines, deadlines_capacity;
-  Admission *admission; // NULL: all who arrive come in
-  Deadline *retries;    // of those to be tried again, a heap
-  size_t n_retries_due, retries_capacity;
-  AdapterDraw *adapter_draws; // [config->n_adapters]
-  FaultClock *fault_clocks;   // [config->n_faults]
-  uint32_t n_down;            // machines that are out (machine_is_out)
-  uint32_t n_nics_down;       // KV over them waits
-  uint32_t n_stores_down;     // of groups
-  size_t n_fault_events;      // pending, which make no room for those who wait for each other
-  Tick *stores_free_at;       // [n_pools] when a store is done with what it was asked (starting.h)
-  size_t n_detections;        // pending, which do: what is on a machine that failed is lost
-  Deadline *losses;           // reused
-  size_t losses_capacity;
-  Checkpoint *checkpoints; // [n_checkpoints] by slot, as far as any was saved
-  size_t n_checkpoints, checkpoints_capacity;
-  int64_t checkpoint_bytes; // in the store or booked there
-  HedgeDue *hedges_due;     // a ring: n_due from first_due on
-  size_t first_due, n_due, due_capacity;
-  RequestIx *twins; // [n_twins] by slot: the other copy of each, as far as any had one
-  size_t n_twins, twins_capacity;
-  uint64_t n_copies; // slots in use beside those of requests
+  uint32_t n_down;             // machines that are out (machine_is_out)
+  uint64_t n_copies;           // slots in use beside those of requests
   Machine *machines;
   uint32_t n_machines;
   Group *groups;
   uint32_t n_groups;
-  Timeline *timeline; // NULL: nobody looks between events
   Links links;
   TransferTable transfers;
   Deployment *deployments; // [n_deployments] by model
@@ -144,7 +102,6 @@ typedef struct Engine {
   const Dispatcher *dispatcher;
   const PoolPolicy *pool_policy;
   const TransferPolicy *transfer;
-  const Scaler *scaler;
   void *transfer_state;
 
   TraceRow next_row; // the pending arrival
@@ -155,7 +112,6 @@ typedef struct Engine {
   size_t marked_capacity;
   GroupIx *marked_groups; // [n_groups] the same
   uint32_t n_marked_groups;
-  uint32_t n_flips;       // machines away until EVENT_FLIP
   uint64_t n_arrived;     // requests so far
   uint64_t first_counted; // requests from this one on are; UINT64_MAX before the first arrives
   Tick warmed_up_at;      // the last one before it arrived; -1: none
@@ -166,7 +122,22 @@ typedef struct Engine {
   Batches *batches;             // NULL: none are kept
   EventLog log;
   IterationSpan *watched; // [n_machines] those in progress; NULL: nobody watches
-} Engine;
+
+  EventHandler *handlers[EVENT_KINDS];
+  void **feature_states; // by feature (feature/features.def); NULL: this run does not have it
+  Hooks hooks;
+};
+
+#define HOOK(name, parameters, arguments)                                                          \
+  static inline void tell_##name parameters {                                                      \
+    for (uint32_t i = 0; i < self->hooks.n_##name; i++)                                            \
+      self->hooks.name[i] arguments;                                                               \
+  }
+#define ASK(type, name, otherwise, parameters, arguments)                                          \
+  static inline type ask_##name parameters {                                                       \
+    return self->hooks.name ? self->hooks.name arguments : (otherwise);                            \
+  }
+#include "sim/core/hooks.def"
 
 /* What a policy sees of a machine between iterations; in one, after engine_catch_up. */
 static inline MachineView engine_view(const Engine *self, const Machine *machine) {
@@ -198,16 +169,6 @@ static inline void engine_tell_router(Engine *self, RequestIx request, Observati
   Deployment *deployment = engine_deployment(self, &self->requests.slots[request]);
   self->router->observe(deployment->router_state, engine_cluster(self, deployment), request, what,
                         machine);
-}
-
-/* Where what happens to a request is booked. */
-static inline Metrics *engine_books(Engine *self, const Request *request) {
-  return request->id < self->first_counted ? &self->warm_up_metrics : &self->metrics;
-}
-
-/* Where what happens now, to no request, is booked. */
-static inline Metrics *engine_present_books(Engine *self) {
-  return self->first_counted == UINT64_MAX ? &self->warm_up_metrics : &self->metrics;
 }
 
 /* A machine was away since then, for the hours of those who ask for them. */

@@ -1,11 +1,11 @@
 /* Steps begin and end (scheduler.h). */
 #include "sim/books/parts.h"
 #include "sim/core/decode_run.h"
-#include "sim/core/iteration.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
 #include "sim/core/moving.h"
 #include "sim/core/placement.h"
+#include "sim/core/prefill_run.h"
 #include "sim/core/scheduling.h"
 #include "sim/core/step_listing.h"
 #include <assert.h>
@@ -95,25 +95,6 @@ static bool is_plain(const Step *step) {
   return step->shape.prefill_tokens == 0 && step->shape.decode_seqs == step->n_regular;
 }
 
-/* Those of the batch have waited since the step before; as parts of a run book it where it goes on
- * (decode_run.c). */
-void scheduler_book_gaps(Engine *self, const Machine *machine, Tick ticks) {
-  const Step *step = machine->scheduler->current;
-  const Series series = machine->run.series;
-  const bool goes_on = machine->run.goes_on;
-  for (int counted = 0; counted < 2; counted++) {
-    Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
-    const int64_t n = counted ? step->n_counted : step->n_regular - step->n_counted;
-    if (goes_on && n > 0)
-      histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
-                           (uint64_t)n);
-    else if (n > 0)
-      histogram_add(&metrics->tbt, ticks, (uint64_t)n);
-    if (step->n_seconds[counted] > 0)
-      histogram_add(&metrics->second_token, ticks, (uint64_t)step->n_seconds[counted]);
-  }
-}
-
 static void begin_step(Engine *self, Machine *machine) {
   const Step *step = machine->scheduler->current;
   tell_of_beginnings(self, machine, step);
@@ -139,7 +120,7 @@ void scheduler_begin(Engine *self, Machine *machine) {
   const bool begins = machine_works(machine) && any && take_step(self, machine);
   engine_book_idleness(self, machine, !begins);
   if (!begins) return;
-  if (machine->adapters) adapters_load(self, machine, scheduler->current);
+  tell_step_begins(self, machine, scheduler->current);
   if (machine->lag > 0) decide_next(self, machine);
   begin_step(self, machine);
   if (machine->lag > 0 && !scheduler->has_next)

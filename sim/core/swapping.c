@@ -1,8 +1,6 @@
 /* See swapping.h. */
 #include "sim/core/swapping.h"
-#include "sim/core/limits.h"
-#include "sim/core/moving.h"
-#include <assert.h>
+#include "sim/core/copying.h"
 
 /* Blocks of a request that neither runs nor is being prefilled, wherever they are. */
 static int64_t blocks_held(const Machine *machine, const Request *request) {
@@ -32,11 +30,4 @@ int64_t engine_swap(Engine *self, Machine *machine, const Request *request,
 
 void engine_drop_swapped(Machine *machine, const Request *request) {
   machine->free_cpu_blocks += blocks_held(machine, request);
-}
-
-Tick engine_await_copies(Engine *self, Machine *machine, Tick work) {
-  const Tick stall = machine->copied_at - self->now;
-  if (engine_passes_the_end(self, (double)stall + (double)work)) return 0;
-  machine->totals.stall_ticks += stall;
-  return stall;
 }

@@ -13,9 +13,4 @@ int64_t engine_swap(Engine *self, Machine *machine, const Request *request,
                     LinkDirection direction);
 /* It leaves, its client having given up: its place in CPU memory is free. */
 void engine_drop_swapped(Machine *machine, const Request *request);
-/* What an iteration that begins now waits for copies, booked, before its `work` ticks. */
-Tick engine_await_copies(Engine *self, Machine *machine, Tick work);
-static inline Tick engine_stall(Engine *self, Machine *machine, Tick work) {
-  return machine->copied_at > self->now ? engine_await_copies(self, machine, work) : 0;
-}
 #endif

@@ -5,6 +5,11 @@
 #define SIM_CORE_TRANSFERS_H
 #include "sim/core/state.h"
 
+/* The end of the network that the checkpoint store is. */
+static inline MachineIx transfers_store(const Engine *self) {
+  return self->n_machines;
+}
+
 /* A free slot, with no bytes. May move the slots. */
 TransferIx transfers_take(Engine *self);
 void transfers_release(Engine *self, TransferIx transfer);

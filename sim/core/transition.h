@@ -46,8 +46,7 @@ change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, Req
   if (from->queue != row->queue) {
     RequestQueue *left = queue_of(machine, from), *joined = queue_of(machine, row);
     if (left) request_queue_remove(left, slots, ix);
-    if (from->queue == (int)offsetof(Machine, running) && machine->adapters)
-      adapters_left(machine->adapters, request, self->now);
+    if (from->queue == (int)offsetof(Machine, running)) tell_left_running(self, machine, request);
     if (joined) request_queue_insert(joined, slots, ix, next);
   }
   const int prefills = row->prefills - from->prefills, present = row->present - from->present;
@@ -73,8 +72,6 @@ void life_count_decode(Engine *self, const Request *request, Machine *machine, i
 void life_leave_store(Engine *self, const Machine *machine, Request *request);
 /* Its slot is free, and whoever wants to know of each request is told. */
 void life_retire(Engine *self, RequestIx request, Rejection rejected);
-/* The slot of one that has left is free. */
-void life_release(Engine *self, RequestIx request);
 /* Whoever keeps books on requests is told. */
 void life_observe(Engine *self, const Machine *machine, RequestIx request, Observation what);
 /* A token of a prefill, or of a decode that is not the batch's, is made now. */

@@ -1,7 +1,7 @@
 /* Requests that are given up, and machines that fail, while steps are decided or run. */
+#include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/scheduling.h"
-#include "sim/feature/warm_up.h"
 
 /* Items of it in a step are forgotten; the tokens that it makes by itself in that. */
 static int32_t scrub(Step *step, RequestIx ix) {

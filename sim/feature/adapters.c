@@ -1,11 +1,42 @@
-/* See adapters.h. */
-#include "sim/feature/adapters.h"
+/* LoRA adapters: weights beside those of a model, that come to a machine with the requests that
+ * name them and go for others.
+ *
+ * A machine has room for so many in the memory of its GPUs and, those included, for so many in CPU
+ * memory, as vLLM's max_loras and max_cpu_loras have it. A decision admits nobody whose adapter
+ * would be one too many among those of requests that are scheduled: it is passed over (RULES.md,
+ * "Adapters"). What is not on the GPUs is brought there before the step that needs it begins, in
+ * place of the one whose last request left the machine's `running` first. */
 #include "base/rng.h"
+#include "sim/core/copying.h"
 #include "sim/core/limits.h"
-#include "sim/core/moving.h"
-#include "sim/core/scheduler.h"
-#include "sim/core/state.h"
+#include "sim/feature/features.h"
 #include <assert.h>
+
+/* Where those of a set begin among all, and how often each is asked for. */
+typedef struct AdapterDraw {
+  uint32_t first; // of all, from 1
+  double *shares; // [count] of it and those before it, the last 1
+} AdapterDraw;
+
+typedef struct LoadedAdapter {
+  uint32_t adapter;
+  bool on_gpu;
+  uint64_t needed; // AdapterCache.number of the last load that had to leave it
+  Tick left_at;    // its last request left `running`, or it came
+} LoadedAdapter;
+
+/* What is in CPU memory, in no order, and which of it is on the GPUs. */
+struct AdapterCache {
+  LoadedAdapter *loaded; // [n_loaded], room for max_cpu_loras
+  uint32_t n_loaded, n_on_gpu;
+  uint64_t number;     // of loads so far
+  uint32_t *scheduled; // [n_scheduled] adapters of the decision in progress; room for max_loras
+  int64_t n_scheduled; // -1: not looked for yet
+};
+
+typedef struct Adapters {
+  AdapterDraw *draws; // [config->n_adapters]
+} Adapters;
 
 /* --- who asks for which */
 
@@ -19,21 +50,24 @@ static void start_draw(AdapterDraw *self, const AdapterSet *set, uint32_t first,
     self->shares[i] /= sum;
 }
 
-void adapters_start(Engine *self) {
+static void start_draws(Engine *self) {
   const SimConfig *config = self->config;
-  self->adapter_draws = ARENA_ARRAY(self->arena, AdapterDraw, config->n_adapters);
+  Adapters *adapters = self->feature_states[FEATURE_adapters];
+  adapters->draws = ARENA_ARRAY(self->arena, AdapterDraw, config->n_adapters);
   uint32_t first = 1;
   for (uint32_t i = 0; i < config->n_adapters; i++) {
-    start_draw(&self->adapter_draws[i], &config->adapters[i], first, self->arena);
+    start_draw(&adapters->draws[i], &config->adapters[i], first, self->arena);
     first += config->adapters[i].count;
   }
 }
 
-uint32_t adapters_draw(const Engine *self, const Request *request) {
+/* The adapter that it asks for, by its number alone; 0: none. */
+static uint32_t draw(const Engine *self, const Request *request) {
   const SimConfig *config = self->config;
   const uint32_t set = config->components[request->component].adapters;
   if (set == 0) return 0;
-  const AdapterDraw *draw = &self->adapter_draws[set - 1];
+  const Adapters *adapters = self->feature_states[FEATURE_adapters];
+  const AdapterDraw *draw = &adapters->draws[set - 1];
   Rng rng;
   rng_init(&rng, hash_fold(hash_mix(config->seed), request->id), "adapters");
   const double u = rng_uniform(&rng);
@@ -48,14 +82,25 @@ uint32_t adapters_draw(const Engine *self, const Request *request) {
   return draw->first + low;
 }
 
+static void draw_adapter(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  request->adapter = draw(self, request);
+}
+
 /* --- what a machine has */
 
-void adapters_start_machine(Engine *self, Machine *machine) {
+static void start_machine(Engine *self, Machine *machine) {
   const AdapterRoom *room = &machine->pool->adapters;
-  if (room->max_loras == 0) return;
+  if (!machine->scheduler || room->max_loras == 0) return;
   AdapterCache *cache = machine->adapters = ARENA_NEW(self->arena, AdapterCache);
   cache->loaded = ARENA_ARRAY(self->arena, LoadedAdapter, (size_t)room->max_cpu_loras);
   cache->scheduled = ARENA_ARRAY(self->arena, uint32_t, (size_t)room->max_loras);
+}
+
+static void start(Engine *self) {
+  start_draws(self);
+  for (MachineIx m = 0; m < self->n_machines; m++)
+    start_machine(self, &self->machines[m]);
 }
 
 static LoadedAdapter *find(const AdapterCache *self, uint32_t adapter) {
@@ -64,18 +109,21 @@ static LoadedAdapter *find(const AdapterCache *self, uint32_t adapter) {
   return NULL;
 }
 
-bool adapters_has(const AdapterCache *self, uint32_t adapter) {
+static bool is_on_gpu(const AdapterCache *self, uint32_t adapter) {
   const LoadedAdapter *loaded = find(self, adapter);
   return loaded && loaded->on_gpu;
 }
 
-void adapters_left(AdapterCache *self, const Request *request, Tick now) {
-  LoadedAdapter *loaded = request->adapter > 0 ? find(self, request->adapter) : NULL;
-  if (loaded) loaded->left_at = now; // else it was preempted before its step began
+static void leave_running(Engine *self, Machine *machine, const Request *request) {
+  if (!machine->adapters || request->adapter == 0) return;
+  LoadedAdapter *loaded = find(machine->adapters, request->adapter);
+  if (loaded) loaded->left_at = self->now; // else it was preempted before its step began
 }
 
-void adapters_forget(AdapterCache *self) {
-  self->n_loaded = self->n_on_gpu = 0;
+/* What is in the memory of a machine that fails is lost. */
+static void forget(Engine *self, Machine *machine) {
+  (void)self;
+  if (machine->adapters) machine->adapters->n_loaded = machine->adapters->n_on_gpu = 0;
 }
 
 /* --- who is scheduled */
@@ -88,31 +136,40 @@ static bool goes_on(const Machine *machine, const Request *request) {
          request->generated_tokens + 1 < request->output_tokens;
 }
 
+static void begin_decision(Engine *self, Machine *machine) {
+  (void)self;
+  if (machine->adapters) machine->adapters->n_scheduled = -1;
+}
+
 static bool is_scheduled(const AdapterCache *self, uint32_t adapter) {
   for (int64_t i = 0; i < self->n_scheduled; i++)
     if (self->scheduled[i] == adapter) return true;
   return false;
 }
 
-void adapters_schedule(const Machine *machine, const Request *request) {
+static void take_part(const Machine *machine, const Request *request) {
   AdapterCache *cache = machine->adapters;
-  if (request->adapter == 0 || cache->n_scheduled < 0 || is_scheduled(cache, request->adapter))
-    return;
+  if (request->adapter == 0 || is_scheduled(cache, request->adapter)) return;
   assert(cache->n_scheduled < machine->pool->adapters.max_loras);
   cache->scheduled[cache->n_scheduled++] = request->adapter;
 }
 
-bool adapters_pass_over(const Engine *self, const Machine *machine, const Step *step,
+static void admit_to_step(Engine *self, const Machine *machine, const Request *request) {
+  (void)self;
+  if (machine->adapters && machine->adapters->n_scheduled >= 0) take_part(machine, request);
+}
+
+static bool passes_over(const Engine *self, const Machine *machine, const Step *step,
                         const Request *request) {
   AdapterCache *cache = machine->adapters;
-  if (request->adapter == 0) return false;
+  if (!cache || request->adapter == 0) return false;
   if (cache->n_scheduled < 0) {
     const Request *slots = self->requests.slots;
     cache->n_scheduled = 0;
     for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
-      if (goes_on(machine, &slots[ix])) adapters_schedule(machine, &slots[ix]);
+      if (goes_on(machine, &slots[ix])) take_part(machine, &slots[ix]);
     for (size_t i = 0; i < step->n_items; i++) // with their last token, too
-      adapters_schedule(machine, &slots[step->items[i].request]);
+      take_part(machine, &slots[step->items[i].request]);
   }
   return cache->n_scheduled == machine->pool->adapters.max_loras &&
          !is_scheduled(cache, request->adapter);
@@ -191,15 +248,63 @@ static void load(Engine *self, Machine *machine, const Step *step, const Request
   machine->totals.adapter_bytes += bytes;
 }
 
-void adapters_load(Engine *self, Machine *machine, const Step *step) {
+/* Its adapters come to the GPUs, one after the other. */
+static void begin_step(Engine *self, Machine *machine, Step *step) {
+  if (!machine->adapters) return;
   const int64_t before = machine->totals.adapter_loads;
   for (size_t i = 0; i < step->n_items; i++) {
     const ScheduledItem *item = &step->items[i];
     if (!is_in_step(item)) continue;
     const Request *request = &self->requests.slots[item->request];
-    if (request->adapter > 0 && !adapters_has(machine->adapters, request->adapter))
+    if (request->adapter > 0 && !is_on_gpu(machine->adapters, request->adapter))
       load(self, machine, step, request);
   }
   if (machine->totals.adapter_loads > before)
     machine->totals.adapter_stall_ticks += machine->copied_at - self->now;
 }
+
+/* --- audit */
+
+/* What the step in progress needs is on the GPUs; places are counted. */
+static void check_machine(const Engine *self, const Machine *machine) {
+  const AdapterCache *cache = machine->adapters;
+  if (!cache) return;
+  uint32_t n_on_gpu = 0;
+  for (uint32_t i = 0; i < cache->n_loaded; i++) {
+    n_on_gpu += cache->loaded[i].on_gpu;
+    for (uint32_t j = 0; j < i; j++)
+      assert(cache->loaded[i].adapter != cache->loaded[j].adapter);
+  }
+  assert(n_on_gpu == cache->n_on_gpu && n_on_gpu <= machine->pool->adapters.max_loras);
+  assert(cache->n_loaded <= machine->pool->adapters.max_cpu_loras);
+  const Step *step = machine->scheduler->current;
+  for (size_t i = 0; step && machine_works(machine) && i < step->n_items; i++) {
+    if (step->items[i].request == REQUEST_NONE || step->items[i].kind == STEP_LEAVES) continue;
+    const Request *request = &self->requests.slots[step->items[i].request];
+    assert(request->adapter == 0 || is_on_gpu(cache, request->adapter));
+  }
+}
+
+static void check(const Engine *self) {
+  for (MachineIx m = 0; m < self->n_machines; m++)
+    check_machine(self, &self->machines[m]);
+}
+
+static bool is_used(const Engine *self) {
+  return self->config->n_adapters > 0;
+}
+
+const Feature feature_adapters = {
+    .name = "adapters",
+    .state_size = sizeof(Adapters),
+    .is_used = is_used,
+    .start = start,
+    .arrived = draw_adapter,
+    .decision_begins = begin_decision,
+    .passes_over = passes_over,
+    .admitted_to_step = admit_to_step,
+    .step_begins = begin_step,
+    .left_running = leave_running,
+    .memory_lost = forget,
+    .audits = check,
+};

@@ -1,8 +1,16 @@
-/* See admission.h. */
-#include "sim/feature/admission.h"
+/* Who may come in: classes of requests with a limit on how many are in flight, and tenants with
+ * limits of their own, among whom those who wait are served fairly. RULES.md has the rules.
+ *
+ * A request is *in flight* from when it is admitted until it has left for good; one that is lost
+ * with a machine stays so. Components of a class and a tenant share a *lane*, a queue in order of
+ * arrival (REQUEST_HELD). Whenever somebody leaves, or a tenant's bucket is no longer empty, the
+ * lanes that may are admitted from: by the class's priority, then the tenant with the least service
+ * so far over its weight (Sheng et al., Fairness in Serving Large Language Models, OSDI 2024,
+ * Algorithm 2), then the first to have arrived. */
+#include "sim/core/counting.h"
 #include "sim/core/front.h"
 #include "sim/core/lifecycle.h"
-#include "sim/core/placement.h"
+#include "sim/feature/features.h"
 #include <assert.h>
 #include <math.h>
 
@@ -29,7 +37,7 @@ typedef struct Lane {
   RequestQueue queue;
 } Lane;
 
-struct Admission {
+typedef struct Admission {
   ClassState *classes;
   TenantState *tenants;
   Lane *lanes;
@@ -37,10 +45,14 @@ struct Admission {
   uint32_t n_lanes;
   int64_t n_held;
   const TenantState *last; // of those held the last to go
-};
+} Admission;
+
+static Admission *admission_of(const Engine *self) {
+  return self->feature_states[FEATURE_admission];
+}
 
 static Lane *lane_of(const Engine *self, const Request *request) {
-  return self->admission->of[request->component];
+  return admission_of(self)->of[request->component];
 }
 
 static Lane *find_lane(Admission *self, ClassState *class, TenantState *tenant) {
@@ -51,12 +63,15 @@ static Lane *find_lane(Admission *self, ClassState *class, TenantState *tenant) 
   return lane;
 }
 
-void engine_start_admission(Engine *self) {
+static bool is_used(const Engine *self) {
+  return self->config->n_classes > 0;
+}
+
+static void start(Engine *self) {
   const SimConfig *config = self->config;
-  if (config->n_classes == 0) return;
   assert(config->n_components > 0 && config->n_tenants > 0);
   Arena *arena = self->arena;
-  Admission *admission = self->admission = ARENA_NEW(arena, Admission);
+  Admission *admission = admission_of(self);
   *admission = (Admission){.classes = ARENA_ARRAY(arena, ClassState, config->n_classes),
                            .tenants = ARENA_ARRAY(arena, TenantState, config->n_tenants),
                            .lanes = ARENA_ARRAY(arena, Lane, config->n_components),
@@ -107,7 +122,7 @@ static void enter(Engine *self, Lane *lane, Request *request) {
   request->admitted = true;
   lane->class->n_in_flight++;
   lane->tenant->n_in_flight++;
-  self->admission->last = lane->tenant;
+  admission_of(self)->last = lane->tenant;
   serve(self, lane->tenant, request->prompt_tokens, PROMPT_WORTH);
 }
 
@@ -126,7 +141,7 @@ static void hold(Engine *self, Lane *lane, RequestIx ix) {
   request_queue_push(&lane->queue, self->requests.slots, ix);
   lane->class->n_held++;
   lane->tenant->n_held++;
-  self->admission->n_held++;
+  admission_of(self)->n_held++;
   engine_books(self, &self->requests.slots[ix])->held++;
 }
 
@@ -134,16 +149,17 @@ static void leave_lane(Engine *self, Lane *lane, RequestIx ix) {
   request_queue_remove(&lane->queue, self->requests.slots, ix);
   lane->class->n_held--;
   lane->tenant->n_held--;
-  self->admission->n_held--;
+  admission_of(self)->n_held--;
 }
 
-void admission_leave(Engine *self, RequestIx ix) {
-  leave_lane(self, lane_of(self, &self->requests.slots[ix]), ix);
+static void leave_front(Engine *self, RequestIx ix) {
+  if (self->requests.slots[ix].state == REQUEST_HELD)
+    leave_lane(self, lane_of(self, &self->requests.slots[ix]), ix);
 }
 
-int32_t engine_admitted_tokens(Engine *self, const TraceRow *row, int32_t output_tokens) {
-  if (!self->admission) return output_tokens;
-  const Lane *lane = self->admission->of[row->component];
+/* Fewer where its class serves more than it may by cutting them. */
+static int32_t limit_output(Engine *self, const TraceRow *row, int32_t output_tokens) {
+  const Lane *lane = admission_of(self)->of[row->component];
   const ClassSpec *spec = lane->class->spec;
   const bool cut = spec->action == ADMISSION_DEGRADE && output_tokens > spec->output_tokens &&
                    !may_enter(self, lane);
@@ -156,13 +172,12 @@ static void set_timer(Engine *self, Tick at) {
   if (!event || at < event->at) agenda_set_last(&self->agenda, EVENT_ADMISSION, 0, at);
 }
 
-bool engine_admit(Engine *self, RequestIx ix) {
+static bool admit(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  if (!self->admission) return true;
   Lane *lane = lane_of(self, request);
   const ClassSpec *spec = lane->class->spec;
   const bool free = lane->queue.count == 0 && may_enter(self, lane);
-  if (lane->tenant->n_held == 0) lift(self->admission, lane->tenant);
+  if (lane->tenant->n_held == 0) lift(admission_of(self), lane->tenant);
   if (free || spec->action == ADMISSION_DEGRADE) {
     enter(self, lane, request);
     return true;
@@ -177,12 +192,15 @@ bool engine_admit(Engine *self, RequestIx ix) {
   return false;
 }
 
-void admission_end(Engine *self, const Request *request, int64_t output_tokens) {
+/* With what its tenant was served of it. */
+static void end(Engine *self, RequestIx ix, const RequestRecord *record) {
+  const Request *request = &self->requests.slots[ix];
+  if (!request->admitted) return;
   Lane *lane = lane_of(self, request);
   lane->class->n_in_flight--;
   lane->tenant->n_in_flight--;
-  serve(self, lane->tenant, output_tokens, OUTPUT_WORTH);
-  if (self->admission->n_held > 0) set_timer(self, self->now);
+  serve(self, lane->tenant, record->generated_tokens, OUTPUT_WORTH);
+  if (admission_of(self)->n_held > 0) set_timer(self, self->now);
 }
 
 /* --- those who are held */
@@ -197,7 +215,7 @@ static bool goes_before(const Engine *self, const Lane *a, const Lane *b) {
 
 /* NULL: none may. */
 static Lane *next_lane(const Engine *self) {
-  const Admission *admission = self->admission;
+  const Admission *admission = admission_of(self);
   Lane *best = NULL;
   for (uint32_t i = 0; i < admission->n_lanes; i++) {
     Lane *lane = &admission->lanes[i];
@@ -207,8 +225,9 @@ static Lane *next_lane(const Engine *self) {
   return best;
 }
 
-void engine_handle_admission(Engine *self) {
-  const Admission *admission = self->admission;
+static void handle(Engine *self, uint32_t target) {
+  (void)target;
+  const Admission *admission = admission_of(self);
   for (Lane *lane; admission->n_held > 0 && (lane = next_lane(self));) {
     const RequestIx ix = lane->queue.first;
     leave_lane(self, lane, ix);
@@ -224,16 +243,16 @@ void engine_handle_admission(Engine *self) {
 
 /* --- what came of it */
 
-void admission_sum_up(const Engine *self, TenantResult *results) {
-  for (uint32_t i = 0; self->admission && i < self->config->n_tenants; i++) {
-    const TenantState *tenant = &self->admission->tenants[i];
-    results[i] = (TenantResult){.spec = tenant->spec, .service = tenant->service};
+static void sum_up(Engine *self, SimResult *result) {
+  for (uint32_t i = 0; i < self->config->n_tenants; i++) {
+    const TenantState *tenant = &admission_of(self)->tenants[i];
+    result->tenants[i] = (TenantResult){.spec = tenant->spec, .service = tenant->service};
   }
 }
 
-void admission_audit(const Engine *self) {
-  const Admission *admission = self->admission;
-  if (!admission) return;
+/* Those in flight and held are those that are counted. */
+static void check(const Engine *self) {
+  const Admission *admission = admission_of(self);
   int64_t n_held = 0, n_in_flight = 0;
   for (size_t i = 0; i < self->requests.n_slots; i++) {
     const Request *request = &self->requests.slots[i];
@@ -256,3 +275,17 @@ void admission_audit(const Engine *self) {
   assert(admission->n_held == 0 || !next_lane(self) ||
          agenda_find(&self->agenda, EVENT_ADMISSION, 0));
 }
+
+const Feature feature_admission = {
+    .name = "admission",
+    .state_size = sizeof(Admission),
+    .is_used = is_used,
+    .start = start,
+    .handlers = {[EVENT_ADMISSION] = handle},
+    .limits_output = limit_output,
+    .admits = admit,
+    .left_front = leave_front,
+    .ended = end,
+    .sums_up = sum_up,
+    .audits = check,
+};

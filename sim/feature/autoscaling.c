@@ -4,8 +4,8 @@
 #include "sim/core/draining.h"
 #include "sim/core/marks.h"
 #include "sim/core/roles.h"
-#include "sim/feature/checkpoint.h"
-#include "sim/feature/failing.h"
+#include "sim/feature/features.h"
+#include "sim/feature/outages.h"
 #include "sim/scaling/scaler.h"
 #include <assert.h>
 
@@ -32,7 +32,7 @@ typedef struct Candidate {
   uint64_t since; // when it joined, or will
 } Candidate;
 
-struct Scaling {
+typedef struct Scaling {
   void *state; // of the scaler
   ScalingView view;
   PoolLoad *loads;   // [view.n_pools] of the model
@@ -42,7 +42,20 @@ struct Scaling {
   uint32_t n_fleets;
   Candidate *candidates; // reused
   size_t candidates_capacity;
-};
+} Scaling;
+
+typedef struct Autoscaling {
+  const Scaler *scaler;
+  Scaling **of; // [n_deployments]
+} Autoscaling;
+
+static Autoscaling *autoscaling(const Engine *self) {
+  return self->feature_states[FEATURE_autoscaling];
+}
+
+static Scaling *scaling_of(const Engine *self, const Request *request) {
+  return autoscaling(self)->of[request->model];
+}
 
 static uint32_t lanes_of(const PoolSpec *spec) {
   return spec->lanes > 1 ? spec->lanes : 1;
@@ -93,42 +106,48 @@ static bool may_start(const Engine *self, const Machine *lanes, uint32_t n) {
   return true;
 }
 
-void engine_book_off(Engine *self, Machine *machine) {
+/* The time that it is off is booked up to now, if it is. */
+static void book_off(Engine *self, Machine *machine) {
   if (machine->off_since < 0) return;
   machine->totals.off_ticks += self->now - machine->off_since;
   engine_book_away(self, machine, HOURS_OFF, machine->off_since);
   machine->off_since = self->now;
 }
 
-void engine_turn_off(Engine *self, Machine *machine) {
+static void book_all(Engine *self) {
+  for (MachineIx m = 0; m < self->n_machines; m++)
+    book_off(self, &self->machines[m]);
+}
+
+void autoscaling_turn_off(Engine *self, Machine *machine) {
   assert(machine->stops && is_empty(self, machine));
-  if (machine->availability >= MACHINE_DOWN) engine_end_outage(self, machine);
+  if (machine->availability >= MACHINE_DOWN) outages_end(self, machine);
   machine->availability = MACHINE_OFF;
-  if (engine_keeps_checkpoints(self)) checkpoint_lose(self, machine);
+  tell_goes_away(self, machine);
   machine->starts_since = -1;
   machine->off_since = self->now;
   engine_deployment_of(self, machine)->knows_roomiest = false;
-  if (!is_pending(self, EVENT_DETECTION, machine->ix)) machine_forget_kv(machine);
+  if (!is_pending(self, EVENT_DETECTION, machine->ix)) outages_lose_memory(self, machine);
   engine_log(self, OUTCOME_OFF, NULL, machine->ix, 0, 0);
 }
 
 /* Those of its lanes that are off. */
-static void start(Engine *self, Machine *lanes, uint32_t n) {
+static void start_lanes(Engine *self, Machine *lanes, uint32_t n) {
   uint32_t n_off = 0;
   for (uint32_t i = 0; i < n; i++)
     n_off += lanes[i].availability == MACHINE_OFF;
   if (n_off == 0) return;
-  const Tick end = engine_started_at(self, lanes->pool, n_off, self->now);
+  const Tick end = outages_start_end(self, lanes->pool, n_off, self->now);
   for (uint32_t i = 0; i < n; i++) {
     Machine *lane = &lanes[i];
     if (lane->availability != MACHINE_OFF) continue;
-    engine_book_off(self, lane);
+    book_off(self, lane);
     lane->off_since = -1;
     lane->starts_since = self->now;
     lane->availability = MACHINE_BOOTS;
     self->n_down++;
     engine_deployment_of(self, lane)->knows_roomiest = false;
-    engine_set_boot(self, lane, end);
+    outages_set_boot(self, lane, end);
     engine_log(self, OUTCOME_START, NULL, lane->ix, 0, 0);
   }
 }
@@ -140,7 +159,7 @@ static void stay_or_start(Engine *self, Machine *lanes, uint32_t n) {
     engine_stop_draining(self, &lanes[i]);
     engine_log(self, OUTCOME_UP, NULL, lanes[i].ix, 0, 0);
   }
-  start(self, lanes, n);
+  start_lanes(self, lanes, n);
 }
 
 /* A lane that is down, or starts with requests to come, goes when it is back (failing.h). */
@@ -152,7 +171,7 @@ static void stop(Engine *self, Machine *lanes, uint32_t n) {
     lane->totals.scale_downs++;
     engine_log(self, OUTCOME_STOP, NULL, lane->ix, 0, 0);
     if (all_start)
-      engine_turn_off(self, lane);
+      autoscaling_turn_off(self, lane);
     else if (lane->availability == MACHINE_UP)
       engine_drain(self, lane, DRAIN_STOP);
   }
@@ -246,27 +265,35 @@ static void scale(Engine *self, Scaling *scaling, Fleet *fleet) {
 
 /* --- what the scaler sees */
 
-void scaling_book_arrival(Scaling *self, const Request *request) {
-  self->view.arrivals++;
-  self->view.prompt_tokens += request->prompt_tokens;
+static void book_arrival(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  ScalingView *view = &scaling_of(self, request)->view;
+  view->arrivals++;
+  view->prompt_tokens += request->prompt_tokens;
 }
 
-void scaling_book_first_token(Scaling *self, const PoolSpec *pool, const Request *request) {
+/* Not of one that resumes, which has had it. */
+static void book_first_token(Engine *self, const Machine *machine, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  if (request->resumed_tokens > 0) return;
+  Scaling *scaling = scaling_of(self, request);
   const Tick ttft = request->first_token_at - request->arrived_at;
-  self->view.first_tokens++;
-  self->view.ttft_ticks += ttft;
-  PoolLoad *load = self->loads;
-  while (load->spec != pool)
+  scaling->view.first_tokens++;
+  scaling->view.ttft_ticks += ttft;
+  PoolLoad *load = scaling->loads;
+  while (load->spec != machine->pool)
     load++;
   load->first_tokens++;
   load->ttft_ticks += ttft;
 }
 
-void scaling_book_completed(Scaling *self, const RequestRecord *record) {
-  self->view.completed++;
-  self->view.output_tokens += record->output_tokens;
-  self->view.e2e_ticks += record->last_token_at - record->arrived_at;
-  self->view.between_ticks += record->last_token_at - record->first_token_at;
+static void book_end(Engine *self, RequestIx ix, const RequestRecord *record) {
+  if (record->rejected || record->cancelled) return;
+  ScalingView *view = &scaling_of(self, &self->requests.slots[ix])->view;
+  view->completed++;
+  view->output_tokens += record->output_tokens;
+  view->e2e_ticks += record->last_token_at - record->arrived_at;
+  view->between_ticks += record->last_token_at - record->first_token_at;
 }
 
 static void look_at(const Engine *self, PoolLoad *load, const Machine *lanes, uint32_t n,
@@ -285,7 +312,7 @@ static void look_at(const Engine *self, PoolLoad *load, const Machine *lanes, ui
 }
 
 static void look(const Engine *self, Scaling *scaling) {
-  const Scaler *scaler = self->scaler;
+  const Scaler *scaler = autoscaling(self)->scaler;
   const bool reads_kv = scaler->reads_kv && scaler->reads_kv(scaling->state);
   for (uint32_t p = 0; p < scaling->view.n_pools; p++) {
     PoolLoad *load = &scaling->loads[p];
@@ -320,11 +347,12 @@ static void set_next(Engine *self) {
     agenda_set_last(&self->agenda, EVENT_SCALING, 0, self->now + interval);
 }
 
-void engine_handle_scaling(Engine *self) {
+static void handle(Engine *self, uint32_t target) {
+  (void)target;
   for (uint32_t d = 0; d < self->n_deployments; d++) {
-    Scaling *scaling = self->deployments[d].scaling;
+    Scaling *scaling = autoscaling(self)->of[d];
     look(self, scaling);
-    self->scaler->plan(scaling->state, &scaling->view, scaling->wanted);
+    autoscaling(self)->scaler->plan(scaling->state, &scaling->view, scaling->wanted);
     for (uint32_t i = 0; i < scaling->n_fleets; i++)
       scale(self, scaling, &scaling->fleets[i]);
     forget(scaling);
@@ -332,7 +360,8 @@ void engine_handle_scaling(Engine *self) {
   set_next(self);
 }
 
-void engine_begin_off(Engine *self) {
+/* The machines that pools do not begin with are off. */
+static void begin_off(Engine *self) {
   for (MachineIx m = 0, i = 0; m < self->n_machines; m++, i++) {
     Machine *machine = &self->machines[m];
     const PoolSpec *spec = machine->pool;
@@ -383,21 +412,46 @@ static Scaling *scaling_new(const Engine *self, uint32_t model, void *state) {
     scaling->firsts[i] = first;
     if (spec->scaling.max > 0) add_fleet(self, scaling, i);
   }
-  if (self->scaler->start) self->scaler->start(state, &scaling->view, arena);
+  const Scaler *scaler = autoscaling(self)->scaler;
+  if (scaler->start) scaler->start(state, &scaling->view, arena);
   return scaling;
 }
 
-void engine_start_scaling(Engine *self) {
-  const SimConfig *config = self->config;
-  const PolicyChoice choice = sim_policy(config, POLICY_SCALER);
-  self->scaler = (const Scaler *)choice.policy;
-  if (!self->scaler->plan) return;
-  assert(config->scaling_interval > 0 && self->n_groups == 0);
-  for (uint32_t d = 0; d < self->n_deployments; d++) {
-    void *state = policy_state_copy(&choice, self->arena);
-    self->deployments[d].scaling = scaling_new(self, d, state);
-  }
-  agenda_reserve(&self->agenda, EVENT_DETECTION, self->n_machines);
-  agenda_reserve(&self->agenda, EVENT_BOOT, self->n_machines);
+static const Scaler *scaler_of(const Engine *self) {
+  return (const Scaler *)sim_policy(self->config, POLICY_SCALER).policy;
+}
+
+static bool is_used(const Engine *self) {
+  return scaler_of(self)->plan != NULL;
+}
+
+static void start(Engine *self) {
+  const PolicyChoice choice = sim_policy(self->config, POLICY_SCALER);
+  Autoscaling *all = autoscaling(self);
+  assert(self->config->scaling_interval > 0 && self->n_groups == 0);
+  all->scaler = scaler_of(self);
+  all->of = ARENA_ARRAY(self->arena, Scaling *, self->n_deployments);
+  for (uint32_t d = 0; d < self->n_deployments; d++)
+    all->of[d] = scaling_new(self, d, policy_state_copy(&choice, self->arena));
+  agenda_reserve(&self->agenda, EVENT_SCALING, 1);
   set_next(self);
 }
+
+/* A machine that has drained since it is not wanted. */
+static void see_drained(Engine *self, Machine *machine) {
+  if (machine->drains_for == DRAIN_STOP) autoscaling_turn_off(self, machine);
+}
+
+const Feature feature_autoscaling = {
+    .name = "autoscaling",
+    .state_size = sizeof(Autoscaling),
+    .is_used = is_used,
+    .prepare = begin_off,
+    .start = start,
+    .handlers = {[EVENT_SCALING] = handle},
+    .arrived = book_arrival,
+    .first_token = book_first_token,
+    .ended = book_end,
+    .drained = see_drained,
+    .books_close = book_all,
+};

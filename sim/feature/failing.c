@@ -1,9 +1,9 @@
-/* See failing.h. */
-#include "sim/feature/failing.h"
+/* Machines go down, are repaired and start (faults.h), and what was on them is lost; or they drain,
+ * or are slow. */
 #include "perfmodel/time_scale.h"
+#include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/draining.h"
-#include "sim/core/front.h"
 #include "sim/core/iteration.h"
 #include "sim/core/leaving.h"
 #include "sim/core/lifecycle.h"
@@ -12,45 +12,59 @@
 #include "sim/core/pipeline.h"
 #include "sim/core/placement.h"
 #include "sim/core/roles.h"
-#include "sim/core/scheduling.h"
 #include "sim/feature/autoscaling.h"
-#include "sim/feature/checkpoint.h"
+#include "sim/feature/features.h"
 #include "sim/feature/groups.h"
+#include "sim/feature/outages.h"
 #include <assert.h>
 #include <stdlib.h>
 
+/* A source of faults, as far as it has come. */
+typedef struct FaultClock {
+  Rng rng;
+  size_t n_faults; // so far
+  bool down;
+  Slowdown *slowdowns; // [n_machines] of it, where it makes them slow
+} FaultClock;
+
+typedef struct Loss {
+  uint64_t id;
+  RequestIx request;
+} Loss;
+
+typedef struct Failing {
+  FaultClock *clocks; // [config->n_faults]
+  Loss *losses;       // reused
+  size_t losses_capacity;
+} Failing;
+
+static Failing *failing(const Engine *self) {
+  return self->feature_states[FEATURE_failing];
+}
+
 /* --- when */
-
-static void clear(Engine *self, EventKind kind, uint32_t target) {
-  self->n_fault_events -= agenda_find(&self->agenda, kind, target) != NULL;
-  agenda_clear(&self->agenda, kind, target);
-}
-
-/* After `ticks`; there is none past the end of simulated time. */
-static void set_after(Engine *self, EventKind kind, uint32_t target, Tick ticks) {
-  clear(self, kind, target);
-  if (ticks >= TICK_MAX - self->now) return;
-  agenda_set(&self->agenda, kind, target, self->now + ticks);
-  self->n_fault_events++;
-}
 
 /* The router learns of it once all else of that tick has happened. */
 static void set_detection(Engine *self, const Machine *machine, Tick at) {
-  self->n_detections += agenda_find(&self->agenda, EVENT_DETECTION, machine->ix) == NULL;
   agenda_clear(&self->agenda, EVENT_DETECTION, machine->ix);
   agenda_set_last(&self->agenda, EVENT_DETECTION, machine->ix, at);
 }
 
+/* After `ticks`; there is none past the end of simulated time. */
+static void set_after(Engine *self, uint32_t source, Tick ticks) {
+  if (ticks < TICK_MAX - self->now)
+    agenda_set(&self->agenda, EVENT_FAULT, source, self->now + ticks);
+}
+
 static void set_next(Engine *self, uint32_t source) {
   const FaultSource *spec = &self->config->faults[source];
-  FaultClock *clock = &self->fault_clocks[source];
+  FaultClock *clock = &failing(self)->clocks[source];
   if (spec->n_spans == 0)
-    set_after(self, EVENT_FAULT, source,
-              lifetime_draw(clock->down ? &spec->down : &spec->up, &clock->rng));
+    set_after(self, source, lifetime_draw(clock->down ? &spec->down : &spec->up, &clock->rng));
   else if (clock->down)
-    set_after(self, EVENT_FAULT, source, spec->spans[clock->n_faults - 1].until - self->now);
+    set_after(self, source, spec->spans[clock->n_faults - 1].until - self->now);
   else if (clock->n_faults < spec->n_spans)
-    set_after(self, EVENT_FAULT, source, spec->spans[clock->n_faults].from - self->now);
+    set_after(self, source, spec->spans[clock->n_faults].from - self->now);
 }
 
 /* The model of machines that a source makes slow, which are of one pool. */
@@ -60,7 +74,7 @@ static const PerfModel *slow_model(Engine *self, uint32_t source) {
   const FaultSource *before = source > 0 ? &specs[source - 1] : NULL; // mostly of its kind
   if (before && before->kind == FAULT_SLOW && before->factor == spec->factor &&
       self->machines[before->first].pool == pool)
-    return self->fault_clocks[source - 1].slowdowns[0].perfmodel;
+    return failing(self)->clocks[source - 1].slowdowns[0].perfmodel;
   PerfModel *model = ARENA_NEW(self->arena, PerfModel);
   *model = *pool->perfmodel;
   perfmodel_scale(model, spec->factor, self->arena);
@@ -74,18 +88,15 @@ static void prepare_slowdowns(Engine *self, uint32_t source) {
   const PerfModel *model = spec->kind == FAULT_SLOW ? slow_model(self, source) : NULL;
   for (uint32_t i = 0; i < spec->n_machines; i++)
     slowdowns[i] = (Slowdown){.perfmodel = model, .factor = spec->factor};
-  self->fault_clocks[source].slowdowns = slowdowns;
+  failing(self)->clocks[source].slowdowns = slowdowns;
 }
 
-void engine_start_faults(Engine *self) {
+static void start(Engine *self) {
   const SimConfig *config = self->config;
-  self->fault_clocks = ARENA_ARRAY(self->arena, FaultClock, config->n_faults);
+  failing(self)->clocks = ARENA_ARRAY(self->arena, FaultClock, config->n_faults);
   agenda_reserve(&self->agenda, EVENT_FAULT, config->n_faults);
-  agenda_reserve(&self->agenda, EVENT_DETECTION, self->n_machines);
-  agenda_reserve(&self->agenda, EVENT_BOOT, self->n_machines);
-  agenda_reserve(&self->agenda, EVENT_RETRY, 1);
   for (uint32_t i = 0; i < config->n_faults; i++) {
-    rng_init(&self->fault_clocks[i].rng, config->seed ^ (uint64_t)i << 32, "faults");
+    rng_init(&failing(self)->clocks[i].rng, config->seed ^ (uint64_t)i << 32, "faults");
     prepare_slowdowns(self, i);
     set_next(self, i);
   }
@@ -113,22 +124,16 @@ static Machine *struck(const Engine *self, const FaultSource *spec, uint32_t i) 
   return &self->machines[first->group->first[other] + i - spec->n_machines];
 }
 
-/* Whose events are those of all that fail and start as one. */
-static Machine *lead_of(const Engine *self, Machine *machine) {
-  return machine->group ? &self->machines[machine->group->first[SHAPE_PREFILL]] : machine;
-}
-
 /* It is down: it begins no iteration. False where it was already. */
 static bool go_down(Engine *self, Machine *machine) {
   const bool was_down = machine->availability >= MACHINE_DOWN;
   if (machine->group) {
-    engine_stop_group(self, machine->group);
+    groups_stop(self, machine->group);
   } else if (machine->availability == MACHINE_AWAY) { // it was on its way to another role
     agenda_clear(&self->agenda, EVENT_FLIP, machine->ix);
-    self->n_flips--;
   }
-  if (engine_keeps_checkpoints(self)) checkpoint_lose(self, machine);
-  clear(self, EVENT_BOOT, machine->ix);
+  tell_goes_away(self, machine);
+  agenda_clear(&self->agenda, EVENT_BOOT, machine->ix);
   self->n_down += !machine_is_out(machine);
   if (machine->down_since < 0) machine->down_since = self->now;
   machine->starts_since = -1;
@@ -145,33 +150,15 @@ static void set_dead(Engine *self, Machine *machine, bool dead) {
 
 static void fail(Engine *self, Machine *machine) {
   if (machine->n_faults++ > 0 || machine->availability == MACHINE_OFF) return;
-  machine->totals.failures += machine == lead_of(self, machine); // of a group once
+  machine->totals.failures += machine == outages_lead(self, machine); // of a group once
   engine_log(self, OUTCOME_FAILURE, NULL, machine->ix, 0, 0);
   if (!go_down(self, machine)) return; // whoever was there has been lost, or will be
   set_dead(self, machine, true);
   engine_hold_up_transfers(self, machine->ix);
   if (machine->pipeline) pipeline_stop(machine->pipeline, self->now);
   engine_break_off(self, machine);
-  if (machine == lead_of(self, machine))
+  if (machine == outages_lead(self, machine))
     set_detection(self, machine, self->now + self->config->detection);
-}
-
-Tick engine_started_at(Engine *self, const PoolSpec *pool, uint32_t lanes, Tick from) {
-  const int64_t replicas = pool_replicas(pool, lanes);
-  return start_up_end(&pool->start_up, replicas * pool->weight_bytes,
-                      replicas * pool->nic_bandwidth, from,
-                      &self->stores_free_at[pool - self->config->pools]);
-}
-
-void engine_set_boot(Engine *self, Machine *machine, Tick at) {
-  set_after(self, EVENT_BOOT, machine->ix, at - self->now);
-}
-
-void engine_end_outage(Engine *self, Machine *machine) {
-  clear(self, EVENT_BOOT, machine->ix);
-  self->n_down--;
-  engine_book_down(self, machine);
-  machine->down_since = -1;
 }
 
 static bool is_repaired(const Machine *machine) {
@@ -181,17 +168,17 @@ static bool is_repaired(const Machine *machine) {
 /* It is repaired, and starts, to be up at `end`. */
 static void boot(Engine *self, Machine *machine, Tick end) {
   machine->availability = MACHINE_BOOTS;
-  if (machine != lead_of(self, machine)) return;
+  if (machine != outages_lead(self, machine)) return;
   if (agenda_find(&self->agenda, EVENT_DETECTION, machine->ix))
     set_detection(self, machine, self->now);
-  engine_set_boot(self, machine, end);
+  outages_set_boot(self, machine, end);
   engine_log(self, OUTCOME_REPAIR, NULL, machine->ix, 0, 0);
 }
 
 /* What nothing holds down any more of the machines of a source starts together; one that is not
  * wanted any more, and has nothing, stays away. */
 static void start_repaired(Engine *self, const FaultSource *spec) {
-  const PoolSpec *pool = lead_of(self, &self->machines[spec->first])->pool;
+  const PoolSpec *pool = outages_lead(self, &self->machines[spec->first])->pool;
   const uint32_t n_machines = n_struck(self, spec);
   uint32_t n = 0;
   for (uint32_t i = 0; i < n_machines; i++) {
@@ -199,13 +186,13 @@ static void start_repaired(Engine *self, const FaultSource *spec) {
     if (!is_repaired(machine)) continue;
     const bool is_empty = column_at(self->columns.n_assigned, machine->ix) == 0;
     if (machine->stops && is_empty && !machine->listed) { // nor may it get any
-      engine_turn_off(self, machine);
+      autoscaling_turn_off(self, machine);
       continue;
     }
     n += machine->pool == pool;
   }
   if (n == 0) return;
-  const Tick end = engine_started_at(self, pool, n, self->now);
+  const Tick end = outages_start_end(self, pool, n, self->now);
   for (uint32_t i = 0; i < n_machines; i++)
     if (is_repaired(struck(self, spec, i))) boot(self, struck(self, spec, i), end);
 }
@@ -229,18 +216,14 @@ static void want_back(Engine *self, Machine *machine) {
   }
 }
 
-void machine_forget_kv(Machine *machine) {
-  if (machine->scheduler) scheduler_forget(machine);
-  if (machine->cache) prefix_cache_forget(machine->cache);
-  if (machine->adapters) adapters_forget(machine->adapters);
-}
-
-void engine_begin_maintenance(Engine *self, Machine *machine) {
+/* A machine that has drained is away. */
+static void begin_maintenance(Engine *self, Machine *machine) {
+  if (machine->drains_for != DRAIN_MAINTENANCE) return;
   assert(machine->activity == ACTIVITY_IDLE && machine->n_drains > 0);
   machine->totals.maintenances++;
   engine_log(self, OUTCOME_AWAY, NULL, machine->ix, 0, 0);
   go_down(self, machine);
-  machine_forget_kv(machine);
+  outages_lose_memory(self, machine);
 }
 
 /* One begins or ends; the worst of those that there are then, NULL: none. A NIC that is down is
@@ -273,7 +256,7 @@ static void change_link(Engine *self, Machine *machine, Slowdown *slowdown, bool
   const Slowdown *worst = worst_of(&machine->link_slowdowns, slowdown, begins);
   const double factor = machine->link_factor = worst ? worst->factor : 1;
   if (!machine->dead) engine_change_nic(self, machine->ix, factor);
-  self->n_nics_down += (uint32_t)(factor == 0) - was_down;
+  outages_of(self)->n_nics_down += (uint32_t)(factor == 0) - was_down;
   log_slow(self, OUTCOME_LINK, machine, factor);
 }
 
@@ -293,7 +276,7 @@ static bool needs(const Engine *self, const Request *request, const Machine *mac
 typedef bool NeedFn(const Engine *self, const Request *request, const Machine *machine);
 
 static int by_id(const void *a, const void *b) {
-  const Deadline *one = a, *other = b;
+  const Loss *one = a, *other = b;
   const uint64_t x = one->id != other->id ? one->id : one->request;
   const uint64_t y = one->id != other->id ? other->id : other->request; // of two copies
   return (x > y) - (x < y);
@@ -340,22 +323,23 @@ static void lose(Engine *self, RequestIx ix, const Machine *machine) {
     engine_leave(self, ix);
 }
 
-/* Those concerned, into self->losses, in order of their numbers, whatever their slots. */
+/* Those concerned, into Failing.losses, in order of their numbers, whatever their slots. */
 static size_t find_losses(Engine *self, const Machine *machine, NeedFn *concerns) {
+  Failing *all = failing(self);
   size_t n = 0;
   for (size_t i = 0; i < self->requests.n_slots; i++) {
     if (!concerns(self, &self->requests.slots[i], machine)) continue;
-    ARENA_RESERVE(self->arena, self->losses, self->losses_capacity, n + 1);
-    self->losses[n++] = (Deadline){.id = self->requests.slots[i].id, .request = (RequestIx)i};
+    ARENA_RESERVE(self->arena, all->losses, all->losses_capacity, n + 1);
+    all->losses[n++] = (Loss){.id = self->requests.slots[i].id, .request = (RequestIx)i};
   }
-  if (n > 1) qsort(self->losses, n, sizeof *self->losses, by_id);
+  if (n > 1) qsort(all->losses, n, sizeof *all->losses, by_id);
   return n;
 }
 
 static void lose_all(Engine *self, const Machine *machine) {
   const size_t n = find_losses(self, machine, needs);
   for (size_t i = 0; i < n; i++)
-    lose(self, self->losses[i].request, machine);
+    lose(self, failing(self)->losses[i].request, machine);
 }
 
 static bool needs_store(const Engine *self, const Request *request, const Machine *machine) {
@@ -367,10 +351,10 @@ static void lose_stored(Engine *self, const Group *group) {
   const Machine *machine = &self->machines[group->first[SHAPE_PREFILL]];
   const size_t n = find_losses(self, machine, needs_store);
   for (size_t i = 0; i < n; i++) {
-    Request *request = &self->requests.slots[self->losses[i].request];
+    Request *request = &self->requests.slots[failing(self)->losses[i].request];
     if (request_leaves(request)) continue;
     set_lost(request, machine, self->now);
-    engine_leave(self, self->losses[i].request);
+    engine_leave(self, failing(self)->losses[i].request);
   }
 }
 
@@ -384,20 +368,19 @@ static void change_store(Engine *self, Machine *machine, bool fails) {
   group->n_store_faults += fails ? 1 : -1u;
   const bool is_down = group->n_store_faults > 0;
   if (was_down == is_down) return;
-  self->n_stores_down += is_down ? 1 : -1u;
+  outages_of(self)->n_stores_down += is_down ? 1 : -1u;
   engine_log(self, OUTCOME_STORE, NULL, group->first[SHAPE_PREFILL], is_down, 0);
   if (is_down) {
-    engine_stay_in_decode(self, group);
+    groups_stay_in_decode(self, group);
     lose_stored(self, group);
   }
   engine_mark_idle(self, group);
   engine_mark_group(self, group);
 }
 
-void engine_handle_fault(Engine *self, uint32_t source) {
+static void handle_fault(Engine *self, uint32_t source) {
   const FaultSource *spec = &self->config->faults[source];
-  FaultClock *clock = &self->fault_clocks[source];
-  self->n_fault_events--;
+  FaultClock *clock = &failing(self)->clocks[source];
   clock->down = !clock->down;
   clock->n_faults += clock->down;
   const uint32_t n_machines = n_struck(self, spec);
@@ -418,66 +401,34 @@ void engine_handle_fault(Engine *self, uint32_t source) {
   set_next(self, source);
 }
 
-/* To a machine, or to all of its group. */
-static void each_of(Engine *self, Machine *machine, void (*act)(Engine *, Machine *)) {
-  const Group *group = machine->group;
-  if (!group) {
-    act(self, machine);
-    return;
-  }
-  for (int shape = 0; shape < SHAPES; shape++)
-    for (uint32_t i = 0; i < group->n_machines[shape]; i++)
-      act(self, &self->machines[group->first[shape] + i]);
-}
-
 static void forget(Engine *self, Machine *machine) {
   assert(machine->activity == ACTIVITY_IDLE && machine->batch.n_seqs == 0);
   machine->unfinished = false;
   machine->run.booked = 0;
   set_dead(self, machine, false);
-  machine_forget_kv(machine);
+  outages_lose_memory(self, machine);
 }
 
-void engine_handle_detection(Engine *self, Machine *machine) {
+/* The router learns that a machine is down. */
+static void handle_detection(Engine *self, uint32_t target) {
+  Machine *machine = &self->machines[target];
   assert(machine->activity == ACTIVITY_IDLE);
-  self->n_detections--;
-  each_of(self, machine, engine_unlist);
+  outages_each(self, machine, engine_unlist);
   engine_log(self, OUTCOME_DETECTION, NULL, machine->ix, 0, 0);
-  if (machine->group) engine_drop_copies(machine->group);
+  if (machine->group) groups_drop_copies(machine->group);
   lose_all(self, machine);
-  each_of(self, machine, forget);
+  outages_each(self, machine, forget);
 }
 
-void engine_handle_boot(Engine *self, Machine *machine) {
-  assert(machine->n_faults + machine->n_drains == 0 && !machine->listed);
-  machine->availability = MACHINE_UP;
-  self->n_fault_events--;
-  each_of(self, machine, engine_end_outage);
-  if (machine->group) engine_restart_group(self, machine->group);
-  if (machine->starts_since >= 0) {
-    machine->totals.scale_ups++;
-    machine->totals.starting_ticks += self->now - machine->starts_since;
-    machine->starts_since = -1;
-  }
-  each_of(self, machine, engine_list);
-  engine_log(self, OUTCOME_UP, NULL, machine->ix, 0, 0);
-  engine_mark(self, machine, MARK_ROOM);
-  if (machine->stops) engine_drain(self, machine, DRAIN_STOP);
-  front_open(self, engine_deployment_of(self, machine));
+static bool is_used(const Engine *self) {
+  return self->config->n_faults > 0;
 }
 
-Tick engine_unbooked_down_since(const Engine *self, const Machine *machine) {
-  if (machine->down_since < 0) return self->now;
-  return machine->down_since > self->counted_from ? machine->down_since : self->counted_from;
-}
-
-void engine_book_down(Engine *self, Machine *machine) {
-  const Tick since = engine_unbooked_down_since(self, machine);
-  machine->totals.down_ticks += self->now - since;
-  if (since < self->now) engine_book_away(self, machine, HOURS_DOWN, since);
-}
-
-bool engine_waits_for_repair(const Engine *self) {
-  return self->n_down + self->n_nics_down + self->n_stores_down > 0 && self->n_fault_events > 0 &&
-         self->requests.n_live > 0;
-}
+const Feature feature_failing = {
+    .name = "failing",
+    .state_size = sizeof(Failing),
+    .is_used = is_used,
+    .start = start,
+    .handlers = {[EVENT_FAULT] = handle_fault, [EVENT_DETECTION] = handle_detection},
+    .drained = begin_maintenance,
+};

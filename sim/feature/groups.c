@@ -1,10 +1,12 @@
 /* Groups of GPUs that change their shape: see group.h. */
 #include "sim/feature/groups.h"
+#include "sim/core/copying.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
-#include "sim/core/moving.h"
+#include "sim/feature/features.h"
+#include "sim/feature/patience.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,39 +21,10 @@ const char *group_activity_name(GroupActivity activity) {
   return names[activity];
 }
 
-/* --- books */
+/* --- from the beginning */
 
-void engine_book_group(Engine *self, Group *group) {
-  group->totals.ticks[group_activity(group)] += self->now - group->since;
-  group->since = self->now;
-}
-
-void engine_end_groups(Engine *self) {
-  for (uint32_t g = 0; g < self->n_groups; g++)
-    engine_book_group(self, &self->groups[g]);
-  if (self->timeline) engine_look(self, self->now + 1);
-}
-
-static void enter(Engine *self, Group *group, GroupShape shape, GroupState state) {
-  engine_book_group(self, group);
-  group->shape = shape;
-  group->state = state;
-  engine_log(self, OUTCOME_SHAPE, NULL, group->first[shape], shape, state);
-}
-
-void engine_fit_store(Engine *self, const Machine *machine) {
-  int64_t left = group_free_blocks(machine->group);
-  for (size_t i = 0; i < self->plan.n_prefills; i++) {
-    const Request *request = &self->requests.slots[self->plan.prefills[i].request];
-    left -= life_store_blocks(machine->group, request);
-    if (left >= 0) continue;
-    self->plan.n_prefills = i;
-    if (i == 0) self->plan.padding.prefill_tokens = self->plan.padding.prefill_area2 = 0;
-    return;
-  }
-}
-
-int64_t engine_smallest_store(const Engine *self, uint32_t model) {
+/* Tokens of KV that the store of each group that serves the model has room for. */
+static int64_t smallest_store(const Engine *self, uint32_t model) {
   int64_t smallest = INT64_MAX;
   for (uint32_t g = 0; g < self->config->n_groups; g++) {
     const GroupSpec *spec = &self->config->groups[g];
@@ -61,6 +34,108 @@ int64_t engine_smallest_store(const Engine *self, uint32_t model) {
     if (room < smallest) smallest = room;
   }
   return smallest;
+}
+
+static MachineIx first_of_pool(const SimConfig *config, uint32_t pool) {
+  MachineIx first = 0;
+  for (uint32_t p = 0; p < pool; p++)
+    first += config->pools[p].count;
+  return first;
+}
+
+static uint32_t machines_per_group(const PoolSpec *pool) {
+  return pool->pipeline_stages > 1 ? (uint32_t)pool->pipeline_stages : 1;
+}
+
+static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32_t i) {
+  *group = (Group){.spec = spec,
+                   .ix = (GroupIx)(group - self->groups),
+                   .free_blocks = spec->store_blocks,
+                   .block_size = self->config->pools[spec->pools[SHAPE_DECODE]].block_size,
+                   .stored = REQUEST_QUEUE_EMPTY};
+  for (int shape = 0; shape < SHAPES; shape++) {
+    const PoolSpec *pool = &self->config->pools[spec->pools[shape]];
+    const uint32_t n = machines_per_group(pool);
+    group->first[shape] = first_of_pool(self->config, spec->pools[shape]) + i * n;
+    group->n_machines[shape] = n;
+    for (uint32_t m = 0; m < n; m++) {
+      Machine *machine = &self->machines[group->first[shape] + m];
+      machine->group = group;
+      machine->copies = self->machines[group->first[SHAPE_PREFILL]].copies;
+      if (shape == SHAPE_DECODE) machine->availability = MACHINE_AWAY;
+    }
+  }
+}
+
+/* Each in the shape that prefills. */
+static void start(Engine *self) {
+  const SimConfig *config = self->config;
+  for (uint32_t g = 0; g < config->n_groups; g++) {
+    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
+    self->n_groups += pool->count / machines_per_group(pool);
+  }
+  self->groups = ARENA_ARRAY(self->arena, Group, self->n_groups);
+  self->marked_groups = ARENA_ARRAY(self->arena, GroupIx, self->n_groups);
+  Group *group = self->groups;
+  for (uint32_t g = 0; g < config->n_groups; g++) {
+    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
+    for (uint32_t i = 0; i < pool->count / machines_per_group(pool); i++)
+      init_group(self, group++, &config->groups[g], i);
+  }
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    Deployment *deployment = &self->deployments[d];
+    const int64_t room = deployment->smallest_store = smallest_store(self, d);
+    if (room < deployment->smallest_room) deployment->smallest_room = room;
+  }
+  agenda_reserve(&self->agenda, EVENT_COPY, self->n_groups);
+  agenda_reserve(&self->agenda, EVENT_TURN, self->n_groups);
+}
+
+/* --- books */
+
+static void book(Engine *self, Group *group) {
+  group->totals.ticks[group_activity(group)] += self->now - group->since;
+  group->since = self->now;
+}
+
+static void book_all(Engine *self) {
+  for (uint32_t g = 0; g < self->n_groups; g++)
+    book(self, &self->groups[g]);
+}
+
+/* Before a machine of it is counted as busy, or no more. */
+static void change_idleness(Engine *self, Machine *machine, bool idle) {
+  if (!machine->group) return;
+  book(self, machine->group);
+  machine->group->n_busy += idle ? -1u : 1u;
+}
+
+static void sum_up(Engine *self, SimResult *result) {
+  (void)result;
+  for (uint32_t g = 0; g < self->n_groups; g++)
+    group_totals_subtract(&self->groups[g].totals, &self->groups[g].before);
+}
+
+static void enter(Engine *self, Group *group, GroupShape shape, GroupState state) {
+  book(self, group);
+  group->shape = shape;
+  group->state = state;
+  engine_log(self, OUTCOME_SHAPE, NULL, group->first[shape], shape, state);
+}
+
+/* Cuts the plan for a group's machine before the first prompt that its store cannot take; what is
+ * left keeps the padding of the whole. */
+static void fit_store(Engine *self, const Machine *machine) {
+  if (machine->group->shape != SHAPE_PREFILL) return;
+  int64_t left = group_free_blocks(machine->group);
+  for (size_t i = 0; i < self->plan.n_prefills; i++) {
+    const Request *request = &self->requests.slots[self->plan.prefills[i].request];
+    left -= life_store_blocks(machine->group, request);
+    if (left >= 0) continue;
+    self->plan.n_prefills = i;
+    if (i == 0) self->plan.padding.prefill_tokens = self->plan.padding.prefill_area2 = 0;
+    return;
+  }
 }
 
 /* --- copies */
@@ -94,7 +169,8 @@ static Machine *source_of(const Engine *self, const Request *request) {
   return &self->machines[decode == MACHINE_NONE ? request->prefill_machine : decode];
 }
 
-void engine_copy_out(Engine *self, RequestIx ix) {
+/* A prefill on a group's machine has ended: its KV is copied out. */
+static void copy_out(Engine *self, RequestIx ix) {
   Machine *from = source_of(self, &self->requests.slots[ix]);
   life_left(self, from, ix);
   push_copy(self, from->group, COPY_OUT, ix, from);
@@ -112,7 +188,8 @@ static void end_copy_in(Engine *self, RequestIx ix) {
   engine_wake(self, to, WAKE_DECODE, ix);
 }
 
-Tick engine_copy_end(const Engine *self, RequestIx ix) {
+/* When the copy of a request of a group, which is under way, ends. */
+static Tick copy_end(const Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const Group *group = self->machines[request->prefill_machine].group;
   const KvCopies *copies = &group->copies[request->state == REQUEST_MOVES ? COPY_OUT : COPY_IN];
@@ -122,7 +199,14 @@ Tick engine_copy_end(const Engine *self, RequestIx ix) {
   return copies->items[i].end;
 }
 
-bool engine_end_copies(Engine *self, Group *group) {
+/* One that is in a copy leaves as that ends, which is looked at then. */
+static void leave_copy(Engine *self, RequestIx ix) {
+  patience_drop(self, ix); // of one that is lost
+  patience_look_again(self, ix, copy_end(self, ix));
+}
+
+/* The copies of a group that have ended by now: who waited for them goes on. Whether any has. */
+static bool end_copies(Engine *self, Group *group) {
   bool ended = false;
   for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
     KvCopies *copies = &group->copies[direction];
@@ -141,6 +225,23 @@ bool engine_end_copies(Engine *self, Group *group) {
   if (!group->spec->overlaps && !group_copies(group)) engine_mark_idle(self, group);
   engine_mark_group(self, group);
   return true;
+}
+
+/* Before an event its group learns which copies have ended, and so they come before all else of
+ * their tick. That may bring about others before the event. False when none has. */
+static bool end_copies_before(Engine *self) {
+  const Event *event = agenda_first(&self->agenda);
+  Group *only = event->kind == EVENT_ITERATION ? self->machines[event->target].group
+                : event->kind == EVENT_COPY || event->kind == EVENT_TURN
+                    ? &self->groups[event->target]
+                    : NULL;
+  self->now = event->at;
+  self->event = (Event){0}; // nothing of this tick has ended yet
+  self->reached = 0;
+  bool ended = only && end_copies(self, only);
+  for (uint32_t g = 0; !only && g < self->n_groups; g++)
+    ended |= end_copies(self, &self->groups[g]);
+  return ended;
 }
 
 /* --- fetching */
@@ -259,7 +360,7 @@ static void drain(Engine *self, Group *group) {
   if (n > 1) qsort(group->leavers, n, sizeof *group->leavers, by_arrival);
   for (size_t i = 0; i < n; i++) {
     const RequestIx ix = group->leavers[i].request;
-    engine_copy_out(self, ix);
+    copy_out(self, ix);
     life_store_booked(group, &slots[ix], request_kv_tokens(&slots[ix]));
   }
 }
@@ -287,23 +388,29 @@ static void run(Engine *self, Group *group, GroupShape shape) {
   engine_mark_idle(self, group);
 }
 
-void engine_handle_turn(Engine *self, Group *group) {
+/* It has ended before its event. */
+static void handle_copy(Engine *self, uint32_t target) {
+  (void)self, (void)target;
+}
+
+static void handle_turn(Engine *self, uint32_t target) {
+  Group *group = &self->groups[target];
   run(self, group, group->shape);
 }
 
-void engine_stop_group(Engine *self, Group *group) {
+void groups_stop(Engine *self, Group *group) {
   if (group->state == GROUP_FAILED) return;
   enter(self, group, group->shape, GROUP_FAILED);
   agenda_clear(&self->agenda, EVENT_TURN, group->ix);
   engine_mark_group(self, group);
 }
 
-void engine_drop_copies(Group *group) {
+void groups_drop_copies(Group *group) {
   for (int direction = 0; direction < COPY_DIRECTIONS; direction++)
     group->copies[direction].first = group->copies[direction].last = 0;
 }
 
-void engine_restart_group(Engine *self, Group *group) {
+void groups_restart(Engine *self, Group *group) {
   Machine *machines = machines_of(self, group, SHAPE_DECODE);
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
     machines[i].availability = MACHINE_AWAY;
@@ -311,7 +418,7 @@ void engine_restart_group(Engine *self, Group *group) {
   engine_mark_group(self, group);
 }
 
-void engine_stay_in_decode(Engine *self, Group *group) {
+void groups_stay_in_decode(Engine *self, Group *group) {
   if (group->state == GROUP_LEAVES && group->shape == SHAPE_DECODE) run(self, group, SHAPE_DECODE);
 }
 
@@ -362,7 +469,9 @@ static void await_copies(Engine *self, const Group *group) {
     agenda_set(&self->agenda, EVENT_COPY, group->ix, at);
 }
 
-void engine_shape(Engine *self, Group *group) {
+/* Something changed on a machine of the group: copies in what there is room for, asks for its
+ * shape, and goes on leaving the present one. */
+static void settle(Engine *self, Group *group) {
   if (group->state == GROUP_RUNS) {
     if (group->shape == SHAPE_DECODE) fetch(self, group);
     const GroupView view = view_of(self, group);
@@ -374,3 +483,68 @@ void engine_shape(Engine *self, Group *group) {
   if (group->state == GROUP_LEAVES) go_on_leaving(self, group);
   await_copies(self, group);
 }
+
+/* --- audit */
+
+/* Every request of a group has its KV in one place, and a place in the store from its prefill until
+ * it is on the machine that decodes it; of two shapes one at most is at work. */
+static void check(const Engine *self) {
+  for (uint32_t g = 0; g < self->n_groups; g++) {
+    const Group *group = &self->groups[g];
+    for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
+      const KvCopies *copies = &group->copies[direction];
+      for (size_t i = copies->first; i + 1 < copies->last; i++)
+        assert(copies->items[i].end < copies->items[i + 1].end);
+    }
+    int64_t stored = 0;
+    int32_t n_out = 0, n_in = 0;
+    for (size_t i = 0; i < self->requests.n_slots; i++) {
+      const Request *request = &self->requests.slots[i];
+      if (request->state == REQUEST_FREE || request->prefill_machine == MACHINE_NONE) continue;
+      if (self->machines[request->prefill_machine].group != group) continue;
+      stored += request->store_blocks;
+      n_out += request->state == REQUEST_MOVES;
+      n_in += request->state == REQUEST_FETCHED;
+      assert(request->state != REQUEST_STORED || request->store_blocks > 0);
+    }
+    assert(group->free_blocks + stored == group->spec->store_blocks);
+    assert(n_out == group_copying(group, COPY_OUT) && n_in == group_copying(group, COPY_IN));
+    assert(group->n_store_faults == 0 || group->stored.count == 0);
+    const bool failed = group->state == GROUP_FAILED;
+    uint32_t n_busy = 0;
+    for (int shape = 0; shape < SHAPES; shape++)
+      for (uint32_t i = 0; i < group->n_machines[shape]; i++) {
+        const Machine *machine = &self->machines[group->first[shape] + i];
+        const bool up = group->shape == (GroupShape)shape && group->state == GROUP_RUNS;
+        const bool leaves = group->shape == (GroupShape)shape && group->state == GROUP_LEAVES;
+        assert(failed ? machine->availability >= MACHINE_DOWN
+                      : machine->availability == (up ? MACHINE_UP : MACHINE_AWAY));
+        const bool works = up || leaves || (failed && machine->listed);
+        assert(works || machine->activity == ACTIVITY_IDLE);
+        if (!works) assert(machine->free_blocks == machine->pool->kv_blocks);
+        n_busy += machine->activity != ACTIVITY_IDLE;
+      }
+    assert(n_busy == group->n_busy);
+  }
+}
+
+static bool is_used(const Engine *self) {
+  return self->config->n_groups > 0;
+}
+
+const Feature feature_groups = {
+    .name = "groups",
+    .is_used = is_used,
+    .start = start,
+    .handlers = {[EVENT_COPY] = handle_copy, [EVENT_TURN] = handle_turn},
+    .ends_copies = end_copies_before,
+    .books_close = book_all,
+    .run_ends = book_all,
+    .sums_up = sum_up,
+    .idleness_changes = change_idleness,
+    .group_plans = fit_store,
+    .group_prefilled = copy_out,
+    .group_copy_leaves = leave_copy,
+    .group_settles = settle,
+    .audits = check,
+};

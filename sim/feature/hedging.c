@@ -1,29 +1,49 @@
-/* See hedging.h. */
-#include "sim/feature/hedging.h"
+/* Hedged requests (Dean and Barroso, "The Tail at Scale", CACM 2013): one that has waited `after`
+ * since it was placed, and is still in line for its prefill or in it, is sent to another machine as
+ * well. The copy whose first token is made first is the request from then on; the other leaves as
+ * if its client had given it up, and what was computed of it was for nothing.
+ *
+ * A copy has a slot of its own, with the number of the request, and is in the books of machines as
+ * any; in those of the run there is one request, whose deadline and place in its class one of the
+ * two has. A copy that is lost with a machine is not tried again while the other is left. */
 #include "sim/books/parts.h"
+#include "sim/core/counting.h"
 #include "sim/core/leaving.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/limits.h"
 #include "sim/core/placement.h"
+#include "sim/feature/features.h"
 #include "sim/feature/patience.h"
 #include <assert.h>
 
 /* --- when */
 
 /* Of those that were placed `after` or less ago, in that order; most are served by then. */
-struct HedgeDue {
+typedef struct HedgeDue {
   Tick at;
   uint64_t id;
   RequestIx request;
   uint32_t n_lost; // before this attempt
-};
+} HedgeDue;
+
+typedef struct Hedging {
+  HedgeDue *due; // a ring: n_due from first_due on
+  size_t first_due, n_due, due_capacity;
+  RequestIx *twins; // [n_twins] by slot: the other copy of each, as far as any had one
+  size_t n_twins, twins_capacity;
+} Hedging;
+
+static Hedging *hedging(const Engine *self) {
+  return self->feature_states[FEATURE_hedging];
+}
 
 static HedgeDue *due(const Engine *self, size_t i) {
-  return &self->hedges_due[(self->first_due + i) % self->due_capacity];
+  const Hedging *all = hedging(self);
+  return &all->due[(all->first_due + i) % all->due_capacity];
 }
 
 static void set_timer(Engine *self) {
-  if (self->n_due == 0)
+  if (hedging(self)->n_due == 0)
     agenda_clear(&self->agenda, EVENT_HEDGE, 0);
   else
     agenda_set(&self->agenda, EVENT_HEDGE, 0, due(self, 0)->at);
@@ -31,57 +51,67 @@ static void set_timer(Engine *self) {
 
 /* A ring: what it held comes first in a larger one. */
 static void grow(Engine *self) {
-  const size_t capacity = self->due_capacity > 0 ? 2 * self->due_capacity : 64;
+  Hedging *all = hedging(self);
+  const size_t capacity = all->due_capacity > 0 ? 2 * all->due_capacity : 64;
   HedgeDue *items = ARENA_ARRAY(self->arena, HedgeDue, capacity);
-  for (size_t i = 0; i < self->n_due; i++)
+  for (size_t i = 0; i < all->n_due; i++)
     items[i] = *due(self, i);
-  self->hedges_due = items;
-  self->due_capacity = capacity;
-  self->first_due = 0;
+  all->due = items;
+  all->due_capacity = capacity;
+  all->first_due = 0;
 }
 
-void hedging_expect(Engine *self, RequestIx ix) {
+/* It has been placed: a copy is due. */
+static void expect(Engine *self, RequestIx ix) {
+  Hedging *all = hedging(self);
   const Request *request = &self->requests.slots[ix];
   const Tick after = self->config->hedge.after;
   if (after >= TICK_MAX - self->now || request->resumed_tokens > 0) return;
-  if (self->n_due == self->due_capacity) grow(self);
-  *due(self, self->n_due++) = (HedgeDue){
+  if (all->n_due == all->due_capacity) grow(self);
+  *due(self, all->n_due++) = (HedgeDue){
       .at = self->now + after, .id = request->id, .request = ix, .n_lost = request->n_lost};
-  if (self->n_due == 1) set_timer(self);
+  if (all->n_due == 1) set_timer(self);
 }
 
-void hedging_end(Engine *self) {
-  self->n_due = 0;
+/* With no request left none is due. */
+static void free_slot(Engine *self, RequestIx ix) {
+  (void)ix;
+  if (self->requests.n_live > 0 || hedging(self)->n_due == 0) return;
+  hedging(self)->n_due = 0;
   set_timer(self);
 }
 
 /* --- pairs */
 
 static RequestIx twin_of(const Engine *self, RequestIx ix) {
-  return ix < self->n_twins ? self->twins[ix] : REQUEST_NONE;
+  const Hedging *all = hedging(self);
+  return ix < all->n_twins ? all->twins[ix] : REQUEST_NONE;
 }
 
 static void pair(Engine *self, RequestIx ix, RequestIx copy) {
-  ARENA_RESERVE(self->arena, self->twins, self->twins_capacity, self->requests.n_slots);
-  for (; self->n_twins < self->requests.n_slots; self->n_twins++)
-    self->twins[self->n_twins] = REQUEST_NONE;
-  self->twins[ix] = copy;
-  self->twins[copy] = ix;
+  Hedging *all = hedging(self);
+  ARENA_RESERVE(self->arena, all->twins, all->twins_capacity, self->requests.n_slots);
+  for (; all->n_twins < self->requests.n_slots; all->n_twins++)
+    all->twins[all->n_twins] = REQUEST_NONE;
+  all->twins[ix] = copy;
+  all->twins[copy] = ix;
   self->n_copies++;
 }
 
 /* Of the two `ix` is the request from now on. */
 static void take_over(Engine *self, RequestIx ix, RequestIx other) {
   Request *slots = self->requests.slots;
-  self->twins[ix] = self->twins[other] = REQUEST_NONE;
+  hedging(self)->twins[ix] = hedging(self)->twins[other] = REQUEST_NONE;
   slots[ix].admitted |= slots[other].admitted;
   slots[other].admitted = false;
   slots[ix].is_copy = false;
-  engine_drop_deadline(self, other);
-  engine_set_deadline(self, ix);
+  patience_drop(self, other);
+  patience_set(self, ix);
 }
 
-void hedging_decide(Engine *self, RequestIx ix) {
+/* It is the request from now on, its first token made, or its client has given up: the other copy,
+ * if there is one, leaves. */
+static void decide(Engine *self, RequestIx ix) {
   const RequestIx other = twin_of(self, ix);
   if (other == REQUEST_NONE) return;
   Request *slots = self->requests.slots, *request = &slots[other];
@@ -92,10 +122,28 @@ void hedging_decide(Engine *self, RequestIx ix) {
   if (!leaves) engine_leave(self, other);
 }
 
-bool hedging_leaves_other(Engine *self, RequestIx ix) {
+static void see_first_token(Engine *self, const Machine *machine, RequestIx ix) {
+  (void)machine;
+  decide(self, ix);
+}
+
+/* It leaves: whether another copy is left, which is the request from now on. */
+static bool leaves_other(Engine *self, RequestIx ix) {
   const RequestIx other = twin_of(self, ix);
   if (other == REQUEST_NONE) return false;
   take_over(self, other, ix);
+  return true;
+}
+
+/* One that leaves is dropped where another copy is the request. */
+static bool drop_copy(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered) {
+  const Request *request = &self->requests.slots[ix];
+  if (!request->redundant && (request->gives_up || !leaves_other(self, ix))) return false;
+  engine_log(self, OUTCOME_REDUNDANT, request, at, 0, 0);
+  engine_books(self, request)->hedged_tokens +=
+      request_computed_tokens(request) + request->generated_tokens + undelivered;
+  self->n_copies--;
+  life_release(self, ix);
   return true;
 }
 
@@ -155,11 +203,13 @@ static void hedge(Engine *self, RequestIx ix) {
   engine_place_on(self, copy, &placement);
 }
 
-void engine_handle_hedge(Engine *self) {
-  while (self->n_due > 0 && due(self, 0)->at == self->now) {
+static void handle(Engine *self, uint32_t target) {
+  (void)target;
+  Hedging *all = hedging(self);
+  while (all->n_due > 0 && due(self, 0)->at == self->now) {
     const HedgeDue first = *due(self, 0);
-    self->first_due = (self->first_due + 1) % self->due_capacity;
-    self->n_due--;
+    all->first_due = (all->first_due + 1) % all->due_capacity;
+    all->n_due--;
     if (waits(self, &first)) hedge(self, first.request);
   }
   set_timer(self);
@@ -167,7 +217,8 @@ void engine_handle_hedge(Engine *self) {
 
 /* --- audit */
 
-void hedging_audit(const Engine *self) {
+/* Pairs agree, and how many copies there are beside requests. */
+static void check(const Engine *self) {
   uint64_t n = 0;
   for (RequestIx ix = 0; ix < self->requests.n_slots; ix++) {
     const Request *request = &self->requests.slots[ix];
@@ -185,5 +236,28 @@ void hedging_audit(const Engine *self) {
   }
   assert(n == self->n_copies);
   const Event *event = agenda_find(&self->agenda, EVENT_HEDGE, 0);
-  assert((event != NULL) == (self->n_due > 0) && (!event || event->at == due(self, 0)->at));
+  assert((event != NULL) == (hedging(self)->n_due > 0) &&
+         (!event || event->at == due(self, 0)->at));
 }
+
+static void start(Engine *self) {
+  agenda_reserve(&self->agenda, EVENT_HEDGE, 1);
+}
+
+static bool is_used(const Engine *self) {
+  return self->config->hedge.after > 0;
+}
+
+const Feature feature_hedging = {
+    .name = "hedging",
+    .state_size = sizeof(Hedging),
+    .is_used = is_used,
+    .start = start,
+    .handlers = {[EVENT_HEDGE] = handle},
+    .routed = expect,
+    .first_token = see_first_token,
+    .gives_up = decide,
+    .drops_copy = drop_copy,
+    .slot_freed = free_slot,
+    .audits = check,
+};

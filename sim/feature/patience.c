@@ -2,8 +2,25 @@
 #include "sim/feature/patience.h"
 #include "base/heap.h"
 #include "sim/core/leaving.h"
-#include "sim/feature/hedging.h"
+#include "sim/feature/features.h"
 #include <assert.h>
+
+/* When the client of a request gives up, or the KV of one who has is across. */
+typedef struct Deadline {
+  Tick at;
+  uint64_t id;
+  RequestIx request;
+} Deadline;
+
+/* Of requests in flight, a heap. */
+typedef struct Patience {
+  Deadline *deadlines;
+  size_t n_deadlines, capacity;
+} Patience;
+
+static Patience *patience(const Engine *self) {
+  return self->feature_states[FEATURE_patience];
+}
 
 /* --- deadlines */
 
@@ -19,28 +36,30 @@ HEAP_STEPS(Request, Deadline)
 
 static void set_timer(Engine *self) {
   const Event *event = agenda_find(&self->agenda, EVENT_PATIENCE, 0);
-  if (self->n_deadlines == 0)
+  const Patience *all = patience(self);
+  if (all->n_deadlines == 0)
     agenda_clear(&self->agenda, EVENT_PATIENCE, 0);
-  else if (!event || event->at != self->deadlines[0].at)
-    agenda_set_last(&self->agenda, EVENT_PATIENCE, 0, self->deadlines[0].at);
+  else if (!event || event->at != all->deadlines[0].at)
+    agenda_set_last(&self->agenda, EVENT_PATIENCE, 0, all->deadlines[0].at);
 }
 
-void engine_drop_deadline(Engine *self, RequestIx ix) {
+void patience_drop(Engine *self, RequestIx ix) {
   Request *slots = self->requests.slots;
   if (slots[ix].deadline == 0) return;
+  Patience *all = patience(self);
   const size_t index = slots[ix].deadline - 1;
   slots[ix].deadline = 0;
-  const Deadline last = self->deadlines[--self->n_deadlines];
-  if (index < self->n_deadlines)
-    heap_replace(slots, self->deadlines, self->n_deadlines, index, &last);
+  const Deadline last = all->deadlines[--all->n_deadlines];
+  if (index < all->n_deadlines) heap_replace(slots, all->deadlines, all->n_deadlines, index, &last);
   set_timer(self);
 }
 
-void engine_look_again(Engine *self, RequestIx ix, Tick at) {
+void patience_look_again(Engine *self, RequestIx ix, Tick at) {
   Request *slots = self->requests.slots;
   const Deadline deadline = {.at = at, .id = slots[ix].id, .request = ix};
-  ARENA_RESERVE(self->arena, self->deadlines, self->deadlines_capacity, self->n_deadlines + 1);
-  heap_rise(slots, self->deadlines, self->n_deadlines++, &deadline);
+  Patience *all = patience(self);
+  ARENA_RESERVE(self->arena, all->deadlines, all->capacity, all->n_deadlines + 1);
+  heap_rise(slots, all->deadlines, all->n_deadlines++, &deadline);
   set_timer(self);
 }
 
@@ -55,13 +74,13 @@ static Tick first_token_end(const Request *request) {
   return waits ? end_of(request, request->first_token_patience) : TICK_MAX;
 }
 
-void engine_set_deadline(Engine *self, RequestIx ix) {
+void patience_set(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   if (request->patience == 0 && request->first_token_patience == 0) return;
   const Tick first = first_token_end(request), last = end_of(request, request->patience);
-  engine_drop_deadline(self, ix);
+  patience_drop(self, ix);
   const Tick at = first < last ? first : last;
-  if (at < TICK_MAX) engine_look_again(self, ix, at > self->now ? at : self->now);
+  if (at < TICK_MAX) patience_look_again(self, ix, at > self->now ? at : self->now);
 }
 
 /* --- giving up */
@@ -69,32 +88,62 @@ void engine_set_deadline(Engine *self, RequestIx ix) {
 static void give_up(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool leaves = request->lost; // already, with an iteration in progress
-  hedging_decide(self, ix);
-  engine_drop_deadline(self, ix);
+  tell_gives_up(self, ix);
+  patience_drop(self, ix);
   assert(!request->gives_up);
   request->gives_up = first_token_end(request) <= self->now ? CANCELLED_TTFT : CANCELLED_E2E;
   if (!leaves) engine_leave(self, ix);
 }
 
-void engine_handle_patience(Engine *self) {
-  while (self->n_deadlines > 0 && self->deadlines[0].at == self->now)
-    give_up(self, self->deadlines[0].request);
+/* All whose deadline is now. */
+static void handle(Engine *self, uint32_t target) {
+  (void)target;
+  const Patience *all = patience(self);
+  while (all->n_deadlines > 0 && all->deadlines[0].at == self->now)
+    give_up(self, all->deadlines[0].request);
 }
 
 /* --- audit */
 
-void engine_audit_deadlines(const Engine *self) {
+/* Heap, requests and the pending event agree. */
+static void check(const Engine *self) {
+  const Patience *all = patience(self);
   size_t n = 0;
   for (size_t i = 0; i < self->requests.n_slots; i++) {
     const Request *request = &self->requests.slots[i];
     if (request->state == REQUEST_FREE || request->deadline == 0) continue;
-    const Deadline *deadline = &self->deadlines[request->deadline - 1];
-    assert(request->deadline <= self->n_deadlines && deadline->request == i);
+    const Deadline *deadline = &all->deadlines[request->deadline - 1];
+    assert(request->deadline <= all->n_deadlines && deadline->request == i);
     assert(deadline->id == request->id && deadline->at >= self->now);
     n++;
   }
   const Event *event = agenda_find(&self->agenda, EVENT_PATIENCE, 0);
-  assert(n == self->n_deadlines && (n > 0) == (event != NULL));
+  assert(n == all->n_deadlines && (n > 0) == (event != NULL));
   for (size_t i = 0; i < n; i++)
-    assert(self->deadlines[i].at >= event->at);
+    assert(all->deadlines[i].at >= event->at);
 }
+
+static void start(Engine *self) {
+  agenda_reserve(&self->agenda, EVENT_PATIENCE, 1);
+}
+
+static void see_first_token(Engine *self, const Machine *machine, RequestIx ix) {
+  (void)machine;
+  patience_set(self, ix);
+}
+
+static void end(Engine *self, RequestIx ix, const RequestRecord *record) {
+  (void)record;
+  patience_drop(self, ix);
+}
+
+const Feature feature_patience = {
+    .name = "patience",
+    .state_size = sizeof(Patience),
+    .start = start,
+    .handlers = {[EVENT_PATIENCE] = handle},
+    .came_in = patience_set,
+    .first_token = see_first_token,
+    .ended = end,
+    .audits = check,
+};

@@ -1,8 +1,12 @@
 /* Looking at groups, see timeline.h, and at machines for who watches them. */
 #include "sim/books/observing.h"
 #include "sim/core/memory.h"
-#include "sim/feature/groups.h"
+#include "sim/feature/features.h"
 #include <assert.h>
+
+static Timeline *timeline_of(const Engine *self) {
+  return self->feature_states[FEATURE_timeline];
+}
 
 /* Copies that have ended though the group has not had an event since. */
 static void leave_out_ended(const Engine *self, const Group *group, TimelineRow *row) {
@@ -49,7 +53,7 @@ static bool same_memory(const TimelineRow *a, const TimelineRow *b) {
 
 /* `sampled`: a row is due for what lies in memory too. */
 static void look(const Engine *self, const Group *group, bool sampled) {
-  Timeline *timeline = self->timeline;
+  Timeline *timeline = timeline_of(self);
   const SimObserver *observer = self->config->observer;
   TimelineRow *newest = &timeline->newest[group->ix];
   const bool same = newest->at >= 0 && same_activity(newest, group);
@@ -78,15 +82,19 @@ static Tick watch_interval(const Engine *self) {
   return observer && observer->on_sample ? observer->interval : 0;
 }
 
-void engine_init_timeline(Engine *self) {
+/* Where rows are kept, or somebody watches. */
+static bool is_used(const Engine *self) {
   const SimObserver *observer = self->config->observer;
-  const bool watched = watch_interval(self) > 0 || (observer && observer->on_group);
-  if (self->config->timeline_interval == 0 && !watched) return;
-  self->timeline = ARENA_NEW(self->arena, Timeline);
-  *self->timeline = (Timeline){.interval = self->config->timeline_interval,
-                               .newest = ARENA_ARRAY(self->arena, TimelineRow, self->n_groups)};
+  return self->config->timeline_interval > 0 || watch_interval(self) > 0 ||
+         (observer && observer->on_group);
+}
+
+static void start(Engine *self) {
+  Timeline *timeline = timeline_of(self);
+  *timeline = (Timeline){.interval = self->config->timeline_interval,
+                         .newest = ARENA_ARRAY(self->arena, TimelineRow, self->n_groups)};
   for (uint32_t g = 0; g < self->n_groups; g++)
-    self->timeline->newest[g].at = -1;
+    timeline->newest[g].at = -1;
 }
 
 static bool is_due(Tick now, Tick interval) {
@@ -99,10 +107,11 @@ static Tick next_due(Tick now, Tick interval) {
   return now - now % interval + interval;
 }
 
-/* Samples between two events are of a copy of the engine whose clock stands there, all that ends by
+/* The clock goes on to `until` > now: looks at groups and, for an observer, at machines as they are
+ * now, and at the multiples of their intervals before `until`. Samples between two events are of a copy of the engine whose clock stands there, all that ends by
  * then ended. */
-void engine_look(const Engine *self, Tick until) {
-  const Tick kept = self->timeline->interval, watched = watch_interval(self);
+static void look_until(const Engine *self, Tick until) {
+  const Tick kept = timeline_of(self)->interval, watched = watch_interval(self);
   const Tick first = is_due(self->now, watched) ? self->now : next_due(self->now, watched);
   if (self->n_groups == 0 && first >= until) return;
   bool seen[2] = {kept == 0, watched == 0}; // once, of what stands still
@@ -120,3 +129,25 @@ void engine_look(const Engine *self, Tick until) {
     moment.now = next[0] < next[1] ? next[0] : next[1];
   }
 }
+
+static void look_before(Engine *self, Tick next) {
+  if (next > self->now) look_until(self, next);
+}
+
+static void end(Engine *self) {
+  look_until(self, self->now + 1);
+}
+
+static void sum_up(Engine *self, SimResult *result) {
+  if (self->config->timeline_interval > 0) result->timeline = timeline_of(self);
+}
+
+const Feature feature_timeline = {
+    .name = "timeline",
+    .state_size = sizeof(Timeline),
+    .is_used = is_used,
+    .start = start,
+    .event_comes = look_before,
+    .run_ends = end,
+    .sums_up = sum_up,
+};
