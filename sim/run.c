@@ -9,6 +9,7 @@
 #include "sim/core/marks.h"
 #include "sim/core/moving.h"
 #include "sim/core/roles.h"
+#include "sim/core/waking.h"
 #include <assert.h>
 #include <stddef.h>
 
@@ -152,12 +153,34 @@ static void loop(Engine *self) {
                           self->n_arrived + self->n_copies - self->requests.n_live, self->now);
 }
 
+/* Machines are made before anything can be counted, and take the most of a cluster without
+ * requests: themselves, a number for each place in a block, and what a router keeps of each. */
+static bool allows_machines(const SimConfig *config, const Arena *arena, Diag *diag) {
+  double bytes = (double)arena->bytes, machines = 0;
+  const PolicyChoice router = sim_policy(config, POLICY_ROUTER);
+  size_t (*of_router)(const void *) = ((const Router *)router.policy)->machine_bytes;
+  const size_t more = of_router ? of_router(router.state) : 0;
+  for (uint32_t p = 0; p < config->n_pools; p++) {
+    const PoolSpec *pool = &config->pools[p];
+    machines += pool->count;
+    bytes += (double)pool->count *
+             (double)(sizeof(Machine) + (size_t)pool->block_size * sizeof(int32_t) + more);
+  }
+  if (config->memory_limit == 0 || bytes <= (double)config->memory_limit) return true;
+  char limit[32], needed[32];
+  diag_environment(diag, place_of_file(NULL),
+                   "the run needs more memory than the %s it may take: %s for %.0f machines alone",
+                   bytes_text((double)config->memory_limit, limit), bytes_text(bytes, needed),
+                   machines);
+  return false;
+}
+
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag) {
   for (uint32_t p = 0; p < config->n_pools; p++)
     assert(!sim_conflict(sim_policy(config, POLICY_POOL).policy,
                          sim_pool_policy(config, &config->pools[p], POLICY_BATCHER).policy,
                          sim_pool_policy(config, &config->pools[p], POLICY_KVTIER).policy));
-  if (!limits_allow_machines(config, arena, diag)) return -1;
+  if (!allows_machines(config, arena, diag)) return -1;
   Engine *engine = ARENA_NEW(arena, Engine);
   engine_init(engine, config, arena, diag);
   loop(engine);

@@ -9,6 +9,7 @@
 #include "sim/core/scheduling.h"
 #include "sim/core/tier.h"
 #include "sim/feature/features.h"
+#include "sim/policies.h"
 #include "sim/run.h"
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * `pools.NAME.lora`, the room that machines have for them. Keys of the latter are vLLM's. */
 #include "experiments/config/config.h"
 #include "sim/batcher/batcher.h"
+#include "sim/policies.h"
 #include <string.h>
 
 enum { SETS_MAX = 64 };

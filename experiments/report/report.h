@@ -1,5 +1,5 @@
-/* What a run has to say: the figures of sim/books/metrics.def under their names, once, for the terminal,
- * JSON, CSV, the database and claims. */
+/* What a run has to say: the figures of sim/books/metrics.def under their names, once, for the
+ * terminal, JSON, CSV, the database and claims. */
 #ifndef EXPERIMENTS_REPORT_REPORT_H
 #define EXPERIMENTS_REPORT_REPORT_H
 #include "experiments/base/writer.h"

@@ -153,8 +153,8 @@ static const char *type_of(const Figure *figure) {
   return *figure->unit ? "REAL" : "INTEGER";
 }
 
-/* The schema with a column for each figure of machines and requests (sim/books/metrics.def), where its
- * comments say so; to be freed by SQLite. */
+/* The schema with a column for each figure of machines and requests (sim/books/metrics.def), where
+ * its comments say so; to be freed by SQLite. */
 static char *make_schema(const char *text) {
   static const struct {
     const char *mark;

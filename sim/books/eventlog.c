@@ -1,6 +1,5 @@
 /* See eventlog.h. */
 #include "sim/books/eventlog.h"
-#include "sim/books/observer.h"
 #include <inttypes.h>
 
 static const char *const names[OUTCOMES] = {
@@ -61,8 +60,6 @@ static void write_line(const EventLog *self, Tick at, Outcome outcome, uint64_t 
 
 void eventlog_tell(const EventLog *self, Tick at, Outcome outcome, uint64_t request,
                    uint32_t machine, int64_t a, int64_t b) {
-  const SimObserver *observer = self->observer;
   if (self->out) write_line(self, at, outcome, request, machine, a, b);
-  if (observer && observer->on_outcome)
-    observer->on_outcome(observer->context, at, outcome, request, machine, a, b);
+  if (self->listener) self->listener(self->context, at, outcome, request, machine, a, b);
 }

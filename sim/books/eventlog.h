@@ -73,11 +73,14 @@ typedef enum Outcome {
   OUTCOMES,
 } Outcome;
 
-typedef struct SimObserver SimObserver;
+/* Who is told of each outcome; arguments as in eventlog_add. */
+typedef void OutcomeListener(void *context, Tick at, Outcome outcome, uint64_t request,
+                             uint32_t machine, int64_t a, int64_t b);
 
 typedef struct EventLog {
-  FILE *out;                   // NULL: no CSV
-  const SimObserver *observer; // NULL: nobody is told
+  FILE *out;                 // NULL: no CSV
+  OutcomeListener *listener; // NULL: nobody is told
+  void *context;             // of the listener
   uint64_t digest;
 } EventLog;
 
@@ -85,7 +88,7 @@ typedef struct EventLog {
 
 /* `out` may be NULL; it stays the caller's, who also checks it for write errors. */
 void eventlog_init(EventLog *self, FILE *out);
-/* Writes one line and tells the observer; private: eventlog_add. */
+/* Writes one line and tells the listener; private: eventlog_add. */
 void eventlog_tell(const EventLog *self, Tick at, Outcome outcome, uint64_t request,
                    uint32_t machine, int64_t a, int64_t b);
 
@@ -95,6 +98,6 @@ static inline void eventlog_add(EventLog *self, Tick at, Outcome outcome, uint64
   uint64_t what = (uint64_t)outcome << 56 ^ (uint64_t)a << 28 ^ (uint64_t)b;
   self->digest += hash_mix(hash_mix((uint64_t)at + UINT64_C(0x9e3779b97f4a7c15) * request) ^
                            (what + UINT64_C(0xd1342543de82ef95) * machine));
-  if (self->out || self->observer) eventlog_tell(self, at, outcome, request, machine, a, b);
+  if (self->out || self->listener) eventlog_tell(self, at, outcome, request, machine, a, b);
 }
 #endif

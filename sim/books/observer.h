@@ -55,16 +55,15 @@ typedef struct MachineSample {
   const MachineTotals *totals; // so far; of an iteration in progress with prefill, all of it
 } MachineSample;
 
-struct SimObserver {
+typedef struct SimObserver {
   void *context;
   void (*on_iterations)(void *context, const IterationSpan *span); // as they end
   void (*on_transfer)(void *context, const TransferSpan *span);    // as it ends
   void (*on_copy)(void *context, const CopySpan *span);
-  void (*on_outcome)(void *context, Tick at, Outcome outcome, uint64_t request, MachineIx machine,
-                     int64_t a, int64_t b); // as in the event log
+  OutcomeListener *on_outcome; // as in the event log
   /* What a group does from here on, when that changes, and at samples what lies in its memory. */
   void (*on_group)(void *context, const TimelineRow *row);
   void (*on_sample)(void *context, const MachineSample *sample); // of each machine, in order
   Tick interval; // samples are taken at its multiples, unless nothing has changed; 0: none
-};
+} SimObserver;
 #endif

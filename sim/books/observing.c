@@ -1,11 +1,13 @@
 /* See observing.h. */
 #include "sim/books/observing.h"
-#include "sim/core/memory.h"
 #include "sim/core/scheduler.h"
 
 void engine_start_observing(Engine *self) {
   const SimObserver *observer = self->config->observer;
-  self->log.observer = observer;
+  if (observer) {
+    self->log.listener = observer->on_outcome;
+    self->log.context = observer->context;
+  }
   if (observer && observer->on_iterations)
     self->watched = ARENA_ARRAY(self->arena, IterationSpan, self->n_machines);
 }
@@ -80,35 +82,4 @@ void engine_observe_copy(const Engine *self, const Machine *machine, LinkDirecti
                          .end = end,
                          .bytes = bytes};
   observer->on_copy(observer->context, &span);
-}
-
-/* ---- Samples ---- */
-
-static MachineSample sample_of(const Engine *self, const Machine *machine) {
-  const int64_t n_queued = machine->prefill_queue.count + machine->decode_queue.count +
-                           machine->blocked.count + machine->swapped.count;
-  MachineSample sample = {.at = self->now,
-                          .machine = machine->ix,
-                          .prefills = machine->activity == ACTIVITY_PREFILL,
-                          .decodes = machine->activity == ACTIVITY_DECODE,
-                          .n_waiting = n_queued + machine->inbound.count,
-                          .n_running = machine->running.count,
-                          .kv_blocks = machine->kv_blocks,
-                          .totals = &machine->totals};
-  sample.used_blocks =
-      machine->kv_blocks - machine->withheld_blocks - engine_free_blocks(self, machine);
-  if (machine->cache) sample.cached_blocks = machine->cache->n_keys;
-  if (machine->scheduler) return sample;
-  sample.n_running = (int64_t)machine->batch.n_seqs + (int64_t)machine->n_chunks;
-  for (size_t i = 0; i < machine->n_chunks; i++) // those of which more is to come keep their place
-    sample.n_waiting -= self->requests.slots[machine->chunks[i]].state == REQUEST_PREFILLS;
-  return sample;
-}
-
-void engine_observe_samples(const Engine *self) {
-  const SimObserver *observer = self->config->observer;
-  for (MachineIx m = 0; m < self->n_machines; m++) {
-    const MachineSample sample = sample_of(self, &self->machines[m]);
-    observer->on_sample(observer->context, &sample);
-  }
 }

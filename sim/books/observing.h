@@ -16,6 +16,4 @@ void engine_observe_transfer(const Engine *self, const Transfer *transfer, int64
 /* A copy is queued from `begin` to `end`. */
 void engine_observe_copy(const Engine *self, const Machine *machine, LinkDirection direction,
                          Tick begin, Tick end, int64_t bytes);
-/* All machines as they are at `self->now`. */
-void engine_observe_samples(const Engine *self);
 #endif

@@ -1,7 +1,7 @@
 /* See parts.h. */
 #include "sim/books/parts.h"
-#include "sim/core/lifecycle.h"
 #include "sim/core/pipeline.h"
+#include "sim/core/request_states.h"
 #include <assert.h>
 
 static Tick min(Tick a, Tick b) {

@@ -295,8 +295,8 @@ static void book_gaps_of_batch(Engine *self, const Machine *machine, Tick end) {
   if (n_others[1]) histogram_add(&self->metrics.tbt, end - machine->decoded_at, n_others[1]);
 }
 
-/* The token that each of the batch has made in the present step of a scheduler, or in the first of a
- * run, which took `ticks`. Where it goes on with what was before, as parts of a run book it. */
+/* The token that each of the batch has made in the present step of a scheduler, or in the first of
+ * a run, which took `ticks`. Where it goes on with what was before, as parts of a run book it. */
 static void book_step_gaps(Engine *self, const Machine *machine, Tick ticks) {
   const Step *step = machine->scheduler->current;
   const Series series = machine->run.series;

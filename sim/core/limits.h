@@ -4,8 +4,11 @@
 #define SIM_CORE_LIMITS_H
 #include "sim/core/state.h"
 
-/* Whether the machines alone fit in the memory that a run may take; else an entry in `diag`. */
-bool limits_allow_machines(const SimConfig *config, const Arena *arena, Diag *diag);
+/* As a figure of people, "21 GiB". */
+static inline const char *bytes_text(double bytes, char text[32]) {
+  units_format(text, 32, DIM_BYTES, bytes);
+  return text;
+}
 
 /* private: fails the run. */
 void engine_lacks_memory(Engine *self, size_t growth);

@@ -29,7 +29,4 @@ static inline void engine_mark_group(Engine *self, Group *group) {
 
 /* The machines of a group's present shape that have nothing to do may begin. */
 void engine_mark_idle(Engine *self, const Group *group);
-/* Tells the batcher what happened on a machine and marks that if it wants an iteration: an idle one
- * begins, one in a decode run ends it at the next iteration's end. */
-void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request);
 #endif

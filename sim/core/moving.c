@@ -6,9 +6,9 @@
 #include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/limits.h"
-#include "sim/core/marks.h"
 #include "sim/core/memory.h"
 #include "sim/core/transfers.h"
+#include "sim/core/waking.h"
 #include <assert.h>
 
 /* Whether it reads a checkpoint. */

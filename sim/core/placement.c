@@ -5,6 +5,7 @@
 #include "sim/core/marks.h"
 #include "sim/core/moving.h"
 #include "sim/core/roles.h"
+#include "sim/core/waking.h"
 #include <assert.h>
 
 /* Blocks a whole phase of the request needs on a machine of this kind, at its largest. */

@@ -1,6 +1,5 @@
 /* See request.h. */
 #include "sim/core/request.h"
-#include "sim/core/transfer.h"
 #include <assert.h>
 
 /* What a slot is as it is taken. */

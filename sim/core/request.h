@@ -1,9 +1,10 @@
 /* The requests in flight, in recycled slots: memory follows them, not the length of the trace.
  *
  * A request is in one state at a time and in at most one queue. While it is running its position in
- * the decode batch is known by the batch (sim/core/batch.h); `generated_tokens` and `last_token_at` are
- * brought up to date when it leaves the batch. KV of a request with g generated tokens is prompt +
- * g tokens: prefill leaves room for the token it makes, each decode iteration for the next. */
+ * the decode batch is known by the batch (sim/core/batch.h); `generated_tokens` and `last_token_at`
+ * are brought up to date when it leaves the batch. KV of a request with g generated tokens is
+ * prompt + g tokens: prefill leaves room for the token it makes, each decode iteration for the
+ * next. */
 #ifndef SIM_CORE_REQUEST_H
 #define SIM_CORE_REQUEST_H
 #include "base/arena.h"
@@ -13,9 +14,11 @@
 
 typedef uint32_t RequestIx; // slot
 typedef uint32_t MachineIx;
+typedef uint32_t TransferIx; // also the FlowIx of its bytes
 
-#define REQUEST_NONE UINT32_MAX
-#define MACHINE_NONE UINT32_MAX
+#define REQUEST_NONE  UINT32_MAX
+#define MACHINE_NONE  UINT32_MAX
+#define TRANSFER_NONE UINT32_MAX
 
 /* What holds in each is a row of request_states (sim/core/lifecycle.h). */
 typedef enum RequestState {

@@ -20,10 +20,6 @@
 #include "sim/core/link.h"
 #include "sim/transfer/transfer_policy.h"
 
-typedef uint32_t TransferIx; // also the FlowIx of its bytes
-
-#define TRANSFER_NONE UINT32_MAX
-
 typedef enum TransferStage {
   TRANSFER_WAITS,
   TRANSFER_OVERLAPS,

@@ -3,8 +3,8 @@
 #ifndef SIM_CORE_TRANSITION_H
 #define SIM_CORE_TRANSITION_H
 #include "sim/books/parts.h"
-#include "sim/core/lifecycle.h"
 #include "sim/core/marks.h"
+#include "sim/core/request_states.h"
 
 static inline RequestQueue *queue_of(Machine *machine, const RequestStateRow *row) {
   if (row->queue < 0) return NULL;

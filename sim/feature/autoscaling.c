@@ -6,6 +6,7 @@
 #include "sim/core/roles.h"
 #include "sim/feature/features.h"
 #include "sim/feature/outages.h"
+#include "sim/policies.h"
 #include "sim/scaling/scaler.h"
 #include <assert.h>
 

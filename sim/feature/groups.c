@@ -5,6 +5,7 @@
 #include "sim/core/lifecycle.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
+#include "sim/core/waking.h"
 #include "sim/feature/features.h"
 #include "sim/feature/patience.h"
 #include <assert.h>

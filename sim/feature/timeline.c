@@ -1,5 +1,4 @@
 /* Looking at groups, see timeline.h, and at machines for who watches them. */
-#include "sim/books/observing.h"
 #include "sim/core/memory.h"
 #include "sim/feature/features.h"
 #include <assert.h>
@@ -67,6 +66,36 @@ static void look(const Engine *self, const Group *group, bool sampled) {
   timeline->rows[timeline->n_rows++] = row;
 }
 
+static MachineSample sample_of(const Engine *self, const Machine *machine) {
+  const int64_t n_queued = machine->prefill_queue.count + machine->decode_queue.count +
+                           machine->blocked.count + machine->swapped.count;
+  MachineSample sample = {.at = self->now,
+                          .machine = machine->ix,
+                          .prefills = machine->activity == ACTIVITY_PREFILL,
+                          .decodes = machine->activity == ACTIVITY_DECODE,
+                          .n_waiting = n_queued + machine->inbound.count,
+                          .n_running = machine->running.count,
+                          .kv_blocks = machine->kv_blocks,
+                          .totals = &machine->totals};
+  sample.used_blocks =
+      machine->kv_blocks - machine->withheld_blocks - engine_free_blocks(self, machine);
+  if (machine->cache) sample.cached_blocks = machine->cache->n_keys;
+  if (machine->scheduler) return sample;
+  sample.n_running = (int64_t)machine->batch.n_seqs + (int64_t)machine->n_chunks;
+  for (size_t i = 0; i < machine->n_chunks; i++) // those of which more is to come keep their place
+    sample.n_waiting -= self->requests.slots[machine->chunks[i]].state == REQUEST_PREFILLS;
+  return sample;
+}
+
+/* All machines as they are now. */
+static void sample(const Engine *self) {
+  const SimObserver *observer = self->config->observer;
+  for (MachineIx m = 0; m < self->n_machines; m++) {
+    const MachineSample sample = sample_of(self, &self->machines[m]);
+    observer->on_sample(observer->context, &sample);
+  }
+}
+
 /* Whether anything goes on between events: decode runs, and copies that nobody waits for. */
 static bool goes_on(const Engine *self) {
   for (uint32_t g = 0; g < self->n_groups; g++)
@@ -108,8 +137,8 @@ static Tick next_due(Tick now, Tick interval) {
 }
 
 /* The clock goes on to `until` > now: looks at groups and, for an observer, at machines as they are
- * now, and at the multiples of their intervals before `until`. Samples between two events are of a copy of the engine whose clock stands there, all that ends by
- * then ended. */
+ * now, and at the multiples of their intervals before `until`. Samples between two events are of a
+ * copy of the engine whose clock stands there, all that ends by then ended. */
 static void look_until(const Engine *self, Tick until) {
   const Tick kept = timeline_of(self)->interval, watched = watch_interval(self);
   const Tick first = is_due(self->now, watched) ? self->now : next_due(self->now, watched);
@@ -121,7 +150,7 @@ static void look_until(const Engine *self, Tick until) {
     const bool due[2] = {is_due(moment.now, kept), is_due(moment.now, watched)};
     for (uint32_t g = 0; g < self->n_groups; g++)
       look(&moment, &self->groups[g], due[kept == 0]);
-    if (due[1]) engine_observe_samples(&moment);
+    if (due[1]) sample(&moment);
     for (int i = 0; i < 2; i++)
       seen[i] |= due[i];
     if (seen[0] && seen[1] && !goes_on(self)) return;

@@ -1,6 +1,7 @@
 /* Scalers of a cluster, and how its machines start. See draw.h. */
 #include "base/yaml.h"
 #include "sim/core/starting.h"
+#include "sim/policies.h"
 #include "sim/scaling/scaler.h"
 #include "tests/swarm/draw.h"
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* See policy.h. The .def files are read here and by the build, which takes NAME.c for each line. */
-#include "sim/policy.h"
+/* See policies.h. The .def files are read here and by the build, which takes NAME.c for each line. */
+#include "sim/policies.h"
 #include "sim/batcher/batcher.h"
 #include "sim/dispatcher/dispatcher.h"
 #include "sim/kvtier/kvtier.h"
@@ -113,11 +113,6 @@ void *policy_bind(const Policy *policy, const Node *map, Place owner, Arena *are
   if (option_bind(options, map, own_keys, owner, state, diag)) return NULL;
   if (policy->check && policy->check(state, map, owner, arena, diag)) return NULL;
   return state;
-}
-
-bool policy_always_draws(const void *state) {
-  (void)state;
-  return true;
 }
 
 PolicyChoice sim_policy(const SimConfig *config, PolicyKind kind) {
