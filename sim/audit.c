@@ -1,14 +1,9 @@
 /* See audit.h. */
 #include "sim/audit.h"
-#include "sim/admission.h"
-#include "sim/checkpoint.h"
-#include "sim/failing.h"
-#include "sim/hedging.h"
-#include "sim/lifecycle.h"
-#include "sim/memory.h"
-#include "sim/parts.h"
-#include "sim/patience.h"
-#include "sim/scheduler.h"
+#include "sim/books/parts.h"
+#include "sim/core/lifecycle.h"
+#include "sim/core/memory.h"
+#include "sim/core/scheduler.h"
 #include <assert.h>
 #include <stddef.h>
 
@@ -127,26 +122,6 @@ static void check_cache(const Engine *engine, const Machine *machine) {
   prefix_cache_audit(machine->cache, n_references);
 }
 
-/* What the step in progress needs is on the GPUs; places are counted. */
-static void check_adapters(const Engine *engine, const Machine *machine) {
-  const AdapterCache *cache = machine->adapters;
-  if (!cache) return;
-  uint32_t n_on_gpu = 0;
-  for (uint32_t i = 0; i < cache->n_loaded; i++) {
-    n_on_gpu += cache->loaded[i].on_gpu;
-    for (uint32_t j = 0; j < i; j++)
-      assert(cache->loaded[i].adapter != cache->loaded[j].adapter);
-  }
-  assert(n_on_gpu == cache->n_on_gpu && n_on_gpu <= machine->pool->adapters.max_loras);
-  assert(cache->n_loaded <= machine->pool->adapters.max_cpu_loras);
-  const Step *step = machine->scheduler->current;
-  for (size_t i = 0; step && machine_works(machine) && i < step->n_items; i++) {
-    if (step->items[i].request == REQUEST_NONE || step->items[i].kind == STEP_LEAVES) continue;
-    const Request *request = &engine->requests.slots[step->items[i].request];
-    assert(request->adapter == 0 || adapters_has(cache, request->adapter));
-  }
-}
-
 /* A shrink goes on for as long as it has to take every block that is free; and the tier's own
  * books. */
 static void check_tier(const Machine *machine) {
@@ -178,7 +153,6 @@ static void check_memory(const Engine *engine) {
     assert(machine->kv_blocks >= machine->least_blocks && machine->withheld_blocks >= 0);
     assert(engine->columns.kv_blocks->of[m] == taken + machine->promised_blocks);
     check_tier(machine);
-    check_adapters(engine, machine);
     assert(engine_free_blocks(engine, machine) >= 0);
   }
 }
@@ -264,21 +238,10 @@ static void check_roomiest(const Engine *engine, const Deployment *deployment) {
   }
 }
 
-/* Loads that were just broadcast are those of this moment. */
-static void check_loads(const Engine *engine) {
-  for (MachineIx m = 0; engine->event.kind == EVENT_MONITOR && m < engine->n_machines; m++) {
-    const Machine *machine = &engine->machines[m];
-    const int64_t unheld = engine_free_blocks(engine, machine) + machine->withheld_blocks;
-    const MachineLoad *load = &engine_deployment_of(engine, machine)->view.loads[m];
-    assert(load->free_blocks == unheld - machine->promised_blocks);
-  }
-}
-
-/* A machine is in the list of its role, once, if it takes requests. One that is away for a flip has
- * nothing left. */
+/* A machine is in the list of its role, once, if it takes requests. */
 static void check_roles(const Engine *engine) {
   const ClusterColumns *columns = &engine->columns;
-  uint32_t n_listed = 0, n_taking = 0, n_flips = 0;
+  uint32_t n_listed = 0, n_taking = 0;
   for (uint32_t d = 0; d < engine->n_deployments; d++)
     for (int role = 0; role < ROLES; role++)
       n_listed += engine->deployments[d].view.by_role[role].count;
@@ -290,26 +253,14 @@ static void check_roles(const Engine *engine) {
       n_times += list->items[i] == m;
     n_taking += n_times;
     assert(n_times == machine->listed);
-    const bool away = machine->availability == MACHINE_AWAY && !machine->group;
-    assert(away == (agenda_find(&engine->agenda, EVENT_FLIP, m) != NULL));
-    assert(!away || (columns->n_assigned->of[m] == 0 && columns->n_present->of[m] == 0));
-    n_flips += away;
     if (machine->availability != MACHINE_OFF) continue;
     assert(machine->stops && !machine->listed && machine->activity == ACTIVITY_IDLE);
     assert(columns->n_assigned->of[m] == 0 && machine->off_since >= 0);
   }
-  assert(n_listed == n_taking && n_flips == engine->n_flips);
+  assert(n_listed == n_taking);
 }
 
-/* That it was down, started or was off. */
-static Tick away_ticks(const Engine *engine, const Machine *machine) {
-  const Tick down = engine->now - engine_unbooked_down_since(engine, machine);
-  const Tick off = machine->off_since < 0 ? 0 : engine->now - machine->off_since;
-  return machine->totals.down_ticks + down + machine->totals.off_ticks + off;
-}
-
-/* Time is idle or booked, but for an iteration or run in progress; away is a part of what is idle.
- */
+/* Time is idle or booked, but for an iteration or run in progress. */
 static void check_idleness(const Engine *engine) {
   for (MachineIx m = 0; m < engine->n_machines; m++) {
     const Machine *machine = &engine->machines[m];
@@ -320,7 +271,6 @@ static void check_idleness(const Engine *engine) {
     }
     const Tick busy = machine->totals.prefill_ticks + machine->totals.decode_ticks;
     assert(machine->idle_ticks + engine->now - machine->idle_since + busy == engine->now);
-    assert(busy + away_ticks(engine, machine) <= engine->now);
   }
 }
 
@@ -387,48 +337,6 @@ static void check_network(const Engine *engine) {
   }
 }
 
-/* Every request of a group has its KV in one place, and a place in the store from its prefill until
- * it is on the machine that decodes it; of two shapes one at most is at work. */
-static void check_groups(const Engine *engine) {
-  for (uint32_t g = 0; g < engine->n_groups; g++) {
-    const Group *group = &engine->groups[g];
-    for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
-      const KvCopies *copies = &group->copies[direction];
-      for (size_t i = copies->first; i + 1 < copies->last; i++)
-        assert(copies->items[i].end < copies->items[i + 1].end);
-    }
-    int64_t stored = 0;
-    int32_t n_out = 0, n_in = 0;
-    for (size_t i = 0; i < engine->requests.n_slots; i++) {
-      const Request *request = &engine->requests.slots[i];
-      if (request->state == REQUEST_FREE || request->prefill_machine == MACHINE_NONE) continue;
-      if (engine->machines[request->prefill_machine].group != group) continue;
-      stored += request->store_blocks;
-      n_out += request->state == REQUEST_MOVES;
-      n_in += request->state == REQUEST_FETCHED;
-      assert(request->state != REQUEST_STORED || request->store_blocks > 0);
-    }
-    assert(group->free_blocks + stored == group->spec->store_blocks);
-    assert(n_out == group_copying(group, COPY_OUT) && n_in == group_copying(group, COPY_IN));
-    assert(group->n_store_faults == 0 || group->stored.count == 0);
-    const bool failed = group->state == GROUP_FAILED;
-    uint32_t n_busy = 0;
-    for (int shape = 0; shape < SHAPES; shape++)
-      for (uint32_t i = 0; i < group->n_machines[shape]; i++) {
-        const Machine *machine = &engine->machines[group->first[shape] + i];
-        const bool up = group->shape == (GroupShape)shape && group->state == GROUP_RUNS;
-        const bool leaves = group->shape == (GroupShape)shape && group->state == GROUP_LEAVES;
-        assert(failed ? machine->availability >= MACHINE_DOWN
-                      : machine->availability == (up ? MACHINE_UP : MACHINE_AWAY));
-        const bool works = up || leaves || (failed && machine->listed);
-        assert(works || machine->activity == ACTIVITY_IDLE);
-        if (!works) assert(machine->free_blocks == machine->pool->kv_blocks);
-        n_busy += machine->activity != ACTIVITY_IDLE;
-      }
-    assert(n_busy == group->n_busy);
-  }
-}
-
 void audit_totals(const Engine *engine, const SimResult *result) {
   Total busy = 0;
   for (uint32_t p = 0; p < result->n_pools; p++) {
@@ -458,17 +366,12 @@ void audit_check(const Engine *engine, Tick previous) {
   check_cpu_memory(engine);
   check_machines(engine);
   check_least(engine);
-  admission_audit(engine);
   for (uint32_t d = 0; d < engine->n_deployments; d++)
     check_roomiest(engine, &engine->deployments[d]);
-  check_loads(engine);
   check_roles(engine);
   check_idleness(engine);
   check_batches(engine);
   check_network(engine);
-  check_groups(engine);
-  engine_audit_deadlines(engine);
-  checkpoint_audit(engine);
-  hedging_audit(engine);
+  tell_audits(engine);
   parts_audit(engine);
 }

@@ -2,8 +2,8 @@
  * elsewhere.
  *
  *   requests   arrived = completed + rejected + cancelled + in flight; each live one is where its
- *              state says, by the rows of sim/lifecycle.h
- *   deadlines  heap, requests and the pending event agree (sim/patience.h)
+ *              state says, by the rows of sim/core/lifecycle.h
+ *   deadlines  heap, requests and the pending event agree (sim/feature/patience.h)
  *   memory     free blocks + those held by requests and inbound transfers = capacity, per machine
  *   columns    what policies read and machines count agrees with the requests
  *   roles      each machine is in the list of its role or flips; one that is away has nothing left
@@ -14,7 +14,7 @@
  *   totals     of machines are within the time that there was for them */
 #ifndef SIM_AUDIT_H
 #define SIM_AUDIT_H
-#include "sim/state.h"
+#include "sim/core/state.h"
 
 /* After an event; `previous` is the time of the one before. */
 void audit_check(const Engine *engine, Tick previous);

@@ -1,12 +1,7 @@
 /* The summing up of a run that is over. */
-#include "sim/admission.h"
-#include "sim/autoscaling.h"
-#include "sim/engine.h"
-#include "sim/failing.h"
-#include "sim/placement.h"
-#include "sim/shaping.h"
-#include "sim/tier.h"
-#include "sim/warm_up.h"
+#include "sim/core/placement.h"
+#include "sim/core/tier.h"
+#include "sim/run.h"
 
 /* Of the run as far as it is counted. */
 static Tick span_of(const Engine *self) {
@@ -14,9 +9,7 @@ static Tick span_of(const Engine *self) {
 }
 
 static void sum_machine(Engine *self, Machine *machine) {
-  engine_book_down(self, machine);
   engine_book_capacity(self, machine);
-  engine_book_off(self, machine);
   machine_totals_subtract(&machine->totals, &machine->before);
 }
 
@@ -54,17 +47,16 @@ static void sum_room(const Engine *self, uint32_t model, ModelRoom *room) {
     room->roomiest[phase] = self->machines[most].pool;
     room->tokens[phase] = machine_room(&self->machines[most]);
   }
-  room->store_tokens = engine_smallest_store(self, model);
+  room->store_tokens = self->deployments[model].smallest_store;
 }
 
 void engine_sum_up(Engine *self, SimResult *result) {
-  if (self->first_counted == UINT64_MAX) engine_end_warm_up(self);
+  tell_books_close(self);
   *result = (SimResult){.metrics = self->metrics,
                         .n_pools = self->config->n_pools,
                         .n_machines = self->n_machines,
                         .groups = self->groups,
                         .n_groups = self->n_groups,
-                        .timeline = self->config->timeline_interval > 0 ? self->timeline : NULL,
                         .n_models = self->n_deployments,
                         .rooms = ARENA_ARRAY(self->arena, ModelRoom, self->n_deployments),
                         .n_components = self->config->n_components,
@@ -83,13 +75,10 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .counted_from = self->counted_from,
                         .unfinished = self->requests.n_live - self->n_copies,
                         .span = span_of(self)};
-  admission_sum_up(self, result->tenants);
   for (uint32_t d = 0; d < self->n_deployments; d++)
     sum_room(self, d, &result->rooms[d]);
   for (MachineIx m = 0; m < self->n_machines; m++)
     sum_machine(self, &self->machines[m]);
-  for (uint32_t g = 0; g < self->n_groups; g++)
-    group_totals_subtract(&self->groups[g].totals, &self->groups[g].before);
   MachineIx first = 0;
   for (uint32_t p = 0; p < result->n_pools; p++) {
     PoolResult *pool = &result->pools[p];
@@ -103,4 +92,5 @@ void engine_sum_up(Engine *self, SimResult *result) {
     result->machines[m] = self->machines[m].totals;
     result->caches[m] = self->machines[m].cache;
   }
+  tell_sums_up(self, result);
 }

@@ -1,16 +1,16 @@
 /* Setting up a run. */
 #include "base/hash.h"
-#include "sim/admission.h"
-#include "sim/autoscaling.h"
-#include "sim/engine.h"
-#include "sim/failing.h"
-#include "sim/memory.h"
-#include "sim/observing.h"
-#include "sim/placement.h"
-#include "sim/roles.h"
-#include "sim/scheduling.h"
-#include "sim/shaping.h"
-#include "sim/tier.h"
+#include "sim/books/observing.h"
+#include "sim/core/arrival.h"
+#include "sim/core/iteration.h"
+#include "sim/core/memory.h"
+#include "sim/core/moving.h"
+#include "sim/core/roles.h"
+#include "sim/core/scheduling.h"
+#include "sim/core/tier.h"
+#include "sim/feature/features.h"
+#include "sim/policies.h"
+#include "sim/run.h"
 #include <string.h>
 
 /* Bytes/s in each direction of the link that KV takes between machines. */
@@ -73,7 +73,6 @@ static void init_machines(Engine *self) {
   }
   capacities[self->n_machines] = config->checkpoint.bandwidth;
   links_init(&self->links, capacities, self->n_machines + 1, self->arena);
-  self->stores_free_at = ARENA_ARRAY(self->arena, Tick, config->n_pools);
 }
 
 static void init_deployments(Engine *self) {
@@ -85,13 +84,14 @@ static void init_deployments(Engine *self) {
   self->columns.kv_blocks->context = self;
   for (uint32_t d = 0; d < self->n_deployments; d++) {
     Deployment *deployment = &self->deployments[d];
-    *deployment = (Deployment){
-        .spec = sim_model(config, d), .front = REQUEST_QUEUE_EMPTY, .smallest_room = INT64_MAX};
+    *deployment = (Deployment){.spec = sim_model(config, d),
+                               .front = REQUEST_QUEUE_EMPTY,
+                               .smallest_room = INT64_MAX,
+                               .smallest_store = INT64_MAX};
     cluster_init(&deployment->view, &self->columns, d, self->machines, self->n_machines,
                  self->arena);
     deployment->view.heavy_above = config->heavy_above;
   }
-  engine_begin_off(self);
 }
 
 static void start_cache(Engine *self, Machine *machine) {
@@ -124,7 +124,6 @@ static void init_machine_policies(Engine *self) {
     if (machine->batcher->schedules) {
       const SchedulerLimits limits = machine->batcher->schedules(machine->batcher_options);
       scheduler_start(self, machine, &limits);
-      adapters_start_machine(self, machine);
     }
     machine->kvtier = (const KvTier *)kvtier.policy;
     machine->kvtier_options = options[1];
@@ -169,64 +168,9 @@ static void init_policies(Engine *self) {
   }
   self->keeps_content = self->router->knows_content;
   init_machine_policies(self);
-  engine_start_reports(self);
+  features_prepare(self);
   for (uint32_t d = 0; d < self->n_deployments; d++)
     start_policies(self, &self->deployments[d], d == 0 ? config->seed : hash_fold(config->seed, d));
-  engine_start_monitor(self);
-}
-
-static MachineIx first_of_pool(const SimConfig *config, uint32_t pool) {
-  MachineIx first = 0;
-  for (uint32_t p = 0; p < pool; p++)
-    first += config->pools[p].count;
-  return first;
-}
-
-static uint32_t machines_per_group(const PoolSpec *pool) {
-  return pool->pipeline_stages > 1 ? (uint32_t)pool->pipeline_stages : 1;
-}
-
-static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32_t i) {
-  *group = (Group){.spec = spec,
-                   .ix = (GroupIx)(group - self->groups),
-                   .free_blocks = spec->store_blocks,
-                   .block_size = self->config->pools[spec->pools[SHAPE_DECODE]].block_size,
-                   .stored = REQUEST_QUEUE_EMPTY};
-  for (int shape = 0; shape < SHAPES; shape++) {
-    const PoolSpec *pool = &self->config->pools[spec->pools[shape]];
-    const uint32_t n = machines_per_group(pool);
-    group->first[shape] = first_of_pool(self->config, spec->pools[shape]) + i * n;
-    group->n_machines[shape] = n;
-    for (uint32_t m = 0; m < n; m++) {
-      Machine *machine = &self->machines[group->first[shape] + m];
-      machine->group = group;
-      machine->copies = self->machines[group->first[SHAPE_PREFILL]].copies;
-      if (shape == SHAPE_DECODE) machine->availability = MACHINE_AWAY;
-    }
-  }
-}
-
-/* Each in the shape that prefills. */
-static void init_groups(Engine *self) {
-  const SimConfig *config = self->config;
-  for (uint32_t g = 0; g < config->n_groups; g++) {
-    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
-    self->n_groups += pool->count / machines_per_group(pool);
-  }
-  self->groups = ARENA_ARRAY(self->arena, Group, self->n_groups);
-  self->marked_groups = ARENA_ARRAY(self->arena, GroupIx, self->n_groups);
-  Group *group = self->groups;
-  for (uint32_t g = 0; g < config->n_groups; g++) {
-    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
-    for (uint32_t i = 0; i < pool->count / machines_per_group(pool); i++)
-      init_group(self, group++, &config->groups[g], i);
-  }
-  for (uint32_t d = 0; d < self->n_deployments; d++) {
-    const int64_t room = engine_smallest_store(self, d);
-    if (room < self->deployments[d].smallest_room) self->deployments[d].smallest_room = room;
-  }
-  agenda_reserve(&self->agenda, EVENT_COPY, self->n_groups);
-  agenda_reserve(&self->agenda, EVENT_TURN, self->n_groups);
 }
 
 static void init_metrics(Engine *self, Metrics *metrics) {
@@ -242,16 +186,13 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   self->transfers.first_free = TRANSFER_NONE;
   agenda_init(&self->agenda, config->tie_seed, arena);
   request_table_init(&self->requests, arena);
+  self->handlers[EVENT_ARRIVAL] = engine_handle_arrival;
+  self->handlers[EVENT_ITERATION] = engine_handle_iteration;
+  self->handlers[EVENT_TRANSFER] = engine_handle_transfer;
   init_machines(self);
   init_deployments(self);
   agenda_reserve(&self->agenda, EVENT_ARRIVAL, 1);
   agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_machines);
-  agenda_reserve(&self->agenda, EVENT_FLIP, self->n_machines);
-  agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
-  agenda_reserve(&self->agenda, EVENT_REPORT, 1);
-  agenda_reserve(&self->agenda, EVENT_PATIENCE, 1);
-  agenda_reserve(&self->agenda, EVENT_SCALING, 1);
-  agenda_reserve(&self->agenda, EVENT_HEDGE, 1);
   self->warmed_up_at = -1;
   init_metrics(self, &self->metrics);
   self->components = ARENA_ARRAY(arena, ComponentMetrics, config->n_components);
@@ -269,11 +210,6 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
     self->machine_parts = ARENA_ARRAY(self->arena, MachineParts, self->n_machines);
   engine_start_observing(self);
   init_policies(self);
-  init_groups(self);
-  if (config->n_adapters > 0) adapters_start(self);
-  engine_start_admission(self);
-  if (config->n_faults > 0) engine_start_faults(self);
-  engine_start_scaling(self);
-  engine_init_timeline(self);
+  features_start(self);
   engine_pull(self);
 }

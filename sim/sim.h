@@ -4,15 +4,15 @@
  * configuration, trace and performance models give the same digest on any compiler. */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
-#include "sim/batches.h"
-#include "sim/eventlog.h"
+#include "sim/books/batches.h"
+#include "sim/books/eventlog.h"
+#include "sim/books/metrics.h"
+#include "sim/books/observer.h"
+#include "sim/books/timeline.h"
+#include "sim/core/group.h"
+#include "sim/core/machine.h"
 #include "sim/faults.h"
-#include "sim/group.h"
-#include "sim/machine.h"
-#include "sim/metrics.h"
-#include "sim/observer.h"
 #include "sim/policy.h"
-#include "sim/timeline.h"
 #include "traces/trace.h"
 #include <signal.h>
 
@@ -80,6 +80,14 @@ typedef struct ComponentSpec {
   uint32_t adapters;     // 1 + a set of SimConfig.adapters, one of which each asks for; 0: none
   uint8_t class, tenant; // where there are classes
 } ComponentSpec;
+
+/* LoRA adapters that the requests of a component are spread over. */
+typedef struct AdapterSet {
+  const char *name;
+  uint32_t count; // > 0
+  double zipf;    // the k-th is asked for with a share of k^-zipf; 0: all alike
+  int64_t bytes;  // > 0, of one, on the host link of a replica
+} AdapterSet;
 
 /* What becomes of a request that a limit of its class or tenant stops (admission.h). */
 typedef enum AdmissionAction {
@@ -221,7 +229,7 @@ typedef struct PoolResult {
   double utilization;   // busy time / (machines × span)
   double imbalance;     // busy time of the busiest machine / the mean; 1 of none
 #define POOL_HISTOGRAM(field, unit, scale, meaning) const Histogram *field;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   double energy_j;                      // of a second shape, beyond what idle GPUs draw
   double mean_expansion, max_expansion; // KV memory over that of the GPUs, over time
 } PoolResult;

@@ -6,6 +6,7 @@
  * 0.1 s in the mean. */
 #ifndef TESTS_STATION_H
 #define TESTS_STATION_H
+#include "sim/policies.h"
 #include "sim/sim.h"
 #include "traces/workload.h"
 #include <assert.h>

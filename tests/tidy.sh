@@ -310,14 +310,14 @@ self_test_edges() {
     c_file "#include \"$to\"" | breaks "2: $box may not include" "$from"
   done <<'END'
 perfmodel/a.c traces/trace.h
-perfmodel/a.c sim/engine.h
+perfmodel/a.c sim/run.h
 perfmodel/a.c calib/plan.h
 traces/a.c perfmodel/pwl.h
-traces/a.c sim/engine.h
+traces/a.c sim/run.h
 sim/a.c experiments/config/config.h
 sim/router/a.c calib/plan.h
 sim/a.c kernels/kernels.h
-calib/a.c sim/engine.h
+calib/a.c sim/run.h
 calib/a.c experiments/config/config.h
 calib/a.c kernels/kernels.h
 experiments/commands/a.c kernels/kernels.h
@@ -332,7 +332,7 @@ END
   c_file '#include "experiments/provision/search.h"' |
     breaks '2: "experiments/provision/search.h" is for experiments/provision alone' \
       experiments/claims/a.c
-  c_file '#include "sim/engine.h"' | breaks '2: base may not include' base/a.c
+  c_file '#include "sim/run.h"' | breaks '2: base may not include' base/a.c
   c_file '#include "engine.h"' | breaks '2: include of "engine.h" is not written from' sim/a.c
 }
 

@@ -1,7 +1,7 @@
 /* What holds of the parts of a request's time. */
 #ifndef TESTS_TIME_PARTS_H
 #define TESTS_TIME_PARTS_H
-#include "sim/metrics.h"
+#include "sim/books/metrics.h"
 
 /* All its time has gone somewhere, that before its first token apart: what is wrong, or NULL. */
 static inline const char *time_parts_check(const RequestRecord *record, const TimeParts *parts) {

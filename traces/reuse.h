@@ -1,8 +1,8 @@
 /* What a prefix cache without an end would save of a trace: the share of prompt tokens that one
  * replica, to which all requests go in order, would find computed.
  *
- * The rule is the engine's (sim/prefix_cache.h): a prompt of p tokens hits the longest run of its
- * first ⌊(p − 1) / block_size⌋ blocks that prompts before it had; then its own ⌊p / block_size⌋
+ * The rule is the engine's (sim/core/prefix_cache.h): a prompt of p tokens hits the longest run of
+ * its first ⌊(p − 1) / block_size⌋ blocks that prompts before it had; then its own ⌊p / block_size⌋
  * full blocks are there, at once. Outputs count as nobody's: what a trace knows of them, it names
  * in the prompts of later turns. Memory follows the segments that differ, not the blocks. */
 #ifndef TRACES_REUSE_H

@@ -38,7 +38,7 @@ typedef struct TraceRow {
   uint64_t session;             // from 1, that it is a turn of; 0: none
   int32_t turn;                 // of it, from 0
   bool ends_session;            // it is the last
-  bool session_good;            // all turns before it were good (sim/metrics.h)
+  bool session_good;            // all turns before it were good (sim/books/metrics.h)
   uint16_t component;           // of a mix (traces/workload.h), from 0
   Tick session_began_at;        // when its first turn arrived
   uint32_t ticket;              // the source's own mark, given back when the request ends

@@ -1,7 +1,7 @@
 /* Figures of swapping between GPU and CPU memory that need no run: formulas, the link, and what
  * layers do in the first iteration (Pie §3). Arguments that make no sense give NAN: no value. */
 #include "experiments/claims/claims.h"
-#include "sim/host_link.h"
+#include "sim/core/host_link.h"
 #include "sim/kvtier/expansion.h"
 #include "sim/kvtier/layer_swap.h"
 #include <math.h>

@@ -8,6 +8,7 @@
 #include "experiments/report/report.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
+#include "sim/policies.h"
 #include "traces/format.h"
 #include "traces/profiles.h"
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "experiments/base/progress.h"
 #include "experiments/campaign/campaign.h"
 #include "experiments/commands/study.h"
-#include "sim/saved_caches.h"
+#include "sim/books/saved_caches.h"
 
 typedef struct Options {
   const Node *set;

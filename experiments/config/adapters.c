@@ -1,7 +1,8 @@
-/* LoRA adapters (sim/adapters.h): `adapters`, which components of the workload name, and
+/* LoRA adapters (sim/feature/adapters.h): `adapters`, which components of the workload name, and
  * `pools.NAME.lora`, the room that machines have for them. Keys of the latter are vLLM's. */
 #include "experiments/config/config.h"
 #include "sim/batcher/batcher.h"
+#include "sim/policies.h"
 #include <string.h>
 
 enum { SETS_MAX = 64 };

@@ -1,5 +1,5 @@
-/* Classes of requests and tenants (sim/admission.h): `classes`, `tenants`, and which of them the
- * components of a mix are of. */
+/* Classes of requests and tenants (sim/feature/admission.h): `classes`, `tenants`, and which of
+ * them the components of a mix are of. */
 #include "experiments/config/config.h"
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "experiments/base/epoch.h"
 #include "experiments/base/version.h"
 #include "experiments/config/config.h"
+#include "sim/policies.h"
 #include <errno.h>
 #include <string.h>
 

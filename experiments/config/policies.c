@@ -1,5 +1,6 @@
 /* The `policies:` block: for each kind a bare name or {name: …, options}. What is absent has its
  * default, so that an option alone is a change to the default policy. */
+#include "sim/policies.h"
 #include "experiments/config/config.h"
 #include "sim/batcher/batcher.h"
 #include "sim/dispatcher/dispatcher.h"

@@ -2,6 +2,7 @@
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
 #include "sim/kvtier/kvtier.h"
+#include "sim/policies.h"
 #include "sim/pool/pool.h"
 #include <math.h>
 #include <string.h>

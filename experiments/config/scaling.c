@@ -1,6 +1,7 @@
 /* How machines start, and the pools that a scaler makes larger and smaller: `pools.NAME.start_up`,
- * `pools.NAME.scaling` and `scaling` (sim/starting.h, sim/autoscaling.h). */
+ * `pools.NAME.scaling` and `scaling` (sim/core/starting.h, sim/feature/autoscaling.h). */
 #include "experiments/config/config.h"
+#include "sim/policies.h"
 #include "sim/scaling/scaler.h"
 #include <string.h>
 

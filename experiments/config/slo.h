@@ -11,7 +11,7 @@
  * all limits to be met does not have that. */
 #ifndef EXPERIMENTS_CONFIG_SLO_H
 #define EXPERIMENTS_CONFIG_SLO_H
-#include "sim/batches.h"
+#include "sim/books/batches.h"
 
 typedef enum SloStatistic { SLO_QUANTILE, SLO_MEAN, SLO_GOOD_SHARE, SLO_GOOD_HOURS } SloStatistic;
 

@@ -1,6 +1,6 @@
 /* What a run begins with: caches as an earlier run left them, and a start that is not counted. */
 #include "experiments/config/config.h"
-#include "sim/saved_caches.h"
+#include "sim/books/saved_caches.h"
 #include <string.h>
 
 typedef struct Warm {

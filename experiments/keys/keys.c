@@ -4,7 +4,8 @@
 #include "experiments/provision/provision.h"
 #include "perfmodel/llm_hugging_face.h"
 #include "perfmodel/presets.h"
-#include "sim/host_link.h"
+#include "sim/core/host_link.h"
+#include "sim/policies.h"
 #include "sim/scaling/scaler.h"
 #include "traces/think_time.h"
 #include <string.h>

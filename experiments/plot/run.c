@@ -4,7 +4,7 @@
 #include "experiments/plot/gnuplot.h"
 #include "experiments/plot/shown.h"
 #include "experiments/replay/replay.h"
-#include "sim/observer.h"
+#include "sim/books/observer.h"
 #include <math.h>
 #include <string.h>
 

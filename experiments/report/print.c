@@ -44,7 +44,7 @@ static void json_pool(const PoolReport *report, FILE *out) {
   json_level(LEVEL_MACHINE, &report->machines, ", ", ", ", out);
 #define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
   json_distribution(", ", #field, &report->field, out);
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   putc('}', out);
 }
 
@@ -53,7 +53,7 @@ static void json_component(const ComponentReport *report, FILE *out) {
   json_level(LEVEL_COMPONENT, &report->figures, ", ", ", ", out);
 #define COMPONENT_HISTOGRAM(field, unit, scale, meaning)                                           \
   json_distribution(", ", report->field.name, &report->field, out);
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   putc('}', out);
 }
 

@@ -31,7 +31,7 @@ const Figure report_figures[] = {
 #define REQUEST_FIELD(type, field, column, kind, meaning)                                          \
   {LEVEL_REQUEST, #column, UNIT_##kind, meaning},
 #define REQUEST_FIGURE(name, unit, value, meaning) {LEVEL_REQUEST, #name, unit, meaning},
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
     {LEVELS, NULL, NULL, NULL}};
 
 static const double JOULES_PER_KWH = 3.6e6;
@@ -76,7 +76,7 @@ uint64_t report_extrapolated(const MachineTotals *totals) {
 MachineFigures report_machine(const MachineTotals *totals) {
   return (MachineFigures){
 #define MACHINE_FIGURE(name, unit, value, meaning) .name = (double)(value),
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   };
 }
 
@@ -136,12 +136,12 @@ static PoolReport make_pool(const PoolResult *result, const Takes *takes, Tick s
       .figures =
           {
 #define POOL_FIGURE(name, unit, value, meaning) .name = (double)(value),
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
           },
       .machines = report_machine(totals),
 #define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
   .field = distribution_make(#field, unit, scale, meaning, result->field),
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   };
 }
 
@@ -153,11 +153,11 @@ static ComponentReport make_component(const ComponentSpec *spec, const Component
       .figures =
           {
 #define COMPONENT_FIGURE(name, unit, value, meaning) .name = (double)(value),
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
           },
 #define COMPONENT_HISTOGRAM(field, unit, scale, meaning)                                           \
   .field = distribution_make(#field "_s", unit, scale, meaning, &metrics->field),
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   };
 }
 
@@ -179,7 +179,7 @@ static GroupReport make_group(const SimResult *result, const GroupSpec *spec, Ar
                        .totals = sum,
                        .figures = {
 #define GROUP_FIGURE(name, unit, value, meaning) .name = (double)(value),
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
                        }};
 }
 
@@ -226,7 +226,7 @@ static RunFigures run_figures(const Report *self, double cpu_s, double wall_s, A
   const double cost_usd = paid_of(self, max_cost_usd);
   return (RunFigures){
 #define RUN_FIGURE(name, unit, value, meaning) .name = (double)(value),
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   };
 }
 
@@ -254,7 +254,7 @@ static ExtrapolatedFigures extrapolated_figures(const SimResult *result) {
   const double outside_s = total_seconds(ticks[EXTRAPOLATION_NEAR] + ticks[EXTRAPOLATION_FAR]);
   return (ExtrapolatedFigures){
 #define EXTRAPOLATED_FIGURE(name, unit, value, meaning) .name = (double)(value),
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   };
 }
 
@@ -391,14 +391,14 @@ void report_visit(const Report *self, ReportVisit visit, void *context) {
     visit_level(LEVEL_MACHINE, &pool->machines, pool->scope, visit, context);
 #define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
   visit_distribution(&pool->field, pool->scope, visit, context);
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   }
   for (uint32_t i = 0; i < self->result->n_components; i++) {
     const ComponentReport *component = &self->components[i];
     visit_level(LEVEL_COMPONENT, &component->figures, component->scope, visit, context);
 #define COMPONENT_HISTOGRAM(field, unit, scale, meaning)                                           \
   visit_distribution(&component->field, component->scope, visit, context);
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   }
   for (uint32_t i = 0; i < self->config->sim.n_groups; i++)
     visit_level(LEVEL_GROUP, &self->groups[i].figures, self->groups[i].scope, visit, context);

@@ -1,5 +1,5 @@
-/* What a run has to say: the figures of sim/metrics.def under their names, once, for the terminal,
- * JSON, CSV, the database and claims. */
+/* What a run has to say: the figures of sim/books/metrics.def under their names, once, for the
+ * terminal, JSON, CSV, the database and claims. */
 #ifndef EXPERIMENTS_REPORT_REPORT_H
 #define EXPERIMENTS_REPORT_REPORT_H
 #include "experiments/base/writer.h"
@@ -36,32 +36,32 @@ extern const Figure report_figures[];
 /* The values of a level: doubles, in the order of its figures. */
 typedef struct RunFigures {
 #define RUN_FIGURE(name, unit, value, meaning) double name;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 } RunFigures;
 
 typedef struct ExtrapolatedFigures {
 #define EXTRAPOLATED_FIGURE(name, unit, value, meaning) double name;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 } ExtrapolatedFigures;
 
 typedef struct MachineFigures {
 #define MACHINE_FIGURE(name, unit, value, meaning) double name;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 } MachineFigures;
 
 typedef struct PoolFigures {
 #define POOL_FIGURE(name, unit, value, meaning) double name;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 } PoolFigures;
 
 typedef struct ComponentFigures {
 #define COMPONENT_FIGURE(name, unit, value, meaning) double name;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 } ComponentFigures;
 
 typedef struct GroupFigures {
 #define GROUP_FIGURE(name, unit, value, meaning) double name;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 } GroupFigures;
 
 /* What was observed of one quantity. */
@@ -82,7 +82,7 @@ typedef struct PoolReport {
   PoolFigures figures;
   MachineFigures machines;
 #define POOL_HISTOGRAM(field, unit, scale, meaning) Distribution field;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 } PoolReport;
 
 typedef struct ComponentReport {
@@ -90,7 +90,7 @@ typedef struct ComponentReport {
   const char *scope; // component.NAME
   ComponentFigures figures;
 #define COMPONENT_HISTOGRAM(field, unit, scale, meaning) Distribution field;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 } ComponentReport;
 
 /* Of all replicas of a group together; times are seconds of replicas. */

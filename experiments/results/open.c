@@ -153,8 +153,8 @@ static const char *type_of(const Figure *figure) {
   return *figure->unit ? "REAL" : "INTEGER";
 }
 
-/* The schema with a column for each figure of machines and requests (sim/metrics.def), where its
- * comments say so; to be freed by SQLite. */
+/* The schema with a column for each figure of machines and requests (sim/books/metrics.def), where
+ * its comments say so; to be freed by SQLite. */
 static char *make_schema(const char *text) {
   static const struct {
     const char *mark;
@@ -180,11 +180,11 @@ static char *make_schema(const char *text) {
 static const char count_columns[] =
     "SELECT (SELECT count(*) FROM pragma_table_info('machine') WHERE name IN (''"
 #define MACHINE_FIGURE(name, unit, value, meaning) ",'" #name "'"
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
     ")) + (SELECT count(*) FROM pragma_table_info('request') WHERE name IN (''"
 #define REQUEST_FIELD(type, field, column, kind, meaning) ",'" #column "'"
 #define REQUEST_FIGURE(name, unit, value, meaning)        ",'" #name "'"
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
     "))";
 
 static int add_columns(Results *self, Diag *diag) {

@@ -14,13 +14,13 @@
 
 static const char machine_columns[] = "machine (run_id, machine, pool"
 #define MACHINE_FIGURE(name, unit, value, meaning) ", " #name
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
                                       ")";
 
 static const char request_columns[] = "request (run_id, rejected"
 #define REQUEST_FIELD(type, field, column, kind, meaning) ", " #column
 #define REQUEST_FIGURE(name, unit, value, meaning)        ", " #name
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
                                       ")";
 
 #define VALUE_COUNT(count)     value_whole((int64_t)(count))
@@ -34,7 +34,7 @@ int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
       value_whole(record->rejected != REJECTED_NOT),
 #define REQUEST_FIELD(type, field, column, kind, meaning) VALUE_##kind(record->field),
 #define REQUEST_FIGURE(name, unit, value, meaning)        value_real(parts ? value : NAN),
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   };
   return results_insert(self, request_columns, values, sizeof values / sizeof *values, diag);
 }
@@ -47,7 +47,7 @@ static int add_machine(Results *self, uint32_t machine, uint32_t pool, const Mac
       value_whole(machine),
       value_whole(pool),
 #define MACHINE_FIGURE(name, unit, value, meaning) value_real(figures.name),
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   };
   return results_insert(self, machine_columns, values, sizeof values / sizeof *values, diag);
 }

@@ -11,17 +11,17 @@ const char *const why_measures[] = {"e2e", "ttft", "tpot", NULL};
 
 const char why_part_columns[] = ""
 #define REQUEST_PART(phase, name, meaning) ", " #name "_s"
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
     ;
 
 const char *const why_part_names[CAUSES] = {
 #define REQUEST_PART(phase, name, meaning) #name "_s",
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 };
 
 const char *const why_part_meanings[CAUSES] = {
 #define REQUEST_PART(phase, name, meaning) meaning,
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 };
 
 /* ---- Opening ---- */
@@ -29,13 +29,13 @@ const char *const why_part_meanings[CAUSES] = {
 static const char count_columns[] =
     "SELECT count(*) FROM pragma_table_info('request') WHERE name IN (''"
 #define REQUEST_FIGURE(name, unit, value, meaning) ",'" #name "'"
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
     ")";
 
 enum {
   N_COLUMNS = 0
 #define REQUEST_FIGURE(name, unit, value, meaning) +1
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
 };
 
 /* Whether rows of the run have parts: 1, 0, or -1. */
@@ -117,7 +117,7 @@ const char why_request_columns[] =
     "first_token_s, "
     "decode_began_s, last_token_s, cancelled_s, failed_s"
 #define REQUEST_PART(phase, name, meaning) ", " #name "_s"
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
     ;
 
 static double real_of(sqlite3_stmt *statement, int column) {

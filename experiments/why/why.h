@@ -1,5 +1,6 @@
-/* Where the time of requests went, of one stored run: the parts that their rows have (sim/parts.h).
- * A run that was stored without them is simulated again, into a database of its own. */
+/* Where the time of requests went, of one stored run: the parts that their rows have
+ * (sim/books/parts.h). A run that was stored without them is simulated again, into a database of
+ * its own. */
 #ifndef EXPERIMENTS_WHY_WHY_H
 #define EXPERIMENTS_WHY_WHY_H
 #include "experiments/base/writer.h"

@@ -6,7 +6,7 @@
  * decode batch may change. */
 #ifndef SIM_BATCHER_BATCHER_H
 #define SIM_BATCHER_BATCHER_H
-#include "sim/machine.h"
+#include "sim/core/machine.h"
 #include "sim/policy.h"
 
 typedef struct MachineView {

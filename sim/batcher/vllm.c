@@ -1,9 +1,9 @@
-/* vLLM 0.33's scheduler: the core decides step by step as it does (sim/deciding.c); here are the
- * engine's own names and defaults of what it can be told, and of what TensorRT-LLM does otherwise
- * (SchedulerConfig: capacity_scheduler_policy, and TorchLlmArgs: enable_chunked_prefill,
+/* vLLM 0.33's scheduler: the core decides step by step as it does (sim/core/deciding.c); here are
+ * the engine's own names and defaults of what it can be told, and of what TensorRT-LLM does
+ * otherwise (SchedulerConfig: capacity_scheduler_policy, and TorchLlmArgs: enable_chunked_prefill,
  * batch_wait_timeout_iters, batch_wait_max_tokens_ratio). */
 #include "sim/batcher/batcher.h"
-#include "sim/scheduling.h"
+#include "sim/core/scheduling.h"
 
 typedef struct Vllm {
   int64_t max_num_batched_tokens, max_num_seqs;

@@ -7,7 +7,7 @@
  * is to decide as a prefill machine would must keep to the latter. */
 #ifndef SIM_DISPATCHER_DISPATCHER_H
 #define SIM_DISPATCHER_DISPATCHER_H
-#include "sim/cluster.h"
+#include "sim/core/cluster.h"
 #include "sim/policy.h"
 
 typedef struct Dispatcher {

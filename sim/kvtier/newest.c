@@ -1,6 +1,6 @@
 /* The victim that vLLM takes, see kvtier.h. */
+#include "sim/core/transfer.h"
 #include "sim/kvtier/kvtier.h"
-#include "sim/transfer.h"
 
 static RequestIx later(const MachineView *view, RequestIx a, RequestIx b) {
   if (a == REQUEST_NONE) return b;

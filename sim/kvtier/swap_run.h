@@ -19,8 +19,8 @@
  * where swapping stands then is arbitrary, and a steady state without slack flatters nobody. */
 #ifndef SIM_KVTIER_SWAP_RUN_H
 #define SIM_KVTIER_SWAP_RUN_H
+#include "sim/core/series.h"
 #include "sim/kvtier/layer_swap.h"
-#include "sim/series.h"
 #include <stdbool.h>
 
 /* Where swapping stands between two iterations. */

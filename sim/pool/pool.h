@@ -1,8 +1,8 @@
 /* Which role a machine plays, and when that changes. */
 #ifndef SIM_POOL_POOL_H
 #define SIM_POOL_POOL_H
-#include "sim/cluster.h"
-#include "sim/group.h"
+#include "sim/core/cluster.h"
+#include "sim/core/group.h"
 #include "sim/policy.h"
 
 typedef struct PoolPolicy {

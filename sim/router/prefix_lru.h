@@ -3,7 +3,7 @@
 #ifndef SIM_ROUTER_PREFIX_LRU_H
 #define SIM_ROUTER_PREFIX_LRU_H
 #include "base/key_map.h"
-#include "sim/prompt_keys.h"
+#include "sim/core/prompt_keys.h"
 #include <stdbool.h>
 
 typedef struct PrefixEntry {

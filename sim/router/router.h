@@ -5,9 +5,9 @@
 #ifndef SIM_ROUTER_ROUTER_H
 #define SIM_ROUTER_ROUTER_H
 #include "base/rng.h"
-#include "sim/cluster.h"
+#include "sim/core/cluster.h"
+#include "sim/core/reports.h"
 #include "sim/policy.h"
-#include "sim/reports.h"
 
 typedef enum Observation {
   OBSERVED_PLACED,      // it has its machines; `machine` will prefill it

@@ -1,7 +1,7 @@
 /* How a request's KV cache moves from the machine that prefilled it to the one that decodes it. */
 #ifndef SIM_TRANSFER_TRANSFER_POLICY_H
 #define SIM_TRANSFER_TRANSFER_POLICY_H
-#include "sim/machine.h"
+#include "sim/core/machine.h"
 #include "sim/policy.h"
 
 typedef enum TransferMode {

@@ -11,7 +11,7 @@
  * One run: bench_scale --once ROW MACHINES REQUESTS_PER_MACHINE */
 #include "base/cleanup.h"
 #include "experiments/config/config.h"
-#include "sim/engine.h"
+#include "sim/run.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

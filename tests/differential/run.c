@@ -3,6 +3,7 @@
 #include "base/lines.h"
 #include "perfmodel/finder.h"
 #include "perfmodel/hardware.h"
+#include "sim/policies.h"
 #include "tests/differential/differential.h"
 #include "traces/workload.h"
 #include <math.h>

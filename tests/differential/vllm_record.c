@@ -1,5 +1,6 @@
 /* Reading recorded runs; see vllm.h. */
 #include "base/hash.h"
+#include "sim/policies.h"
 #include "tests/differential/json.h"
 #include "tests/differential/vllm.h"
 #include "traces/fields.h"

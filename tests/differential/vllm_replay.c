@@ -1,4 +1,5 @@
 /* Tandem over a recorded run, held against it; see vllm.h. */
+#include "sim/policies.h"
 #include "tests/array_trace.h"
 #include "tests/differential/vllm.h"
 #include <stdarg.h>

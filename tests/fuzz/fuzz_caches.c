@@ -1,6 +1,7 @@
 /* Files of saved caches of any bytes, for two pools of which one keeps caches. One that is refused
  * has an entry and one that is not has none; no machine has more keys than blocks. */
-#include "sim/saved_caches.h"
+#include "sim/books/saved_caches.h"
+#include "sim/policies.h"
 #include <assert.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

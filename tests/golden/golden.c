@@ -6,6 +6,7 @@
 #include "tests/golden/golden.h"
 #include "perfmodel/finder.h"
 #include "perfmodel/llm.h"
+#include "sim/policies.h"
 #include "tests/array_trace.h"
 #include "tests/time_parts.h"
 #include <assert.h>

@@ -3,6 +3,7 @@
 #include "tests/swarm/cluster.h"
 #include "base/hash.h"
 #include "sim/kvtier/kvtier.h"
+#include "sim/policies.h"
 #include "sim/pool/pool.h"
 #include "sim/predictor/predictor.h"
 #include "tests/swarm/clients.h"

@@ -39,7 +39,7 @@ bool same_pool(const PoolResult *a, const PoolResult *b) {
 #define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
   if (!same_histogram(a->field, b->field)) return false;                                           \
   one.field = other.field = NULL;
-#include "sim/metrics.def"
+#include "sim/books/metrics.def"
   return memcmp(&one, &other, sizeof one) == 0;
 }
 

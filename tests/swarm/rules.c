@@ -2,6 +2,7 @@
 #include "tests/swarm/rules.h"
 #include "sim/batcher/fcfs.h"
 #include "sim/kvtier/kvtier.h"
+#include "sim/policies.h"
 #include "sim/router/router.h"
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* Scalers of a cluster, and how its machines start. See draw.h. */
 #include "base/yaml.h"
+#include "sim/core/starting.h"
+#include "sim/policies.h"
 #include "sim/scaling/scaler.h"
-#include "sim/starting.h"
 #include "tests/swarm/draw.h"
 #include <assert.h>
 #include <string.h>

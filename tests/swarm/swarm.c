@@ -13,6 +13,7 @@
  * assertion or an endless run is one failure with one line that reproduces it; a single cluster
  * (--clusters 1) runs in this process, for a debugger. */
 #include "base/hash.h"
+#include "sim/policies.h"
 #include "tests/swarm/books.h"
 #include "tests/swarm/clients.h"
 #include "tests/swarm/cluster.h"

@@ -2,6 +2,7 @@
  * token, and its plans as text. */
 #ifndef TESTS_UNIT_BATCHER_TESTING_H
 #define TESTS_UNIT_BATCHER_TESTING_H
+#include "sim/policies.h"
 #include "tests/unit/sim_testing.h"
 
 static Stage stage;

@@ -1,5 +1,6 @@
 /* See sim_testing.h. */
 #include "tests/unit/sim_testing.h"
+#include "sim/policies.h"
 #include "tests/time_parts.h"
 #include <criterion/criterion.h>
 #include <string.h>

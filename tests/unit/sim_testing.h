@@ -4,7 +4,7 @@
 #ifndef TESTS_UNIT_SIM_TESTING_H
 #define TESTS_UNIT_SIM_TESTING_H
 #include "sim/batcher/batcher.h"
-#include "sim/cluster.h"
+#include "sim/core/cluster.h"
 #include "sim/sim.h"
 #include "tests/array_trace.h"
 #include "tests/unit/testing.h"

@@ -1,4 +1,5 @@
-/* Who is admitted: limits, buckets, classes and fairness among tenants (sim/admission.h). */
+/* Who is admitted: limits, buckets, classes and fairness among tenants
+ * (sim/feature/admission.h). */
 #include "tests/unit/scene_testing.h"
 #include <criterion/criterion.h>
 

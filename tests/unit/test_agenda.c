@@ -3,7 +3,7 @@
  * permutes it and nothing else, and what a fresh agenda answers. Not pinned: which permutation a
  * seed gives. */
 #include "base/rng.h"
-#include "sim/agenda.h"
+#include "sim/core/agenda.h"
 #include "tests/unit/testing.h"
 
 TestSuite(agenda, .init = setup, .fini = teardown);

@@ -1,7 +1,7 @@
 /* Attention data parallelism of a machine: a request is on one rank. Pinned: what KV memory it may
  * take, how many tokens of a prompt a step computes, and what the busiest rank has of an iteration.
  * Not pinned here: what that takes, in test_roofline. */
-#include "sim/attention_ranks.h"
+#include "sim/core/attention_ranks.h"
 #include "tests/unit/scene_testing.h"
 
 TestSuite(attention_ranks, .init = setup_scene, .fini = teardown);

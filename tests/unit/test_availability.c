@@ -4,7 +4,7 @@
  * independent of one another). Within three standard errors that means over 40 spans of time give.
  *
  * Not pinned: fewer repairmen than machines, which there is not. */
-#include "sim/observer.h"
+#include "sim/books/observer.h"
 #include "tests/unit/sim_testing.h"
 #include <criterion/criterion.h>
 #include <gsl/gsl_randist.h>

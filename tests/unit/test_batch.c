@@ -2,7 +2,7 @@
  * through one by one, for block sizes 1 … 64, growth and fitting among them. Not pinned: the order
  * among sequences that finish together. */
 #include "base/rng.h"
-#include "sim/batch.h"
+#include "sim/core/batch.h"
 #include "tests/unit/testing.h"
 
 TestSuite(batch, .init = setup, .fini = teardown);

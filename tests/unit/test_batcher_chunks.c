@@ -1,5 +1,6 @@
 /* How batchers cut and pad prefill: padded batches of whole prompts (continuous), chunks beside
  * decodes (sarathi), chunks of one size (tetriinfer). Blocks are of one token. */
+#include "sim/policies.h"
 #include "tests/unit/batcher_testing.h"
 
 TestSuite(batcher_chunks, .init = setup, .fini = teardown);

@@ -2,6 +2,7 @@
  * finds all clients busy arrives a tick after one of them is free, to the digest, for every batcher
  * on several shapes of cluster; ramp, request rate, end of sending; the times when nothing waits,
  * by hand. The swarm does the same with random clusters. */
+#include "sim/policies.h"
 #include "tests/unit/scene_testing.h"
 #include "traces/closed_loop.h"
 #include <inttypes.h>

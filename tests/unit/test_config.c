@@ -3,7 +3,7 @@
 #include "experiments/config/cache.h"
 #include "experiments/config/config.h"
 #include "sim/batcher/batcher.h"
-#include "sim/scheduler.h"
+#include "sim/core/scheduler.h"
 #include "tests/unit/testing.h"
 
 static const char base[] = "model: llama2-70b\n"

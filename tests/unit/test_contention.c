@@ -2,8 +2,8 @@
  * background traffic; KV and a tier's weights; lanes of a pipeline that swap; KV on its way to a
  * group's store and what is swapped there; whose queues are one. That a queue's ends are those of
  * its copies one after the other is in test_host_link. */
-#include "sim/engine.h"
-#include "sim/moving.h"
+#include "sim/core/copying.h"
+#include "sim/run.h"
 #include "tests/unit/scene_testing.h"
 
 /* A prefill machine and a decode machine; a token is 1 MB, 1 ms on the network, 1/3 ms to CPU

@@ -2,6 +2,7 @@
  * or present; that draws are even and follow from the seed; mixed machines in place of missing
  * decode machines, and none that flips. Not pinned: which machines a draw gives. */
 #include "sim/dispatcher/dispatcher.h"
+#include "sim/policies.h"
 #include "tests/unit/sim_testing.h"
 
 enum { DRAWS = 50 };

@@ -1,6 +1,6 @@
 /* The log of outcomes. Pinned: the CSV, that the digest depends on every field of every outcome but
  * not on their order, and not on whether a log is written. Not pinned: its value. */
-#include "sim/eventlog.h"
+#include "sim/books/eventlog.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

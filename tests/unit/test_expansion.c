@@ -4,7 +4,7 @@
  * it settles at against every fixed number of layers, its waits there, and its way back when
  * background traffic starts and stops. Not pinned: how many steps it takes to get there. */
 #include "base/rng.h"
-#include "sim/host_link.h"
+#include "sim/core/host_link.h"
 #include "sim/kvtier/expansion.h"
 #include "sim/kvtier/swap_run.h"
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
  * efficiency, transfers across changes of background traffic worked out by hand, the schedule's
  * next change, and messages about wrong schedules. */
 #include "base/rng.h"
-#include "sim/host_link.h"
+#include "sim/core/host_link.h"
 #include "tests/unit/testing.h"
 
 typedef struct State {

@@ -2,6 +2,7 @@
  * KV and could decode, wherever they wait, and which batchers may be combined with a tier that
  * evicts, swaps or does neither. What happens to the victim is in test_engine. */
 #include "sim/kvtier/kvtier.h"
+#include "sim/policies.h"
 #include "tests/unit/sim_testing.h"
 
 static Stage stage;

@@ -1,8 +1,8 @@
 /* A request's life. The audit counts requests by the rows of their states, so that a transition
  * which forgets a part of what it has to book is found right after it. */
 #include "sim/audit.h"
-#include "sim/engine.h"
-#include "sim/lifecycle.h"
+#include "sim/core/lifecycle.h"
+#include "sim/run.h"
 #include "tests/unit/scene_testing.h"
 #include <criterion/parameterized.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
  * rates are those of filling over all flows at once, to the byte. Not pinned: bytes lost to
  * rounding below one per change of rate. */
 #include "base/rng.h"
-#include "sim/link.h"
+#include "sim/core/link.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * given up for, that nobody who needs no block waits for one who does, that
  * those who wait are looked at when somebody has given way, and that policies
  * know of the blocks that a run has taken so far. */
-#include "sim/engine.h"
+#include "sim/run.h"
 #include "tests/unit/scene_testing.h"
 
 TestSuite(memory, .init = setup_scene, .fini = teardown);

@@ -2,7 +2,7 @@
  * held goes to others; a token that comes in the very tick counts. Times are worked out by hand
  * from the plain model (sim_testing.h); the audit looks at all books after each event, and whole
  * clusters of impatient clients are the swarm's. */
-#include "sim/engine.h"
+#include "sim/run.h"
 #include "tests/unit/scene_testing.h"
 
 TestSuite(patience, .init = setup_scene, .fini = teardown);

@@ -4,7 +4,7 @@
  * tables themselves, and how far the fitted files are from every measured point. Not pinned: how
  * well the model predicts what was never measured (test_fit.c). */
 #include "perfmodel/finder.h"
-#include "sim/series.h"
+#include "sim/core/series.h"
 #include "tests/unit/testing.h"
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Pipelines: when batches leave the stages that lanes share, and what a lane's memory and time are.
  * Whole timelines are in tests/golden/shapes.c. */
-#include "sim/pipeline.h"
+#include "sim/core/pipeline.h"
 #include "tests/unit/sim_testing.h"
 
 TestSuite(pipeline, .init = setup, .fini = teardown);

@@ -2,6 +2,7 @@
  * are fit to print, the hooks that the core calls unasked are there, and the options' defaults bind
  * without touching anything beside the state. What each policy decides is in the test of its kind.
  */
+#include "sim/policies.h"
 #include "sim/pool/pool.h"
 #include "sim/router/router.h"
 #include "sim/transfer/transfer_policy.h"

@@ -1,5 +1,6 @@
 /* Pool policies. Pinned: the role a claimed machine takes, when it returns, when it is re-purposed;
  * when a machine flips. That the engine acts on it is in test_engine and test_flip. */
+#include "sim/policies.h"
 #include "sim/pool/pool.h"
 #include "tests/unit/sim_testing.h"
 

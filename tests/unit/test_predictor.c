@@ -3,6 +3,7 @@
  * what a prediction costs a prefill machine in each mode; which options are refused, with what
  * words. */
 #include "base/hash.h"
+#include "sim/policies.h"
 #include "sim/predictor/predictor.h"
 #include "tests/unit/sim_testing.h"
 #include <math.h>

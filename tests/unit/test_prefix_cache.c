@@ -4,7 +4,7 @@
  * which of several with one key is found. Not pinned: keys' values, which block without a key is
  * taken. */
 #include "base/rng.h"
-#include "sim/prefix_cache.h"
+#include "sim/core/prefix_cache.h"
 #include "tests/unit/testing.h"
 
 TestSuite(content, .init = setup, .fini = teardown);

@@ -1,5 +1,5 @@
 /* What machines report to routers: when it is known, what waits, what caches hold as of then. */
-#include "sim/reports.h"
+#include "sim/core/reports.h"
 #include "tests/unit/sim_testing.h"
 
 TestSuite(reports, .init = setup, .fini = teardown);

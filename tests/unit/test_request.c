@@ -1,8 +1,8 @@
 /* Slots and queues of requests. Pinned: what a fresh slot holds, that slots are recycled, and
  * random queue operations against an array. Not pinned: which free slot is given out. */
 #include "base/rng.h"
-#include "sim/request.h"
-#include "sim/transfer.h"
+#include "sim/core/request.h"
+#include "sim/core/transfer.h"
 #include "tests/unit/testing.h"
 
 TestSuite(request, .init = setup, .fini = teardown);

@@ -1,6 +1,7 @@
 /* Routers, each from a cluster made by hand. Pinned: which column each looks at, which of
  * equals wins, two pools and mixed ones, Splitwise's limits and fallbacks, and the five steps and
  * quirks of the splitwise-sim set. Not pinned: which machine a random draw gives. */
+#include "sim/policies.h"
 #include "sim/router/router.h"
 #include "tests/unit/sim_testing.h"
 

@@ -2,6 +2,7 @@
  * prompts made here: the bound of prefix_affinity, the scores of llm_d, the costs of dynamo_kv. On
  * one machine they change nothing. */
 #include "base/rng.h"
+#include "sim/policies.h"
 #include "sim/router/router.h"
 #include "tests/unit/sim_testing.h"
 #include <math.h>

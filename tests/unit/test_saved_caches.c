@@ -1,7 +1,7 @@
 /* What caches held, from run to run. Pinned: a trace cut in two runs finds as much as in one where
  * nothing is evicted, and a request's own tokens are not those of its namesake; which keys fit, and
  * in what order they go; what is refused, and where. */
-#include "sim/saved_caches.h"
+#include "sim/books/saved_caches.h"
 #include "tests/unit/sim_testing.h"
 
 enum { ROWS = 40, FAMILIES = 5, SHARED = 64, PROMPT = 128 };

@@ -1,5 +1,6 @@
 /* Starts in closed form, what each scaler wants on cases computed by hand, and when machines come
  * and go by that. */
+#include "sim/policies.h"
 #include "sim/scaling/scaler.h"
 #include "tests/unit/sim_testing.h"
 

@@ -2,7 +2,7 @@
  * one by one, with fractions too, wherever the series is cut, and the ticks just before, at and
  * after each boundary. Not pinned: overflow, which the length of a run keeps away. */
 #include "base/rng.h"
-#include "sim/series.h"
+#include "sim/core/series.h"
 #include <criterion/criterion.h>
 
 TestSuite(series);

@@ -2,8 +2,8 @@
  * adds to iterations, a run cut while its copies are waited for, capacity that grows and that
  * shrinks while all of it is in use, time in and outside iterations; then FlexGen's costs, padded
  * batches, and Pie where nobody waits, which is a larger memory and nothing else. */
-#include "sim/engine.h"
-#include "sim/tier.h"
+#include "sim/core/tier.h"
+#include "sim/run.h"
 #include "tests/unit/scene_testing.h"
 
 TestSuite(tier, .init = setup_scene, .fini = teardown);

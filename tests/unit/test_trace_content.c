@@ -5,7 +5,7 @@
  * messages about hashes point and that they count; hits against a cache of single blocks; the known
  * shares of the published traces; lengths and popularity of drawn texts; that what was drawn before
  * is drawn still. Not pinned: ids. */
-#include "sim/prefix_cache.h"
+#include "sim/core/prefix_cache.h"
 #include "tests/unit/testing.h"
 #include "traces/reuse.h"
 #include "traces/trace_file.h"

@@ -2,6 +2,7 @@
  * the machines' own constants, the link and polling of the splitwise-sim set; timelines of
  * transfers by chunks, with and without room for them, and over each path. How long the other ways
  * take is in test_engine. */
+#include "sim/policies.h"
 #include "sim/router/router.h"
 #include "sim/transfer/transfer_policy.h"
 #include "tests/unit/scene_testing.h"

@@ -3,7 +3,6 @@
  * first arrival; a gap between tokens counts where its request does; where nothing is left, nothing
  * is counted. That outcomes are the same, and so
  * are figures with --step, is shown by the swarm. */
-#include "sim/warm_up.h"
 #include "tests/unit/sim_testing.h"
 
 enum { ROWS = 10, WARM = 4 };

@@ -1,0 +1,85 @@
+/* See observing.h. */
+#include "sim/books/observing.h"
+#include "sim/core/scheduler.h"
+
+void engine_start_observing(Engine *self) {
+  const SimObserver *observer = self->config->observer;
+  if (observer) {
+    self->log.listener = observer->on_outcome;
+    self->log.context = observer->context;
+  }
+  if (observer && observer->on_iterations)
+    self->watched = ARENA_ARRAY(self->arena, IterationSpan, self->n_machines);
+}
+
+/* ---- Iterations ---- */
+
+static int64_t n_prompts(const Machine *machine) {
+  if (!machine->scheduler) return (int64_t)machine->n_chunks;
+  const Step *step = machine->scheduler->current;
+  int64_t n = 0;
+  for (size_t i = 0; i < step->n_items; i++)
+    n += step->items[i].kind == STEP_CHUNK;
+  return n;
+}
+
+void engine_observe_begin(Engine *self, const Machine *machine, const BatchShape *shape,
+                          bool goes_on) {
+  if (!self->watched) return;
+  self->watched[machine->ix] =
+      (IterationSpan){.machine = machine->ix,
+                      .begin = self->now,
+                      .shape = *shape,
+                      .n_prompts = shape->prefill_tokens > 0 ? n_prompts(machine) : 0,
+                      .stall = -(Tick)machine->totals.stall_ticks,
+                      .goes_on = goes_on};
+}
+
+void engine_observe_end(Engine *self, const Machine *machine, int64_t n_iterations) {
+  if (!self->watched) return;
+  IterationSpan *span = &self->watched[machine->ix];
+  if (span->begin == self->now) return; // broken off as it began
+  span->end = self->now;
+  span->n_iterations = n_iterations;
+  span->stall += (Tick)machine->totals.stall_ticks;
+  self->config->observer->on_iterations(self->config->observer->context, span);
+}
+
+/* ---- Links ---- */
+
+void engine_observe_transfer(const Engine *self, const Transfer *transfer, int64_t bytes,
+                             bool arrived) {
+  const SimObserver *observer = self->config->observer;
+  if (!observer || !observer->on_transfer) return;
+  const TransferSpan span = {.request = self->requests.slots[transfer->request].id,
+                             .from = transfer->from,
+                             .to = transfer->to,
+                             .begin = transfer->began_at,
+                             .end = self->now,
+                             .bytes = bytes,
+                             .arrived = arrived};
+  observer->on_transfer(observer->context, &span);
+}
+
+/* The machines that share it lie together, the first shape of a group before the second. */
+static MachineIx first_on_link(const Engine *self, const Machine *machine) {
+  const Group *group = machine->group;
+  if (group) return group->first[SHAPE_PREFILL];
+  MachineIx ix = machine->ix;
+  while (ix > 0 && self->machines[ix - 1].copies == machine->copies)
+    ix--;
+  return ix;
+}
+
+void engine_observe_copy(const Engine *self, const Machine *machine, LinkDirection direction,
+                         Tick begin, Tick end, int64_t bytes) {
+  const SimObserver *observer = self->config->observer;
+  if (!observer || !observer->on_copy) return;
+  const CopySpan span = {.machine = machine->ix,
+                         .link = first_on_link(self, machine),
+                         .direction = direction,
+                         .begin = begin,
+                         .end = end,
+                         .bytes = bytes};
+  observer->on_copy(observer->context, &span);
+}

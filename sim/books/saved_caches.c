@@ -1,0 +1,193 @@
+/* See saved_caches.h. */
+#include "sim/books/saved_caches.h"
+#include "base/text.h"
+#include <inttypes.h>
+#include <string.h>
+
+static const char first_line[] = "tandem caches 1";
+enum { KEY_DIGITS = 16 };
+
+/* --- reading */
+
+typedef struct Reading {
+  LineReader *reader;
+  const SimConfig *config;
+  SavedCaches *saved;
+  Arena *arena;
+  Diag *diag;
+  bool found; // a machine that both have
+} Reading;
+
+/* "machine INDEX BLOCK_SIZE KEYS POOL" */
+typedef struct Heading {
+  int64_t machine, block_size, n_keys;
+  Field pool;
+} Heading;
+
+/* As line_reader_next; the salt follows what was read. */
+static int next_line(Reading *self, Line *ret_line) {
+  const int status = line_reader_next(self->reader, ret_line, self->diag);
+  if (status > 0)
+    self->saved->salt =
+        hash_fold(self->saved->salt, hash_bytes(ret_line->text, (size_t)ret_line->length));
+  return status;
+}
+
+/* The next of the line up to a blank. */
+static Field take_word(const char **at, const char *end) {
+  Field word = {.text = *at};
+  while (*at < end && **at != ' ')
+    ++*at;
+  word.length = (int)(*at - word.text);
+  if (*at < end) ++*at;
+  return word;
+}
+
+static bool read_count(Field word, int64_t least, int64_t most, int64_t *ret_count) {
+  int64_t count = 0;
+  for (int i = 0; i < word.length; i++) {
+    if (word.text[i] < '0' || word.text[i] > '9') return false;
+    count = 10 * count + (word.text[i] - '0');
+    if (count > most) return false;
+  }
+  *ret_count = count;
+  return word.length > 0 && count >= least;
+}
+
+static int read_heading(const Line *line, Heading *ret_heading, Diag *diag) {
+  const char *at = line->text, *end = line->text + line->length;
+  const bool good = field_is(take_word(&at, end), "machine") &&
+                    read_count(take_word(&at, end), 0, UINT32_MAX, &ret_heading->machine) &&
+                    read_count(take_word(&at, end), 1, INT32_MAX, &ret_heading->block_size) &&
+                    read_count(take_word(&at, end), 0, BLOCK_NONE, &ret_heading->n_keys);
+  ret_heading->pool = (Field){at, (int)(end - at)};
+  if (good) return 0;
+  return field_error(line, (Field){line->text, line->length}, "line",
+                     "machine INDEX BLOCK_SIZE KEYS POOL", diag);
+}
+
+static int read_key(const Line *line, uint64_t *ret_key, Diag *diag) {
+  static const char digits[] = "0123456789abcdef";
+  uint64_t key = 0;
+  bool good = line->length == KEY_DIGITS;
+  for (int i = 0; good && i < line->length; i++) {
+    const char *digit = memchr(digits, line->text[i], 16);
+    good = digit != NULL;
+    if (good) key = key << 4 | (uint64_t)(digit - digits);
+  }
+  *ret_key = key;
+  if (good && key != 0) return 0;
+  return field_error(line, (Field){line->text, line->length}, "key", "16 digits of hex, not all 0",
+                     diag);
+}
+
+/* The pool of the run that a machine of the file is in, and its first machine; NULL: none. */
+static const PoolSpec *pool_of(const Reading *self, const Heading *heading,
+                               SavedCache **ret_first) {
+  *ret_first = self->saved->machines;
+  for (uint32_t p = 0; p < self->config->n_pools; *ret_first += self->config->pools[p++].count)
+    if (field_is(heading->pool, self->config->pools[p].name) &&
+        sim_keeps_cache(self->config, &self->config->pools[p]))
+      return &self->config->pools[p];
+  return NULL;
+}
+
+/* The keys of a machine; the last `kept` of them go to `cache`, which is NULL if that is 0. */
+static int read_keys(Reading *self, int64_t n, SavedCache *cache, int64_t kept) {
+  const Place heading = {.path = self->reader->path, .line = self->reader->line_number};
+  for (int64_t i = 0; i < n; i++) {
+    Line line;
+    uint64_t key;
+    const int status = next_line(self, &line);
+    if (status == 0)
+      return diag_error(self->diag, heading, "the file ends after %lld of its %lld keys",
+                        (long long)i, (long long)n);
+    if (status < 0 || read_key(&line, &key, self->diag)) return -1;
+    if (i < n - kept) continue;
+    ARENA_RESERVE(self->arena, cache->keys, cache->capacity, (size_t)cache->n + 1);
+    cache->keys[cache->n++] = key;
+  }
+  return 0;
+}
+
+static int refuse_blocks(const Reading *self, Place at, const PoolSpec *pool, int64_t block_size) {
+  const long long here = (long long)pool->block_size, there = (long long)block_size;
+  diag_error(self->diag, at, "blocks of %lld tokens, but those of pool '%s' have %lld", there,
+             text_shown(pool->name, self->arena), here);
+  diag_hint(self->diag,
+            "either block_size of the pool is %lld, or the caches are of a run with %lld", there,
+            here);
+  return -1;
+}
+
+static int read_machine(Reading *self, const Line *line) {
+  Heading heading = {0};
+  SavedCache *cache = NULL;
+  if (read_heading(line, &heading, self->diag)) return -1;
+  const Place at = line_place(line, (Field){0});
+  const PoolSpec *pool = pool_of(self, &heading, &cache);
+  if (pool && pool->block_size != heading.block_size)
+    return refuse_blocks(self, at, pool, heading.block_size);
+  if (!pool || heading.machine >= pool->count) return read_keys(self, heading.n_keys, NULL, 0);
+  cache += heading.machine;
+  if (cache->given)
+    return diag_error(self->diag, at, "machine %lld of pool '%s' was here before",
+                      (long long)heading.machine, text_shown(pool->name, self->arena));
+  cache->given = self->found = true;
+  return read_keys(self, heading.n_keys, cache,
+                   heading.n_keys < pool->kv_blocks ? heading.n_keys : pool->kv_blocks);
+}
+
+static int refuse_all(const Reading *self, Place at) {
+  diag_error(self->diag, at, "nothing in '%s' is of a machine here that keeps a cache",
+             text_shown(self->reader->path, self->arena));
+  diag_hint(self->diag, "machines are found by the name of their pool and their number in it");
+  return -1;
+}
+
+int saved_caches_load(SavedCaches *ret_saved, LineReader *reader, Place at, const SimConfig *config,
+                      Arena *arena, Diag *diag) {
+  Reading self = {reader, config, ret_saved, arena, diag, false};
+  uint32_t n_machines = 0;
+  for (uint32_t p = 0; p < config->n_pools; p++)
+    n_machines += config->pools[p].count;
+  *ret_saved = (SavedCaches){.machines = ARENA_ARRAY(arena, SavedCache, n_machines)};
+  Line line;
+  int status = next_line(&self, &line);
+  if (status < 0) return -1;
+  if (status == 0 || !line_is(&line, first_line))
+    return diag_error(diag, status ? line_place(&line, (Field){0}) : place_of_file(reader->path),
+                      "a file of caches begins with '%s'", first_line);
+  while ((status = next_line(&self, &line)) > 0)
+    if (read_machine(&self, &line)) return -1;
+  if (status < 0) return -1;
+  return self.found ? 0 : refuse_all(&self, at);
+}
+
+/* --- writing */
+
+static void write_machine(const PoolSpec *pool, uint32_t i, const PrefixCache *cache, FILE *file,
+                          Arena *arena) {
+  SavedCache saved;
+  prefix_cache_save(cache, &saved, arena);
+  fprintf(file, "machine %" PRIu32 " %" PRId64 " %" PRId64 " %s\n", i, pool->block_size, saved.n,
+          pool->name);
+  for (int64_t k = 0; k < saved.n; k++)
+    fprintf(file, "%016" PRIx64 "\n", saved.keys[k]);
+}
+
+int saved_caches_save(const SimResult *result, FILE *file, Place at, Arena *arena, Diag *diag) {
+  fprintf(file, "%s\n", first_line);
+  const PrefixCache *const *cache = result->caches;
+  for (uint32_t p = 0; p < result->n_pools; p++) {
+    const PoolSpec *pool = result->pools[p].pool;
+    for (uint32_t i = 0; i < pool->count; i++, cache++) {
+      if (!*cache) continue;
+      if (!text_is_plain(pool->name))
+        return diag_error(diag, at, "the name of pool '%s' cannot stand in a line",
+                          text_shown(pool->name, arena));
+      write_machine(pool, i, *cache, file, arena);
+    }
+  }
+  return 0;
+}

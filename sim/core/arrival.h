@@ -1,0 +1,12 @@
+/* Rows of the trace become requests. */
+#ifndef SIM_CORE_ARRIVAL_H
+#define SIM_CORE_ARRIVAL_H
+#include "sim/core/state.h"
+
+/* Pulls the next row and sets the arrival timer. */
+void engine_pull(Engine *self);
+/* The same after ends that the source was told of: the pending row is handed back first, since the
+ * source may have answered with an earlier one. */
+void engine_pull_again(Engine *self);
+void engine_handle_arrival(Engine *self, uint32_t target);
+#endif

@@ -1,0 +1,56 @@
+/* See content.h. */
+#include "sim/core/content.h"
+#include <assert.h>
+
+void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena *arena) {
+  ARENA_RESERVE(arena, self->segments, self->capacity, (size_t)row->n_segments + 1);
+  int32_t end = 0;
+  for (int32_t i = 0; i < row->n_segments; i++) {
+    assert(row->segments[i].end > end);
+    end = row->segments[i].end;
+    self->segments[i] = row->segments[i];
+  }
+  self->n_segments = row->n_segments;
+  if (end < INT32_MAX) {
+    const uint64_t own = hash_fold(hash_mix(UINT64_C(0x6f776e)), request_id);
+    self->segments[self->n_segments++] = (TraceSegment){.id = own, .end = INT32_MAX};
+  }
+}
+
+void content_adapt(Content *self, uint32_t adapter) {
+  for (int32_t i = 0; adapter > 0 && i < self->n_segments; i++)
+    self->segments[i].id = hash_fold(hash_mix(self->segments[i].id), adapter);
+}
+
+void content_copy(Content *self, const Content *other, Arena *arena) {
+  ARENA_RESERVE(arena, self->segments, self->capacity, (size_t)other->n_segments);
+  for (int32_t i = 0; i < other->n_segments; i++)
+    self->segments[i] = other->segments[i];
+  self->n_segments = other->n_segments;
+}
+
+/* The segment that token `last` (from 0) is in. Those of traces are of one length, so that the
+ * first guess is right. */
+static int32_t segment_of(const Content *self, int64_t last) {
+  const TraceSegment *segments = self->segments;
+  int32_t low = 0, high = self->n_segments - 1;
+  int32_t guess = (int32_t)(last / segments[0].end);
+  for (;;) {
+    if (guess > high) guess = high;
+    if (guess < low) guess = low;
+    if (last >= segments[guess].end)
+      low = guess + 1;
+    else if (guess > 0 && last < segments[guess - 1].end)
+      high = guess - 1;
+    else
+      return guess;
+    guess = low + (high - low) / 2;
+  }
+}
+
+uint64_t content_key(const Content *self, int64_t tokens) {
+  assert(tokens > 0 && tokens <= INT32_MAX);
+  const TraceSegment *segment = &self->segments[segment_of(self, tokens - 1)];
+  const uint64_t key = hash_fold(hash_mix(segment->id), (uint64_t)tokens);
+  return key + (key == 0);
+}

@@ -1,0 +1,29 @@
+/* What a request's tokens are, as far as others may have the same: its beginnings, by name.
+ *
+ * Text and tokens never exist. A request is a list of segments (traces/trace.h); tokens past the
+ * last are its own. A beginning is named by the segment in which it ends, and by its length: equal
+ * keys are equal beginnings, whatever the block size of traces and engines, and whatever segments
+ * come before (an id says what all tokens before its end are). */
+#ifndef SIM_CORE_CONTENT_H
+#define SIM_CORE_CONTENT_H
+#include "base/arena.h"
+#include "base/hash.h"
+#include "traces/trace.h"
+#include <stdbool.h>
+
+typedef struct Content {
+  TraceSegment *segments; // the last one ends at INT32_MAX
+  size_t capacity;
+  int32_t n_segments;
+} Content;
+
+/* As the row has it, and then the request's own, named by its id or another number that no other
+ * has. Memory is reused. */
+void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena *arena);
+/* KV of a request with an adapter is of no use with another, or none: 0. */
+void content_adapt(Content *self, uint32_t adapter);
+/* Those of another request. */
+void content_copy(Content *self, const Content *other, Arena *arena);
+/* The key of the first `tokens` > 0 of it, not 0. */
+uint64_t content_key(const Content *self, int64_t tokens);
+#endif

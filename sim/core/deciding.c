@@ -1,0 +1,529 @@
+/* Decisions: vLLM 0.33's scheduler, rule by rule (RULES.md, "Step by step"). */
+#include "sim/books/parts.h"
+#include "sim/core/counting.h"
+#include "sim/core/lifecycle.h"
+#include "sim/core/memory.h"
+#include "sim/core/scheduling.h"
+#include "sim/core/step_listing.h"
+#include <assert.h>
+
+/* --- who is scheduled how */
+
+static int64_t min(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* Tokens that it makes here: a request that will be decoded elsewhere ends with its first. */
+static int32_t tokens_here(const Machine *machine, const Request *request) {
+  return request->decode_machine == machine->ix ? request->output_tokens : 1;
+}
+
+/* Whether the KV of all tokens but the newest is made, or will be by decided steps. */
+static bool decodes(const Request *request) {
+  return request->state == REQUEST_GENERATES;
+}
+
+/* Tokens that it has still to compute, of one scheduled alone or waiting. */
+static int64_t left_tokens(const Request *request) {
+  return decodes(request) ? 1 : request_prefill_tokens(request) - request->prefilled_tokens;
+}
+
+void scheduler_schedule_alone(Engine *self, Machine *machine, RequestIx ix) {
+  Scheduler *scheduler = machine->scheduler;
+  Request *slots = self->requests.slots;
+  ARENA_RESERVE(self->arena, scheduler->alone, scheduler->alone_capacity, scheduler->n_alone + 1);
+  size_t i = scheduler->n_alone++;
+  for (; i > 0 && slots[scheduler->alone[i - 1]].admission > slots[ix].admission; i--)
+    scheduler->alone[i] = scheduler->alone[i - 1];
+  scheduler->alone[i] = ix;
+  slots[ix].scheduled = SCHEDULED_ALONE;
+}
+
+void scheduler_forget_alone(Scheduler *scheduler, RequestIx ix) {
+  size_t i = 0;
+  while (scheduler->alone[i] != ix)
+    i++;
+  for (scheduler->n_alone--; i < scheduler->n_alone; i++)
+    scheduler->alone[i] = scheduler->alone[i + 1];
+}
+
+/* From the next decision on, with `made` tokens once the newest step has run. */
+static void join_batch(Engine *self, Machine *machine, RequestIx ix, int32_t made) {
+  Scheduler *scheduler = machine->scheduler;
+  Request *request = &self->requests.slots[ix];
+  request->scheduled = SCHEDULED_BATCH;
+  request->joined_step = scheduler->number;
+  batch_push(&machine->batch, self->requests.slots, ix, (int64_t)request->prompt_tokens + made,
+             request->output_tokens - made, self->arena);
+  scheduler->n_seconds[engine_counts(self, request)] += request->resumed_tokens + made == 1;
+  scheduler->version++;
+}
+
+static ScheduledItem *add_item(Engine *self, Step *step, RequestIx ix, StepItemKind kind) {
+  ARENA_RESERVE(self->arena, step->items, step->items_capacity, step->n_items + 1);
+  ScheduledItem *item = &step->items[step->n_items++];
+  *item = (ScheduledItem){.request = ix,
+                          .kind = kind,
+                          .tokens = 1,
+                          .hit_tokens = -1,
+                          .admission = self->requests.slots[ix].admission};
+  return item;
+}
+
+/* Its newest token is of a step that runs, which tells of it when it ends, or is there already; a
+ * step that it joined the batch with has an item of it. */
+static void leave_batch(Engine *self, Machine *machine, RequestIx ix, Scheduled how) {
+  Scheduler *scheduler = machine->scheduler;
+  Request *request = &self->requests.slots[ix];
+  const int64_t context = batch_context(&machine->batch, request);
+  const int64_t made = context - request->prompt_tokens;
+  const bool in_flight = scheduler->current != NULL && machine->lag > 0;
+  const bool has_item = in_flight && request->joined_step + 1 == scheduler->number;
+  batch_remove(&machine->batch, self->requests.slots, ix, context);
+  scheduler->version++;
+  scheduler->n_seconds[engine_counts(self, request)] -= request->resumed_tokens + made == 1;
+  request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
+  request->generated_tokens = (int32_t)made - has_item;
+  request->scheduled = (uint8_t)how;
+  if (has_item) return;
+  if (in_flight) {
+    add_item(self, scheduler->current, ix, STEP_LEAVES)->done = (int32_t)made;
+    return;
+  }
+  if (request->joined_step + 1 < scheduler->number) request->last_token_at = machine->decoded_at;
+  request->computing_ticks += machine->decoded_ticks;
+  if (self->keeps_parts) parts_left(self, machine, ix, made);
+}
+
+/* --- blocks */
+
+/* Tokens of a request whose KV is there once it has computed `tokens` more. */
+static int64_t computed_after(const Request *request, int64_t tokens) {
+  return decodes(request) || request->state == REQUEST_WAITS_DECODE
+             ? request_kv_tokens(request) + tokens
+             : request->prefilled_tokens + tokens;
+}
+
+/* Blocks that it needs for them beyond those it holds, scheduled alone. */
+static int64_t needed_blocks(const Machine *machine, const Request *request, int64_t tokens) {
+  const int64_t more = blocks_of(machine, computed_after(request, tokens)) - request->kv_blocks;
+  return more > 0 ? more : 0;
+}
+
+/* The same of one in the batch, for its next token. */
+static int64_t needed_in_batch(const Machine *machine, const Request *request) {
+  const int64_t context = batch_context(&machine->batch, request);
+  return blocks_of(machine, context) - blocks_of(machine, context - 1);
+}
+
+/* --- items */
+
+typedef struct Decision {
+  Step *step;
+  int64_t budget;    // tokens left
+  int64_t threshold; // of a prefill; INT64_MAX: none
+  int64_t n_preempted;
+} Decision;
+
+/* Tokens that it gets of a budget. */
+static int64_t share(const Decision *self, const Request *request) {
+  return min(min(left_tokens(request), self->threshold), self->budget);
+}
+
+/* Its next `tokens`, for which there are blocks, are in the step. */
+static void schedule(Engine *self, Machine *machine, Decision *decision, RequestIx ix,
+                     int64_t tokens) {
+  Request *request = &self->requests.slots[ix];
+  const bool decode = decodes(request);
+  engine_hold_blocks(self, machine, ix, needed_blocks(machine, request, tokens));
+  engine_register_blocks(self, machine, ix, computed_after(request, tokens));
+  ScheduledItem *item = add_item(self, decision->step, ix, decode ? STEP_DECODE : STEP_CHUNK);
+  item->tokens = (int32_t)tokens;
+  if (!decode) life_chunk_decided(self, machine, ix, item->tokens);
+  item->done = request->prefilled_tokens;
+  item->last = decode || item->done == request_prefill_tokens(request);
+  request->decided_step = machine->scheduler->number;
+  decision->budget -= tokens;
+}
+
+/* --- those that are running */
+
+/* Whether all that run get the tokens they want, but for the last of them, and blocks. */
+static bool all_fit(const Engine *self, const Machine *machine, const Decision *decision) {
+  const Scheduler *scheduler = machine->scheduler;
+  const Batch *batch = &machine->batch;
+  Decision rest = *decision;
+  rest.budget -= (int64_t)batch->n_seqs;
+  int64_t blocks = batch->n_seqs > 0 ? batch_next_growth(batch) : 0;
+  if (rest.budget < 0) return false;
+  for (size_t i = 0; i < scheduler->n_alone; i++) {
+    const RequestIx ix = scheduler->alone[i];
+    const Request *request = &self->requests.slots[ix];
+    const int64_t tokens = share(&rest, request);
+    const bool cut = tokens < min(left_tokens(request), decision->threshold);
+    if (cut && (ix != machine->running.last || tokens == 0)) return false;
+    blocks += needed_blocks(machine, request, tokens);
+    rest.budget -= tokens;
+  }
+  return blocks <= machine->free_blocks;
+}
+
+static void schedule_all(Engine *self, Machine *machine, Decision *decision) {
+  const Scheduler *scheduler = machine->scheduler;
+  decision->budget -= (int64_t)machine->batch.n_seqs;
+  BatchGrowth growth = engine_begin_growth(self, machine);
+  for (size_t i = 0; i < scheduler->n_alone; i++) {
+    const RequestIx ix = scheduler->alone[i];
+    const Request *request = &self->requests.slots[ix];
+    engine_grow_until(self, machine, &growth, request->admission);
+    schedule(self, machine, decision, ix, share(decision, request));
+  }
+  engine_grow_until(self, machine, &growth, UINT32_MAX);
+}
+
+static bool goes_before(const Machine *machine, const Request *a, const Request *b) {
+  return machine->batcher->goes_before(machine->batcher_options, a, b);
+}
+
+/* Who gives way: the last that runs, or by priority the last of all. One whose KV is about to leave
+ * for another machine is not asked. */
+static RequestIx victim_of(const Engine *self, const Machine *machine) {
+  const Request *slots = self->requests.slots;
+  RequestIx victim = REQUEST_NONE;
+  for (RequestIx ix = machine->running.last; ix != REQUEST_NONE; ix = slots[ix].previous) {
+    const Request *request = &slots[ix];
+    if (request->scheduled == SCHEDULED_ENDS &&
+        tokens_here(machine, request) < request->output_tokens)
+      continue;
+    if (!machine->scheduler->limits.priority) return ix;
+    if (victim == REQUEST_NONE || !goes_before(machine, request, &slots[victim])) victim = ix;
+  }
+  return victim;
+}
+
+/* What the step has of it so far is undone. */
+static void take_out(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  if (request->decided_step != machine->scheduler->number) return;
+  Step *step = decision->step;
+  size_t i = 0;
+  while (i < step->n_items && step->items[i].request != ix)
+    i++;
+  decision->budget += i < step->n_items ? step->items[i].tokens : 1;
+  if (i == step->n_items) return;
+  if (step->items[i].kind == STEP_CHUNK)
+    life_chunk_decided(self, machine, ix, -step->items[i].tokens);
+  for (step->n_items--; i < step->n_items; i++)
+    step->items[i] = step->items[i + 1];
+}
+
+bool step_ends(const Step *step, RequestIx ix) {
+  for (size_t i = 0; step && i < step->n_items; i++)
+    if (step->items[i].request == ix && step->items[i].kind == STEP_LEAVES) return true;
+  return false;
+}
+
+static void preempt(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const bool grown = request->decided_step == machine->scheduler->number;
+  const bool ends = request->scheduled == SCHEDULED_ENDS;
+  const bool evicted = request->scheduled == SCHEDULED_BATCH || (!ends && decodes(request));
+  take_out(self, machine, decision, ix);
+  if (request->scheduled == SCHEDULED_BATCH) {
+    const int64_t more = grown ? needed_in_batch(machine, request) : 0;
+    leave_batch(self, machine, ix, SCHEDULED_ENDS);
+    request->kv_blocks += (int32_t)more;
+  } else if (request->scheduled == SCHEDULED_ALONE) {
+    scheduler_forget_alone(machine->scheduler, ix);
+  } else if (step_ends(machine->scheduler->current, ix)) {
+    request->generated_tokens = request->output_tokens;
+  }
+  decision->n_preempted++;
+  engine_list_preempted(self, decision->step, ix);
+  RequestIx next = machine->prefill_queue.first;
+  while (next != REQUEST_NONE && goes_before(machine, &self->requests.slots[next], request))
+    next = self->requests.slots[next].next;
+  life_preempted(self, machine, ix, next, evicted);
+}
+
+/* Whether there are blocks for its next `tokens` once enough others have given way; else it had to
+ * itself, and `*ret_next` ran after it. */
+static bool make_room(Engine *self, Machine *machine, Decision *decision, RequestIx ix,
+                      int64_t tokens, RequestIx *ret_next) {
+  const Request *request = &self->requests.slots[ix];
+  for (;;) {
+    const int64_t blocks = request->scheduled == SCHEDULED_BATCH
+                               ? needed_in_batch(machine, request)
+                               : needed_blocks(machine, request, tokens);
+    if (blocks <= machine->free_blocks) return true;
+    const RequestIx victim = victim_of(self, machine);
+    *ret_next = request->next;
+    preempt(self, machine, decision, victim);
+    if (victim == ix) return false;
+  }
+}
+
+/* Some must be left out, or give way. */
+static void schedule_one_by_one(Engine *self, Machine *machine, Decision *decision) {
+  Request *slots = self->requests.slots;
+  RequestIx ix = machine->running.first, next;
+  for (; ix != REQUEST_NONE && decision->budget > 0; ix = next) {
+    Request *request = &slots[ix];
+    next = request->next;
+    if (request->scheduled == SCHEDULED_ENDS) continue;
+    const int64_t tokens = request->scheduled == SCHEDULED_BATCH ? 1 : share(decision, request);
+    if (!make_room(self, machine, decision, ix, tokens, &next)) {
+      if (machine->scheduler->limits.priority) continue;
+      break;
+    }
+    next = request->next;
+    if (request->scheduled == SCHEDULED_ALONE) {
+      schedule(self, machine, decision, ix, tokens);
+      continue;
+    }
+    engine_grow_one(self, machine, ix, batch_context(&machine->batch, request));
+    request->decided_step = machine->scheduler->number;
+    decision->budget--;
+  }
+  for (ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    if (slots[ix].scheduled == SCHEDULED_BATCH &&
+        slots[ix].decided_step != machine->scheduler->number) {
+      leave_batch(self, machine, ix, SCHEDULED_ALONE);
+      scheduler_schedule_alone(self, machine, ix);
+    }
+}
+
+/* The batch takes part; those that make their last token leave it. */
+static void advance_batch(Engine *self, Machine *machine, Step *step) {
+  Scheduler *scheduler = machine->scheduler;
+  Batch *batch = &machine->batch;
+  step->n_regular = (int64_t)batch->n_seqs;
+  step->shape.decode_seqs = step->n_regular;
+  step->shape.context_tokens = batch->context_tokens;
+  step->n_counted = engine_counted_seqs(self, machine);
+  step->version = scheduler->version;
+  for (int counted = 0; counted < 2; counted++) {
+    step->n_seconds[counted] = scheduler->n_seconds[counted];
+    scheduler->n_seconds[counted] = 0;
+  }
+  engine_list_batch(self, machine, step);
+  if (batch->n_seqs > 0) batch_advance(batch, 1);
+  scheduler_end_sequences(self, machine, step);
+}
+
+void scheduler_end_sequences(Engine *self, Machine *machine, Step *step) {
+  Batch *batch = &machine->batch;
+  while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {
+    const RequestIx ix = batch->entries[0].request;
+    Request *request = &self->requests.slots[ix];
+    const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens;
+    batch_remove(batch, self->requests.slots, ix, context);
+    machine->scheduler->version++;
+    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
+    request->scheduled = SCHEDULED_ENDS;
+    add_item(self, step, ix, STEP_LEAVES)->done = request->output_tokens;
+  }
+}
+
+/* --- those that wait */
+
+/* The first in line: KV that has come from elsewhere needs no more than a block. */
+static RequestIx first_waiting(const Machine *machine) {
+  return machine->decode_queue.count > 0 ? machine->decode_queue.first
+                                         : machine->prefill_queue.first;
+}
+
+static bool may_admit(const Machine *machine) {
+  return machine->decode_queue.count + machine->prefill_queue.count > 0 &&
+         machine->running.count < machine->scheduler->limits.max_num_seqs;
+}
+
+/* Blocks that it will hold at most. */
+static int64_t most_blocks(const Machine *machine, const Request *request) {
+  return blocks_of(machine, (int64_t)request->prompt_tokens + tokens_here(machine, request) - 1);
+}
+
+/* Whether all that run may end beside it without that any gives way; what their caches share counts
+ * for each. */
+static bool may_end(const Engine *self, const Machine *machine, const Request *request) {
+  const Request *slots = self->requests.slots;
+  if (!machine->scheduler->limits.no_evict || machine->running.count == 0) return true;
+  int64_t blocks = most_blocks(machine, request);
+  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    blocks += most_blocks(machine, &slots[ix]);
+  return blocks <= machine->kv_blocks;
+}
+
+/* Whether what the step has room for of a prompt is too little. */
+static bool would_cut(const Scheduler *scheduler, int64_t left, int64_t tokens) {
+  return scheduler->limits.whole_prompts && tokens < left &&
+         left <= scheduler->limits.max_num_batched_tokens;
+}
+
+typedef enum Fit { FIT_NOW, FIT_LATER, FIT_NO_ROOM } Fit;
+
+/* Whether the first in line may join: its next tokens, behind `*ret_hits` blocks of the cache. */
+static Fit fit_of(const Engine *self, const Machine *machine, const Decision *decision,
+                  RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
+  const Request *request = &self->requests.slots[ix];
+  int64_t unheld, tokens = 1;
+  const MachineView view = engine_view(self, machine);
+  const int64_t hits = view_hit_blocks(&view, ix, &unheld);
+  int64_t context = request_kv_tokens(request) + 1, done = context;
+  if (request->state == REQUEST_WAITS_PREFILL) {
+    context = request_prefill_tokens(request);
+    tokens =
+        min(min(context - hits * machine->pool->block_size, decision->threshold), decision->budget);
+    done = hits * machine->pool->block_size + tokens;
+    if (would_cut(machine->scheduler, context - hits * machine->pool->block_size, tokens))
+      return FIT_LATER;
+  }
+  *ret_hits = hits;
+  *ret_tokens = tokens;
+  if (!may_end(self, machine, request)) return FIT_NO_ROOM;
+  if (!machine->scheduler->limits.reserve_full_isl) context = done;
+  const int64_t blocks = blocks_of(machine, context) - hits - request->kv_blocks;
+  return (blocks > 0 ? blocks : 0) + unheld <= machine->free_blocks ? FIT_NOW : FIT_NO_ROOM;
+}
+
+/* Admits the first in line if there are blocks: nobody is overtaken. */
+static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  int64_t hits, tokens;
+  const Fit fit = fit_of(self, machine, decision, ix, &hits, &tokens);
+  if (fit == FIT_NO_ROOM) life_found_no_room(self, machine, ix);
+  if (fit != FIT_NOW) return false;
+  const bool first = request->prefill_began_at < 0;
+  life_scheduled(self, machine, ix, hits);
+  request->admission = ++machine->n_admissions;
+  schedule(self, machine, decision, ix, tokens);
+  ScheduledItem *item = &decision->step->items[decision->step->n_items - 1];
+  if (first) item->hit_tokens = (int32_t)(hits * machine->pool->block_size);
+  request->scheduled = SCHEDULED_ENDS; // until it is known how it goes on
+  if (!item->last) scheduler_schedule_alone(self, machine, ix);
+  return true;
+}
+
+/* Admits in line while it can; those whose adapter has no room are passed over. */
+static void admit_waiting(Engine *self, Machine *machine, Decision *decision) {
+  tell_decision_begins(self, machine);
+  RequestIx ix = first_waiting(machine), next;
+  for (; decision->budget > 0 && may_admit(machine) && ix != REQUEST_NONE; ix = next) {
+    const Request *request = &self->requests.slots[ix];
+    const bool decodes = request->state == REQUEST_WAITS_DECODE;
+    next = request->next;
+    if (next == REQUEST_NONE && decodes) next = machine->prefill_queue.first;
+    if (ask_passes_over(self, machine, decision->step, request)) continue;
+    if (!admit(self, machine, decision, ix)) return;
+    tell_admitted_to_step(self, machine, &self->requests.slots[ix]);
+    machine->scheduler->n_waited = 0;
+  }
+}
+
+/* Tokens of the prompts that tokens and sequences are left for. */
+static int64_t joining_tokens(const Engine *self, const Machine *machine,
+                              const Decision *decision) {
+  const Request *slots = self->requests.slots;
+  int64_t seqs = machine->scheduler->limits.max_num_seqs - machine->running.count, tokens = 0;
+  for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
+       ix = slots[ix].next, seqs--) {
+    const int64_t more = request_prefill_tokens(&slots[ix]);
+    if (tokens + more > decision->budget) return decision->budget;
+    tokens += more;
+  }
+  return tokens;
+}
+
+/* Whether prompts that may join wait for more to join with them; never where nothing else runs. */
+static bool batch_waits(const Engine *self, const Machine *machine, const Decision *decision) {
+  const Scheduler *scheduler = machine->scheduler;
+  const SchedulerLimits *limits = &scheduler->limits;
+  const int64_t scheduled = limits->max_num_batched_tokens - decision->budget;
+  int64_t hits, tokens;
+  return scheduler->n_waited < limits->batch_wait_iters && scheduled > 0 &&
+         machine->decode_queue.count == 0 && may_admit(machine) &&
+         scheduled + joining_tokens(self, machine, decision) < limits->batch_wait_tokens &&
+         fit_of(self, machine, decision, machine->prefill_queue.first, &hits, &tokens) == FIT_NOW;
+}
+
+int64_t scheduler_watch(const Engine *self, const Machine *machine) {
+  if (!machine->cache || !may_admit(machine)) return INT64_MAX;
+  if (machine->adapters) return 1; // the first in line may be passed over
+  const RequestIx waiting = first_waiting(machine);
+  const Request *slots = self->requests.slots;
+  if (slots[waiting].state != REQUEST_WAITS_PREFILL) return INT64_MAX;
+  int64_t unheld, least = INT64_MAX;
+  const MachineView view = engine_view(self, machine);
+  const int64_t hits = view_hit_blocks(&view, waiting, &unheld);
+  const int64_t end = (hits + 1) * machine->pool->block_size;
+  if (end >= request_prefill_tokens(&slots[waiting])) return INT64_MAX;
+  const uint64_t key = content_key(&self->memory[waiting].content, end);
+  for (size_t i = 0; i < machine->batch.n_seqs; i++) {
+    const RequestIx ix = machine->batch.entries[i].request;
+    if (self->memory[ix].held.n_registered > hits ||
+        content_key(&self->memory[ix].content, end) != key)
+      continue;
+    least = min(least, end + machine->lag - (batch_context(&machine->batch, &slots[ix]) - 1));
+  }
+  return least > 1 ? least : 1;
+}
+
+/* --- the decision */
+
+/* How those whose prefill ends with the step, or who come with a token, go on. */
+static void place_items(Engine *self, Machine *machine, Step *step) {
+  BatchShape *shape = &step->shape;
+  for (size_t i = 0; i < step->n_items; i++) {
+    ScheduledItem *item = &step->items[i];
+    Request *request = &self->requests.slots[item->request];
+    if (item->kind == STEP_LEAVES) continue;
+    if (item->kind == STEP_CHUNK) {
+      const int64_t past = item->done - item->tokens;
+      shape->prefill_tokens += item->tokens;
+      shape->prefill_area2 += item->tokens * (2 * past + item->tokens);
+    } else {
+      shape->decode_seqs++;
+      shape->context_tokens += request_kv_tokens(request) + 1;
+    }
+    shape->logit_seqs += item->last;
+    if (!item->last) continue;
+    if (request->scheduled == SCHEDULED_ALONE)
+      scheduler_forget_alone(machine->scheduler, item->request);
+    request->scheduled = SCHEDULED_ENDS;
+    item->ends = request->generated_tokens + 1 >= tokens_here(machine, request);
+    if (!item->ends) join_batch(self, machine, item->request, request->generated_tokens + 1);
+  }
+  shape->logit_seqs += step->n_regular;
+  if (machine->pool->attention_ranks > 1)
+    ranks_spread_step(&self->ranks, machine, step, self->arena);
+}
+
+bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
+  const SchedulerLimits *limits = &machine->scheduler->limits;
+  const int64_t n_here =
+      machine->running.count + machine->decode_queue.count + machine->prefill_queue.count;
+  const bool cuts =
+      limits->long_prefill_token_threshold > 0 && n_here > 1 && !limits->whole_prompts;
+  Decision decision = {
+      .step = step, .budget = limits->max_num_batched_tokens, .threshold = ranks_budget(machine)};
+  if (cuts) decision.threshold = min(decision.threshold, limits->long_prefill_token_threshold);
+  machine->scheduler->number++;
+  step->n_items = 0;
+  step->shape = (BatchShape){0};
+  step->decided_at = self->now;
+  engine_begin_listing(self, step);
+  if (all_fit(self, machine, &decision))
+    schedule_all(self, machine, &decision);
+  else
+    schedule_one_by_one(self, machine, &decision);
+  advance_batch(self, machine, step);
+  const bool admits = decision.n_preempted == 0 && decision.budget > 0;
+  Scheduler *scheduler = machine->scheduler;
+  scheduler->waits = admits && batch_waits(self, machine, &decision);
+  if (scheduler->waits) scheduler->n_waited++;
+  if (admits && !scheduler->waits) admit_waiting(self, machine, &decision);
+  place_items(self, machine, step);
+  engine_list_step(self, machine, step);
+  step->preempted = decision.n_preempted > 0;
+  return step->preempted;
+}

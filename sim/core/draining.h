@@ -1,0 +1,15 @@
+/* Machines that drain: they take no new requests, which routers learn at once, and finish those
+ * they have or are to get; what they go for (Drain) is said as they begin to. */
+#ifndef SIM_CORE_DRAINING_H
+#define SIM_CORE_DRAINING_H
+#include "sim/core/state.h"
+
+/* Whether it has nothing and is to get nothing. */
+bool engine_is_drained(const Engine *self, const Machine *machine);
+/* One that is up begins to drain. */
+void engine_drain(Engine *self, Machine *machine, Drain purpose);
+/* One that drains goes, if it has nothing left. */
+void engine_leave_drained(Engine *self, Machine *machine);
+/* One that drained for maintenance or to stop takes requests as before. */
+void engine_stop_draining(Engine *self, Machine *machine);
+#endif

@@ -1,0 +1,15 @@
+/* Requests in front of the cluster (REQUEST_AWAITS) that nobody is up to take, a queue for each
+ * model. Whoever is impatient may leave. */
+#ifndef SIM_CORE_FRONT_H
+#define SIM_CORE_FRONT_H
+#include "sim/core/state.h"
+
+/* Whether the router has somebody for both phases of a request. */
+bool front_is_open(const Deployment *deployment);
+/* A request that waits in front, or has been held, is placed; or it waits for that. */
+void front_take(Engine *self, RequestIx request);
+/* A new arrival waits for that. */
+void front_hold(Engine *self, RequestIx request);
+/* A machine takes requests again: all are placed that waited for one of its model. */
+void front_open(Engine *self, Deployment *deployment);
+#endif

@@ -1,0 +1,127 @@
+/* How a request leaves the machines before its last token (lifecycle.h): its client has given up,
+ * another copy of it is served, or it was lost with a machine. */
+#include "sim/books/parts.h"
+#include "sim/core/counting.h"
+#include "sim/core/lifecycle.h"
+#include "sim/core/marks.h"
+#include "sim/core/memory.h"
+#include "sim/core/scheduling.h"
+#include "sim/core/swapping.h"
+#include "sim/core/transition.h"
+#include <assert.h>
+
+/* What is promised for a request that has not come to its phases ends. */
+static void end_promises(Engine *self, const Request *request) {
+  Machine *prefill = &self->machines[request->prefill_machine];
+  if (request->prefill_began_at < 0 && request->state != REQUEST_COMPUTES)
+    engine_promise_blocks(self, prefill, -machine_prompt_blocks(prefill, request));
+  const MachineIx to = request->decode_machine;
+  if (to == MACHINE_NONE || to == prefill->ix || prefill->group) return;
+  if (request->first_token_at >= 0 && request->state != REQUEST_MOVES) return; // it came there
+  engine_promise_blocks(self, &self->machines[to],
+                        -machine_prompt_blocks(&self->machines[to], request));
+}
+
+/* It counts on no machine as one to come. */
+static void unassign(Engine *self, const Request *request) {
+  const MachineIx prefill = request->prefill_machine, decode = request->decode_machine;
+  if (decode != MACHINE_NONE) {
+    life_count_decode(self, request, &self->machines[decode], -1);
+    column_add(self->columns.n_assigned, decode, -1);
+  }
+  if (request->first_token_at < 0 && decode != prefill)
+    column_add(self->columns.n_assigned, prefill, -1);
+}
+
+static void observe_cancelled(Engine *self, const Machine *machine, RequestIx ix, bool present,
+                              bool stored) {
+  engine_tell_router(self, ix, OBSERVED_CANCELLED, stored ? MACHINE_NONE : machine->ix);
+  if (!present || !machine->batcher->leave) return;
+  const MachineView view = engine_view(self, machine);
+  machine->batcher->leave(machine->batcher_options, machine->batcher_state, &view, ix);
+}
+
+/* Whoever waits for what a request held, or for its turn behind it, is looked at. */
+static void mark_room(Engine *self, Machine *machine, MachineIx decode) {
+  engine_mark(self, machine, MARK_ROOM);
+  if (decode != MACHINE_NONE) engine_mark(self, &self->machines[decode], MARK_ROOM);
+  if (machine->group) engine_mark_group(self, machine->group);
+}
+
+static void book_cancelled(Engine *self, const Request *request, int32_t undelivered) {
+  Metrics *metrics = engine_books(self, request);
+  metrics->cancelled++;
+  metrics->cancelled_for[request->gives_up]++;
+  metrics->cancelled_tokens +=
+      request_computed_tokens(request) + request->generated_tokens + undelivered;
+}
+
+/* Out of its machine's steps; the tokens that those make of it for nobody. */
+static int32_t withdraw(Engine *self, Machine *machine, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  const int32_t generated = request->generated_tokens;
+  const int32_t undelivered = scheduler_withdraw(self, machine, ix);
+  if (self->keeps_parts) parts_left(self, machine, ix, request->generated_tokens);
+  if (request_states[request->state].prefills)
+    column_add(self->columns.pending_tokens, machine->ix, request->generated_tokens - generated);
+  return undelivered;
+}
+
+/* Away from where it is, and in no books of machines any more; where it was. */
+static MachineIx leave_machines(Engine *self, RequestIx ix, int32_t *undelivered) {
+  Request *request = &self->requests.slots[ix];
+  const RequestState state = (RequestState)request->state;
+  const MachineIx at = life_machine(self, request);
+  Machine *machine = &self->machines[at == MACHINE_NONE ? request->prefill_machine : at];
+  assert(request_leaves(request) && request->transfer == TRANSFER_NONE);
+  machine->n_started -= state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0;
+  if (state == REQUEST_SWAPPED) engine_drop_swapped(machine, request);
+  end_promises(self, request);
+  engine_catch_up_cache(self, machine);
+  if (machine->scheduler) *undelivered = withdraw(self, machine, ix);
+  change(self, machine, ix, REQUEST_NOWHERE);
+  engine_release_blocks(self, machine, ix);
+  life_leave_store(self, machine, request);
+  unassign(self, request);
+  if (state == REQUEST_RUNS) request->generated_tokens -= *undelivered;
+  observe_cancelled(self, machine, ix, request_states[state].present, at == MACHINE_NONE);
+  mark_room(self, machine, request->decode_machine);
+  return at;
+}
+
+static void leave_front(Engine *self, RequestIx ix) {
+  Request *slots = self->requests.slots;
+  if (slots[ix].state == REQUEST_AWAITS && slots[ix].retry == 0)
+    request_queue_remove(&engine_deployment(self, &slots[ix])->front, slots, ix);
+  tell_left_front(self, ix);
+}
+
+static void cancel(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered) {
+  Request *request = &self->requests.slots[ix];
+  request->cancelled_at = self->now;
+  engine_log(self, OUTCOME_CANCELLED, request, at, request->gives_up, request->generated_tokens);
+  book_cancelled(self, request, undelivered);
+  life_retire(self, ix, REJECTED_NOT);
+}
+
+void life_left_early(Engine *self, RequestIx ix, int32_t undelivered) {
+  Request *request = &self->requests.slots[ix];
+  MachineIx at = MACHINE_NONE;
+  if (request->state == REQUEST_HELD || request->state == REQUEST_AWAITS)
+    leave_front(self, ix);
+  else
+    at = leave_machines(self, ix, &undelivered);
+  if (ask_drops_copy(self, ix, at, undelivered)) return;
+  if (request->gives_up)
+    cancel(self, ix, at, undelivered);
+  else
+    tell_lost(self, ix, at, undelivered);
+}
+
+void life_awaits(Engine *self, RequestIx ix) {
+  change(self, NULL, ix, REQUEST_AWAITS);
+}
+
+void life_held(Engine *self, RequestIx ix) {
+  change(self, NULL, ix, REQUEST_HELD);
+}

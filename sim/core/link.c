@@ -1,0 +1,212 @@
+/* See link.h. Bytes and ticks are converted through doubles: the products stay below 2^53 relative
+ * precision, IEEE operations give the same bits everywhere, and a flow is off by at most one byte
+ * per change of its rate. */
+#include "sim/core/link.h"
+#include <assert.h>
+
+typedef struct TouchedNic {
+  Nic *nic;
+  NicSide side;
+} TouchedNic;
+
+void links_init(Links *self, const int64_t *capacities, uint32_t n_machines, Arena *arena) {
+  *self = (Links){.arena = arena, .n_machines = n_machines};
+  for (int side = 0; side < NIC_SIDES; side++) {
+    self->nics[side] = ARENA_ARRAY(arena, Nic, n_machines);
+    for (uint32_t m = 0; m < n_machines; m++)
+      self->nics[side][m] = (Nic){.nominal = capacities[m],
+                                  .capacity = capacities[m],
+                                  .first = FLOW_NONE,
+                                  .last = FLOW_NONE};
+  }
+}
+
+void links_reserve(Links *self, uint32_t n_flows) {
+  ARENA_RESERVE(self->arena, self->flows, self->flows_capacity, n_flows);
+  ARENA_RESERVE(self->arena, self->changed, self->changed_capacity, n_flows);
+  ARENA_RESERVE(self->arena, self->touched, self->touched_capacity, 2 * (size_t)n_flows);
+}
+
+static Nic *nic_of(const Links *self, const Flow *flow, NicSide side) {
+  return &self->nics[side][flow->ends[side]];
+}
+
+static void join_nics(Links *self, FlowIx ix) {
+  Flow *flow = &self->flows[ix];
+  for (int side = 0; side < NIC_SIDES; side++) {
+    Nic *nic = nic_of(self, flow, (NicSide)side);
+    const FlowIx last = nic->last;
+    flow->next[side] = FLOW_NONE;
+    flow->previous[side] = last;
+    *(last == FLOW_NONE ? &nic->first : &self->flows[last].next[side]) = nic->last = ix;
+    nic->n_flows++;
+  }
+}
+
+static void leave_nics(Links *self, const Flow *flow) {
+  for (int side = 0; side < NIC_SIDES; side++) {
+    Nic *nic = nic_of(self, flow, (NicSide)side);
+    const FlowIx next = flow->next[side], previous = flow->previous[side];
+    *(previous == FLOW_NONE ? &nic->first : &self->flows[previous].next[side]) = next;
+    *(next == FLOW_NONE ? &nic->last : &self->flows[next].previous[side]) = previous;
+    nic->n_flows--;
+  }
+}
+
+static void settle_progress(Flow *flow, Tick now) {
+  double moved = (double)flow->rate * tick_seconds(now - flow->updated_at);
+  int64_t bytes = moved < (double)flow->bytes_left ? (int64_t)moved : flow->bytes_left;
+  flow->bytes_left -= bytes;
+  flow->updated_at = now;
+}
+
+static void set_rate(Links *self, FlowIx ix, int64_t rate, Tick now) {
+  Flow *flow = &self->flows[ix];
+  if (flow->rate == rate) return;
+  settle_progress(flow, now);
+  flow->rate = rate;
+  self->changed[self->n_changed++] = ix;
+}
+
+/* Puts a NIC on the list of those to fill. */
+static void touch(Links *self, Nic *nic, NicSide side) {
+  if (nic->touched || nic->n_flows == 0) return;
+  nic->touched = true;
+  nic->n_unsettled = nic->n_flows;
+  nic->left = nic->capacity;
+  self->touched[self->n_touched++] = (TouchedNic){nic, side};
+}
+
+/* All that a change of one going out and one coming in can reach: those, those of their flows, and
+ * so on. */
+static void touch_all(Links *self, Nic *out, Nic *in) {
+  self->n_touched = 0;
+  touch(self, out, NIC_OUT);
+  touch(self, in, NIC_IN);
+  for (size_t i = 0; i < self->n_touched; i++) {
+    const NicSide side = self->touched[i].side, other = side == NIC_OUT ? NIC_IN : NIC_OUT;
+    FlowIx ix = self->touched[i].nic->first;
+    for (; ix != FLOW_NONE; ix = self->flows[ix].next[side]) {
+      self->flows[ix].settled = false;
+      touch(self, nic_of(self, &self->flows[ix], other), other);
+    }
+  }
+}
+
+/* Of NICs that have the same share the one with the oldest flow comes first, and of those of one
+ * flow that out of it. */
+static bool is_older(const Links *self, const TouchedNic *a, const TouchedNic *b) {
+  const uint64_t x = self->flows[a->nic->first].number, y = self->flows[b->nic->first].number;
+  return x != y ? x < y : a->side < b->side;
+}
+
+/* The touched NIC with the smallest share for each of its unsettled flows; NULL when all are
+ * settled. */
+static const TouchedNic *tightest(const Links *self, int64_t *ret_share) {
+  const TouchedNic *best = NULL;
+  for (size_t i = 0; i < self->n_touched; i++) {
+    const TouchedNic *touched = &self->touched[i];
+    if (touched->nic->n_unsettled == 0) continue;
+    const int64_t share = touched->nic->left / touched->nic->n_unsettled;
+    if (best && (share > *ret_share || (share == *ret_share && is_older(self, best, touched))))
+      continue;
+    best = touched;
+    *ret_share = share;
+  }
+  return best;
+}
+
+static void settle(Links *self, FlowIx ix, int64_t share, Tick now) {
+  Flow *flow = &self->flows[ix];
+  flow->settled = true;
+  for (int side = 0; side < NIC_SIDES; side++) {
+    Nic *nic = nic_of(self, flow, (NicSide)side);
+    nic->left -= share;
+    nic->n_unsettled--;
+  }
+  set_rate(self, ix, share, now);
+}
+
+/* Progressive filling over what a change of two NICs can reach; a share is at least one byte per
+ * second where the NIC is not down. */
+static void fill(Links *self, Nic *out, Nic *in, Tick now) {
+  touch_all(self, out, in);
+  int64_t share = 0;
+  const TouchedNic *touched;
+  while ((touched = tightest(self, &share))) {
+    const int64_t least = touched->nic->capacity > 0;
+    FlowIx ix = touched->nic->first;
+    for (; ix != FLOW_NONE; ix = self->flows[ix].next[touched->side])
+      if (!self->flows[ix].settled) settle(self, ix, share > least ? share : least, now);
+  }
+  for (size_t i = 0; i < self->n_touched; i++)
+    self->touched[i].nic->touched = false;
+}
+
+void links_begin(Links *self, FlowIx ix, MachineIx from, MachineIx to, int64_t bytes, Tick now) {
+  assert(bytes > 0 && from != to && ix < self->flows_capacity);
+  Flow *flow = &self->flows[ix];
+  assert(!flow->active);
+  *flow = (Flow){.ends = {from, to},
+                 .active = true,
+                 .number = self->n_begun++,
+                 .bytes_left = bytes,
+                 .updated_at = now};
+  join_nics(self, ix);
+  Nic *out = nic_of(self, flow, NIC_OUT), *in = nic_of(self, flow, NIC_IN);
+  self->n_changed = 0;
+  if (out->n_flows == 1 && in->n_flows == 1)
+    set_rate(self, ix, out->capacity < in->capacity ? out->capacity : in->capacity, now);
+  else
+    fill(self, out, in, now);
+}
+
+void links_set_capacity(Links *self, MachineIx machine, int64_t capacity, Tick now) {
+  Nic *out = &self->nics[NIC_OUT][machine], *in = &self->nics[NIC_IN][machine];
+  out->capacity = in->capacity = capacity;
+  self->n_changed = 0;
+  fill(self, out, in, now);
+}
+
+void links_add(Links *self, FlowIx ix, int64_t bytes, Tick now) {
+  Flow *flow = &self->flows[ix];
+  assert(flow->active && bytes > 0);
+  settle_progress(flow, now);
+  flow->bytes_left += bytes;
+  self->changed[0] = ix;
+  self->n_changed = 1;
+}
+
+int64_t links_end(Links *self, FlowIx ix, Tick now) {
+  Flow *flow = &self->flows[ix];
+  assert(flow->active);
+  settle_progress(flow, now);
+  flow->active = false;
+  leave_nics(self, flow);
+  self->n_changed = 0;
+  fill(self, nic_of(self, flow, NIC_OUT), nic_of(self, flow, NIC_IN), now);
+  return flow->bytes_left;
+}
+
+Tick links_alone_ticks(const Links *self, MachineIx from, MachineIx to, int64_t bytes) {
+  const int64_t out = self->nics[NIC_OUT][from].nominal, in = self->nics[NIC_IN][to].nominal;
+  return tick_from_seconds((double)bytes / (double)(out < in ? out : in));
+}
+
+int64_t links_left_bytes(const Links *self, FlowIx ix, Tick now) {
+  Flow flow = self->flows[ix];
+  settle_progress(&flow, now);
+  return flow.bytes_left;
+}
+
+double links_left_ticks(const Links *self, FlowIx ix) {
+  const Flow *flow = &self->flows[ix];
+  assert(flow->active && flow->rate > 0);
+  return (double)flow->bytes_left / (double)flow->rate * (double)TICKS_PER_SECOND;
+}
+
+Tick links_finish(const Links *self, FlowIx ix) {
+  const Flow *flow = &self->flows[ix];
+  assert(flow->active && flow->rate > 0);
+  return flow->updated_at + tick_from_seconds((double)flow->bytes_left / (double)flow->rate);
+}

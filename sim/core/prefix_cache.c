@@ -1,0 +1,338 @@
+/* See prefix_cache.h. */
+#include "sim/core/prefix_cache.h"
+#include <assert.h>
+
+void prefix_cache_init(PrefixCache *self, int64_t n_blocks, Arena *arena) {
+  assert(0 < n_blocks && n_blocks < BLOCK_NONE);
+  *self = (PrefixCache){.arena = arena,
+                        .n_blocks = n_blocks,
+                        .n_free = n_blocks,
+                        .unkeyed = BLOCK_NONE,
+                        .oldest = BLOCK_NONE,
+                        .newest = BLOCK_NONE};
+}
+
+/* --- keys */
+
+/* Blocks and slots are all over the memory, and waiting for it is most of what they cost: what is
+ * needed so many of them later is fetched ahead. */
+enum { AHEAD = 8 };
+
+/* Where a key is first looked for. */
+static size_t home_of(const PrefixCache *self, uint64_t key) {
+  return (size_t)hash_mix(key) & (self->n_slots - 1);
+}
+
+static void fetch_slot(const PrefixCache *self, uint64_t key) {
+  if (self->n_slots > 0) __builtin_prefetch(&self->slots[home_of(self, key)], 1);
+}
+
+/* Where a key is or would be. */
+static size_t slot_of(const PrefixCache *self, uint64_t key) {
+  const size_t mask = self->n_slots - 1;
+  size_t i = home_of(self, key);
+  while (self->slots[i].key != 0 && self->slots[i].key != key)
+    i = (i + 1) & mask;
+  return i;
+}
+
+static BlockIx find(const PrefixCache *self, uint64_t key) {
+  if (self->n_slots == 0) return BLOCK_NONE;
+  const CacheSlot *slot = &self->slots[slot_of(self, key)];
+  return slot->key == 0 ? BLOCK_NONE : slot->first;
+}
+
+bool prefix_cache_has(const PrefixCache *self, uint64_t key) {
+  return find(self, key) != BLOCK_NONE;
+}
+
+/* Twice the slots, and each key put anew. */
+static void grow(PrefixCache *self) {
+  const size_t n_old = self->n_slots;
+  CacheSlot *old = self->slots;
+  self->n_slots = n_old > 0 ? 2 * n_old : 64;
+  self->slots = ARENA_ARRAY(self->arena, CacheSlot, self->n_slots);
+  for (size_t i = 0; i < n_old; i++)
+    if (old[i].key != 0) self->slots[slot_of(self, old[i].key)] = old[i];
+}
+
+static void tell(PrefixCache *self, uint64_t key, bool cached) {
+  self->n_keys += cached ? 1 : -1;
+  if (!self->tells_changes) return;
+  ARENA_RESERVE(self->arena, self->changes, self->changes_capacity, self->n_changes + 1);
+  self->changes[self->n_changes++] = (CacheChange){key, cached};
+}
+
+static void add_key(PrefixCache *self, BlockIx ix, uint64_t key) {
+  if (2 * (size_t)(self->n_keys + 1) > self->n_slots) grow(self);
+  CacheSlot *slot = &self->slots[slot_of(self, key)];
+  CacheBlock *block = &self->blocks[ix];
+  block->key = key;
+  if (slot->key == 0) {
+    *slot = (CacheSlot){key, ix};
+    block->next_same = block->previous_same = ix;
+    tell(self, key, true);
+    return;
+  }
+  CacheBlock *first = &self->blocks[slot->first];
+  block->next_same = slot->first;
+  block->previous_same = first->previous_same;
+  self->blocks[first->previous_same].next_same = ix;
+  first->previous_same = ix;
+}
+
+/* Empties a slot; those behind it that could be nearer to their place move up. */
+static void empty_slot(PrefixCache *self, size_t hole) {
+  const size_t mask = self->n_slots - 1;
+  for (size_t i = (hole + 1) & mask; self->slots[i].key != 0; i = (i + 1) & mask) {
+    const size_t home = home_of(self, self->slots[i].key);
+    if (((i - home) & mask) < ((i - hole) & mask)) continue;
+    self->slots[hole] = self->slots[i];
+    hole = i;
+  }
+  self->slots[hole] = (CacheSlot){0};
+}
+
+static void forget_key(PrefixCache *self, BlockIx ix) {
+  CacheBlock *block = &self->blocks[ix];
+  const size_t slot = slot_of(self, block->key);
+  assert(self->slots[slot].key == block->key);
+  self->n_evictions++;
+  if (block->next_same == ix) {
+    tell(self, block->key, false);
+    empty_slot(self, slot);
+  } else {
+    if (self->slots[slot].first == ix) self->slots[slot].first = block->next_same;
+    self->blocks[block->next_same].previous_same = block->previous_same;
+    self->blocks[block->previous_same].next_same = block->next_same;
+  }
+  block->key = 0;
+}
+
+/* --- the free queue */
+
+/* A free block with a key leaves the queue. */
+static void leave_queue(PrefixCache *self, const CacheBlock *block) {
+  if (block->previous == BLOCK_NONE)
+    self->oldest = block->next;
+  else
+    self->blocks[block->previous].next = block->next;
+  if (block->next == BLOCK_NONE)
+    self->newest = block->previous;
+  else
+    self->blocks[block->next].previous = block->previous;
+}
+
+/* The two that are next to be taken for something else. */
+static void fetch_oldest(const PrefixCache *self) {
+  if (self->oldest == BLOCK_NONE) return;
+  const CacheBlock *block = &self->blocks[self->oldest];
+  fetch_slot(self, block->key);
+  if (block->next != BLOCK_NONE) __builtin_prefetch(&self->blocks[block->next], 1);
+}
+
+static BlockIx pop_free(PrefixCache *self) {
+  BlockIx ix = self->unkeyed;
+  if (ix != BLOCK_NONE) {
+    self->unkeyed = self->blocks[ix].next;
+  } else if (self->n_used < self->n_blocks) {
+    ix = (BlockIx)self->n_used++;
+    ARENA_RESERVE(self->arena, self->blocks, self->capacity, (size_t)self->n_used);
+    self->blocks[ix] = (CacheBlock){0};
+  } else {
+    ix = self->oldest;
+    leave_queue(self, &self->blocks[ix]);
+    fetch_oldest(self);
+    forget_key(self, ix);
+  }
+  return ix;
+}
+
+static void push_free(PrefixCache *self, BlockIx ix) {
+  CacheBlock *block = &self->blocks[ix];
+  self->n_free++;
+  if (block->key == 0) {
+    block->next = self->unkeyed;
+    self->unkeyed = ix;
+    return;
+  }
+  block->next = BLOCK_NONE;
+  block->previous = self->newest;
+  if (self->newest == BLOCK_NONE)
+    self->oldest = ix;
+  else
+    self->blocks[self->newest].next = ix;
+  self->newest = ix;
+}
+
+void prefix_cache_forget(PrefixCache *self) {
+  while (self->oldest != BLOCK_NONE) {
+    const BlockIx ix = self->oldest;
+    leave_queue(self, &self->blocks[ix]);
+    forget_key(self, ix);
+    self->blocks[ix].next = self->unkeyed;
+    self->unkeyed = ix;
+  }
+}
+
+/* --- what requests do */
+
+static void hold(PrefixCache *self, HeldBlocks *held, BlockIx ix) {
+  ARENA_RESERVE(self->arena, held->blocks, held->capacity, (size_t)held->n + 1);
+  held->blocks[held->n++] = ix;
+}
+
+/* The keys of the `n` <= AHEAD blocks after the first `from`. */
+static void keys_of(const PrefixCache *self, const Content *content, int64_t block_size,
+                    int64_t from, int64_t n, uint64_t *ret_keys) {
+  for (int64_t i = 0; i < n; i++) {
+    ret_keys[i] = content_key(content, (from + i + 1) * block_size);
+    fetch_slot(self, ret_keys[i]);
+  }
+}
+
+/* Of those blocks, how many of the first are found. */
+static int64_t find_some(const PrefixCache *self, const uint64_t *keys, int64_t n,
+                         BlockIx *ret_found) {
+  int64_t i = 0;
+  for (; i < n && (ret_found[i] = find(self, keys[i])) != BLOCK_NONE; i++)
+    __builtin_prefetch(&self->blocks[ret_found[i]], 1);
+  return i;
+}
+
+static int64_t at_most(int64_t n) {
+  return n < AHEAD ? n : AHEAD;
+}
+
+int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int64_t block_size,
+                           int64_t most, int64_t *ret_unheld) {
+  uint64_t keys[AHEAD];
+  BlockIx found[AHEAD];
+  int64_t n = 0, n_found = AHEAD;
+  *ret_unheld = 0;
+  for (; n < most && n_found == AHEAD; n += n_found) {
+    keys_of(self, content, block_size, n, at_most(most - n), keys);
+    n_found = find_some(self, keys, at_most(most - n), found);
+    for (int64_t i = 0; i < n_found; i++)
+      *ret_unheld += self->blocks[found[i]].references == 0;
+  }
+  return n;
+}
+
+void prefix_cache_hit(PrefixCache *self, HeldBlocks *held, const Content *content,
+                      int64_t block_size, int64_t n) {
+  assert(held->n == 0);
+  for (int64_t i = 0; i < n; i++) {
+    const BlockIx ix = find(self, content_key(content, (i + 1) * block_size));
+    assert(ix != BLOCK_NONE);
+    CacheBlock *block = &self->blocks[ix];
+    if (block->references++ == 0) {
+      leave_queue(self, block);
+      self->n_free--;
+    }
+    hold(self, held, ix);
+  }
+  held->n_registered = held->n;
+}
+
+void prefix_cache_take(PrefixCache *self, HeldBlocks *held, int64_t n) {
+  assert(n <= self->n_free);
+  self->n_free -= n;
+  for (int64_t i = 0; i < n; i++) {
+    const BlockIx ix = pop_free(self);
+    self->blocks[ix].references = 1;
+    hold(self, held, ix);
+  }
+}
+
+void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *content,
+                           int64_t block_size, int64_t tokens) {
+  const int64_t full = tokens / block_size;
+  uint64_t keys[AHEAD];
+  assert(full <= held->n);
+  while (held->n_registered < full) {
+    const int64_t n = at_most(full - held->n_registered);
+    keys_of(self, content, block_size, held->n_registered, n, keys);
+    for (int64_t i = 0; i < n; i++)
+      add_key(self, held->blocks[held->n_registered++], keys[i]);
+  }
+}
+
+void prefix_cache_release(PrefixCache *self, HeldBlocks *held) {
+  while (held->n > 0) {
+    const BlockIx ix = held->blocks[--held->n];
+    if (held->n >= AHEAD) __builtin_prefetch(&self->blocks[held->blocks[held->n - AHEAD]], 1);
+    assert(self->blocks[ix].references > 0);
+    if (--self->blocks[ix].references == 0) push_free(self, ix);
+  }
+  held->n_registered = 0;
+}
+
+/* --- from run to run */
+
+static void save_block(const PrefixCache *self, SavedCache *saved, BlockIx ix, Arena *arena) {
+  const uint64_t key = self->blocks[ix].key;
+  if (key == 0 || find(self, key) != ix) return;
+  ARENA_RESERVE(arena, saved->keys, saved->capacity, (size_t)saved->n + 1);
+  saved->keys[saved->n++] = key;
+}
+
+void prefix_cache_save(const PrefixCache *self, SavedCache *ret_saved, Arena *arena) {
+  *ret_saved = (SavedCache){.given = true};
+  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->blocks[ix].next)
+    save_block(self, ret_saved, ix, arena);
+  for (BlockIx ix = 0; ix < (BlockIx)self->n_used; ix++)
+    if (self->blocks[ix].references > 0) save_block(self, ret_saved, ix, arena);
+}
+
+void prefix_cache_load(PrefixCache *self, const SavedCache *saved) {
+  assert(self->n_used == 0);
+  int64_t i = saved->n > self->n_blocks ? saved->n - self->n_blocks : 0;
+  for (; i < saved->n; i++) {
+    const BlockIx ix = pop_free(self);
+    self->n_free--;
+    add_key(self, ix, saved->keys[i]);
+    push_free(self, ix);
+  }
+}
+
+/* --- audit */
+
+static void check_ring(const PrefixCache *self, const CacheSlot *slot, int64_t *n_keyed) {
+  BlockIx ix = slot->first;
+  do {
+    const CacheBlock *block = &self->blocks[ix];
+    assert(block->key == slot->key);
+    assert(self->blocks[block->next_same].previous_same == ix);
+    ++*n_keyed;
+    ix = block->next_same;
+  } while (ix != slot->first);
+}
+
+void prefix_cache_audit(const PrefixCache *self, int64_t n_references) {
+  int64_t n_free = self->n_blocks - self->n_used, n_keys = 0, n_keyed = 0;
+  for (BlockIx ix = self->unkeyed; ix != BLOCK_NONE; ix = self->blocks[ix].next, n_free++)
+    assert(self->blocks[ix].references == 0 && self->blocks[ix].key == 0);
+  BlockIx previous = BLOCK_NONE;
+  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->blocks[ix].next, n_free++) {
+    assert(self->blocks[ix].references == 0 && self->blocks[ix].key != 0);
+    assert(self->blocks[ix].previous == previous);
+    previous = ix;
+  }
+  assert(self->newest == previous && self->n_free == n_free);
+  for (int64_t i = 0; i < self->n_used; i++) {
+    const CacheBlock *block = &self->blocks[i];
+    assert(block->references >= 0);
+    n_free += block->references > 0;
+    n_references -= block->references;
+    n_keyed -= block->key != 0;
+    assert(block->key == 0 || prefix_cache_has(self, block->key));
+  }
+  assert(n_free == self->n_blocks && n_references == 0);
+  for (size_t i = 0; i < self->n_slots; i++) {
+    if (self->slots[i].key == 0) continue;
+    n_keys++;
+    check_ring(self, &self->slots[i], &n_keyed);
+  }
+  assert(n_keys == self->n_keys && n_keyed == 0);
+}

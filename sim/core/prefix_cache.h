@@ -1,0 +1,102 @@
+/* The cached keeper of a machine's KV memory: blocks with references, found again by what is in
+ * them, reused least recently used first, as vLLM's block pool has it.
+ *
+ * A block is free (nobody holds it) or held by some. One that is full may be registered under a
+ * key, which names its tokens together with all before them (content.h). A free block keeps its key
+ * and can be hit until it is taken for something else. Free blocks are a queue: those without a key
+ * first, then those with one in the order in which they became free. A request gives its blocks
+ * back from the last to the first, so that beginnings, which more can use, stay longest. Of blocks
+ * with one key the one registered first is found; the others are kept.
+ *
+ * Everything costs O(1) a block. Memory follows the most blocks that were in use at once. */
+#ifndef SIM_CORE_PREFIX_CACHE_H
+#define SIM_CORE_PREFIX_CACHE_H
+#include "sim/core/content.h"
+
+typedef uint32_t BlockIx;
+#define BLOCK_NONE UINT32_MAX
+
+typedef struct CacheBlock {
+  uint64_t key; // 0: none
+  int32_t references;
+  BlockIx next, previous;           // in the queue of free blocks
+  BlockIx next_same, previous_same; // with this key, a ring in order of registration
+} CacheBlock;
+
+typedef struct CacheSlot {
+  uint64_t key;  // 0: empty
+  BlockIx first; // of its ring
+} CacheSlot;
+
+/* A key became one that is found, or is no more. */
+typedef struct CacheChange {
+  uint64_t key;
+  bool cached;
+} CacheChange;
+
+typedef struct PrefixCache {
+  Arena *arena;
+  CacheBlock *blocks; // those below n_used
+  size_t capacity;
+  int64_t n_blocks, n_free;
+  int64_t n_used;         // blocks from here on were never taken
+  BlockIx unkeyed;        // free blocks without a key, linked through `next`
+  BlockIx oldest, newest; // free blocks with one
+  CacheSlot *slots;       // a power of two of them, linear probing
+  size_t n_slots;
+  int64_t n_keys, n_evictions; // keys found; blocks that lost theirs
+  CacheChange *changes;        // since they were last taken, where somebody wants them
+  size_t n_changes, changes_capacity;
+  bool tells_changes;
+} PrefixCache;
+
+/* The blocks of a request, in order; registered up to n_registered. Zeroed: none. */
+typedef struct HeldBlocks {
+  BlockIx *blocks;
+  size_t capacity;
+  int32_t n, n_registered;
+} HeldBlocks;
+
+/* Of a request, by slot: what its tokens are, and the blocks it holds on a machine with a cache. */
+typedef struct RequestMemory {
+  Content content;
+  HeldBlocks held;
+  HeldBlocks arriving; // on the machine that its KV is on its way to
+} RequestMemory;
+
+/* What a cache has of each key, from the least to the most recently used. */
+typedef struct SavedCache {
+  uint64_t *keys;
+  size_t capacity;
+  int64_t n;
+  bool given; // somebody said what it has, if only nothing
+} SavedCache;
+
+/* `n_blocks` > 0 free blocks. */
+void prefix_cache_init(PrefixCache *self, int64_t n_blocks, Arena *arena);
+/* The longest run of the first `most` blocks of `content`, of `block_size` tokens, that is found;
+ * of those, how many nobody holds: they would leave the free queue. */
+int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int64_t block_size,
+                           int64_t most, int64_t *ret_unheld);
+/* A request without blocks takes the first `n` blocks of its content, which are found. */
+void prefix_cache_hit(PrefixCache *self, HeldBlocks *held, const Content *content,
+                      int64_t block_size, int64_t n);
+/* Takes `n` <= n_free blocks from the head of the queue; keys that they have are forgotten. */
+void prefix_cache_take(PrefixCache *self, HeldBlocks *held, int64_t n);
+/* Registers those of its blocks that `tokens` fill and that are not yet. */
+void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *content,
+                           int64_t block_size, int64_t tokens);
+/* Gives all of its blocks back, from the last to the first. */
+void prefix_cache_release(PrefixCache *self, HeldBlocks *held);
+/* Free blocks are found no more. */
+void prefix_cache_forget(PrefixCache *self);
+/* The blocks that are found; those that are held count as most recently used. */
+void prefix_cache_save(const PrefixCache *self, SavedCache *ret_saved, Arena *arena);
+/* A new one begins with the most recent of those that were saved, as many as it has blocks. */
+void prefix_cache_load(PrefixCache *self, const SavedCache *saved);
+/* Whether the key is found. */
+bool prefix_cache_has(const PrefixCache *self, uint64_t key);
+/* The books against each other; the references against `n_references`, those that requests hold.
+ * Asserts. O(blocks). */
+void prefix_cache_audit(const PrefixCache *self, int64_t n_references);
+#endif

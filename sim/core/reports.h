@@ -1,0 +1,75 @@
+/* What machines tell a router: their loads and what their prefix caches hold, as old as it is.
+ *
+ * Without an interval a router sees everything as it is. With one, machines report at multiples of
+ * it, and a report is known `delay` later: a router sees the last one that is known. Of reports of
+ * one tick and arrivals the reports come first. A report tells what has changed since the one
+ * before, so one that nobody would see can be left out (the engine does, in roles.c): the next one
+ * has it too. */
+#ifndef SIM_CORE_REPORTS_H
+#define SIM_CORE_REPORTS_H
+#include "base/key_map.h"
+#include "sim/core/cluster.h"
+#include "sim/core/prompt_keys.h"
+#include "sim/policy.h"
+
+typedef struct ReportOptions {
+  Tick interval; // 0: none
+  Tick delay;
+} ReportOptions;
+
+/* Their rows in a table of options, for a ReportOptions `field` of a policy's state. */
+#define REPORT_OPTIONS(Type, field, usual_interval)                                                \
+  {"interval",                                                                                     \
+   OPTION_TICKS,                                                                                   \
+   offsetof(Type, field.interval),                                                                 \
+   usual_interval,                                                                                 \
+   .min = 0,                                                                                       \
+   .max = 60,                                                                                      \
+   .help = "Time between reports of the instances to the router. With 0 s the router sees the "    \
+           "present state."},                                                                      \
+  {                                                                                                \
+    "delay", OPTION_TICKS, offsetof(Type, field.delay), "0 s",                                     \
+        .min = 0, .max = 60, .help = "Time from a report until the router knows it."               \
+  }
+
+/* Whether they fit each other; -1 with an entry in `diag`. Arguments as of Policy.check. */
+int reports_check(const ReportOptions *options, const Node *map, Place owner, Diag *diag);
+
+typedef struct MachineReport {
+  int64_t n_waiting; // requests that are in line here without KV, or whose KV waits to come
+  int64_t used_blocks, kv_blocks; // of KV memory: held, there are
+} MachineReport;
+
+/* One that is not known yet: of all machines of the view. */
+typedef struct Report {
+  Tick at;
+  MachineReport *loads; // [n_machines]
+  CacheChange *changes; // those of machine m end at ends[m]
+  size_t *ends;         // [n_machines]
+  size_t n_changes, changes_capacity;
+} Report;
+
+struct Reports {
+  ReportOptions options;
+  bool of_caches;
+  Arena *arena;
+  const ClusterView *view;
+  MachineReport *known; // [n_machines]
+  KeyMap *cached;       // [n_machines] with an interval: what their caches hold
+  Tick made_at;         // the last report; -1: none
+  Report *pending;      // [n_reserved] a ring of those under way
+  size_t first, n, n_reserved;
+};
+
+/* Until a report is known machines are as they are now. `of_caches`: reports tell what they have
+ * cached. */
+Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
+                     Arena *arena);
+/* All machines report now. */
+void reports_make(Reports *self);
+/* Brings what is known up to now. */
+void reports_see(Reports *self);
+/* How many of the first `n` blocks of a prompt, from the first on, a machine has cached, as far as
+ * is known; 0 where it keeps no cache. */
+int64_t reports_match(const Reports *self, MachineIx machine, PromptKeys *keys, int64_t n);
+#endif

@@ -1,0 +1,87 @@
+/* Machines that are scheduled step by step, as vLLM's engine core does it: what one decides, and
+ * the steps that come of it (RULES.md, "Step by step").
+ *
+ * `running` has the requests that were admitted, in order of admission, whether their prompt is
+ * being computed or they decode. A decision walks it and gives each its tokens of the step, then
+ * admits from those that wait. Decodes that take part in every step are in the machine's batch,
+ * which is as of the newest decision; all others have an item in the steps that they are part of.
+ * With `lag` 1 a step is decided when the one before it begins, so there is always one that runs
+ * and one that is decided; with 0 it is decided when it begins. A request counts as having the
+ * tokens that decided steps will make. Steps of one and the same batch are a decode run
+ * (decode_run.h), booked ahead by `lag`. */
+#ifndef SIM_CORE_SCHEDULER_H
+#define SIM_CORE_SCHEDULER_H
+#include "perfmodel/perfmodel.h"
+#include "sim/sim.h"
+
+typedef struct SchedulerLimits {
+  int64_t max_num_batched_tokens, max_num_seqs;
+  int64_t long_prefill_token_threshold; // 0: none
+  bool priority;                        // else first come, first served
+  bool reserve_full_isl;
+  bool no_evict; // who is admitted can end: there are blocks for all that those who run may make
+  bool whole_prompts; // a prompt is not cut, unless no step has room for it
+  /* So many decisions at most those who may join wait beside decodes, while the step would have
+   * fewer tokens. */
+  int64_t batch_wait_iters, batch_wait_tokens;
+  int lag;
+} SchedulerLimits;
+
+/* How a request in `running` is scheduled. */
+typedef enum Scheduled {
+  SCHEDULED_ALONE, // by items: its prefill is not over, or it was left out of the batch
+  SCHEDULED_BATCH, // with the batch
+  SCHEDULED_ENDS,  // no more: a decided step makes its last token here
+} Scheduled;
+
+typedef enum StepItemKind {
+  STEP_CHUNK,  // tokens of a prefill
+  STEP_DECODE, // of a request that joins the batch with it
+  STEP_LEAVES, // the batch, with its token of the step
+} StepItemKind;
+
+typedef struct ScheduledItem {
+  RequestIx request; // REQUEST_NONE: it has left
+  StepItemKind kind;
+  int32_t tokens;
+  int32_t done;       // of its prefill, after them
+  int32_t hit_tokens; // as StepItem
+  bool last;          // chunk of its prefill
+  bool ends;          // with the last token that it makes here
+  uint32_t admission;
+} ScheduledItem;
+
+typedef struct Step {
+  BatchShape shape;
+  RankShare busiest; // with attention_ranks
+  Tick decided_at;
+  int64_t n_regular;    // of the batch, which take part
+  int64_t n_counted;    // of those, whose requests are (warm_up.h)
+  int64_t n_seconds[2]; // that make their second token, by whether they are counted
+  bool preempted;       // somebody was, so nobody could be admitted
+  uint64_t version;     // of the batch
+  ScheduledItem *items; // in order of admission once it begins
+  size_t n_items, items_capacity;
+  struct StepListing *listing; // one by one, where somebody wants to know
+} Step;
+
+static inline bool step_is_empty(const Step *self) {
+  return self->shape.prefill_tokens + self->shape.decode_seqs == 0;
+}
+
+typedef struct Scheduler {
+  SchedulerLimits limits;
+  Step steps[2];
+  Step *current, *next; // the one that runs or is to begin; the one decided after it
+  bool has_next;
+  uint32_t number;        // of the newest decision
+  uint64_t version;       // of the batch: who is in it; from 1
+  uint64_t plain_version; // of the newest step that ended, if it was of the batch alone
+  int64_t n_seconds[2];   // of the batch, that have one token, by whether they are counted
+  int64_t n_waited;       // decisions since somebody was admitted, in which those who might wait
+  bool waits;             // the newest decision was one
+  int64_t n_leaving;      // of `running`, given up: they go as the present step ends
+  RequestIx *alone;       // SCHEDULED_ALONE, by admission
+  size_t n_alone, alone_capacity;
+} Scheduler;
+#endif

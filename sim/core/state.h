@@ -1,0 +1,186 @@
+/* All of a run's state. What it is made of has headers of its own; what happens to it is in the
+ * parts that README.md lists. */
+#ifndef SIM_CORE_STATE_H
+#define SIM_CORE_STATE_H
+#include "sim/batcher/batcher.h"
+#include "sim/core/agenda.h"
+#include "sim/core/attention_ranks.h"
+#include "sim/core/feature.h"
+#include "sim/core/link.h"
+#include "sim/core/transfer.h"
+#include "sim/dispatcher/dispatcher.h"
+#include "sim/kvtier/kvtier.h"
+#include "sim/pool/pool.h"
+#include "sim/predictor/predictor.h"
+#include "sim/router/router.h"
+#include "sim/sim.h"
+
+/* What of a machine's iterations goes to the parts of requests in its batch (parts.h), and of the
+ * iteration with prefill in progress. */
+typedef struct BatchTimes {
+  Tick host;  // of the engine, in iterations of decodes
+  Tick other; // that prefills added to those, or had for themselves
+  Tick stall;
+  Tick idle; // in iterations that a failure broke off, too
+} BatchTimes;
+
+typedef struct MachineParts {
+  BatchTimes times; // so far, but for stall and idle
+  Tick work, host;  // of the iteration: without copies; of that, the engine's
+  Tick decodes;     // of it, what its decodes alone would have taken
+  Tick decode_host; // of those, the engine's
+} MachineParts;
+
+typedef struct RequestParts {
+  TimeParts booked;
+  Tick since;      // all before is
+  Tick wire;       // of KV on the move, as it would take over links of its own
+  Tick reshards;   // of its group until `since`
+  Cause cause;     // of the time since
+  bool decodes;    // unless it is in the batch since then,
+  int64_t tokens;  // as one with so many tokens made
+  BatchTimes then; // and the machine's times as it joined
+} RequestParts;
+
+/* A model and all that serves it: machines as policies see them, what those who decide for it keep,
+ * and who waits in front. Machines are of one from the beginning, requests from their arrival. */
+struct Deployment {
+  const ModelSpec *spec;
+  ClusterView view; // for policies by engine_cluster, which brings it up to now
+  void *router_state, *predictor_state, *dispatcher_state, *pool_state;
+  RequestQueue front;     // in order of arrival there (front.h)
+  int64_t smallest_room;  // tokens of KV that fit on every machine
+  MachineIx roomiest[2];  // by phase, see engine_roomiest
+  int64_t smallest_store; // tokens of KV that fit in the store of every group
+  bool knows_roomiest;    // until a home changes, or who takes requests
+};
+
+struct Engine {
+  const SimConfig *config;
+  Arena *arena;
+  Diag *diag;
+  bool failed;  // a callback or the trace did; the loop stops
+  bool stopped; // on_request wants no more
+  bool step;    // every iteration on its own
+  bool keeps_parts;
+
+  Tick now;
+  Event event;      // being handled
+  uint64_t reached; // the highest order among the events of this tick so far
+  Agenda agenda;
+  uint64_t n_events;
+  size_t n_retries;  // pending events that only ask for room again
+  size_t n_refusals; // of those, since anything else happened
+
+  RequestTable requests;
+  bool keeps_content;    // some machine has a prefix cache, or the router knows content
+  RequestMemory *memory; // [requests.n_slots] then
+  size_t memory_capacity;
+  RequestParts *parts; // [requests.n_slots] where they are kept
+  size_t parts_capacity;
+  Delivered *delivered; // [requests.n_slots], of those with resumed_tokens
+  size_t delivered_capacity;
+  MachineParts *machine_parts; // [n_machines] likewise
+  uint32_t n_down;             // machines that are out (machine_is_out)
+  uint64_t n_copies;           // slots in use beside those of requests
+  Machine *machines;
+  uint32_t n_machines;
+  Group *groups;
+  uint32_t n_groups;
+  Links links;
+  TransferTable transfers;
+  Deployment *deployments; // [n_deployments] by model
+  uint32_t n_deployments;
+  ClusterColumns columns;
+  BatchPlan plan;           // reused
+  Ranks ranks;              // of an iteration's chunks; reused
+  BatchSequence *sequences; // of an iteration for an executor; reused
+  size_t n_sequences, sequences_capacity;
+
+  const Router *router;
+  const Predictor *predictor;
+  const Dispatcher *dispatcher;
+  const PoolPolicy *pool_policy;
+  const TransferPolicy *transfer;
+  void *transfer_state;
+
+  TraceRow next_row; // the pending arrival
+  bool gathers;      // which is at this very tick: idle machines wait for it
+  bool source_told;  // of an end, to which it may answer with an earlier one
+  MachineIx *marked; // to be settled, in order (marks.h)
+  uint32_t n_marked;
+  size_t marked_capacity;
+  GroupIx *marked_groups; // [n_groups] the same
+  uint32_t n_marked_groups;
+  uint64_t n_arrived;     // requests so far
+  uint64_t first_counted; // requests from this one on are; UINT64_MAX before the first arrives
+  Tick warmed_up_at;      // the last one before it arrived; -1: none
+  Tick counted_from;      // it arrived; 0 before
+  Metrics metrics;
+  ComponentMetrics *components; // [config->n_components] of those that are counted
+  Metrics warm_up_metrics;      // of requests and times that are not counted
+  Batches *batches;             // NULL: none are kept
+  EventLog log;
+  IterationSpan *watched; // [n_machines] those in progress; NULL: nobody watches
+
+  EventHandler *handlers[EVENT_KINDS];
+  void **feature_states; // by feature (feature/features.def); NULL: this run does not have it
+  Hooks hooks;
+};
+
+#define HOOK(name, parameters, arguments)                                                          \
+  static inline void tell_##name parameters {                                                      \
+    for (uint32_t i = 0; i < self->hooks.n_##name; i++)                                            \
+      self->hooks.name[i] arguments;                                                               \
+  }
+#define ASK(type, name, otherwise, parameters, arguments)                                          \
+  static inline type ask_##name parameters {                                                       \
+    return self->hooks.name ? self->hooks.name arguments : (otherwise);                            \
+  }
+#include "sim/core/hooks.def"
+
+/* What a policy sees of a machine between iterations; in one, after engine_catch_up. */
+static inline MachineView engine_view(const Engine *self, const Machine *machine) {
+  return (MachineView){.now = self->now,
+                       .machine = machine,
+                       .requests = self->requests.slots,
+                       .memory = self->memory};
+}
+
+static inline Deployment *engine_deployment(const Engine *self, const Request *request) {
+  return &self->deployments[request->model];
+}
+static inline Deployment *engine_deployment_of(const Engine *self, const Machine *machine) {
+  return &self->deployments[machine->pool->model];
+}
+
+/* What its policies see, now. */
+static inline const ClusterView *engine_cluster(const Engine *self, Deployment *deployment) {
+  ClusterView *view = &deployment->view;
+  view->now = self->now;
+  view->requests = self->requests.slots;
+  view->memory = self->memory;
+  return view;
+}
+
+static inline void engine_tell_router(Engine *self, RequestIx request, Observation what,
+                                      MachineIx machine) {
+  if (!self->router->observe) return;
+  Deployment *deployment = engine_deployment(self, &self->requests.slots[request]);
+  self->router->observe(deployment->router_state, engine_cluster(self, deployment), request, what,
+                        machine);
+}
+
+/* A machine was away since then, for the hours of those who ask for them. */
+static inline void engine_book_away(Engine *self, const Machine *machine, HourAway why,
+                                    Tick since) {
+  if (self->metrics.good_limits.share > 0)
+    hours_spend(&self->metrics.hours, why, since, self->now,
+                machine->pool->lanes > 1 ? machine->pool->lanes : 1);
+}
+
+static inline void engine_log(Engine *self, Outcome outcome, const Request *request,
+                              MachineIx machine, int64_t a, int64_t b) {
+  eventlog_add(&self->log, self->now, outcome, request ? request->id : LOG_NOBODY, machine, a, b);
+}
+#endif

@@ -1,0 +1,107 @@
+/* See step_listing.h. */
+#include "sim/core/step_listing.h"
+#include <assert.h>
+
+typedef struct Listed {
+  StepItem item;
+  int32_t past_tokens;
+  bool prefills;
+} Listed;
+
+typedef struct StepListing {
+  Listed *listed;
+  StepItem *items; // for a record
+  uint64_t *preempted, *running;
+  size_t n_listed, listed_capacity, items_capacity;
+  size_t n_preempted, preempted_capacity, n_running, running_capacity;
+  int64_t n_waiting, free_blocks;
+} StepListing;
+
+static bool is_wanted(const Engine *self) {
+  return self->config->on_step || self->config->executor;
+}
+
+void engine_begin_listing(Engine *self, Step *step) {
+  if (!is_wanted(self)) return;
+  if (!step->listing) step->listing = ARENA_NEW(self->arena, StepListing);
+  step->listing->n_listed = step->listing->n_preempted = step->listing->n_running = 0;
+}
+
+void engine_list_preempted(Engine *self, Step *step, RequestIx ix) {
+  StepListing *listing = step->listing;
+  if (!listing) return;
+  ARENA_RESERVE(self->arena, listing->preempted, listing->preempted_capacity,
+                listing->n_preempted + 1);
+  listing->preempted[listing->n_preempted++] = self->requests.slots[ix].id;
+}
+
+static void list(Engine *self, StepListing *listing, StepItem item, int64_t past_tokens,
+                 bool prefills) {
+  ARENA_RESERVE(self->arena, listing->listed, listing->listed_capacity, listing->n_listed + 1);
+  listing->listed[listing->n_listed++] = (Listed){item, (int32_t)past_tokens, prefills};
+}
+
+void engine_list_batch(Engine *self, const Machine *machine, Step *step) {
+  const Request *slots = self->requests.slots;
+  if (!step->listing) return;
+  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
+    const Request *request = &slots[ix];
+    if (request->scheduled != SCHEDULED_BATCH) continue;
+    list(self, step->listing, (StepItem){request->id, 1, -1},
+         batch_context(&machine->batch, request) - 1, false);
+  }
+}
+
+void engine_list_step(Engine *self, const Machine *machine, Step *step) {
+  const Request *slots = self->requests.slots;
+  StepListing *listing = step->listing;
+  if (!listing) return;
+  for (size_t i = 0; i < step->n_items; i++) {
+    const ScheduledItem *item = &step->items[i];
+    const Request *request = &slots[item->request];
+    if (item->kind == STEP_LEAVES) continue;
+    const bool prefills = item->kind == STEP_CHUNK;
+    list(self, listing, (StepItem){request->id, item->tokens, item->hit_tokens},
+         prefills ? item->done - item->tokens : request_kv_tokens(request), prefills);
+  }
+  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
+    ARENA_RESERVE(self->arena, listing->running, listing->running_capacity, listing->n_running + 1);
+    listing->running[listing->n_running++] = slots[ix].id;
+  }
+  listing->n_waiting = machine->prefill_queue.count + machine->decode_queue.count;
+  listing->free_blocks = machine->free_blocks;
+}
+
+size_t step_sequences(const Step *step, bool prefills, BatchSequence *sequences) {
+  size_t n = 0;
+  for (size_t i = 0; i < step->listing->n_listed; i++) {
+    const Listed *listed = &step->listing->listed[i];
+    if (listed->prefills != prefills) continue;
+    if (sequences)
+      sequences[n] =
+          (BatchSequence){listed->item.request, listed->item.tokens, listed->past_tokens};
+    n++;
+  }
+  return n;
+}
+
+void engine_tell_step(Engine *self, const Machine *machine, const Step *step, Tick end) {
+  StepListing *listing = step->listing;
+  if (!self->config->on_step || (step_is_empty(step) && listing->n_preempted == 0)) return;
+  ARENA_RESERVE(self->arena, listing->items, listing->items_capacity, listing->n_listed);
+  for (size_t i = 0; i < listing->n_listed; i++)
+    listing->items[i] = listing->listed[i].item;
+  const StepRecord record = {.machine = machine->ix,
+                             .decided_at = step->decided_at,
+                             .begin = self->now,
+                             .end = end,
+                             .items = listing->items,
+                             .preempted = listing->preempted,
+                             .running = listing->running,
+                             .n_items = listing->n_listed,
+                             .n_preempted = listing->n_preempted,
+                             .n_running = listing->n_running,
+                             .n_waiting = listing->n_waiting,
+                             .free_blocks = listing->free_blocks};
+  self->config->on_step(self->config->on_step_context, &record);
+}

@@ -1,0 +1,24 @@
+/* Slots of what is on the network, and the bytes of each over the links (link.h): KV that moves
+ * between machines (moving.h), into the checkpoint store and out of it (checkpoint.h). The event
+ * of a slot that moves is when the last of its bytes is across. */
+#ifndef SIM_CORE_TRANSFERS_H
+#define SIM_CORE_TRANSFERS_H
+#include "sim/core/state.h"
+
+/* The end of the network that the checkpoint store is. */
+static inline MachineIx transfers_store(const Engine *self) {
+  return self->n_machines;
+}
+
+/* A free slot, with no bytes. May move the slots. */
+TransferIx transfers_take(Engine *self);
+void transfers_release(Engine *self, TransferIx transfer);
+/* Whether it has bytes to move. */
+bool transfers_moves(const Engine *self, TransferIx transfer);
+/* Gives it `bytes` > 0 to move between its ends, or more of them. */
+void transfers_move(Engine *self, TransferIx transfer, int64_t bytes);
+/* One that moves does so no more; returns the bytes that were left. */
+int64_t transfers_stop(Engine *self, TransferIx transfer);
+/* A NIC's rate has changed: sets the events of all that links.h says are concerned. */
+void transfers_follow(Engine *self);
+#endif

@@ -1,0 +1,83 @@
+/* How a request gets from one state to another: for the transitions of lifecycle.h alone, which the
+ * compiler then knows both rows of. */
+#ifndef SIM_CORE_TRANSITION_H
+#define SIM_CORE_TRANSITION_H
+#include "sim/books/parts.h"
+#include "sim/core/marks.h"
+#include "sim/core/request_states.h"
+
+static inline RequestQueue *queue_of(Machine *machine, const RequestStateRow *row) {
+  if (row->queue < 0) return NULL;
+  return (RequestQueue *)((row->in_group ? (char *)machine->group : (char *)machine) + row->queue);
+}
+
+/* Out of the batch, the tokens it has made there and their blocks booked. */
+static inline void leave_batch(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const int64_t context = batch_context(&machine->batch, request);
+  const int64_t made = context - request->prompt_tokens - machine->unfinished;
+  batch_remove(&machine->batch, self->requests.slots, ix, context);
+  if (!machine->batcher->reserves_output)
+    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
+  request->computing_ticks += machine->decoded_ticks;
+  if (self->keeps_parts) parts_left(self, machine, ix, made);
+  if (made == request->generated_tokens) return; // it was about to join
+  request->generated_tokens = (int32_t)made;
+  request->last_token_at = machine->decoded_at;
+}
+
+static inline void join_batch(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  request->admission = ++machine->n_admissions;
+  batch_push(&machine->batch, self->requests.slots, ix, request_tokens(request),
+             request->output_tokens - request->generated_tokens, self->arena);
+  request->computing_ticks -= machine->decoded_ticks;
+  if (self->keeps_parts) parts_joined(self, machine, ix);
+}
+
+/* To another state on the same machine, into its queue before `next`; `machine` NULL: in front.
+ * Inlined, so that what the row of a state says is known where it is entered. */
+__attribute__((always_inline)) static inline void
+change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, RequestIx next) {
+  Request *slots = self->requests.slots, *request = &slots[ix];
+  const RequestStateRow *from = &request_states[request->state], *row = &request_states[to];
+  if (request->state == REQUEST_RUNS) leave_batch(self, machine, ix);
+  if (self->keeps_parts) parts_enter(self, ix, to);
+  if (from->queue != row->queue) {
+    RequestQueue *left = queue_of(machine, from), *joined = queue_of(machine, row);
+    if (left) request_queue_remove(left, slots, ix);
+    if (from->queue == (int)offsetof(Machine, running)) tell_left_running(self, machine, request);
+    if (joined) request_queue_insert(joined, slots, ix, next);
+  }
+  const int prefills = row->prefills - from->prefills, present = row->present - from->present;
+  if (prefills) machine->n_prefills += prefills;
+  if (row->outgoing != from->outgoing) machine->n_outgoing += row->outgoing - from->outgoing;
+  if (present) column_add(self->columns.n_present, machine->ix, present);
+  if (prefills)
+    column_add(self->columns.pending_tokens, machine->ix,
+               prefills * (request_prefill_tokens(request) - request->prefilled_tokens));
+  request->state = (uint8_t)to;
+  if (to == REQUEST_RUNS) join_batch(self, machine, ix);
+  if (machine && machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
+}
+
+__attribute__((always_inline)) static inline void change(Engine *self, Machine *machine,
+                                                         RequestIx ix, RequestState to) {
+  change_before(self, machine, ix, to, REQUEST_NONE);
+}
+
+/* One more or less is assigned to a machine to decode. */
+void life_count_decode(Engine *self, const Request *request, Machine *machine, int n);
+/* The place that it holds in the store of its machine's group, or is booked there, is free. */
+void life_leave_store(Engine *self, const Machine *machine, Request *request);
+/* Its slot is free, and whoever wants to know of each request is told. */
+void life_retire(Engine *self, RequestIx request, Rejection rejected);
+/* Whoever keeps books on requests is told. */
+void life_observe(Engine *self, const Machine *machine, RequestIx request, Observation what);
+/* A token of a prefill, or of a decode that is not the batch's, is made now. */
+void life_book_token(Engine *self, const Machine *machine, RequestIx request);
+/* Its first `hits` blocks are held, which the cache has: so much of its prefill is done. */
+void life_take_hits(Engine *self, Machine *machine, RequestIx request, int64_t hits);
+/* Its KV was dropped: it is queued to be prefilled again, before `next`. */
+void life_drop_before(Engine *self, Machine *machine, RequestIx request, RequestIx next);
+#endif

@@ -1,0 +1,75 @@
+/* Requests that are given up, and machines that fail, while steps are decided or run. */
+#include "sim/core/counting.h"
+#include "sim/core/lifecycle.h"
+#include "sim/core/scheduling.h"
+
+/* Items of it in a step are forgotten; the tokens that it makes by itself in that. */
+static int32_t scrub(Step *step, RequestIx ix) {
+  int32_t n = 0;
+  for (size_t i = 0; i < step->n_items; i++) {
+    ScheduledItem *item = &step->items[i];
+    if (item->request != ix) continue;
+    item->request = REQUEST_NONE;
+    n += item->kind != STEP_LEAVES && item->last;
+  }
+  return n;
+}
+
+/* Chunks of it in a step that will never have been computed. */
+static void take_back_chunks(Engine *self, const Machine *machine, const Step *step, RequestIx ix) {
+  for (size_t i = 0; i < step->n_items; i++) {
+    if (step->items[i].request != ix || step->items[i].kind != STEP_CHUNK) continue;
+    self->requests.slots[ix].prefilled_tokens -= step->items[i].tokens;
+    column_add(self->columns.pending_tokens, machine->ix, step->items[i].tokens);
+  }
+}
+
+/* Nor will what of it is decided. */
+static void take_back(Engine *self, const Machine *machine, RequestIx ix) {
+  const Scheduler *scheduler = machine->scheduler;
+  if (scheduler->current) take_back_chunks(self, machine, scheduler->current, ix);
+  if (scheduler->has_next) take_back_chunks(self, machine, scheduler->next, ix);
+}
+
+int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx ix) {
+  Scheduler *scheduler = machine->scheduler;
+  Request *request = &self->requests.slots[ix];
+  if (!machine_works(machine)) take_back(self, machine, ix);
+  const bool runs = request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES;
+  const int64_t n_steps = (scheduler->current != NULL) + scheduler->has_next;
+  const int64_t since_joined = (int64_t)scheduler->number - request->joined_step + 1;
+  const bool in_next = scheduler->has_next && step_ends(scheduler->next, ix);
+  const bool in_current = step_ends(scheduler->current, ix);
+  const int32_t alone_in_next = scrub(scheduler->next, ix);
+  const int32_t by_itself =
+      alone_in_next + (scheduler->current ? scrub(scheduler->current, ix) : 0);
+  int64_t made = request->generated_tokens, in_flight = in_current;
+  if (runs && request->scheduled == SCHEDULED_BATCH) {
+    const int64_t context = batch_context(&machine->batch, request);
+    batch_remove(&machine->batch, self->requests.slots, ix, context);
+    scheduler->version++;
+    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
+    made = context - request->prompt_tokens;
+    in_flight = since_joined < n_steps ? since_joined : n_steps;
+    scheduler->n_seconds[engine_counts(self, request)] -= request->resumed_tokens + made == 1;
+  } else if (in_next || in_current) {
+    if (runs && request->scheduled == SCHEDULED_ENDS) made = request->output_tokens;
+    if (in_next) in_flight = since_joined < n_steps ? since_joined : n_steps;
+  } else {
+    in_flight = by_itself;
+    made += by_itself;
+  }
+  if (runs && request->scheduled == SCHEDULED_ALONE) scheduler_forget_alone(scheduler, ix);
+  request->generated_tokens = (int32_t)(made - in_flight);
+  return machine_works(machine) ? (int32_t)in_flight : 0;
+}
+
+void scheduler_forget(Machine *machine) {
+  Scheduler *scheduler = machine->scheduler;
+  scheduler->next->n_items = 0;
+  if (scheduler->current) scheduler->current->n_items = 0;
+  scheduler->current = NULL;
+  scheduler->has_next = scheduler->waits = false;
+  scheduler->n_waited = 0;
+  scheduler->plain_version = 0;
+}

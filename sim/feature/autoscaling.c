@@ -1,0 +1,458 @@
+/* See autoscaling.h. */
+#include "sim/feature/autoscaling.h"
+#include "base/sort.h"
+#include "sim/core/draining.h"
+#include "sim/core/marks.h"
+#include "sim/core/roles.h"
+#include "sim/feature/features.h"
+#include "sim/feature/outages.h"
+#include "sim/policies.h"
+#include "sim/scaling/scaler.h"
+#include <assert.h>
+
+typedef struct Recommendation {
+  Tick at;
+  uint32_t machines;
+} Recommendation;
+
+/* A pool that is scaled. */
+typedef struct Fleet {
+  const PoolSpec *spec;
+  uint32_t pool;              // among those of its model
+  uint32_t lanes, n_machines; // lanes of a machine; machines at most
+  MachineIx first;
+  Tick changed_at;         // -1: never
+  Recommendation *history; // a ring, as long as the windows
+  uint32_t n_history, most_history;
+} Fleet;
+
+/* A machine that may go. */
+typedef struct Candidate {
+  MachineIx first;
+  int64_t load;
+  uint64_t since; // when it joined, or will
+} Candidate;
+
+typedef struct Scaling {
+  void *state; // of the scaler
+  ScalingView view;
+  PoolLoad *loads;   // [view.n_pools] of the model
+  MachineIx *firsts; // [view.n_pools]
+  double *wanted;    // [view.n_pools]
+  Fleet *fleets;
+  uint32_t n_fleets;
+  Candidate *candidates; // reused
+  size_t candidates_capacity;
+} Scaling;
+
+typedef struct Autoscaling {
+  const Scaler *scaler;
+  Scaling **of; // [n_deployments]
+} Autoscaling;
+
+static Autoscaling *autoscaling(const Engine *self) {
+  return self->feature_states[FEATURE_autoscaling];
+}
+
+static Scaling *scaling_of(const Engine *self, const Request *request) {
+  return autoscaling(self)->of[request->model];
+}
+
+static uint32_t lanes_of(const PoolSpec *spec) {
+  return spec->lanes > 1 ? spec->lanes : 1;
+}
+
+/* --- a machine of all its lanes */
+
+static bool is_pending(const Engine *self, EventKind kind, MachineIx m) {
+  return agenda_find(&self->agenda, kind, m) != NULL;
+}
+
+static bool is_empty(const Engine *self, const Machine *machine) {
+  return column_at(self->columns.n_assigned, machine->ix) == 0;
+}
+
+/* It is on or starts, and is not told to go; whether it has failed is known once that is detected.
+ */
+static bool counts(const Machine *lanes, uint32_t n) {
+  bool any = false;
+  for (uint32_t i = 0; i < n; i++)
+    any |= lanes[i].listed || lanes[i].availability == MACHINE_BOOTS;
+  return any && !lanes[0].stops;
+}
+
+static bool starts(const Engine *self, const Machine *lanes, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++)
+    if (lanes[i].availability != MACHINE_BOOTS || lanes[i].listed || !is_empty(self, &lanes[i]) ||
+        is_pending(self, EVENT_DETECTION, lanes[i].ix))
+      return false;
+  return true;
+}
+
+/* Whether one that was told to go drains still and nothing else wants it away. */
+static bool may_stay(const Machine *lanes, uint32_t n) {
+  bool drains = false;
+  for (uint32_t i = 0; i < n; i++) {
+    drains |= lanes[i].availability == MACHINE_DRAINS;
+    if (lanes[i].n_faults + lanes[i].n_drains > 0) return false;
+  }
+  return drains && lanes[0].stops;
+}
+
+static bool may_start(const Engine *self, const Machine *lanes, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++)
+    if (lanes[i].availability != MACHINE_OFF || lanes[i].n_faults + lanes[i].n_drains > 0 ||
+        is_pending(self, EVENT_DETECTION, lanes[i].ix))
+      return false;
+  return true;
+}
+
+/* The time that it is off is booked up to now, if it is. */
+static void book_off(Engine *self, Machine *machine) {
+  if (machine->off_since < 0) return;
+  machine->totals.off_ticks += self->now - machine->off_since;
+  engine_book_away(self, machine, HOURS_OFF, machine->off_since);
+  machine->off_since = self->now;
+}
+
+static void book_all(Engine *self) {
+  for (MachineIx m = 0; m < self->n_machines; m++)
+    book_off(self, &self->machines[m]);
+}
+
+void autoscaling_turn_off(Engine *self, Machine *machine) {
+  assert(machine->stops && is_empty(self, machine));
+  if (machine->availability >= MACHINE_DOWN) outages_end(self, machine);
+  machine->availability = MACHINE_OFF;
+  tell_goes_away(self, machine);
+  machine->starts_since = -1;
+  machine->off_since = self->now;
+  engine_deployment_of(self, machine)->knows_roomiest = false;
+  if (!is_pending(self, EVENT_DETECTION, machine->ix)) outages_lose_memory(self, machine);
+  engine_log(self, OUTCOME_OFF, NULL, machine->ix, 0, 0);
+}
+
+/* Those of its lanes that are off. */
+static void start_lanes(Engine *self, Machine *lanes, uint32_t n) {
+  uint32_t n_off = 0;
+  for (uint32_t i = 0; i < n; i++)
+    n_off += lanes[i].availability == MACHINE_OFF;
+  if (n_off == 0) return;
+  const Tick end = outages_start_end(self, lanes->pool, n_off, self->now);
+  for (uint32_t i = 0; i < n; i++) {
+    Machine *lane = &lanes[i];
+    if (lane->availability != MACHINE_OFF) continue;
+    book_off(self, lane);
+    lane->off_since = -1;
+    lane->starts_since = self->now;
+    lane->availability = MACHINE_BOOTS;
+    self->n_down++;
+    engine_deployment_of(self, lane)->knows_roomiest = false;
+    outages_set_boot(self, lane, end);
+    engine_log(self, OUTCOME_START, NULL, lane->ix, 0, 0);
+  }
+}
+
+static void stay_or_start(Engine *self, Machine *lanes, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    lanes[i].stops = false;
+    if (lanes[i].availability != MACHINE_DRAINS) continue;
+    engine_stop_draining(self, &lanes[i]);
+    engine_log(self, OUTCOME_UP, NULL, lanes[i].ix, 0, 0);
+  }
+  start_lanes(self, lanes, n);
+}
+
+/* A lane that is down, or starts with requests to come, goes when it is back (failing.h). */
+static void stop(Engine *self, Machine *lanes, uint32_t n) {
+  const bool all_start = starts(self, lanes, n);
+  for (uint32_t i = 0; i < n; i++) {
+    Machine *lane = &lanes[i];
+    lane->stops = true;
+    lane->totals.scale_downs++;
+    engine_log(self, OUTCOME_STOP, NULL, lane->ix, 0, 0);
+    if (all_start)
+      autoscaling_turn_off(self, lane);
+    else if (lane->availability == MACHINE_UP)
+      engine_drain(self, lane, DRAIN_STOP);
+  }
+}
+
+/* --- more and fewer */
+
+static Machine *lanes_at(const Engine *self, const Fleet *fleet, uint32_t i) {
+  return &self->machines[fleet->first + i * fleet->lanes];
+}
+
+/* Those that drain stay before others are started; the first numbers first. */
+static uint32_t grow(Engine *self, const Fleet *fleet, uint32_t more) {
+  uint32_t n = 0;
+  for (int drain = 1; drain >= 0; drain--)
+    for (uint32_t i = 0; i < fleet->n_machines && n < more; i++) {
+      Machine *lanes = lanes_at(self, fleet, i);
+      if (drain ? !may_stay(lanes, fleet->lanes) : !may_start(self, lanes, fleet->lanes)) continue;
+      stay_or_start(self, lanes, fleet->lanes);
+      n++;
+    }
+  return n;
+}
+
+/* Those that start first, then the least loaded; of equals the last to have joined. */
+static int by_load(const void *a, const void *b) {
+  const Candidate *one = a, *other = b;
+  if (one->load != other->load) return one->load < other->load ? -1 : 1;
+  if (one->since != other->since) return one->since > other->since ? -1 : 1;
+  return (one->first < other->first) - (one->first > other->first);
+}
+
+static Candidate candidate_of(const Engine *self, const Machine *lanes, uint32_t n) {
+  Candidate candidate = {.first = lanes->ix, .since = self->columns.all->joined[lanes->ix]};
+  if (starts(self, lanes, n)) {
+    candidate.load = -1;
+    candidate.since = (uint64_t)agenda_find(&self->agenda, EVENT_BOOT, lanes->ix)->at;
+    return candidate;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    candidate.load += column_at(self->columns.n_assigned, lanes[i].ix);
+  return candidate;
+}
+
+static uint32_t shrink(Engine *self, Scaling *scaling, const Fleet *fleet, uint32_t fewer) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < fleet->n_machines; i++) {
+    const Machine *lanes = lanes_at(self, fleet, i);
+    if (!counts(lanes, fleet->lanes)) continue;
+    ARENA_RESERVE(self->arena, scaling->candidates, scaling->candidates_capacity, n + 1);
+    scaling->candidates[n++] = candidate_of(self, lanes, fleet->lanes);
+  }
+  sort_items(scaling->candidates, n, sizeof *scaling->candidates, by_load);
+  for (uint32_t i = 0; i < fewer; i++)
+    stop(self, &self->machines[scaling->candidates[i].first], fleet->lanes);
+  return fewer;
+}
+
+/* Kubernetes' windows: no more than the least that was wanted within the one, no fewer than the
+ * most within the other. */
+static uint32_t stabilized(const Fleet *fleet, Tick now, uint32_t present, uint32_t wanted) {
+  const PoolScaling *options = &fleet->spec->scaling;
+  uint32_t least = wanted, most = wanted;
+  for (uint32_t i = 1; i <= fleet->n_history; i++) {
+    const uint32_t at = fleet->n_history - i;
+    if (i > fleet->most_history) break;
+    const Recommendation *past = &fleet->history[at % fleet->most_history];
+    if (now - past->at < options->up_window && past->machines < least) least = past->machines;
+    if (now - past->at < options->down_window && past->machines > most) most = past->machines;
+  }
+  return present < least ? least : present > most ? most : present;
+}
+
+static uint32_t bounded(const PoolScaling *options, double wanted) {
+  if (!(wanted > options->min)) return options->min;
+  return wanted < options->max ? (uint32_t)wanted : options->max;
+}
+
+static void scale(Engine *self, Scaling *scaling, Fleet *fleet) {
+  const PoolScaling *options = &fleet->spec->scaling;
+  const uint32_t present = scaling->loads[fleet->pool].n_machines;
+  const uint32_t wanted = bounded(options, scaling->wanted[fleet->pool]);
+  fleet->history[fleet->n_history++ % fleet->most_history] = (Recommendation){self->now, wanted};
+  const uint32_t next = stabilized(fleet, self->now, present, wanted);
+  if (fleet->changed_at >= 0 && self->now - fleet->changed_at < options->cool_down) return;
+  uint32_t n = 0;
+  if (next > present) n = grow(self, fleet, next - present);
+  if (next < present) n = shrink(self, scaling, fleet, present - next);
+  if (n > 0) fleet->changed_at = self->now;
+}
+
+/* --- what the scaler sees */
+
+static void book_arrival(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  ScalingView *view = &scaling_of(self, request)->view;
+  view->arrivals++;
+  view->prompt_tokens += request->prompt_tokens;
+}
+
+/* Not of one that resumes, which has had it. */
+static void book_first_token(Engine *self, const Machine *machine, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  if (request->resumed_tokens > 0) return;
+  Scaling *scaling = scaling_of(self, request);
+  const Tick ttft = request->first_token_at - request->arrived_at;
+  scaling->view.first_tokens++;
+  scaling->view.ttft_ticks += ttft;
+  PoolLoad *load = scaling->loads;
+  while (load->spec != machine->pool)
+    load++;
+  load->first_tokens++;
+  load->ttft_ticks += ttft;
+}
+
+static void book_end(Engine *self, RequestIx ix, const RequestRecord *record) {
+  if (record->rejected || record->cancelled) return;
+  ScalingView *view = &scaling_of(self, &self->requests.slots[ix])->view;
+  view->completed++;
+  view->output_tokens += record->output_tokens;
+  view->e2e_ticks += record->last_token_at - record->arrived_at;
+  view->between_ticks += record->last_token_at - record->first_token_at;
+}
+
+static void look_at(const Engine *self, PoolLoad *load, const Machine *lanes, uint32_t n,
+                    bool reads_kv) {
+  if (!counts(lanes, n)) return;
+  load->n_machines++;
+  load->n_starting += starts(self, lanes, n);
+  for (uint32_t i = 0; i < n; i++) {
+    const Machine *lane = &lanes[i];
+    load->n_assigned += column_at(self->columns.n_assigned, lane->ix);
+    load->n_waiting += lane->prefill_queue.count + lane->decode_queue.count + lane->inbound.count;
+    if (!reads_kv) continue;
+    load->kv_machines +=
+        (double)column_at(self->columns.kv_blocks, lane->ix) / ((double)load->spec->kv_blocks * n);
+  }
+}
+
+static void look(const Engine *self, Scaling *scaling) {
+  const Scaler *scaler = autoscaling(self)->scaler;
+  const bool reads_kv = scaler->reads_kv && scaler->reads_kv(scaling->state);
+  for (uint32_t p = 0; p < scaling->view.n_pools; p++) {
+    PoolLoad *load = &scaling->loads[p];
+    load->n_machines = load->n_starting = 0;
+    load->n_assigned = load->n_waiting = 0;
+    load->kv_machines = 0;
+    const uint32_t lanes = lanes_of(load->spec);
+    for (uint32_t i = 0; i < load->spec->count; i += lanes)
+      look_at(self, load, &self->machines[scaling->firsts[p] + i], lanes, reads_kv);
+    scaling->wanted[p] = load->n_machines;
+  }
+  scaling->view.now = self->now;
+}
+
+/* What is counted from one time to the next begins again. */
+static void forget(Scaling *self) {
+  const ScalingView view = self->view;
+  self->view = (ScalingView){
+      .now = view.now, .interval = view.interval, .pools = view.pools, .n_pools = view.n_pools};
+  for (uint32_t p = 0; p < view.n_pools; p++) {
+    self->loads[p].first_tokens = 0;
+    self->loads[p].ttft_ticks = 0;
+  }
+}
+
+/* --- when */
+
+/* After all else of its tick; there is none past the end of simulated time. */
+static void set_next(Engine *self) {
+  const Tick interval = self->config->scaling_interval;
+  if (interval <= TICK_MAX - self->now)
+    agenda_set_last(&self->agenda, EVENT_SCALING, 0, self->now + interval);
+}
+
+static void handle(Engine *self, uint32_t target) {
+  (void)target;
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    Scaling *scaling = autoscaling(self)->of[d];
+    look(self, scaling);
+    autoscaling(self)->scaler->plan(scaling->state, &scaling->view, scaling->wanted);
+    for (uint32_t i = 0; i < scaling->n_fleets; i++)
+      scale(self, scaling, &scaling->fleets[i]);
+    forget(scaling);
+  }
+  set_next(self);
+}
+
+/* The machines that pools do not begin with are off. */
+static void begin_off(Engine *self) {
+  for (MachineIx m = 0, i = 0; m < self->n_machines; m++, i++) {
+    Machine *machine = &self->machines[m];
+    const PoolSpec *spec = machine->pool;
+    if (m > 0 && spec != self->machines[m - 1].pool) i = 0;
+    if (spec->scaling.max == 0 || i < spec->scaling.start * lanes_of(spec)) continue;
+    engine_unlist(self, machine);
+    machine->stops = true;
+    machine->availability = MACHINE_OFF;
+    machine->off_since = 0;
+  }
+}
+
+static void add_fleet(const Engine *self, Scaling *scaling, uint32_t pool) {
+  const PoolSpec *spec = scaling->loads[pool].spec;
+  const PoolScaling *options = &spec->scaling;
+  assert(0 < options->min && options->min <= options->start && options->start <= options->max &&
+         pool_machines(spec) == options->max);
+  const Tick window =
+      options->up_window > options->down_window ? options->up_window : options->down_window;
+  const uint32_t most = (uint32_t)(window / self->config->scaling_interval) + 1;
+  scaling->fleets[scaling->n_fleets++] =
+      (Fleet){.spec = spec,
+              .pool = pool,
+              .lanes = lanes_of(spec),
+              .n_machines = options->max,
+              .first = scaling->firsts[pool],
+              .changed_at = -1,
+              .history = ARENA_ARRAY(self->arena, Recommendation, most),
+              .most_history = most};
+}
+
+static Scaling *scaling_new(const Engine *self, uint32_t model, void *state) {
+  const SimConfig *config = self->config;
+  Arena *arena = self->arena;
+  Scaling *scaling = ARENA_NEW(arena, Scaling);
+  *scaling = (Scaling){.state = state,
+                       .loads = ARENA_ARRAY(arena, PoolLoad, config->n_pools),
+                       .firsts = ARENA_ARRAY(arena, MachineIx, config->n_pools),
+                       .wanted = ARENA_ARRAY(arena, double, config->n_pools),
+                       .fleets = ARENA_ARRAY(arena, Fleet, config->n_pools)};
+  scaling->view = (ScalingView){.interval = config->scaling_interval, .pools = scaling->loads};
+  MachineIx first = 0;
+  for (uint32_t p = 0; p < config->n_pools; first += config->pools[p].count, p++) {
+    const PoolSpec *spec = &config->pools[p];
+    if (spec->model != model) continue;
+    const uint32_t i = scaling->view.n_pools++;
+    scaling->loads[i].spec = spec;
+    scaling->firsts[i] = first;
+    if (spec->scaling.max > 0) add_fleet(self, scaling, i);
+  }
+  const Scaler *scaler = autoscaling(self)->scaler;
+  if (scaler->start) scaler->start(state, &scaling->view, arena);
+  return scaling;
+}
+
+static const Scaler *scaler_of(const Engine *self) {
+  return (const Scaler *)sim_policy(self->config, POLICY_SCALER).policy;
+}
+
+static bool is_used(const Engine *self) {
+  return scaler_of(self)->plan != NULL;
+}
+
+static void start(Engine *self) {
+  const PolicyChoice choice = sim_policy(self->config, POLICY_SCALER);
+  Autoscaling *all = autoscaling(self);
+  assert(self->config->scaling_interval > 0 && self->n_groups == 0);
+  all->scaler = scaler_of(self);
+  all->of = ARENA_ARRAY(self->arena, Scaling *, self->n_deployments);
+  for (uint32_t d = 0; d < self->n_deployments; d++)
+    all->of[d] = scaling_new(self, d, policy_state_copy(&choice, self->arena));
+  agenda_reserve(&self->agenda, EVENT_SCALING, 1);
+  set_next(self);
+}
+
+/* A machine that has drained since it is not wanted. */
+static void see_drained(Engine *self, Machine *machine) {
+  if (machine->drains_for == DRAIN_STOP) autoscaling_turn_off(self, machine);
+}
+
+const Feature feature_autoscaling = {
+    .name = "autoscaling",
+    .state_size = sizeof(Autoscaling),
+    .is_used = is_used,
+    .prepare = begin_off,
+    .start = start,
+    .handlers = {[EVENT_SCALING] = handle},
+    .arrived = book_arrival,
+    .first_token = book_first_token,
+    .ended = book_end,
+    .drained = see_drained,
+    .books_close = book_all,
+};

@@ -1,0 +1,27 @@
+/* Machines that are out, down or starting, for whatever reason (faults.h, autoscaling.c): when they
+ * are up again, and the time that they are not. */
+#ifndef SIM_FEATURE_OUTAGES_H
+#define SIM_FEATURE_OUTAGES_H
+#include "sim/core/state.h"
+
+typedef struct Outages {
+  Tick *stores_free_at;   // [n_pools] when a store is done with what it was asked (starting.h)
+  uint32_t n_nics_down;   // KV over them waits
+  uint32_t n_stores_down; // of groups
+} Outages;
+
+Outages *outages_of(const Engine *self);
+
+/* When lanes of a pool are up that begin to start together at `from`. */
+Tick outages_start_end(const Engine *self, const PoolSpec *pool, uint32_t lanes, Tick from);
+/* A machine that starts is up at `at`; never, at TICK_MAX. */
+void outages_set_boot(Engine *self, const Machine *machine, Tick at);
+/* One that is down or starts is neither any more. */
+void outages_end(Engine *self, Machine *machine);
+/* What its memory held is gone. */
+void outages_lose_memory(Engine *self, Machine *machine);
+/* The machine whose events are those of all that fail and start as one. */
+Machine *outages_lead(const Engine *self, Machine *machine);
+/* To a machine, or to all of its group. */
+void outages_each(Engine *self, Machine *machine, void (*act)(Engine *, Machine *));
+#endif

@@ -1,0 +1,66 @@
+/* Machines report to a router that asks for it (core/reports.h), all at the same times: at an
+ * interval and known after a delay, or as they are whenever it looks. */
+#include "sim/core/reports.h"
+#include "sim/feature/features.h"
+
+/* The last time of a report that is known at `at`. */
+static Tick last_known(const Reports *reports, Tick at) {
+  const Tick interval = reports->options.interval, made_at = at - reports->options.delay;
+  return made_at < 0 ? 0 : made_at / interval * interval;
+}
+
+/* All machines report at the same times. */
+static void make_reports(Engine *self) {
+  for (uint32_t d = 0; d < self->n_deployments; d++)
+    reports_make(engine_cluster(self, &self->deployments[d])->reports);
+}
+
+/* The first report is now. */
+static void prepare(Engine *self) {
+  agenda_reserve(&self->agenda, EVENT_REPORT, 1);
+  const ReportOptions *options = self->router->reports(self->deployments[0].router_state);
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    Deployment *deployment = &self->deployments[d];
+    const ClusterView *view = engine_cluster(self, deployment);
+    deployment->view.reports = reports_new(options, self->router->needs_caches, view, self->arena);
+  }
+  if (options->interval == 0) return;
+  make_reports(self);
+  agenda_set(&self->agenda, EVENT_REPORT, 0, options->interval);
+}
+
+/* Nothing is placed before the next event, so a report is left out if a later one is known by then.
+ * The event keeps its insertion number: those of others do not hang on how many reports are made.
+ */
+static void handle(Engine *self, uint32_t target) {
+  (void)target;
+  const Reports *reports = self->deployments[0].view.reports;
+  const Tick interval = reports->options.interval;
+  const bool last = self->agenda.n_events == 0;
+  const Tick wanted = last ? self->now : last_known(reports, agenda_first_at(&self->agenda));
+  if (wanted <= self->now && reports->made_at < self->now) make_reports(self);
+  if (interval > TICK_MAX - self->now) return; // there is none past the end of simulated time
+  const Tick next = wanted > self->now ? wanted : self->now + interval;
+  agenda_move(&self->agenda, EVENT_REPORT, 0, next, self->event.seq);
+}
+
+/* What it knows is brought up to now. */
+static void see(Engine *self, Deployment *deployment) {
+  Reports *reports = deployment->view.reports;
+  const Tick interval = reports->options.interval;
+  if (interval > 0 && self->now % interval == 0 && reports->made_at < self->now) make_reports(self);
+  engine_cluster(self, deployment);
+  reports_see(reports);
+}
+
+static bool is_used(const Engine *self) {
+  return self->router->reports != NULL;
+}
+
+const Feature feature_reporting = {
+    .name = "reporting",
+    .is_used = is_used,
+    .prepare = prepare,
+    .handlers = {[EVENT_REPORT] = handle},
+    .router_looks = see,
+};
