@@ -1,4 +1,4 @@
--- Runs that failed, and why; of a sweep also where.
+-- Runs that failed, with the reason and, for points of a sweep, the place on its axes.
 SELECT
   run.id AS run, run.name, /* axes of run */
   run.reason,

@@ -1,4 +1,4 @@
--- The points of each sweep: where they are on its axes, and what came out, of :sweep alone.
+-- The points of each sweep: their place on its axes, and their figures. :sweep picks one sweep.
 SELECT
   point.sweep_id AS sweep, point.point, /* axes of point */
   max(value) FILTER (WHERE metric.name = 'instances') AS instances,

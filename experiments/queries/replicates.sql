@@ -1,5 +1,5 @@
--- Runs that are equal but for seeds: each figure's mean and 95% interval, :figure is one (ttft_s).
--- Those with equal outcomes are one observation: of n runs so many are different.
+-- Mean and 95% interval of each figure over runs that differ in seeds alone. :figure picks one.
+-- Runs with equal outcomes count as one: n is the number of runs, different that of outcomes.
 WITH alike AS (
   SELECT id, seed, tie_seed, epoch, digest,
     (SELECT value FROM param WHERE run_id = run.id AND key = 'workload.seed') AS workload_seed,

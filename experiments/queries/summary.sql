@@ -1,4 +1,4 @@
--- One row per run, or :run alone.
+-- One row per run. :run picks one run.
 SELECT
   run.id AS run,
   run.name AS config,
