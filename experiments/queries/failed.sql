@@ -1,4 +1,4 @@
--- Runs that failed, with the reason and, for points of a sweep, the place on its axes.
+-- runs that failed, with the reason and the sweep and point
 SELECT
   run.id AS run, run.name, /* axes of run */
   run.reason,

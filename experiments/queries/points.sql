@@ -1,4 +1,4 @@
--- The points of each sweep: their place on its axes, and their figures. :sweep picks one sweep.
+-- points of each sweep: the values on the axes and the results; :sweep selects one
 SELECT
   point.sweep_id AS sweep, point.point, /* axes of point */
   max(value) FILTER (WHERE metric.name = 'instances') AS instances,

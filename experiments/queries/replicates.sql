@@ -1,5 +1,5 @@
--- Mean and 95% interval of each figure over runs that differ in seeds alone. :figure picks one.
--- Runs with equal outcomes count as one: n is the number of runs, different that of outcomes.
+-- mean and 95% interval over seeds of equal runs; :figure selects one (ttft_s)
+-- Runs with equal outcomes are one observation: `different` counts them.
 WITH alike AS (
   SELECT id, seed, tie_seed, epoch, digest,
     (SELECT value FROM param WHERE run_id = run.id AND key = 'workload.seed') AS workload_seed,

@@ -1,4 +1,4 @@
--- One row per run. :run picks one run.
+-- one row per run; :run selects one
 SELECT
   run.id AS run,
   run.name AS config,
