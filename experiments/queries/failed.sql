@@ -1,4 +1,4 @@
--- runs that failed, with the reason and the sweep and point
+-- Runs that failed, and why; of a sweep also where.
 SELECT
   run.id AS run, run.name, /* axes of run */
   run.reason,

@@ -1,4 +1,4 @@
--- points of each sweep: the values on the axes and the results; :sweep selects one
+-- The points of each sweep: where they are on its axes, and what came out, of :sweep alone.
 SELECT
   point.sweep_id AS sweep, point.point, /* axes of point */
   max(value) FILTER (WHERE metric.name = 'instances') AS instances,

@@ -1,4 +1,4 @@
--- one row per run; :run selects one
+-- One row per run, or :run alone.
 SELECT
   run.id AS run,
   run.name AS config,
