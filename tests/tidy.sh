@@ -249,6 +249,64 @@ check_listed() {
     done
 }
 
+# Each link of a page leads to a file or folder, and to a heading of a page, as browsers know them.
+check_links() { awk -v list="$files" "$link_rules" </dev/null; }
+
+# shellcheck disable=SC2016 # the text is awk's, not the shell's
+link_rules='
+# Where a link of a page leads, from the root.
+function target_of(page, link,    n, i, parts, path) {
+  n = split(page "/../" link, parts, "/")
+  path = ""
+  for (i = 1; i <= n; i++)
+    if (parts[i] == "..") sub(/\/?[^\/]*$/, "", path)
+    else if (parts[i] != "" && parts[i] != ".") path = path (path == "" ? "" : "/") parts[i]
+  return path
+}
+
+function check_link(where, page, link,    target, anchor) {
+  target = anchor = link
+  sub(/#.*/, "", target)
+  if (!sub(/^[^#]*#/, "", anchor)) anchor = ""
+  target = target == "" ? page : target_of(page, target)
+  if (!(target in exists)) print where ": a link to " link ", which is not there"
+  else if (anchor != "" && target ~ /\.md$/ && !((target "#" anchor) in anchors))
+    print where ": a link to " link ", which is no heading there"
+}
+
+BEGIN {
+  while ((getline path < list) > 0) {
+    if (path ~ /\.md$/) ARGV[ARGC++] = path
+    do exists[path]
+    while (sub(/\/[^\/]*$/, "", path))
+  }
+}
+FNR == 1 { in_block = 0 }
+/^```/ { in_block = !in_block }
+in_block { next }
+/^#+ / {
+  anchor = tolower($0)
+  sub(/^#+ +/, "", anchor)
+  gsub(/[^a-z0-9_ -]/, "", anchor)
+  gsub(/ /, "-", anchor)
+  anchors[FILENAME "#" anchor]
+}
+{
+  gsub(/`[^`]*`/, "")
+  while (match($0, /\]\([^) ]*/)) {
+    link = substr($0, RSTART + 2, RLENGTH - 2)
+    $0 = substr($0, RSTART + RLENGTH)
+    if (link !~ /^[a-z]+:/) links[++n_links] = FILENAME ":" FNR " " FILENAME " " link
+  }
+}
+END {
+  for (i = 1; i <= n_links; i++) {
+    split(links[i], parts, " ")
+    check_link(parts[1], parts[2], parts[3])
+  }
+}
+'
+
 # Other major versions of clang-format lay out the same text otherwise.
 check_format() {
   clang-format --version 2>/dev/null | grep -q 'version 14\.' || return 0
@@ -263,7 +321,7 @@ check_tree() {
   else
     find . -type f ! -path './.git/*' ! -path './build*' | sed 's|^\./||'
   fi | while read -r path; do [ -f "$path" ] && echo "$path"; done | sort -u >"$files"
-  { check_text; check_sources; check_listed; check_format; } | sort -t: -k1,1 -k2,2n
+  { check_text; check_sources; check_listed; check_links; check_format; } | sort -t: -k1,1 -k2,2n
 }
 
 # --- self-test ---------------------------------------------------------------------------------
@@ -362,6 +420,13 @@ self_test_listed() {
   echo 'exit 0' | breaks '1: listed in no' tests/cli/a.sh
 }
 
+self_test_links() {
+  echo '[a](b/gone.md)' | breaks '1: a link to b/gone.md, which is not there' note.md
+  echo '[a](../note.md#b)' | breaks '1: a link to ../note.md#b, which is not there' c/note.md
+  printf '# A\n[a](#a) [b](note.md#b)\n' |
+    breaks '2: a link to note.md#b, which is no heading' note.md
+}
+
 self_test_format() {
   clang-format --version 2>/dev/null | grep -q 'version 14\.' || return 0
   c_file 'int   a;' | breaks '2: not laid out' sim/a.c
@@ -373,6 +438,8 @@ make_clean_tree() {
   echo "files('arena.c')" >"$tree/base/meson.build"
   echo "files('listed.c')" >"$tree/sim/meson.build"
   echo 'ROUTER(by_def)' >"$tree/sim/router/routers.def"
+  printf '%s\n' '# The `a`, b_c' '[d](../base/arena.c) [e](../base) `[f](g)` [h](i.md#the-a-b_c)' \
+    '```' '[j](k)' '```' >"$tree/sim/i.md"
   c_file 'int by_def;' >"$tree/sim/router/by_def.c"
   c_file 'static void *memory = malloc(1);' >"$tree/base/arena.c"
   {
@@ -406,6 +473,7 @@ self_test() {
   self_test_edges
   self_test_sources
   self_test_listed
+  self_test_links
   self_test_format
   return $failed
 }

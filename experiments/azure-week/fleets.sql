@@ -1,5 +1,5 @@
--- The fleets of the last sweep of experiments/azure-week: what they have, take and keep to.
--- Instances are those on or starting, in the mean of the week and in its busiest hour.
+-- One row per fleet of the last sweep of experiments/azure-week: its size, cost and latencies.
+-- Instances are those that are on or starting: the mean of the week, and the busiest hour.
 WITH week AS (
   SELECT run_id, avg(instances_on) AS mean, max(instances_on) AS most
   FROM hour WHERE hour < 168 GROUP BY run_id
