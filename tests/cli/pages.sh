@@ -1,7 +1,7 @@
 #!/bin/sh
-# README.md and the pages of the guide name only paths of the sources that there are (their links are
-# tidy.sh's), and they answer the questions of questions.txt: "question|page#heading|words", where the
-# page is README.md or one that it links to, and the words stand below the heading.
+# README.md and the pages of the guide name only paths of the sources that there are (their links
+# are tidy.sh's), and they answer the questions of questions.txt: "question|page#heading|words",
+# where the page is README.md or one that it links to, and the words stand below the heading.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 readme=$source_dir/README.md
 [ -f "$readme" ] || exit 77
