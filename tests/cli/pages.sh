@@ -27,7 +27,8 @@ below() {
 # Paths in `...`, outside of blocks, but for those in which NAME and the like stand for a name.
 paths() {
   awk '/^```/ { block = !block; next }
-    !block { n = split($0, parts, "`"); for (i = 2; i <= n; i += 2) print parts[i] }' "$1" |
+    !block { text = text " " $0 }
+    END { n = split(text, parts, "`"); for (i = 2; i <= n; i += 2) print parts[i] }' "$1" |
     tr ' ' '\n' | sed 's/[,;:]*$//' | grep -v -e NAME -e VERSION -e MODEL -e '[*…]' |
     grep -E '^(base|calib|experiments|kernels|perfmodel|plots|sim|tests|traces)/'
 }
