@@ -1,21 +1,61 @@
 #!/bin/sh
-# Writes the table of measured engines in README.md again:
+# Writes the tables of experiments/guide/measured.md again:
 #
 #   experiments/measured/regenerate.sh TANDEM FOLDER
 #
 # TANDEM is the program, FOLDER that of the measurements, with e2e/ in it.
 set -eu
-readme=$(dirname "$(realpath "$0")")/../../README.md
-table=$(mktemp)
-trap 'rm -f "$table" "$table.new"' EXIT
-"$1" report measured "$2" --format markdown -o "$table"
-awk -v table="$table" '
-/^<!-- measured engines/ {
+page=$(dirname "$(realpath "$0")")/../guide/measured.md
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$1" report measured "$2" --format markdown -o "$work/groups"
+"$1" report measured "$2" --format csv -o "$work/points"
+
+# Points that are compared, and the median of their errors, of one machine and of split clusters.
+awk -F, '
+function add(figure, key, text,    i, x) { # in ascending order
+  if (text == "") return
+  x = text < 0 ? -text : text + 0
+  for (i = count[figure, key]++; i > 0 && error[figure, key, i] > x; i--)
+    error[figure, key, i + 1] = error[figure, key, i]
+  error[figure, key, i + 1] = x
+}
+function median(figure, key,    n) {
+  n = count[figure, key]
+  if (n == 0) return "-"
+  return sprintf("%.1f%%", 50 * (error[figure, key, int((n + 1) / 2)] + \
+                                 error[figure, key, int((n + 2) / 2)]))
+}
+NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+{
+  split_mode = $column["mode"] == "disagg" ? "split" : "one machine"
+  key = $column["set"] " | " split_mode
+  if (!(key in all)) keys[++n_keys] = key
+  all[key]++
+  if ($column["why"] != "") next
+  if ($column["fitted"] != "") { fitted[key]++; next }
+  compared[key]++
+  add("tpot", key, $column["tpot_error"])
+  add("ttft", key, $column["ttft_error"])
+  add("tokens", key, $column["tokens_error"])
+}
+END {
+  print "| set | clusters | points | compared | fitted to | TPOT | TTFT | tokens/s and GPU |"
+  print "|---|---|---|---|---|---|---|---|"
+  for (i = 1; i <= n_keys; i++) {
+    key = keys[i]
+    print "| " key " | " all[key] " | " compared[key] + 0 " | " fitted[key] + 0 " | " \
+      median("tpot", key) " | " median("ttft", key) " | " median("tokens", key) " |"
+  }
+}' "$work/points" >"$work/summary"
+
+awk -v folder="$work" '
+/^<!-- measured / {
   print
-  while ((getline line < table) > 0) print line
+  while ((getline line < (folder "/" $3)) > 0) print line
   inside = 1
 }
 /^<!-- end -->/ { inside = 0 }
 !inside
-' "$readme" >"$table.new"
-cp "$table.new" "$readme"
+' "$page" >"$work/page"
+cp "$work/page" "$page"
