@@ -1,4 +1,5 @@
-/* See policies.h. The .def files are read here and by the build, which takes NAME.c for each line. */
+/* See policies.h. The .def files are read here and by the build, which takes NAME.c for each
+ * line. */
 #include "sim/policies.h"
 #include "sim/batcher/batcher.h"
 #include "sim/dispatcher/dispatcher.h"

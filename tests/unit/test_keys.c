@@ -1,6 +1,7 @@
 /* Rows of keys say all that the page of keys has of them, and what they take comes back from the
  * text that a database keeps. */
 #include "experiments/keys/keys.h"
+#include "sim/policies.h"
 #include "sim/policy.h"
 #include "tests/unit/testing.h"
 #include <ctype.h>
