@@ -19,8 +19,9 @@ sed -n 's/.*](#\([^)]*\)).*/\1/p' out | sort -u >links
 sed -n 's/^##* //p' out | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-' | sort -u >headings
 [ "$(comm -23 links headings)" = '' ] || fail 'a link leads nowhere'
 
-# So do those of README and of the guide, to a file.
-for page in "$source_dir"/README.md "$source_dir"/experiments/guide/*.md; do
+# So do those of README, of CONTRIBUTING and of the guide, to a file.
+for page in "$source_dir"/README.md "$source_dir"/CONTRIBUTING.md \
+  "$source_dir"/experiments/guide/*.md; do
   last=${page#"$source_dir/"}
   sed 's/](/\n](/g' "$page" | sed -n 's/^](\([^)#]*\).*/\1/p' | grep -v '^http' |
     while read -r target; do
