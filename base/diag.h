@@ -6,7 +6,7 @@
  * Sentences start in lower case, put the subject in single quotes and end without a full stop.
  * They are plain text (base/text.h) of 400 bytes at most, and quote no more of the input than
  * its first line.
- * Printed form (DESIGN §7):
+ * Printed form:
  *
  *     experiments/examples/a.yaml:12:9: error: unknown router 'jsqq'
  *       12 |   router: jsqq

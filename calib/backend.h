@@ -109,8 +109,8 @@ typedef struct CalibBatch {
   int32_t n_logits; // sequences that need logits: decodes and prompts that end here
 } CalibBatch;
 
-/* What can be measured: name in profiles, which size describes it. Terms (DESIGN §4) are of all
- * layers of the shard; operators of one layer or call.
+/* What can be measured: name in profiles, which size describes it. Terms of an iteration
+ * (perfmodel/perfmodel.h) are of all layers of the shard; operators of one layer or call.
  *
  *   batch    its sequences        tokens   rows of the product or vectors
  *   bytes    of one call          pages    of KV of one layer */

@@ -1,5 +1,5 @@
 /* Runs a decoder's layers over a batch: the whole of an iteration, or the terms it is made of
- * (DESIGN §4), by the same code. */
+ * (perfmodel/perfmodel.h), by the same code. */
 #ifndef CALIB_CPU_RUN_H
 #define CALIB_CPU_RUN_H
 #include "calib/cpu_batch.h"

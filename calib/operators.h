@@ -1,7 +1,7 @@
 /* What an operator is called, and what it has to do at least: the numbers of a batch, FLOPs, bytes.
  *
- * Formulas: calibration study §1.2. FLOPs are those of products, causal attention counted exactly,
- * and of the vectors of single operators. Bytes are what must cross the operator's path (memory,
+ * FLOPs are those of products, causal attention counted exactly, and of the vectors of single
+ * operators. Bytes are what must cross the operator's path (memory,
  * link to the host or to other GPUs): the operands once, cold; of terms of all layers only weights,
  * KV and attention's rows, because activations between operators may stay in a cache. */
 #ifndef CALIB_OPERATORS_H
@@ -24,7 +24,7 @@ int64_t calib_tensor_columns(const CalibModel *model, CalibTensor tensor);
 const char *calib_tensor_name(CalibTensor tensor);
 /* Of all tensors, NULL-terminated, in the order of CalibTensor. */
 extern const char *const calib_tensor_names[];
-/* Whether it is one of DESIGN §4, of all layers. */
+/* Whether it is a term of an iteration, of all layers. */
 static inline bool calib_is_term(CalibOp op) {
   return op < CALIB_GEMM_QKV;
 }

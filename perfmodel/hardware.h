@@ -99,7 +99,7 @@ typedef struct KvOptions {
 } KvOptions;
 
 /* floor((utilization·HBM·g − weights − activations·g) / block_bytes) of the g = tensor × attention
- * × pipeline GPUs of one replica, DESIGN §5, with the weights that are on them: experts once, the
+ * × pipeline GPUs of one replica, with the weights that are on them: experts once, the
  * rest in each attention group. KV heads are split over the tensor degree and copied once there are
  * fewer of them; latent KV is one head. Layers with a sliding window have kv_bytes_per_sequence of
  * max_num_seqs sequences set aside, or are counted as if they saw all tokens, whichever leaves room

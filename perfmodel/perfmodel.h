@@ -1,4 +1,4 @@
-/* How long one iteration of a batch takes: the composed model of DESIGN §4, compiled to integers.
+/* How long one iteration of a batch takes: the composed model, compiled to integers.
  *
  *   t = overhead + linear(P + n) + prefill_attention(2A) + decode_attention(n, C) + head(s)
  *
@@ -39,7 +39,7 @@
 #include "perfmodel/curve_table.h"
 #include "perfmodel/setup.h"
 
-/* The numbers of one iteration (DESIGN §4). */
+/* The numbers of one iteration. */
 typedef struct BatchShape {
   int64_t prefill_tokens; // P: new tokens of prefill chunks
   int64_t prefill_area2;  // 2A = Σ new·(2·past + new) over chunks

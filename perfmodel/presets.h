@@ -1,5 +1,5 @@
-/* What a serving engine adds to its kernels' time (perfmodel/presets/NAME.yaml, with the evidence):
- * DESIGN §4's presets, for the roofline models. Fitted models have their engine in the data. */
+/* What a serving engine adds to its kernels' time (perfmodel/presets/NAME.yaml, with the evidence),
+ * for the roofline models. Fitted models have their engine in the data. */
 #ifndef PERFMODEL_PRESETS_H
 #define PERFMODEL_PRESETS_H
 #include "base/option.h"

@@ -3,7 +3,7 @@
  * One CSV. It begins with provenance, `# key: value` lines (machine, gpu, driver, library
  * versions, engine preset, date, commit, seed, digest of the plan, source), then one header row,
  * then one row per measured point. A row is an operator or a whole iteration at one batch,
- * described by the numbers of DESIGN §4, or one of the finer operators, described by its `size`;
+ * described by the numbers of BatchShape, or one of the finer operators, described by its `size`;
  * rows with equal `configuration` are replicates of one another. A profile may hold several groups,
  * one per (model, gpu, tensor_parallel_size). Empty cells are missing values, never 0. Columns, in
  * this order, those in brackets optional:

@@ -1,7 +1,7 @@
 /* Iteration times from the facts of a machine and a model alone, for machines that nobody here can
  * measure: every operator runs at the rate of its bottleneck (Seesaw, appendix A).
  *
- * One term of DESIGN §4 is a line plus the greater of a memory line and a compute line:
+ * One term of the composed model is a line plus the greater of a memory line and a compute line:
  *
  *   seconds(x) = fixed + slope·x + max(memory_fixed + memory_slope·x, compute_slope·x)
  *

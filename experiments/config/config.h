@@ -34,8 +34,6 @@ typedef struct PerfModelChoice {
   const Node *captured;               // captured sizes of a roofline; NULL: none
 } PerfModelChoice;
 
-/* One entry of `pools:` as written. A key that the engine has under the same name is bound where it
- * finds that, in `spec`; the rest of `spec` is filled from the others. */
 /* Adapters that components name, as `adapters` has them. */
 typedef struct AdapterConfig {
   int64_t count, rank, bytes; // bytes 0: by the rank and the model
@@ -52,6 +50,8 @@ typedef struct LoraConfig {
   int64_t load_bandwidth;
 } LoraConfig;
 
+/* One entry of `pools:` as written. A key that the simulator has under the same name is bound where
+ * it finds that, in `spec`; the rest of `spec` is filled from the others. */
 typedef struct PoolConfig {
   PoolSpec spec;
   const char *model; // of several; NULL: the only one
@@ -94,7 +94,7 @@ typedef struct Config {
   const Node *root;           // the file after --set
   const char *text;           // the same on one line
   ConfigCache *cache;
-  Llm model;        // the first of
+  Llm model;        // the first of `models`
   Llm *models;      // [n_models]
   ModelSpec *specs; // [n_models] as the run has them
   uint32_t n_models;
@@ -270,13 +270,12 @@ int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
  * of an engine. */
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
                           Arena *arena, Diag *diag);
-/* The times of the run's model on `hardware`, served by `engine`, whose host is added to times of
+/* The times of `model` on `hardware`, served by `engine`, whose host is added to times of
  * an engine's kernels alone, or as the configuration says; NULL with the reason at `at`. */
 const PerfModel *config_load_perfmodel(const Config *self, const Llm *model,
                                        const PerfModelChoice *choice, const EngineChoice *engine,
                                        const Hardware *hardware, Parallelism degrees,
                                        int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
-/* The model by its name, or by a map of it and number formats. */
 /* The values of `model` and `models`, of which there must be one; NULL when absent. */
 int config_bind_models(Config *self, const Node *one, const Node *several, Arena *arena,
                        Diag *diag);
