@@ -175,7 +175,9 @@ void line_reader_close(LineReader *self) {
 
 /* A field that starts with a quote goes on to the one that closes it; the text is what stands
  * between. */
-Field line_take(const Line *line, const char **at) {
+/* The field at `at`, inside the line, without spaces around it; `at` moves behind its comma, or to
+ * NULL when the line ends. Commas between double quotes do not separate. */
+static Field line_take(const Line *line, const char **at) {
   const char *start = *at, *from = start, *end = line->text + line->length;
   if (start < end && *start == '"') {
     const char *close = memchr(start + 1, '"', (size_t)(end - start - 1));

@@ -59,9 +59,6 @@ int line_reader_next(LineReader *self, Line *ret_line, Diag *diag);
 int line_reader_rewind(LineReader *self, Diag *diag);
 void line_reader_close(LineReader *self);
 
-/* The field at `at`, inside the line, without spaces around it; `at` moves behind its comma, or to
- * NULL when the line ends. Commas between double quotes do not separate. */
-Field line_take(const Line *line, const char **at);
 /* Fills up to `room` fields. Returns how many there are. */
 int line_split(const Line *line, Field *ret_fields, int room);
 /* Without spaces and tabs at both ends. */

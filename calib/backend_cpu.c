@@ -168,16 +168,6 @@ static CalibStatus backend_write(void *state, const CalibSlice *slice, const dou
   return CALIB_OK;
 }
 
-static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
-  (void)state;
-  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = cpu_machine_clock_mhz(),
-                                    .mem_clock_mhz = NAN,
-                                    .temperature_c = NAN,
-                                    .power_w = NAN,
-                                    .power_limit_w = NAN,
-                                    .energy_j = NAN};
-}
-
 const Backend backend_cpu = {
     .name = "cpu",
     .help = "a model in fp32 on this machine's processor",
@@ -192,6 +182,6 @@ const Backend backend_cpu = {
     .columns = backend_columns,
     .read = backend_read,
     .write = backend_write,
-    .telemetry = backend_telemetry,
+    .telemetry = cpu_machine_telemetry,
     .close = backend_close,
 };

@@ -145,16 +145,6 @@ static CalibStatus backend_run_batch(void *state, const CalibBatch *batch, doubl
   return status ? status : llama_session_run(&self->session, batch, ret_seconds, error);
 }
 
-static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
-  (void)state;
-  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = cpu_machine_clock_mhz(),
-                                    .mem_clock_mhz = NAN,
-                                    .temperature_c = NAN,
-                                    .power_w = NAN,
-                                    .power_limit_w = NAN,
-                                    .energy_j = NAN};
-}
-
 const Backend backend_llama = {
     .name = "llama",
     .help = "llama.cpp with a GGUF model, whole iterations",
@@ -166,6 +156,6 @@ const Backend backend_llama = {
     .prepare = backend_prepare,
     .measure = backend_measure,
     .run_batch = backend_run_batch,
-    .telemetry = backend_telemetry,
+    .telemetry = cpu_machine_telemetry,
     .close = backend_close,
 };

@@ -221,42 +221,35 @@ static CalibSlice next_slice(const CalibSlice *all, int64_t done, int64_t column
   return slice;
 }
 
-static CalibStatus remote_read(void *state, const CalibSlice *slice, double *ret_values,
-                               char *error) {
-  Remote *self = state;
+static CalibStatus move(Remote *self, const CalibSlice *slice, double *values, bool writes,
+                        char *error) {
+  const char *verb = writes ? "write" : "read";
   int64_t columns;
   const CalibStatus status = need_columns(self, slice->tensor, &columns, error);
   if (status) return status;
   for (int64_t done = 0; columns > 0 && done < slice->n_rows;) {
     const CalibSlice some = next_slice(slice, done, columns);
-    begin(self, "read");
+    double *from = values + done * columns;
+    begin(self, verb);
     protocol_put_struct(&self->line, protocol_slice, &some);
-    const CalibStatus read = ask(self, "read", error);
-    if (read) return read;
-    if (protocol_get_values(&self->answer, ret_values + done * columns, some.n_rows * columns,
-                            error))
-      return refuse(self, "read", error);
+    if (writes) protocol_put_values(&self->line, from, some.n_rows * columns);
+    const CalibStatus moved = ask(self, verb, error);
+    if (moved) return moved;
+    if (!writes && protocol_get_values(&self->answer, from, some.n_rows * columns, error))
+      return refuse(self, verb, error);
     done += some.n_rows;
   }
   return CALIB_OK;
 }
 
+static CalibStatus remote_read(void *state, const CalibSlice *slice, double *ret_values,
+                               char *error) {
+  return move(state, slice, ret_values, false, error);
+}
+
 static CalibStatus remote_write(void *state, const CalibSlice *slice, const double *values,
                                 char *error) {
-  Remote *self = state;
-  int64_t columns;
-  const CalibStatus status = need_columns(self, slice->tensor, &columns, error);
-  if (status) return status;
-  for (int64_t done = 0; columns > 0 && done < slice->n_rows;) {
-    const CalibSlice some = next_slice(slice, done, columns);
-    begin(self, "write");
-    protocol_put_struct(&self->line, protocol_slice, &some);
-    protocol_put_values(&self->line, values + done * columns, some.n_rows * columns);
-    const CalibStatus written = ask(self, "write", error);
-    if (written) return written;
-    done += some.n_rows;
-  }
-  return CALIB_OK;
+  return move(state, slice, (double *)values, true, error);
 }
 
 /* How far a wrong result is off is said, too. */

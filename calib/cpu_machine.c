@@ -118,7 +118,7 @@ int64_t cpu_machine_available_bytes(void) {
   return left > 0 ? (int64_t)left : 0;
 }
 
-double cpu_machine_clock_mhz(void) {
+static double clock_mhz(void) {
   const int cpu = sched_getcpu();
   char path[96], text[64], unit;
   double khz;
@@ -126,4 +126,14 @@ double cpu_machine_clock_mhz(void) {
   if (read_number(path, &khz, &unit)) return khz / 1e3;
   if (find_line("/proc/cpuinfo", "cpu MHz", cpu, ':', text, sizeof text)) return strtod(text, NULL);
   return NAN;
+}
+
+void cpu_machine_telemetry(void *state, CalibTelemetry *ret_telemetry) {
+  (void)state;
+  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = clock_mhz(),
+                                    .mem_clock_mhz = NAN,
+                                    .temperature_c = NAN,
+                                    .power_w = NAN,
+                                    .power_limit_w = NAN,
+                                    .energy_j = NAN};
 }

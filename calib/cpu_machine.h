@@ -1,8 +1,7 @@
 /* What the system says of this machine's processor. Unknown numbers are 0, or NAN for the clock. */
 #ifndef CALIB_CPU_MACHINE_H
 #define CALIB_CPU_MACHINE_H
-#include <stddef.h>
-#include <stdint.h>
+#include "calib/backend.h"
 
 /* "Intel(R) Xeon(R) Platinum …". */
 void cpu_machine_name(char *ret_name, size_t size);
@@ -12,6 +11,7 @@ int64_t cpu_machine_memory_bytes(void);
 /* What this process can take without swapping: of the machine, of the control groups it is in, and
  * of its own limits. */
 int64_t cpu_machine_available_bytes(void);
-/* Of the CPU that this thread is on. */
-double cpu_machine_clock_mhz(void);
+/* `telemetry` of a backend that runs on this processor: the clock of the CPU that this thread is
+ * on. */
+void cpu_machine_telemetry(void *state, CalibTelemetry *ret_telemetry);
 #endif

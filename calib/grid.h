@@ -2,7 +2,7 @@
  * and one for engines that run whole batches.
  *
  * A row is the cross product of its lists. The lists of rows with equal operator may overlap: a
- * point counts once, in the first row that has it. Sizes follow the calibration study §3.3. */
+ * point counts once, in the first row that has it. */
 #ifndef CALIB_GRID_H
 #define CALIB_GRID_H
 #include "calib/backend.h"

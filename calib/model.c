@@ -3,37 +3,32 @@
 #include "perfmodel/hardware.h"
 #include <string.h>
 
-int calib_dtype_find(CalibDtype *ret_dtype, const char *name, Place at, Diag *diag) {
-  for (int i = 0; calib_dtype_names[i]; i++) {
-    if (strcmp(calib_dtype_names[i], name) != 0) continue;
-    *ret_dtype = (CalibDtype)i;
-    return 0;
-  }
-  diag_error(diag, at, "unknown type '%s' of weights", name);
-  diag_hint_near(diag, name, calib_dtype_names);
+/* The place of `name` among `names`; -1 with an entry. */
+static int find_name(const char *const *names, const char *what, const char *name, Place at,
+                     Diag *diag) {
+  for (int i = 0; names[i]; i++)
+    if (strcmp(names[i], name) == 0) return i;
+  diag_error(diag, at, "unknown %s '%s'", what, name);
+  diag_hint_near(diag, name, names);
   return -1;
+}
+
+int calib_dtype_find(CalibDtype *ret_dtype, const char *name, Place at, Diag *diag) {
+  const int found = find_name(calib_dtype_names, "type of weights", name, at, diag);
+  if (found >= 0) *ret_dtype = (CalibDtype)found;
+  return found < 0 ? -1 : 0;
 }
 
 int calib_weights_find(CalibWeights *ret_weights, const char *name, Place at, Diag *diag) {
-  for (int i = 0; calib_weights_names[i]; i++) {
-    if (strcmp(calib_weights_names[i], name) != 0) continue;
-    *ret_weights = (CalibWeights)i;
-    return 0;
-  }
-  diag_error(diag, at, "unknown format '%s' of weights", name);
-  diag_hint_near(diag, name, calib_weights_names);
-  return -1;
+  const int found = find_name(calib_weights_names, "format of weights", name, at, diag);
+  if (found >= 0) *ret_weights = (CalibWeights)found;
+  return found < 0 ? -1 : 0;
 }
 
 int calib_attention_find(CalibAttention *ret_attention, const char *name, Place at, Diag *diag) {
-  for (int i = 0; calib_attention_names[i]; i++) {
-    if (strcmp(calib_attention_names[i], name) != 0) continue;
-    *ret_attention = (CalibAttention)i;
-    return 0;
-  }
-  diag_error(diag, at, "unknown attention '%s'", name);
-  diag_hint_near(diag, name, calib_attention_names);
-  return -1;
+  const int found = find_name(calib_attention_names, "attention", name, at, diag);
+  if (found >= 0) *ret_attention = (CalibAttention)found;
+  return found < 0 ? -1 : 0;
 }
 
 int64_t calib_dtype_bytes(CalibDtype dtype) {

@@ -1,7 +1,7 @@
 /* What an operator is called, and what it has to do at least: the numbers of a batch, FLOPs, bytes.
  *
- * Formulas: calibration study §1.2. FLOPs are those of products, causal attention counted exactly,
- * and of the vectors of single operators. Bytes are what must cross the operator's path (memory,
+ * FLOPs are those of products, causal attention counted exactly, and of the vectors of single
+ * operators. Bytes are what must cross the operator's path (memory,
  * link to the host or to other GPUs): the operands once, cold; of terms of all layers only weights,
  * KV and attention's rows, because activations between operators may stay in a cache. */
 #ifndef CALIB_OPERATORS_H

@@ -88,23 +88,18 @@ static void add_batch(const Making *making, const GridRow *row, const Choice *ch
   add_point(making, &point, row->class);
 }
 
-#define EACH(item, list) (const int64_t *item = (list); *item >= 0; item++)
+#define EACH(item, list) for (const int64_t *item = (list); *item >= 0; item++)
 
 static void add_batches(const Making *making, const GridRow *row) {
   static const int64_t none[] = {0, -1}, one[] = {1, -1};
-  for
-    EACH(prompts, row->prompts ? row->prompts : one)
-    for
-      EACH(chunk, row->chunks ? row->chunks : none)
-      for
-        EACH(past, row->pasts ? row->pasts : none)
-        for
-          EACH(decodes, row->decodes ? row->decodes : none)
-          for
-            EACH(context, row->contexts ? row->contexts : none) {
-              const Choice choice = {*prompts, *chunk, *past, *decodes, *context};
-              add_batch(making, row, &choice);
-            }
+  EACH (prompts, row->prompts ? row->prompts : one)
+    EACH (chunk, row->chunks ? row->chunks : none)
+      EACH (past, row->pasts ? row->pasts : none)
+        EACH (decodes, row->decodes ? row->decodes : none)
+          EACH (context, row->contexts ? row->contexts : none) {
+            const Choice choice = {*prompts, *chunk, *past, *decodes, *context};
+            add_batch(making, row, &choice);
+          }
 }
 
 static void add_row(const Making *making, const GridRow *row) {
@@ -112,12 +107,11 @@ static void add_row(const Making *making, const GridRow *row) {
     add_batches(making, row);
     return;
   }
-  for
-    EACH(size, row->sizes) {
-      const CalibPoint point = {
-          .op = row->op, .mode = row->mode, .hot = row->hot, .busy = row->busy, .size = *size};
-      add_point(making, &point, row->class);
-    }
+  EACH (size, row->sizes) {
+    const CalibPoint point = {
+        .op = row->op, .mode = row->mode, .hot = row->hot, .busy = row->busy, .size = *size};
+    add_point(making, &point, row->class);
+  }
 }
 
 /* ---- Order and digest ---- */

@@ -76,7 +76,6 @@ void protocol_begin(ProtocolLine *self);
 void protocol_put_text(ProtocolLine *self, const char *key, const char *value);
 void protocol_put_int(ProtocolLine *self, const char *key, int64_t value);
 void protocol_put_number(ProtocolLine *self, const char *key, double value);
-void protocol_put_bool(ProtocolLine *self, const char *key, bool value);
 void protocol_put_struct(ProtocolLine *self, const ProtocolField *fields, const void *from);
 void protocol_put_batch(ProtocolLine *self, const CalibBatch *batch);
 /* The names for which `has` is true, as a list. */

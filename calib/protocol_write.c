@@ -84,11 +84,6 @@ void protocol_put_number(ProtocolLine *self, const char *key, double value) {
   append_number(self, value);
 }
 
-void protocol_put_bool(ProtocolLine *self, const char *key, bool value) {
-  protocol_put_key(self, key);
-  append(self, value ? "true" : "false");
-}
-
 static void append_field(ProtocolLine *self, const ProtocolField *field, const void *at) {
   char text[32];
   switch (field->type) {

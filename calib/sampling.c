@@ -5,8 +5,9 @@
 
 enum { MAX_REPEATS = 10000 };
 
-CalibStatus sampling_take_one(const Sampler *self, int32_t repeats, double *ret_seconds,
-                              char *error) {
+/* One sample of `repeats` runs. A time that is none is CALIB_ENVIRONMENT. */
+static CalibStatus sampling_take_one(const Sampler *self, int32_t repeats, double *ret_seconds,
+                                     char *error) {
   const CalibStatus status = self->backend->measure(self->state, repeats, ret_seconds, error);
   if (status || (isfinite(*ret_seconds) && *ret_seconds > 0)) return status;
   snprintf(error, CALIB_ERROR_SIZE, "backend '%s' says that a run took %g s", self->backend->name,

@@ -29,8 +29,5 @@ typedef struct Sampled {
   double seconds;                          // measured in all
 } Sampled;
 
-/* One sample of `repeats` runs. A time that is none is CALIB_ENVIRONMENT. */
-CalibStatus sampling_take_one(const Sampler *self, int32_t repeats, double *ret_seconds,
-                              char *error);
 CalibStatus sampling_take(const Sampler *self, Sampled *ret_sampled, char *error);
 #endif

@@ -44,7 +44,8 @@ int64_t check_columns(const Check *self, CalibTensor tensor) {
   return has > columns && has <= padded(columns) ? has : columns;
 }
 
-bool check_has(const Check *self, CalibTensor tensor) {
+/* Whether the backend has it. */
+static bool check_has(const Check *self, CalibTensor tensor) {
   return backend_columns(self, tensor) != 0;
 }
 
@@ -106,8 +107,8 @@ static bool is_index(CalibTensor tensor) {
          tensor == TENSOR_EXPERT_ROWS;
 }
 
-void check_write(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows,
-                 const double *values) {
+static void check_write(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows,
+                        const double *values) {
   const int64_t n = rows.n * check_columns(self, tensor);
   double *copy = ARENA_ARRAY(self->arena, double, n);
   for (int64_t i = 0; i < n; i++)

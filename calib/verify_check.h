@@ -34,8 +34,6 @@ CheckRows check_spread(Check *self, int64_t n, int64_t most);
  * row is read or written. Of copies, and of logits, which may be a few more, by the backend. 0: the
  * model has no such tensor. */
 int64_t check_columns(const Check *self, CalibTensor tensor);
-/* Whether the backend has it. */
-bool check_has(const Check *self, CalibTensor tensor);
 /* An index among `n`, −1 where the number is none. */
 int64_t check_index(double number, int64_t n);
 /* A bias, or another vector: NULL where the model has none. */
@@ -45,8 +43,6 @@ double *check_read(Check *self, CalibTensor tensor, int32_t layer, CheckRows row
 /* Keys or values of one sequence, tokens first … first + n, to `ret` [n][columns]. */
 void check_read_kv(Check *self, CalibTensor tensor, int32_t layer, int32_t sequence, int64_t first,
                    int64_t n, double *ret);
-void check_write(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows,
-                 const double *values);
 /* No numbers, or −1 where they are indices. */
 void check_poison(Check *self, CalibTensor tensor, CheckRows rows);
 void check_prepare(Check *self);

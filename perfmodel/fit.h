@@ -4,10 +4,9 @@
  * `decode_attention`; the engine's own time is inside `linear`. A profile of operators gives each
  * term from its operator; its whole iterations then give `overhead`, and the level of the terms
  * where their sum misses (fit_join.h). Without any, `overhead` is an engine preset's. Replicates
- * count once, by their median, and the loss is the sum of squared relative errors (calibration
- * study, 5.3). The number of knots is the smallest whose error on held-out configurations is within
- * one standard error of the least one. Equal inputs give equal models: all that is drawn comes from
- * `seed`. */
+ * count once, by their median, and the loss is the sum of squared relative errors. The number of
+ * knots is the smallest whose error on held-out configurations is within one standard error of the
+ * least one. Equal inputs give equal models: all that is drawn comes from `seed`. */
 #ifndef PERFMODEL_FIT_H
 #define PERFMODEL_FIT_H
 #include "perfmodel/fit_join.h"

@@ -153,7 +153,8 @@ static double curve_at(const FitRows *self, int64_t bytes) {
   return self->seconds[i] + share * (self->seconds[i + 1] - self->seconds[i]);
 }
 
-double fit_rows_all_reduce(const FitRows *self, int64_t bytes) {
+/* Seconds of one all-reduce; 0 where nothing is lacking or known. */
+static double fit_rows_all_reduce(const FitRows *self, int64_t bytes) {
   const FitAllReduce *all_reduce = &self->all_reduce;
   if (!self->all_reduce_source || self->lacks_all_reduce) return 0;
   if (self->n_sizes > 0) return curve_at(self, bytes);

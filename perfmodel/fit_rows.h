@@ -58,6 +58,4 @@ bool fit_rows_drop_incomplete(FitRows *self);
 /* The sustained iterations of the group that have bursts, into `ret_sustained` of room for the
  * group's rows. Returns how many. */
 int fit_rows_sustained(const FitRows *self, FitSustained *ret_sustained);
-/* Seconds of one all-reduce; 0 where nothing is lacking or known. */
-double fit_rows_all_reduce(const FitRows *self, int64_t bytes);
 #endif

@@ -2,10 +2,10 @@
  * Face's.
  *
  * Read from perfmodel/models/NAME.yaml or from a Hugging Face config.json (llm_hugging_face.h).
- * Formulas: calibration study §1.1, with parameters L·(h·(nq + 2·nkv)·d + nq·d·h + (3 if gated else
- * 2)·h·ffn [+ biases] + norms) + V·h·(1 if tied else 2) + learned positions; experts and latent
- * attention as DeepSeek-V3 has them (2412.19437, §2.1). Layers that predict more than one token
- * ahead, and towers for pictures and sound, are not counted. */
+ * Parameters are L·(h·(nq + 2·nkv)·d + nq·d·h + (3 if gated else 2)·h·ffn [+ biases] + norms) +
+ * V·h·(1 if tied else 2) + learned positions; experts and latent attention as DeepSeek-V3 has them
+ * (2412.19437, §2.1). Layers that predict more than one token ahead, and towers for pictures and
+ * sound, are not counted. */
 #ifndef PERFMODEL_LLM_H
 #define PERFMODEL_LLM_H
 #include "base/option.h"

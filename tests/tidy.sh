@@ -239,6 +239,7 @@ check_listed() {
       folder=$(dirname "$path")
       name=$(basename "$path")
       name=${name%.*}
+      name=${name#backend_}
       grep -qs "^[A-Z]*($name)" "$folder"/*.def && continue
       while :; do
         grep -qsF "'${path#"$folder"/}'" "$folder/meson.build" && continue 2

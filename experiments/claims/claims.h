@@ -69,7 +69,7 @@ typedef struct ClaimSource {
 typedef struct ClaimFigure {
   const char *what, *unit; // unit "%": a share, printed times 100; "yes": 1 or 0
   const char *paper;       // as it is printed
-  const Expression *value; // NULL: nobody asks, at a point
+  Expression value;        // text NULL: nobody asks, at a point
   FigureKind kind;
   double low, high;             // what is near enough, INFINITY: any; NAN: nothing is judged
   double values[CLAIM_COLUMNS]; // NAN: none
@@ -158,8 +158,7 @@ typedef struct ToleranceKeys {
 } ToleranceKeys;
 extern const char *const claim_rules[];
 /* Sets low and high. */
-int tolerance_bind(ClaimFigure *figure, const ToleranceKeys *keys, const Node *node, Arena *arena,
-                   Diag *diag);
+int tolerance_bind(ClaimFigure *figure, const ToleranceKeys *keys, const Node *node, Diag *diag);
 /* All that is set at a point of a sensitivity. */
 const char *sensitivity_setting(const Sensitivity *self, int64_t point, Arena *arena);
 

@@ -258,7 +258,7 @@ static int eval_column(const Evaluation *self, const Claim *claim, ClaimFigure *
   for (int i = 0; i < claim->n_seeds; i++) {
     double value;
     context.replicate = i;
-    if (expression_eval(figure->value, &scope, &value, self->diag)) return -1;
+    if (expression_eval(&figure->value, &scope, &value, self->diag)) return -1;
     sum += value;
   }
   figure->values[column] = sum / claim->n_seeds;
@@ -288,7 +288,7 @@ static int eval_claims(Evaluation *self, Claim *claims, int n_claims) {
   int status = 0;
   for (int i = 0; i < n_claims; i++)
     for (int f = 0; f < claims[i].n_figures; f++)
-      if (claims[i].figures[f].value)
+      if (claims[i].figures[f].value.text)
         status |= eval_figure(self, &claims[i], &claims[i].figures[f]);
   return status;
 }

@@ -1,258 +1,69 @@
-/* A recursive-descent parser into a tree, and its evaluation. Depth is bounded, so recursion is. */
+/* One pass over the text by recursive descent, each time that it is evaluated. */
 #include "experiments/claims/expression.h"
-#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 64 };
+/* An argmax evaluates its function many times; few fit into each other. */
+enum { MAX_DEPTH = 64, DEPTH_OF_ARGMAX = 16, MAX_ARGUMENTS = 32, MAX_NAME = 256 };
 
-typedef enum ExpressionKind {
-  EXPR_NUMBER,
-  EXPR_NEGATE,
-  EXPR_BINARY,
-  EXPR_NAME,   // with arguments, perhaps none
-  EXPR_ARGMAX, // name is the variable; the last argument its function
-} ExpressionKind;
-
-typedef enum Operator {
-  OP_ADD,
-  OP_SUB,
-  OP_MUL,
-  OP_DIV,
-  OP_LE,
-  OP_GE,
-  OP_LT,
-  OP_GT,
-  OP_AND
-} Operator;
-
-struct Expression {
-  ExpressionKind kind;
-  Operator op;
-  double number;
+/* The variable of an argmax, seen before the names of the scope. */
+typedef struct Binding {
   const char *name;
-  const Expression *arguments[EXPRESSION_MAX_ARGUMENTS]; // operands of a binary: the first two
-  int n_arguments;
-  Place at;
-};
+  size_t length;
+  double value;
+  const struct Binding *outer;
+} Binding;
 
-typedef struct Parser {
-  const char *text, *next;
-  Place at; // of the whole
+typedef struct Reader {
+  const Expression *of;
+  const char *next;
+  const ExpressionScope *scope; // NULL: every value is NAN
+  const Binding *bound;
   int depth;
-  Arena *arena;
+  bool failed; // nothing more is read
   Diag *diag;
-} Parser;
+} Reader;
 
-/* ---- Parsing ---- */
-
-static Place place_of(const Parser *parser, const char *from) {
-  Place at = parser->at;
-  if (at.column > 0) at.column += (int)(from - parser->text);
-  at.width = 1;
+static Place place_of(const Reader *self, const char *from, size_t width) {
+  Place at = self->of->at;
+  if (at.column > 0) at.column += (int)(from - self->of->text);
+  at.width = (int)width;
   return at;
 }
 
-static const Expression *fail(Parser *parser, const char *what) {
-  const Place at = place_of(parser, parser->next);
-  if (*parser->next)
-    diag_error(parser->diag, at, "%s at '%.16s' of '%s'", what, parser->next, parser->text);
-  else
-    diag_error(parser->diag, at, "%s at the end of '%s'", what, parser->text);
-  return NULL;
+static double fail(Reader *self, const char *what) {
+  const Place at = place_of(self, self->next, 1);
+  if (!self->failed && *self->next)
+    diag_error(self->diag, at, "%s at '%.16s' of '%s'", what, self->next, self->of->text);
+  else if (!self->failed)
+    diag_error(self->diag, at, "%s at the end of '%s'", what, self->of->text);
+  self->failed = true;
+  return NAN;
 }
 
-static void skip_space(Parser *parser) {
-  while (isspace((unsigned char)*parser->next))
-    parser->next++;
+static void skip_space(Reader *self) {
+  while (isspace((unsigned char)*self->next))
+    self->next++;
 }
 
 /* Takes `token` if it is next. */
-static bool take(Parser *parser, const char *token) {
-  skip_space(parser);
+static bool take(Reader *self, const char *token) {
+  skip_space(self);
   const size_t length = strlen(token);
-  if (strncmp(parser->next, token, length) != 0) return false;
-  if (isalpha((unsigned char)*token) && isalnum((unsigned char)parser->next[length])) return false;
-  parser->next += length;
+  if (self->failed || strncmp(self->next, token, length) != 0) return false;
+  if (isalpha((unsigned char)*token) && isalnum((unsigned char)self->next[length])) return false;
+  self->next += length;
   return true;
 }
 
-static Expression *make(Parser *parser, ExpressionKind kind, const char *from) {
-  Expression *made = ARENA_NEW(parser->arena, Expression);
-  made->kind = kind;
-  made->at = place_of(parser, from);
-  return made;
-}
-
-static const Expression *parse_level(Parser *parser, int level);
-
-static bool in_name(char c) {
-  return isalnum((unsigned char)c) || c == '_' || c == '.';
-}
-
-/* The arguments between parentheses, the first of which has been taken. */
-static int parse_arguments(Parser *parser, Expression *call) {
-  while (!take(parser, ")")) {
-    if (call->n_arguments > 0 && !take(parser, ",")) return fail(parser, "expected ',' or ')'"), -1;
-    if (call->n_arguments == EXPRESSION_MAX_ARGUMENTS)
-      return fail(parser, "too many arguments"), -1;
-    const Expression *argument = parse_level(parser, 0);
-    if (!argument) return -1;
-    call->arguments[call->n_arguments++] = argument;
-  }
-  return 0;
-}
-
-/* argmax(x, 1, 2, f(x)): the variable becomes the name. */
-static const Expression *finish_argmax(Parser *parser, Expression *call) {
-  const Expression *variable = call->n_arguments > 2 ? call->arguments[0] : NULL;
-  if (!variable || variable->kind != EXPR_NAME || variable->n_arguments > 0)
-    return fail(parser, "argmax wants a name, values and a function of it");
-  call->kind = EXPR_ARGMAX;
-  call->name = variable->name;
-  memmove(call->arguments, call->arguments + 1,
-          (size_t)--call->n_arguments * sizeof *call->arguments);
-  return call;
-}
-
-static const Expression *parse_name(Parser *parser) {
-  const char *from = parser->next;
-  while (in_name(*parser->next))
-    parser->next++;
-  Expression *name = make(parser, EXPR_NAME, from);
-  name->name = arena_copy(parser->arena, from, (size_t)(parser->next - from));
-  name->at.width = (int)(parser->next - from);
-  if (take(parser, "(") && parse_arguments(parser, name)) return NULL;
-  return strcmp(name->name, "argmax") == 0 ? finish_argmax(parser, name) : name;
-}
-
-static const Expression *parse_number(Parser *parser) {
-  Expression *number = make(parser, EXPR_NUMBER, parser->next);
-  char *end = NULL;
-  number->number = strtod(parser->next, &end);
-  parser->next = end;
-  if (take(parser, "%")) number->number /= 100;
-  return number;
-}
-
-static const Expression *parse_factor(Parser *parser);
-
-static const Expression *parse_bare(Parser *parser) {
-  skip_space(parser);
-  const char *from = parser->next;
-  if (take(parser, "-")) {
-    Expression *negated = make(parser, EXPR_NEGATE, from);
-    negated->arguments[0] = parse_factor(parser);
-    return negated->arguments[0] ? negated : NULL;
-  }
-  if (take(parser, "(")) {
-    const Expression *inner = parse_level(parser, 0);
-    if (inner && !take(parser, ")")) return fail(parser, "expected ')'");
-    return inner;
-  }
-  if (isdigit((unsigned char)*from)) return parse_number(parser);
-  if (isalpha((unsigned char)*from)) return parse_name(parser);
-  return fail(parser, "expected a number or a name");
-}
-
-static const Expression *parse_factor(Parser *parser) {
-  if (parser->depth == MAX_DEPTH) return fail(parser, "too deeply nested");
-  parser->depth++;
-  const Expression *factor = parse_bare(parser);
-  parser->depth--;
-  return factor;
-}
-
-/* Binary operators, loosest first; each level associates to the left. A longer token stands before
- * one that it begins with. */
-enum { LEVELS = 4 };
-static const struct {
-  const char *token;
-  Operator op;
-  int level;
-} operators[] = {{"and", OP_AND, 0}, {"<=", OP_LE, 1}, {">=", OP_GE, 1},
-                 {"<", OP_LT, 1},    {">", OP_GT, 1},  {"+", OP_ADD, 2},
-                 {"-", OP_SUB, 2},   {"*", OP_MUL, 3}, {"/", OP_DIV, 3}};
-enum { N_OPERATORS = sizeof operators / sizeof *operators };
-
-static bool take_operator(Parser *parser, int level, Operator *ret_op) {
-  for (int i = 0; i < N_OPERATORS; i++)
-    if (operators[i].level == level && take(parser, operators[i].token)) {
-      *ret_op = operators[i].op;
-      return true;
-    }
-  return false;
-}
-
-static const Expression *parse_level(Parser *parser, int level) {
-  if (level == LEVELS) return parse_factor(parser);
-  const Expression *left = parse_level(parser, level + 1);
-  Operator op;
-  while (left && take_operator(parser, level, &op)) {
-    Expression *binary = make(parser, EXPR_BINARY, parser->next);
-    binary->op = op;
-    binary->arguments[0] = left;
-    binary->arguments[1] = parse_level(parser, level + 1);
-    left = binary->arguments[1] ? binary : NULL;
-  }
-  return left;
-}
-
-const Expression *expression_parse(const char *text, Place at, Arena *arena, Diag *diag) {
-  Parser parser = {.text = text, .next = text, .at = at, .arena = arena, .diag = diag};
-  const Expression *parsed = parse_level(&parser, 0);
-  skip_space(&parser);
-  if (parsed && *parser.next) return fail(&parser, "expected an operator");
-  return parsed;
-}
-
-/* ---- Evaluation ---- */
-
-/* The variable of an argmax, seen before the names outside. */
-typedef struct Binding {
-  const ExpressionScope *outer;
-  const char *name;
-  double value;
-} Binding;
-
-static int find_bound(void *context, const char *name, const double *arguments, int n_arguments,
-                      Place at, double *ret_value, Diag *diag) {
-  const Binding *binding = context;
-  if (n_arguments == 0 && strcmp(name, binding->name) == 0) {
-    *ret_value = binding->value;
-    return 0;
-  }
-  return binding->outer->find(binding->outer->context, name, arguments, n_arguments, at, ret_value,
-                              diag);
-}
-
-static double apply(Operator op, double a, double b) {
-  if (isnan(a) || isnan(b)) return NAN;
-  switch (op) {
-  case OP_ADD:
-    return a + b;
-  case OP_SUB:
-    return a - b;
-  case OP_MUL:
-    return a * b;
-  case OP_DIV:
-    return a / b;
-  case OP_LE:
-    return a <= b;
-  case OP_GE:
-    return a >= b;
-  case OP_LT:
-    return a < b;
-  case OP_GT:
-    return a > b;
-  case OP_AND:
-    return a != 0 && b != 0;
-  }
-  assert(!"an operator");
-  return NAN;
+static size_t name_length(const char *text) {
+  size_t n = 0;
+  while (isalnum((unsigned char)text[n]) || (n > 0 && text[n] && strchr("_.", text[n])))
+    n++;
+  return isalpha((unsigned char)*text) ? n : 0;
 }
 
 /* ---- Built in: each of n > 0 values, none of them NAN ---- */
@@ -260,14 +71,14 @@ static double apply(Operator op, double a, double b) {
 static double least(const double *values, int n) {
   double result = values[0];
   for (int i = 1; i < n; i++)
-    result = values[i] < result ? values[i] : result;
+    result = fmin(result, values[i]);
   return result;
 }
 
 static double greatest(const double *values, int n) {
   double result = values[0];
   for (int i = 1; i < n; i++)
-    result = values[i] > result ? values[i] : result;
+    result = fmax(result, values[i]);
   return result;
 }
 
@@ -285,7 +96,6 @@ static double geometric_mean(const double *values, int n) {
   return exp(sum / n);
 }
 
-/* at_max(x1, y1, x2, y2, …). */
 static double at_max(const double *values, int n) {
   int best = 0;
   for (int i = 2; i + 1 < n; i += 2)
@@ -293,7 +103,6 @@ static double at_max(const double *values, int n) {
   return n >= 2 && n % 2 == 0 ? values[best] : NAN;
 }
 
-/* reaches(y, x1, y1, x2, y2, …). */
 static double reaches(const double *values, int n) {
   const double y = values[0];
   if (n < 3 || n % 2 == 0) return NAN;
@@ -306,80 +115,186 @@ static double reaches(const double *values, int n) {
   return NAN;
 }
 
-/* True and the value when `name` is built in. A NAN among the values is the result. */
-static bool built_in(const char *name, const double *values, int n, double *ret_value) {
-  static const struct {
-    const char *name;
-    double (*eval)(const double *values, int n);
-  } functions[] = {{"min", least},     {"max", greatest},    {"mean", mean},
-                   {"at_max", at_max}, {"reaches", reaches}, {"geomean", geometric_mean}};
+static const struct {
+  const char *name;
+  double (*eval)(const double *values, int n);
+} functions[] = {{"min", least},     {"max", greatest},    {"mean", mean},
+                 {"at_max", at_max}, {"reaches", reaches}, {"geomean", geometric_mean}};
+
+/* ---- Names ---- */
+
+static double parse_level(Reader *self, int level);
+
+/* The arguments of a function, behind its "(": how many. */
+static int parse_arguments(Reader *self, double *ret_values) {
+  int n = 0;
+  while (!self->failed && !take(self, ")"))
+    if (n > 0 && !take(self, ","))
+      fail(self, "expected ',' or ')'");
+    else if (n == MAX_ARGUMENTS)
+      fail(self, "too many arguments");
+    else
+      ret_values[n++] = parse_level(self, 0);
+  return n;
+}
+
+static double look_up(Reader *self, const char *name, const double *values, int n, Place at) {
+  for (const Binding *bound = self->bound; bound && n == 0; bound = bound->outer)
+    if (strncmp(name, bound->name, bound->length) == 0 && !name[bound->length]) return bound->value;
   for (size_t f = 0; n > 0 && f < sizeof functions / sizeof *functions; f++) {
     if (strcmp(functions[f].name, name) != 0) continue;
-    bool known = true;
     for (int i = 0; i < n; i++)
-      known &= !isnan(values[i]);
-    *ret_value = known ? functions[f].eval(values, n) : NAN;
-    return true;
+      if (isnan(values[i])) return NAN;
+    return functions[f].eval(values, n);
   }
-  return false;
+  double value = NAN;
+  self->failed =
+      self->scope->find(self->scope->context, name, values, n, at, &value, self->diag) != 0;
+  return value;
 }
 
-static int eval_name(const Expression *self, const ExpressionScope *scope, double *ret_value,
-                     Diag *diag) {
-  double values[EXPRESSION_MAX_ARGUMENTS];
-  for (int i = 0; i < self->n_arguments; i++)
-    if (expression_eval(self->arguments[i], scope, &values[i], diag)) return -1;
-  if (built_in(self->name, values, self->n_arguments, ret_value)) return 0;
-  return scope->find(scope->context, self->name, values, self->n_arguments, self->at, ret_value,
-                     diag);
+static double eval_at(Reader *self, const char *from, const Binding *bound) {
+  const Binding *outer = self->bound;
+  self->next = from;
+  self->bound = bound;
+  const double value = parse_level(self, 0);
+  self->bound = outer;
+  return value;
 }
 
-static int eval_argmax(const Expression *self, const ExpressionScope *scope, double *ret_value,
-                       Diag *diag) {
-  const Expression *function = self->arguments[self->n_arguments - 1];
-  double best = -INFINITY;
-  *ret_value = NAN;
-  for (int i = 0; i < self->n_arguments - 1; i++) {
-    Binding binding = {.outer = scope, .name = self->name};
-    const ExpressionScope inner = {find_bound, &binding};
-    double value;
-    if (expression_eval(self->arguments[i], scope, &binding.value, diag) ||
-        expression_eval(function, &inner, &value, diag))
-      return -1;
+/* Behind "argmax(". The arguments are read without a scope to find where each begins, and
+ * evaluated then. */
+static double parse_argmax(Reader *self) {
+  const ExpressionScope *scope = self->scope;
+  const char *starts[MAX_ARGUMENTS];
+  int n = 0;
+  skip_space(self);
+  Binding x = {self->next, name_length(self->next), NAN, self->bound};
+  self->next += x.length;
+  self->scope = NULL;
+  while (n < MAX_ARGUMENTS && take(self, ",")) {
+    starts[n++] = self->next;
+    parse_level(self, 0);
+  }
+  self->scope = scope;
+  const bool whole = x.length > 0 && n > 1;
+  if (!whole || !take(self, ")"))
+    return fail(self,
+                whole ? "expected ',' or ')'" : "argmax wants a name, values and a function of it");
+  const char *end = self->next;
+  double result = NAN, best = -INFINITY;
+  for (int i = 0; scope && i < n - 1 && !self->failed; i++) {
+    x.value = eval_at(self, starts[i], self->bound);
+    const double value = eval_at(self, starts[n - 1], &x);
     if (isnan(value)) {
-      *ret_value = NAN;
-      return 0;
+      result = NAN;
+      break;
     }
-    if (value > best) {
-      best = value;
-      *ret_value = binding.value;
-    }
+    if (value > best) result = x.value;
+    best = fmax(best, value);
   }
-  return 0;
+  if (!self->failed) self->next = end;
+  return result;
+}
+
+static double parse_name(Reader *self) {
+  double values[MAX_ARGUMENTS];
+  char name[MAX_NAME] = "";
+  const size_t length = name_length(self->next);
+  const Place at = place_of(self, self->next, length);
+  if (length >= sizeof name) return fail(self, "too long a name");
+  memcpy(name, self->next, length);
+  self->next += length;
+  const bool call = take(self, "(");
+  if (call && strcmp(name, "argmax") == 0) {
+    self->depth += DEPTH_OF_ARGMAX;
+    const double value = parse_argmax(self);
+    self->depth -= DEPTH_OF_ARGMAX;
+    return value;
+  }
+  const int n = call ? parse_arguments(self, values) : 0;
+  return self->failed || !self->scope ? NAN : look_up(self, name, values, n, at);
+}
+
+/* ---- Arithmetic ---- */
+
+static double parse_number(Reader *self) {
+  char *end = NULL;
+  const double number = strtod(self->next, &end);
+  self->next = end;
+  return take(self, "%") ? number / 100 : number;
+}
+
+static double parse_bare(Reader *self);
+
+static double parse_factor(Reader *self) {
+  if (self->depth >= MAX_DEPTH) return fail(self, "too deeply nested");
+  self->depth++;
+  const double value = parse_bare(self);
+  self->depth--;
+  return value;
+}
+
+static double parse_bare(Reader *self) {
+  if (take(self, "-")) return -parse_factor(self);
+  if (take(self, "(")) {
+    const double inner = parse_level(self, 0);
+    return self->failed || take(self, ")") ? inner : fail(self, "expected ')'");
+  }
+  if (isdigit((unsigned char)*self->next)) return parse_number(self);
+  if (isalpha((unsigned char)*self->next)) return parse_name(self);
+  return fail(self, "expected a number or a name");
+}
+
+/* Binary operators, loosest first; each level associates to the left. A longer token stands before
+ * one that it begins with. */
+enum { LEVELS = 4 };
+static const struct {
+  const char *token;
+  int level;
+} operators[] = {{"and", 0}, {"<=", 1}, {">=", 1}, {"<", 1}, {">", 1},
+                 {"+", 2},   {"-", 2},  {"*", 3},  {"/", 3}, {0}};
+
+static double apply(const char *token, double a, double b) {
+  const bool or_equal = token[1] == '=';
+  if (isnan(a) || isnan(b)) return NAN;
+  switch (*token) {
+  case '+':
+    return a + b;
+  case '-':
+    return a - b;
+  case '*':
+    return a * b;
+  case '/':
+    return a / b;
+  case '<':
+    return or_equal ? a <= b : a < b;
+  case '>':
+    return or_equal ? a >= b : a > b;
+  default:
+    return a != 0 && b != 0;
+  }
+}
+
+static const char *take_operator(Reader *self, int level) {
+  for (int i = 0; operators[i].token; i++)
+    if (operators[i].level == level && take(self, operators[i].token)) return operators[i].token;
+  return NULL;
+}
+
+static double parse_level(Reader *self, int level) {
+  if (level == LEVELS) return parse_factor(self);
+  double left = parse_level(self, level + 1);
+  for (const char *token; (token = take_operator(self, level));)
+    left = apply(token, left, parse_level(self, level + 1));
+  return left;
 }
 
 int expression_eval(const Expression *self, const ExpressionScope *scope, double *ret_value,
                     Diag *diag) {
-  double a, b;
-  switch (self->kind) {
-  case EXPR_NUMBER:
-    *ret_value = self->number;
-    return 0;
-  case EXPR_NEGATE:
-    if (expression_eval(self->arguments[0], scope, &a, diag)) return -1;
-    *ret_value = -a;
-    return 0;
-  case EXPR_BINARY:
-    if (expression_eval(self->arguments[0], scope, &a, diag) ||
-        expression_eval(self->arguments[1], scope, &b, diag))
-      return -1;
-    *ret_value = apply(self->op, a, b);
-    return 0;
-  case EXPR_NAME:
-    return eval_name(self, scope, ret_value, diag);
-  case EXPR_ARGMAX:
-    return eval_argmax(self, scope, ret_value, diag);
-  }
-  assert(!"a kind of expression");
-  return -1;
+  Reader reader = {.of = self, .next = self->text, .scope = scope, .diag = diag};
+  *ret_value = parse_level(&reader, 0);
+  skip_space(&reader);
+  if (!reader.failed && *reader.next) fail(&reader, "expected an operator");
+  return reader.failed ? -1 : 0;
 }

@@ -21,7 +21,7 @@ static int count_at(const Claim *claim, const Sensitivity *sensitivity, int64_t 
     const ClaimFigure *figure = &claim->figures[f];
     if (figure->kind != KIND_PREDICTION || isnan(figure->low)) continue;
     const ClaimFigure *there = &sensitivity->points[point].figures[f];
-    n_within += (there->value ? there : figure)->verdict == VERDICT_WITHIN;
+    n_within += (there->value.text ? there : figure)->verdict == VERDICT_WITHIN;
   }
   return n_within;
 }

@@ -111,19 +111,19 @@ static const OptionSpec figure_options[] = {
     FIGURE(unit, OPTION_STRING, .help = "s, %, yes, …"),
     {0}};
 
-static int bind_figure(ClaimFigure *figure, FigureKind kind, const Node *node, Arena *arena,
-                       Diag *diag) {
+static int bind_figure(ClaimFigure *figure, FigureKind kind, const Node *node, Diag *diag) {
   FigureKeys keys = {.paper = "", .unit = "", .kind = (int)kind, .near_enough.rule = -1};
   if (option_bind(figure_options, node, NULL, node->at, &keys, diag)) return -1;
   *figure = (ClaimFigure){.what = keys.what,
+                          .value = {keys.value, node_find(node, "value")->at},
                           .unit = keys.unit,
                           .paper = keys.paper,
                           .kind = (FigureKind)keys.kind,
                           .low = NAN,
                           .high = NAN};
-  figure->value = expression_parse(keys.value, node_find(node, "value")->at, arena, diag);
-  if (!figure->value) return -1;
-  return tolerance_bind(figure, &keys.near_enough, node, arena, diag);
+  double nothing;
+  if (expression_eval(&figure->value, NULL, &nothing, diag)) return -1;
+  return tolerance_bind(figure, &keys.near_enough, node, diag);
 }
 
 static int bind_figures(Claim *self, FigureKind kind, const Node *list, Arena *arena, Diag *diag) {
@@ -132,7 +132,7 @@ static int bind_figures(Claim *self, FigureKind kind, const Node *list, Arena *a
   self->figures = ARENA_ARRAY(arena, ClaimFigure, list->n_children);
   int status = 0;
   for (const Node *node = list->first; node; node = node->next)
-    status |= bind_figure(&self->figures[self->n_figures++], kind, node, arena, diag);
+    status |= bind_figure(&self->figures[self->n_figures++], kind, node, diag);
   return status;
 }
 

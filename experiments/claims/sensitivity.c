@@ -46,7 +46,7 @@ static bool mention_sources(Mentions *self, int figure, Diag *diag) {
   const ExpressionScope scope = {mention, self};
   double nothing;
   self->any = false;
-  expression_eval(self->claim->figures[figure].value, &scope, &nothing, diag);
+  expression_eval(&self->claim->figures[figure].value, &scope, &nothing, diag);
   return self->any;
 }
 
@@ -218,7 +218,7 @@ static void want_sources(Claim *point, const Claim *claim, const Sensitivity *se
       mentions.column = judged_column(&claim->figures[f]);
       mention_sources(&mentions, f, diag);
     } else {
-      point->figures[f].value = NULL;
+      point->figures[f].value.text = NULL;
     }
   }
 }

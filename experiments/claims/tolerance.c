@@ -13,33 +13,31 @@ static int no_figure(void *context, const char *name, const double *arguments, i
 }
 
 /* A number such as 2.15 or 64%; NAN and -1 without an entry when it is none. */
-static int constant(const char *text, double *ret_value, Arena *arena) {
+static int constant(const char *text, double *ret_value) {
   Diag quiet;
   diag_init(&quiet);
   const ExpressionScope nothing = {no_figure, NULL};
-  const Expression *parsed = expression_parse(text, (Place){0}, arena, &quiet);
-  const int status = parsed ? expression_eval(parsed, &nothing, ret_value, &quiet) : -1;
+  const int status = expression_eval(&(Expression){.text = text}, &nothing, ret_value, &quiet);
   diag_done(&quiet);
   if (status) *ret_value = NAN;
   return status;
 }
 
-static int bind_range(ClaimFigure *figure, const Node *range, Arena *arena, Diag *diag) {
+static int bind_range(ClaimFigure *figure, const Node *range, Diag *diag) {
   const Node *low = range->kind == NODE_LIST ? range->first : NULL;
   const Node *high = low ? low->next : NULL;
   if (!high || high->next || low->kind != NODE_SCALAR || high->kind != NODE_SCALAR ||
-      constant(low->text, &figure->low, arena) || constant(high->text, &figure->high, arena) ||
+      constant(low->text, &figure->low) || constant(high->text, &figure->high) ||
       figure->low > figure->high)
     return diag_error(diag, range->at, "'range' wants [low, high]");
   return 0;
 }
 
-static int bind_tolerance(ClaimFigure *figure, const char *text, Place at, Arena *arena,
-                          Diag *diag) {
+static int bind_tolerance(ClaimFigure *figure, const char *text, Place at, Diag *diag) {
   double paper, tolerance;
-  if (constant(figure->paper, &paper, arena))
+  if (constant(figure->paper, &paper))
     return diag_error(diag, at, "a tolerance needs a number in 'paper', not '%s'", figure->paper);
-  if (constant(text, &tolerance, arena) || !(tolerance >= 0))
+  if (constant(text, &tolerance) || !(tolerance >= 0))
     return diag_error(diag, at, "'tolerance' wants a number such as 0.2 or 20%%, not '%s'", text);
   if (strchr(text, '%') && strcmp(figure->unit, "%") != 0) tolerance *= fabs(paper);
   figure->low = paper - tolerance;
@@ -161,13 +159,12 @@ static int bind_rule(ClaimFigure *figure, Rule rule, Place at, Diag *diag) {
   return 0;
 }
 
-int tolerance_bind(ClaimFigure *figure, const ToleranceKeys *keys, const Node *node, Arena *arena,
-                   Diag *diag) {
+int tolerance_bind(ClaimFigure *figure, const ToleranceKeys *keys, const Node *node, Diag *diag) {
   if ((keys->rule >= 0) + (keys->tolerance != NULL) + (keys->range != NULL) > 1)
     return diag_error(diag, node->at, "'rule', 'tolerance' and 'range' exclude each other");
-  if (keys->range) return bind_range(figure, keys->range, arena, diag);
+  if (keys->range) return bind_range(figure, keys->range, diag);
   if (keys->tolerance)
-    return bind_tolerance(figure, keys->tolerance, node_find(node, "tolerance")->at, arena, diag);
+    return bind_tolerance(figure, keys->tolerance, node_find(node, "tolerance")->at, diag);
   if (keys->rule < 0) return 0;
   return bind_rule(figure, (Rule)keys->rule, node_find(node, "rule")->at, diag);
 }

@@ -50,8 +50,8 @@ typedef struct LoraConfig {
   int64_t load_bandwidth;
 } LoraConfig;
 
-/* One entry of `pools:` as written. A key that the engine has under the same name is bound where it
- * finds that, in `spec`; the rest of `spec` is filled from the others. */
+/* One entry of `pools:` as written. A key that the simulator has under the same name is bound where
+ * it finds that, in `spec`; the rest of `spec` is filled from the others. */
 typedef struct PoolConfig {
   PoolSpec spec;
   const char *model; // of several; NULL: the only one
@@ -270,7 +270,7 @@ int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
  * of an engine. */
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
                           Arena *arena, Diag *diag);
-/* The times of the run's model on `hardware`, served by `engine`, whose host is added to times of
+/* The times of `model` on `hardware`, served by `engine`, whose host is added to times of
  * an engine's kernels alone, or as the configuration says; NULL with the reason at `at`. */
 const PerfModel *config_load_perfmodel(const Config *self, const Llm *model,
                                        const PerfModelChoice *choice, const EngineChoice *engine,

@@ -66,35 +66,28 @@ static int32_t context_of(const Bands *self, int32_t n) {
   return (int32_t)fmax(LEAST, PAGE * pages);
 }
 
-static void set_gpu_points(Bands *self) {
-  enum { ROWS = 8192, DECODES = 64, PROMPT = 8192 };
-  const int64_t copied = INT64_C(1) << 29;
-  const int32_t context = context_of(self, DECODES);
-  const CalibSequence decode = {1, context - 1}, prompt = {PROMPT, 0};
+/* Each subject once and at twice the size: bytes copied, rows of a matrix, decodes, prompts. */
+static void set_points(Bands *self, int64_t copied, CalibOp gemm, int64_t rows, int32_t decodes,
+                       int32_t context, int32_t prompt) {
   Subject *subjects = self->subjects;
-  subjects[COPY].points[ONCE] = sized(CALIB_COPY_D2D, copied);
-  subjects[COPY].points[DOUBLED] = sized(CALIB_COPY_D2D, 2 * copied);
-  subjects[GEMM].points[ONCE] = sized(CALIB_GEMM_O, ROWS);
-  subjects[GEMM].points[DOUBLED] = sized(CALIB_GEMM_O, 2 * ROWS);
-  subjects[DECODE].points[ONCE] = batched(self, CALIB_DECODE_ATTENTION, DECODES, decode);
-  subjects[DECODE].points[DOUBLED] = batched(self, CALIB_DECODE_ATTENTION, 2 * DECODES, decode);
-  subjects[PREFILL].points[ONCE] = batched(self, CALIB_PREFILL_ATTENTION, 1, prompt);
-  subjects[PREFILL].points[DOUBLED] = batched(self, CALIB_PREFILL_ATTENTION, 2, prompt);
+  for (int i = ONCE; i <= DOUBLED; i++) {
+    const int32_t times = i == ONCE ? 1 : 2;
+    subjects[COPY].points[i] = sized(CALIB_COPY_D2D, times * copied);
+    subjects[GEMM].points[i] = sized(gemm, times * rows);
+    subjects[DECODE].points[i] =
+        batched(self, CALIB_DECODE_ATTENTION, times * decodes, (CalibSequence){1, context - 1});
+    subjects[PREFILL].points[i] =
+        batched(self, CALIB_PREFILL_ATTENTION, times, (CalibSequence){prompt, 0});
+  }
+}
+
+static void set_gpu_points(Bands *self) {
+  enum { DECODES = 64 };
+  set_points(self, INT64_C(1) << 29, CALIB_GEMM_O, 8192, DECODES, context_of(self, DECODES), 8192);
 }
 
 static void set_cpu_points(Bands *self) {
-  enum { ROWS = 2048, DECODES = 8, CONTEXT = 2048, PROMPT = 512 };
-  const int64_t copied = INT64_C(1) << 26;
-  const CalibSequence decode = {1, CONTEXT - 1}, prompt = {PROMPT, 0};
-  Subject *subjects = self->subjects;
-  subjects[COPY].points[ONCE] = sized(CALIB_COPY_D2D, copied);
-  subjects[COPY].points[DOUBLED] = sized(CALIB_COPY_D2D, 2 * copied);
-  subjects[GEMM].points[ONCE] = sized(CALIB_GEMM_UP, ROWS);
-  subjects[GEMM].points[DOUBLED] = sized(CALIB_GEMM_UP, 2 * ROWS);
-  subjects[DECODE].points[ONCE] = batched(self, CALIB_DECODE_ATTENTION, DECODES, decode);
-  subjects[DECODE].points[DOUBLED] = batched(self, CALIB_DECODE_ATTENTION, 2 * DECODES, decode);
-  subjects[PREFILL].points[ONCE] = batched(self, CALIB_PREFILL_ATTENTION, 1, prompt);
-  subjects[PREFILL].points[DOUBLED] = batched(self, CALIB_PREFILL_ATTENTION, 2, prompt);
+  set_points(self, INT64_C(1) << 26, CALIB_GEMM_UP, 2048, 8, 2048, 512);
 }
 
 /* Of an engine that runs whole iterations, which are not proportional to anything. */

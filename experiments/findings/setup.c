@@ -30,7 +30,8 @@ static bool is_common(const Key *key) {
   return key->n_values == 1 && key->everywhere;
 }
 
-const char *subject_key(const Subject *self, const char *key) {
+/* The value that a key has in all runs; NULL: none, or several. */
+static const char *subject_key(const Subject *self, const char *key) {
   for (size_t i = 0; i < self->n_keys; i++)
     if (is_common(&self->keys[i]) && strcmp(self->keys[i].key, key) == 0)
       return self->keys[i].value;

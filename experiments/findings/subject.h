@@ -61,8 +61,6 @@ int put_query(const Subject *self, const char *sql, const char *caption, size_t 
 /* ---- what was set: setup.c ---- */
 
 int subject_load_keys(Subject *self);
-/* The value that a key has in all runs; NULL: none, or several. */
-const char *subject_key(const Subject *self, const char *key);
 /* "llama3.1-70b (fp8) on vllm-0.24, …": what does not vary, in words. */
 const char *subject_setup(const Subject *self);
 /* "TTFT p99 below 1.00 s"; NULL: there are no limits. */

@@ -24,7 +24,8 @@ const char *const measured_set_names[] = {
 
 /* ---- What readers make ---- */
 
-MeasuredPoint *measured_add(Measured *self, const MeasuredSet *set) {
+/* A new point of a set, with nothing measured. */
+static MeasuredPoint *measured_add(Measured *self, const MeasuredSet *set) {
   ARENA_RESERVE(self->arena, self->points, self->capacity, self->n_points + 1);
   MeasuredPoint *point = &self->points[self->n_points++];
   *point = (MeasuredPoint){.set = set->name,

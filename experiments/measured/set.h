@@ -11,8 +11,6 @@ typedef struct MeasuredSet {
   int (*load)(Measured *self, const struct MeasuredSet *set, const char *path, Diag *diag);
 } MeasuredSet;
 
-/* A new point of a set, with nothing measured. */
-MeasuredPoint *measured_add(Measured *self, const MeasuredSet *set);
 /* Fills a new point of a set from a row of its table. */
 typedef void MeasuredTake(Measured *self, MeasuredPoint *point, const void *row);
 /* A point for each row of the table `path`, which `row`, zeroed, is filled from in turn. 0, or −1

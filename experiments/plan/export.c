@@ -88,6 +88,18 @@ static void add_flag(Words *words, const char *flag, int64_t value) {
   words_add(words, "%" PRId64, value);
 }
 
+static void add_text(Words *words, const char *flag, const char *value) {
+  words_add(words, "%s", flag);
+  words_add(words, "%s", value);
+}
+
+static void add_formats(const Export *self, const ExportPool *pool, const char *kv_cache,
+                        Words *words) {
+  if (self->quantized && strcmp(self->quantized, "fp8") == 0)
+    add_text(words, "--quantization", "fp8");
+  if (pool->fp8_kv_cache) add_text(words, "--kv-cache-dtype", kv_cache);
+}
+
 /* vLLM 0.33: vllm serve --help=all; docs/features/nixl_connector_usage.md. */
 static void vllm_arguments(const Export *self, const ExportPool *pool, Words *words) {
   add_flag(words, "--tensor-parallel-size", pool->tensor);
@@ -100,14 +112,7 @@ static void vllm_arguments(const Export *self, const ExportPool *pool, Words *wo
     words_add(words, "--gpu-memory-utilization");
     words_add(words, "%g", pool->gpu_memory_utilization);
   }
-  if (self->quantized && strcmp(self->quantized, "fp8") == 0) {
-    words_add(words, "--quantization");
-    words_add(words, "fp8");
-  }
-  if (pool->fp8_kv_cache) {
-    words_add(words, "--kv-cache-dtype");
-    words_add(words, "fp8");
-  }
+  add_formats(self, pool, "fp8", words);
   if (!self->split) return;
   words_add(words, "--kv-transfer-config");
   words_add(words, "{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"%s\"}",
@@ -130,19 +135,10 @@ static void sglang_arguments(const Export *self, const ExportPool *pool, Words *
     words_add(words, "--mem-fraction-static");
     words_add(words, "%g", pool->gpu_memory_utilization);
   }
-  if (self->quantized && strcmp(self->quantized, "fp8") == 0) {
-    words_add(words, "--quantization");
-    words_add(words, "fp8");
-  }
-  if (pool->fp8_kv_cache) {
-    words_add(words, "--kv-cache-dtype");
-    words_add(words, "fp8_e4m3");
-  }
+  add_formats(self, pool, "fp8_e4m3", words);
   if (!self->split) return;
-  words_add(words, "--disaggregation-mode");
-  words_add(words, "%s", pool->role == ROLE_PREFILL ? "prefill" : "decode");
-  words_add(words, "--disaggregation-transfer-backend");
-  words_add(words, "nixl");
+  add_text(words, "--disaggregation-mode", pool->role == ROLE_PREFILL ? "prefill" : "decode");
+  add_text(words, "--disaggregation-transfer-backend", "nixl");
 }
 
 /* TensorRT-LLM 1.x: trtllm-serve. Data parallelism of attention is of all GPUs of an instance. */

@@ -13,7 +13,8 @@ typedef struct Copy {
   bool titled;
 } Copy;
 
-void svg_put_text(const char *text, FILE *out) {
+/* Text as HTML and SVG want it, without control characters. */
+static void svg_put_text(const char *text, FILE *out) {
   for (size_t length; *text; text += length) {
     length = strcspn(text, "<>&\"'");
     text_put(out, text, length, ' ');

@@ -8,6 +8,4 @@
  * an HTML page: without a prologue and a size of its own, the page's font, `id` before each of its
  * ids, and every colour as a variable of CSS, `var(--figure-0072b2,#0072b2)`. */
 void svg_copy(FILE *drawn, const char *title, const char *id, Arena *arena, FILE *out);
-/* Text as HTML and SVG want it, without control characters. */
-void svg_put_text(const char *text, FILE *out);
 #endif

@@ -3,8 +3,6 @@
 #define EXPERIMENTS_WHY_ASKING_H
 #include "experiments/why/why.h"
 
-/* ", front_s, prefill_queue_s …", in the order of Cause. */
-extern const char why_part_columns[];
 extern const char *const why_part_names[CAUSES];    // "front_s"
 extern const char *const why_part_meanings[CAUSES]; // as 'tandem list figures' has them
 
@@ -28,8 +26,6 @@ const char *why_machine(Why *self, int64_t machine);
 /* "late because 55.0 s in line for …": the largest part that is not the request's own work, and who
  * was ahead or beside. NULL with entries. */
 const char *why_sentence(Why *self, const WhyRequest *request);
-/* Whether time for a cause is what the request would take on an idle machine. */
-bool why_is_own(Cause cause);
 /* "81%", or "<1%". */
 const char *why_share(double part, double whole, char text[32]);
 /* Prepares a query whose first parameter is the run, which it binds. */

@@ -55,10 +55,6 @@ static const Reason reasons[CAUSES] = {
     [CAUSE_swapped] = {"with its KV in the CPU memory of %s", false, true, OF_DECODES},
 };
 
-bool why_is_own(Cause cause) {
-  return reasons[cause].own;
-}
-
 /* Of those that overlap from ?3 to ?4 on machine ?5, not ?2: how many, and the largest. */
 #define OTHERS(size, begin, end, where)                                                            \
   "SELECT count(*), max(" size "), request FROM request WHERE run_id = ?1 AND request <> ?2 "      \

@@ -9,11 +9,6 @@
 
 const char *const why_measures[] = {"e2e", "ttft", "tpot", NULL};
 
-const char why_part_columns[] = ""
-#define REQUEST_PART(phase, name, meaning) ", " #name "_s"
-#include "sim/books/metrics.def"
-    ;
-
 const char *const why_part_names[CAUSES] = {
 #define REQUEST_PART(phase, name, meaning) #name "_s",
 #include "sim/books/metrics.def"

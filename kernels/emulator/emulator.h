@@ -4,9 +4,9 @@
  *
  * Blocks run one after another. The threads of a block are fibers of one OS thread that run until
  * they meet a barrier or a warp operation; a warp operation happens when all lanes of its mask have
- * come to it. Emulated: thread and block indices, __syncthreads, __syncwarp, shuffles, votes, warp
- * reductions, atomics, the intrinsics below, shared memory as launch.cuh declares it, and the PTX
- * of ptx.cuh (cp.async, ldmatrix, mma). Not emulated: streams (a launch is done when it returns),
+ * come to it. Emulated: thread and block indices, __syncthreads, __syncwarp, shuffles, votes and
+ * those intrinsics that the kernels use, shared memory as launch.cuh declares it, and the PTX of
+ * ptx.cuh (cp.async, ldmatrix, mma). Not emulated: streams (a launch is done when it returns),
  * textures, named barriers, cooperative groups, rounding of approximate intrinsics, time.
  *
  * A kernel is loaded when it is first launched, unless kernel_load has done so. A device loads none
@@ -192,14 +192,6 @@ template <class T, class R> R reduce(uint32_t mask, T value, R (*pick)(const T *
       },
       mask, &arguments);
   return arguments.result;
-}
-
-template <class T, class Combine> T fold(const T *values, uint32_t present, Combine combine) {
-  T sum = values[__builtin_ctz(present)];
-  for (int i = __builtin_ctz(present) + 1; i < 32; i++) {
-    sum = (present >> i & 1) != 0 ? combine(sum, values[i]) : sum;
-  }
-  return sum;
 }
 
 } // namespace emulator

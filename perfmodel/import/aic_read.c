@@ -55,7 +55,7 @@ typedef struct Reading {
   Values values[AIC_FILTERS];
   bool passed[AIC_FILTERS]; // by any row
   int n_filters;
-  int64_t rank, ranks_seen; // of the points kept: a choice of texts, the least is liked best
+  int64_t rank; // of the points kept: a choice of texts, the least is liked best
   Arena *arena;
 } Reading;
 

@@ -65,7 +65,8 @@ static size_t count_below(AicSlice self, double key) {
   return low;
 }
 
-AicSlice aic_slice_at(AicSlice self, int64_t key) {
+/* Those whose next key is `key`; n is 0 when there is none. */
+static AicSlice aic_slice_at(AicSlice self, int64_t key) {
   assert(self.depth < self.n_keys);
   const size_t begin = count_below(self, (double)key), end = count_below(self, (double)key + 1);
   return (AicSlice){self.points + begin, end - begin, self.depth + 1, self.n_keys};

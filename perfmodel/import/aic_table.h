@@ -39,8 +39,6 @@ void aic_table_sort(AicTable *self);
  * disturbed measurement: a batch can be padded. Its time becomes that least one. */
 void aic_table_level(AicTable *self);
 AicSlice aic_table_all(const AicTable *self);
-/* Those whose next key is `key`; n is 0 when there is none. */
-AicSlice aic_slice_at(AicSlice self, int64_t key);
 /* The largest value of the next key; 0 of an empty slice. */
 int64_t aic_slice_last(AicSlice self);
 /* Microseconds at `keys`, those that are left; the slice must not be empty. */

@@ -38,9 +38,4 @@ typedef struct Event {
   uint32_t target;
 } Event;
 _Static_assert(sizeof(Event) == 32, "two events to a cache line");
-
-/* True when the moment (at, order) comes before event `event`. */
-static inline bool event_after(const Event *event, Tick at, uint64_t order) {
-  return event->at > at || (event->at == at && event->order > order);
-}
 #endif

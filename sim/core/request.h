@@ -184,8 +184,5 @@ void request_queue_insert(RequestQueue *self, Request *slots, RequestIx request,
 static inline void request_queue_push(RequestQueue *self, Request *slots, RequestIx request) {
   request_queue_insert(self, slots, request, REQUEST_NONE);
 }
-static inline void request_queue_push_front(RequestQueue *self, Request *slots, RequestIx request) {
-  request_queue_insert(self, slots, request, self->first);
-}
 void request_queue_remove(RequestQueue *self, Request *slots, RequestIx request);
 #endif

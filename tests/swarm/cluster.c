@@ -93,9 +93,37 @@ static bool draw_model(Draw *self, PerfModel *model) {
 
 /* --- policies */
 
-static uint64_t count(PolicyKind kind) {
+enum { PINNED_MOST = 16 };
+static const char *const PINNED[POLICY_KINDS][PINNED_MOST] = {
+    [POLICY_ROUTER] = {"random", "round_robin", "jsq", "token_jsq", "least_kv", "power_of_two",
+                       "prefix_affinity", "dynamo_kv", "llm_d", "splitwise", "splitwise_sim_kv_jsq",
+                       "splitwise_sim_kv_token_jsq", "splitwise_sim_mixed_pool"},
+    [POLICY_PREDICTOR] = {"none", "oracle", "buckets"},
+    [POLICY_DISPATCHER] = {"router", "power_of_two", "least_loaded", "random", "imbalance"},
+    [POLICY_POOL] = {"fixed", "splitwise_mixed", "splitwise_sim", "tetriinfer_flip", "seesaw"},
+    [POLICY_BATCHER] = {"request_level", "continuous", "mixed", "sarathi", "splitwise",
+                        "splitwise_sim", "splitwise_sim_orca", "tetriinfer", "vllm"},
+    [POLICY_TRANSFER] = {"serialized", "layerwise", "chunked", "splitwise", "splitwise_sim"},
+    [POLICY_KVTIER] = {"recompute", "swap", "pie", "flexgen", "splitwise_sim"},
+    [POLICY_SCALER] = {"none", "target", "forecast", "schedule", "spares", "dynamo_planner"},
+};
+static const Policy *pinned[POLICY_KINDS][PINNED_MOST + 1]; // empty: all are drawn
+
+void cluster_pin_policies(void) {
+  for (int kind = 0; kind < POLICY_KINDS; kind++)
+    for (int i = 0; i < PINNED_MOST && PINNED[kind][i]; i++) {
+      pinned[kind][i] = policy_find((PolicyKind)kind, PINNED[kind][i]);
+      assert(pinned[kind][i]); // it is gone: take its name away, which moves the outcomes
+    }
+}
+
+const Policy *const *cluster_policies(PolicyKind kind) {
+  return pinned[kind][0] ? pinned[kind] : policy_list(kind);
+}
+
+uint64_t cluster_count_policies(PolicyKind kind) {
   uint64_t n = 0;
-  while (policy_list(kind)[n])
+  while (cluster_policies(kind)[n])
     n++;
   return n;
 }
@@ -108,8 +136,8 @@ static bool is_counted(PolicyKind kind) {
 /* The choice with this number out of all, those that cannot work together included. */
 static void number_policies(uint64_t number, PolicyChoice *ret_policies) {
   for (int kind = 0; kind < POLICY_KINDS; kind++) {
-    const uint64_t n = is_counted((PolicyKind)kind) ? count((PolicyKind)kind) : 1;
-    ret_policies[kind] = (PolicyChoice){.policy = policy_list((PolicyKind)kind)[number % n]};
+    const uint64_t n = is_counted((PolicyKind)kind) ? cluster_count_policies((PolicyKind)kind) : 1;
+    ret_policies[kind] = (PolicyChoice){.policy = cluster_policies((PolicyKind)kind)[number % n]};
     number /= n;
   }
 }
@@ -117,7 +145,7 @@ static void number_policies(uint64_t number, PolicyChoice *ret_policies) {
 static uint64_t count_choices(void) {
   uint64_t n = 1;
   for (int kind = 0; kind < POLICY_KINDS; kind++)
-    n *= is_counted((PolicyKind)kind) ? count((PolicyKind)kind) : 1;
+    n *= is_counted((PolicyKind)kind) ? cluster_count_policies((PolicyKind)kind) : 1;
   return n;
 }
 
@@ -293,8 +321,8 @@ static void draw_policies(Draw *self, SimConfig *config) {
   for (int kind = 0; kind < POLICY_KINDS; kind++) {
     if (kind == POLICY_SCALER) continue; // in scaling.c
     if (!self->rule && !is_counted((PolicyKind)kind))
-      config->policies[kind].policy =
-          policy_list((PolicyKind)kind)[between(self, 0, (int64_t)count((PolicyKind)kind) - 1)];
+      config->policies[kind].policy = cluster_policies((
+          PolicyKind)kind)[between(self, 0, (int64_t)cluster_count_policies((PolicyKind)kind) - 1)];
     const Policy *policy = config->policies[kind].policy;
     do
       config->policies[kind].state = draw_state(self, policy);

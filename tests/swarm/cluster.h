@@ -33,6 +33,12 @@ typedef struct Cluster {
   bool exact; // all times scale to the tick (without network)
 } Cluster;
 
+/* Of all clusters from here on: draws from the policies that there were when the outcomes of random
+ * clusters were pinned, by their names, so that a policy that is added leaves them alone. */
+void cluster_pin_policies(void);
+/* The policies of that kind that are drawn, NULL behind the last; how many. */
+const Policy *const *cluster_policies(PolicyKind kind);
+uint64_t cluster_count_policies(PolicyKind kind);
 /* How many ways of choosing five policies that work together there are. */
 uint64_t cluster_policy_sets(void);
 /* Draws the cluster of `seed` with all of its times multiplied by `time_scale`. */

@@ -45,11 +45,9 @@ static const char *draw_options(Draw *own, const char *name) {
 }
 
 static PolicyChoice draw_scaler(Draw *own) {
-  int64_t n = 0;
-  while (policy_list(POLICY_SCALER)[n])
-    n++;
+  const int64_t n = (int64_t)cluster_count_policies(POLICY_SCALER);
   const Policy *policy =
-      own->rule ? own->rule->policy : policy_list(POLICY_SCALER)[between(own, 1, n - 1)];
+      own->rule ? own->rule->policy : cluster_policies(POLICY_SCALER)[between(own, 1, n - 1)];
   const char *text = draw_options(own, policy->name);
   Diag diag;
   diag_init(&diag);

@@ -1,7 +1,7 @@
 /* Random small clusters under the audit: nothing may be lost, and how a run is computed may not
  * change what happens in it.
  *
- *     swarm [--seed N] [--clusters N] [--verbose]
+ *     swarm [--seed N] [--clusters N] [--pinned] [--verbose]
  *     swarm --rules
  *
  * Each cluster, drawn from a seed of its own, is run coalesced, the same again unwatched, with
@@ -11,7 +11,8 @@
  * trace of what they sent. By default there are so many clusters that each pair of batcher and
  * router meets at least 25. They run in processes of their own, many to each, so that an
  * assertion or an endless run is one failure with one line that reproduces it; a single cluster
- * (--clusters 1) runs in this process, for a debugger. */
+ * (--clusters 1) runs in this process, for a debugger. --pinned leaves out policies that are newer
+ * than the pinned outcomes of the swarm. */
 #include "base/hash.h"
 #include "sim/policies.h"
 #include "tests/swarm/books.h"
@@ -486,17 +487,11 @@ static void print_rules(void) {
 
 /* --- the command */
 
-static uint64_t count(PolicyKind kind) {
-  uint64_t n = 0;
-  while (policy_list(kind)[n])
-    n++;
-  return n;
-}
-
 /* So many that each pair of batcher and router meets PER_PAIR: of the policy sets, at least as many
  * hold a given pair as there are ways to choose pool and transfer. */
 static uint64_t enough(void) {
-  const uint64_t ways = count(POLICY_POOL) * count(POLICY_TRANSFER);
+  const uint64_t ways =
+      cluster_count_policies(POLICY_POOL) * cluster_count_policies(POLICY_TRANSFER);
   return (PER_PAIR + ways - 1) / ways * cluster_policy_sets();
 }
 
@@ -532,11 +527,13 @@ int main(int argc, char **argv) {
       seed = strtoull(argv[++i], NULL, 10);
     } else if (strcmp(argv[i], "--clusters") == 0 && i + 1 < argc) {
       clusters = strtoull(argv[++i], NULL, 10);
+    } else if (strcmp(argv[i], "--pinned") == 0) {
+      cluster_pin_policies();
     } else if (strcmp(argv[i], "--rules") == 0) {
       print_rules();
       return 0;
     } else {
-      fprintf(stderr, "usage: swarm [--seed N] [--clusters N] [--verbose] | --rules\n");
+      fprintf(stderr, "usage: swarm [--seed N] [--clusters N] [--pinned] [--verbose] | --rules\n");
       return 2;
     }
   }

@@ -79,7 +79,8 @@ Test(batcher_chunks, sarathi_ends_a_prompt_before_it_begins_another) {
   prefill_planned();
   const RequestIx evicted = stage_prefill(&stage, 0, 4);
   request_queue_remove(&stage.machines[0].prefill_queue, stage.requests.slots, evicted);
-  request_queue_push_front(&stage.machines[0].prefill_queue, stage.requests.slots, evicted);
+  request_queue_insert(&stage.machines[0].prefill_queue, stage.requests.slots, evicted,
+                       stage.machines[0].prefill_queue.first);
   expect_plan(&subject, "0p10", "even one that was evicted and queued before it");
   prefill_planned();
   stage.machines[0].free_blocks = 3;

@@ -22,8 +22,7 @@ static const Place somewhere = {.path = "claim.yaml", .line = 3, .column = 10, .
 
 static int eval(const char *text, double *ret_value) {
   const ExpressionScope scope = {find, NULL};
-  const Expression *parsed = expression_parse(text, somewhere, &arena, &diag);
-  return parsed ? expression_eval(parsed, &scope, ret_value, &diag) : -1;
+  return expression_eval(&(Expression){text, somewhere}, &scope, ret_value, &diag);
 }
 
 Test(expression, values) {
@@ -97,10 +96,10 @@ Test(expression, mistakes_are_found_where_they_stand) {
       {"1 2", "expected an operator at '2' of '1 2'", 12},
       {"(1", "expected ')' at the end of '(1'", 12},
       {"square(1 2)", "expected ',' or ')' at '2)' of 'square(1 2)'", 19},
-      {"argmax(x)", "argmax wants a name, values and a function of it at the end of 'argmax(x)'",
-       19},
+      {"argmax(x)", "argmax wants a name, values and a function of it at ')' of 'argmax(x)'", 18},
       {"argmax(1, 2, 3)",
-       "argmax wants a name, values and a function of it at the end of 'argmax(1, 2, 3)'", 25},
+       "argmax wants a name, values and a function of it at '1, 2, 3)' of 'argmax(1, 2, 3)'", 17},
+      {"argmax(x, 1, 2, nobody)", "no figure 'nobody'", 26},
       {"1 + nobody", "no figure 'nobody'", 14},
       {"square(1, 2)", "no figure 'square'", 10},
       {"1 & 2", "expected an operator at '& 2' of '1 & 2'", 12},
@@ -117,8 +116,12 @@ Test(expression, mistakes_are_found_where_they_stand) {
 }
 
 Test(expression, nesting_is_bounded) {
-  char text[4096];
+  char text[4096] = "";
   double value;
+  for (int i = 0; i < 20; i++)
+    strcat(text, "argmax(x, 1, 2, 3, ");
+  cr_expect_eq(eval(text, &value), -1);
+  cr_expect_neq(strstr(diag.entries[0].message, "too deeply nested"), NULL);
   memset(text, '(', sizeof text);
   text[sizeof text - 1] = '\0';
   cr_expect_eq(eval(text, &value), -1);

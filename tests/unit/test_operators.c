@@ -1,5 +1,5 @@
-/* Operators of calibration: batches against the simulator's counting, work against numbers of the
- * calibration study worked out by hand. Pinned: FLOPs to the last one, bytes of weights and KV. */
+/* Operators of calibration: batches against the simulator's counting, work against numbers
+ * worked out by hand. Pinned: FLOPs to the last one, bytes of weights and KV. */
 #include "calib/model.h"
 #include "calib/operators.h"
 #include "calib/plan.h"

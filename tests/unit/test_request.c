@@ -100,7 +100,7 @@ Test(request, queues_agree_with_an_array_under_random_operations) {
       request_queue_push(&queue, slots, ix);
       naive_insert(&naive, naive.count, ix);
     } else {
-      request_queue_push_front(&queue, slots, ix);
+      request_queue_insert(&queue, slots, ix, queue.first);
       naive_insert(&naive, 0, ix);
     }
     expect_equal(&queue, slots, &naive);
