@@ -23,7 +23,7 @@ bool limits_allow_machines(const SimConfig *config, const Arena *arena, Diag *di
   if (config->memory_limit == 0 || bytes <= (double)config->memory_limit) return true;
   char limit[32], needed[32];
   diag_environment(diag, place_of_file(NULL),
-                   "the run needs more memory than the %s it may take: %s for %.0f machines alone",
+                   "the run needs more memory than its limit of %s: %s for %.0f instances alone",
                    bytes_text((double)config->memory_limit, limit), bytes_text(bytes, needed),
                    machines);
   return false;
@@ -38,12 +38,12 @@ static void tell_of_memory(Engine *self, double needed) {
   const double expected = self->config->expected_requests;
   const double whole = expected > arrived && arrived > 0 ? needed / arrived * expected : needed;
   diag_environment(self->diag, place_of_file(NULL),
-                   "the run needs more memory than the %s it may take: %s for %llu requests in "
-                   "flight after %.6g s, about %s for the whole workload",
+                   "the run needs more memory than its limit of %s: %s for %llu requests in flight "
+                   "after %.6g s, about %s for the whole workload",
                    limit, bytes_text(needed, now), (unsigned long long)self->requests.n_live,
                    tick_seconds(self->now), bytes_text(whole, all));
   diag_hint(self->diag, "requests that arrive faster than the cluster serves them wait in memory; "
-                        "'--memory' sets what a run may take");
+                        "'--memory' sets the limit");
 }
 
 void engine_lacks_memory(Engine *self, size_t growth) {
@@ -53,7 +53,8 @@ void engine_lacks_memory(Engine *self, size_t growth) {
 
 void engine_passed_the_end(Engine *self) {
   if (!self->failed)
-    diag_error(self->diag, place_of_file(NULL), "the run passes 106 days of simulated time");
+    diag_error(self->diag, place_of_file(NULL),
+               "the run is longer than 106 days of simulated time, the limit of the simulator");
   self->failed = true;
 }
 

@@ -44,7 +44,7 @@ broken 's/count: 2/cpu_memory: 1 kB/' \
   "error: a cpu_memory of 1 kB holds no block of KV, which is 5 MiB"
 broken 's/count: 2/cpu_memory: 12/' "error: 'cpu_memory' wants"
 broken 's/router: jsq/batcher: request_level\n  kvtier: swap/' \
-  "the batcher does not let requests return that the tier swapped out"
+  "the batcher does not support a kvtier that swaps requests out"
 broken 's/count: 2/count: 0/' "bad.yaml:7:48: error: 'count' must be from 1"
 broken 's/count: 2/count: -1/' "error: 'count' must be from 1"
 broken 's/count: 2/gpu_memory_utilization: 1.5/' \
@@ -59,8 +59,8 @@ broken '9s/$/\nnetwork: {path: nvlnk}/' "unknown path 'nvlnk'" "did you mean 'nv
 broken 's/dgx-h100/l4-x8/; 9s/$/\nnetwork: {path: nvlink}/' \
   "bad.yaml:7:31: error: machine 'l4-x8' has no NVLink for the network's 'path'"
 broken 's/router: jsq/predictor: {name: buckets, granularity: 150}/' \
-  "bad.yaml:9:43: error: no accuracy is known for 'granularity' 150: 'accuracy' must say it" \
-  'hint: those of 100, 200 and 400 tokens are known'
+  "bad.yaml:9:43: error: no accuracy is known for a 'granularity' of 150: set 'accuracy'" \
+  'hint: the accuracies for 100, 200 and 400 tokens are known'
 broken 's/router: jsq/predictor: {name: buckets, confusion: [[1, 0], [0.2, 0.7]]}/' \
   "bad.yaml:9:50: error: the shares of a row of 'confusion' must sum to 1, not 0.9"
 broken 's/^pools:/pools: []\nother:/' "error: 'pools' wants a map" "unknown key 'other'"
@@ -105,9 +105,9 @@ broken 's/router: jsq/dispatcher: power_of_too/' "bad.yaml:9:15: error: unknown 
 broken 's/router: jsq/router: dynamo_kv/' \
   "error: router 'dynamo_kv' goes by what prefix caches hold, and no pool keeps one"
 broken 's/router: jsq/router: {name: llm_d, interval: 0 s, delay: 1 s}/' \
-  "error: 'delay' is of reports, and without 'interval' there are none"
+  "error: 'delay' applies to reports, and without 'interval' there are none"
 broken 's/router: jsq/router: {name: llm_d, delay: 6 s}/' \
-  "error: 'delay' is of 100 intervals at most"
+  "error: 'delay' must be at most 100 intervals"
 broken 's/router: jsq/dispatcher: {name: imbalance, heavy_machines: 0}/' \
   "error: 'heavy_machines' must be from 1"
 broken 's/router: jsq/pool: {name: tetriinfer_flip, when: never}/' "error: unknown when 'never'"
@@ -177,9 +177,9 @@ broken 's/count: 2/tensor_parallel_size: 1/' \
   'hint: tensor_parallel_size 2 fits'
 broken 's/count: 2/num_gpu_blocks_override: 31/
         s/router: jsq/batcher: {name: tetriinfer, chunk_size: 500}/' \
-  "bad.yaml:9:43: error: a chunk of 500 tokens is larger than the KV memory of 'all', 496"
+  "bad.yaml:9:43: error: a chunk of 500 tokens does not fit in the KV memory of pool 'all', which holds 496"
 broken 's/count: 2/num_gpu_blocks_override: 31, batcher: tetriinfer/' \
-  "bad.yaml:7:70: error: a chunk of 512 tokens is larger than the KV memory of 'all', 496"
+  "bad.yaml:7:70: error: a chunk of 512 tokens does not fit in the KV memory of pool 'all', which holds 496"
 broken 's/count: 2/tensor_parallel_size: 16/' 'exceeds the 8 GPUs'
 broken 's/count: 2/tensor_parallel_size: 3/' 'does not divide the heads'
 broken 's/count: 2/num_gpu_blocks_override: 9, kv_cache_memory_bytes: 3 GB/' \

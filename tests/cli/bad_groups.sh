@@ -86,7 +86,7 @@ broken '/^groups/d; /^  gpus/d; s/pool: seesaw, //; 5s/^/timeline: {interval: 1 
   "'timeline' is of groups, and there are none"
 broken '5s/^/timeline: {interval: 0 s}\n/' "'interval' must be from 1 ms"
 broken 's/batcher: continuous/batcher: splitwise_sim/' \
-  'the batcher takes prompts in an order of its own'
+  'and the batcher has its own order'
 
 # The link to the host: copies out of a shape and into it follow what its pool says of it, be it the
 # same of both or not; and so do those of an indirect path.

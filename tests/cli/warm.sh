@@ -48,8 +48,8 @@ sed '$d' bad.yaml >good.yaml
 rejects 3 "$tandem" run good.yaml --save-cache new.txt
 says "good.yaml: error: '--save-cache' is for prefix caches, and no pool keeps one"
 rejects 3 "$tandem" run chat.yaml --set warm=left.txt --set pools.all.block_size=32
-says 'left.txt:2:1: error: blocks of 16 tokens, but those of pool'
-says 'hint: either block_size of the pool is 16'
+says 'left.txt:2:1: error: the saved caches have blocks of 16 tokens, those of pool'
+says "hint: set 'block_size' of the pool to 16"
 rejects 3 "$tandem" run chat.yaml --set warm=left.txt --save-cache left.txt
 says "'--save-cache' would be written over"
 rejects 3 "$tandem" run chat.yaml --set 'warm={a: 1}'
