@@ -9,7 +9,7 @@ int calib_dtype_find(CalibDtype *ret_dtype, const char *name, Place at, Diag *di
     *ret_dtype = (CalibDtype)i;
     return 0;
   }
-  diag_error(diag, at, "unknown type '%s' of weights", name);
+  diag_error(diag, at, "unknown number type '%s'", name);
   diag_hint_near(diag, name, calib_dtype_names);
   return -1;
 }
@@ -20,7 +20,7 @@ int calib_weights_find(CalibWeights *ret_weights, const char *name, Place at, Di
     *ret_weights = (CalibWeights)i;
     return 0;
   }
-  diag_error(diag, at, "unknown format '%s' of weights", name);
+  diag_error(diag, at, "unknown format of weights '%s'", name);
   diag_hint_near(diag, name, calib_weights_names);
   return -1;
 }
@@ -58,7 +58,7 @@ static CalibPositions positions_of(const Llm *llm) {
 
 static int check_size(const Llm *llm, const char *what, int64_t size, Place at, Diag *diag) {
   if (size >= 1 && size <= INT32_MAX) return 0;
-  return diag_error(diag, at, "%s %lld of model '%s' is not from 1 to %d", what, (long long)size,
+  return diag_error(diag, at, "%s %lld of model '%s' must be from 1 to %d", what, (long long)size,
                     llm->name, INT32_MAX);
 }
 
@@ -93,12 +93,12 @@ static int check_experts(const Llm *llm, int32_t tp, Place at, Diag *diag) {
                       (int)tp, (long long)llm->intermediate_size, llm->name);
   }
   if (llm->shared_expert_intermediate_size > 0)
-    return diag_error(diag, at, "model '%s' has shared experts, which no backend measures",
+    return diag_error(diag, at, "model '%s' has shared experts, which no backend can measure",
                       llm->name);
   if (llm->num_dense_layers > 0)
     return diag_error(diag, at,
-                      "model '%s' has %lld layers without experts among others, which no "
-                      "backend measures",
+                      "model '%s' has %lld layers without experts beside those with, which no "
+                      "backend can measure",
                       llm->name, (long long)llm->num_dense_layers);
   return 0; // hardware_check_split has divided their columns
 }

@@ -78,7 +78,7 @@ static int read_key(const Line *line, uint64_t *ret_key, Diag *diag) {
   *ret_key = key;
   if (good && key != 0) return 0;
   return field_error(line, (Field){line->text, line->length}, "key",
-                     "16 hexadecimal digits, not all 0", diag);
+                     "16 hexadecimal digits with a value above 0", diag);
 }
 
 /* The pool of the run that a machine of the file is in, and its first machine; NULL: none. */

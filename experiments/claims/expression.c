@@ -110,7 +110,7 @@ static int parse_arguments(Parser *parser, Expression *call) {
 static const Expression *finish_argmax(Parser *parser, Expression *call) {
   const Expression *variable = call->n_arguments > 2 ? call->arguments[0] : NULL;
   if (!variable || variable->kind != EXPR_NAME || variable->n_arguments > 0)
-    return fail(parser, "argmax wants a name, values and a function of it");
+    return fail(parser, "argmax needs a name, values and a function of it");
   call->kind = EXPR_ARGMAX;
   call->name = variable->name;
   memmove(call->arguments, call->arguments + 1,

@@ -30,7 +30,7 @@ static int bind_range(ClaimFigure *figure, const Node *range, Arena *arena, Diag
   if (!high || high->next || low->kind != NODE_SCALAR || high->kind != NODE_SCALAR ||
       constant(low->text, &figure->low, arena) || constant(high->text, &figure->high, arena) ||
       figure->low > figure->high)
-    return diag_error(diag, range->at, "'range' wants [low, high]");
+    return diag_error(diag, range->at, "'range' must be [low, high]");
   return 0;
 }
 
@@ -40,7 +40,7 @@ static int bind_tolerance(ClaimFigure *figure, const char *text, Place at, Arena
   if (constant(figure->paper, &paper, arena))
     return diag_error(diag, at, "a tolerance needs a number in 'paper', not '%s'", figure->paper);
   if (constant(text, &tolerance, arena) || !(tolerance >= 0))
-    return diag_error(diag, at, "'tolerance' wants a number such as 0.2 or 20%%, not '%s'", text);
+    return diag_error(diag, at, "'tolerance' must be a number such as 0.2 or 20%%, not '%s'", text);
   if (strchr(text, '%') && strcmp(figure->unit, "%") != 0) tolerance *= fabs(paper);
   figure->low = paper - tolerance;
   figure->high = paper + tolerance;
@@ -151,7 +151,8 @@ static int bind_rule(ClaimFigure *figure, Rule rule, Place at, Diag *diag) {
   if (read_statement(figure->paper, &stated))
     return diag_error(diag, at, "a rule needs a number in 'paper', not '%s'", figure->paper);
   if ((rule == RULE_BOUND) != (stated.bound != 0))
-    return diag_error(diag, at, "'bound' and words such as '<', 'above', 'up to' go together");
+    return diag_error(diag, at,
+                      "'bound' needs words such as '<', 'above' or 'up to', and they need 'bound'");
   figure->low = stated.bound < 0 ? -INFINITY : stated.low - margin(rule, stated.low, stated.unit);
   figure->high = stated.bound > 0 ? INFINITY : stated.high + margin(rule, stated.high, stated.unit);
   if (rule == RULE_DIGITS) { // rounded or cut

@@ -52,7 +52,7 @@ static int cannot_make(const char *lock, const char *path, Diag *diag) {
   const bool is_link = errno == ELOOP;
   diag_environment(diag, place_of_file(path), "cannot make '%s': %s", lock,
                    is_link ? "it is a link, which is not followed" : strerror(errno));
-  if (is_link) diag_hint(diag, "take the link away if nobody uses it");
+  if (is_link) diag_hint(diag, "remove the link if nobody uses it");
   return -1;
 }
 

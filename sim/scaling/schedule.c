@@ -65,7 +65,7 @@ static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pool
   int status = 0;
   if (self->n_steps == 0) {
     diag_error(diag, at, "scaler 'schedule' needs 'steps'");
-    diag_hint(diag, "such as steps: [{at: 0 h, machines: 4}, {at: 8 h, machines: 10}]");
+    diag_hint(diag, "for example steps: [{at: 0 h, machines: 4}, {at: 8 h, machines: 10}]");
     return -1;
   }
   for (int i = 0; i < self->n_steps; i++) {

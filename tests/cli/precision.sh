@@ -59,14 +59,14 @@ expect 0 "$tandem" run filling.yaml --set warm.requests=auto
 
 # What it cannot be.
 rejects 3 "$tandem" run filling.yaml --set precision=5%
-says "error: 'precision' is of runs that find out how long to be"
-says 'hint: workload: {duration: auto} makes it one'
+says "error: 'precision' applies to runs that choose their length"
+says 'hint: set workload: {duration: auto}'
 rejects 3 "$tandem" run auto.yaml --set precision=0%
 says "'precision' must be from 0.001 to 0.5"
 rejects 3 "$tandem" run auto.yaml --set 'workload.arrivals={process: at_once}'
-says "arrivals at once have no steady state that 'auto' could wait for"
+says "'auto' waits for a steady state, which arrivals at once do not have"
 rejects 3 "$tandem" run auto.yaml --set 'warm={requests: auto, duration: 5 s}'
-says "'duration' does not go with 'requests: auto'"
+says "'duration' cannot be used with 'requests: auto'"
 
 # In sweeps and studies.
 cat auto.yaml - >sweep.yaml <<'END'

@@ -248,13 +248,11 @@ Test(batcher_chunks, tetriinfer_refuses_chunks_that_memory_cannot_hold) {
   const char *key = NULL;
   cr_expect_str_eq(refusal("{chunk_size: 100}", 100, &key), "");
   cr_expect_null(key);
-  cr_expect_str_eq(
-      refusal("{chunk_size: 100}", 99, &key),
-      "a chunk of 100 tokens does not fit in the KV memory of pool 'pool', which holds 99");
+  cr_expect_str_eq(refusal("{chunk_size: 100}", 99, &key),
+                   "a chunk of 100 tokens exceeds the KV memory of pool 'pool', 99 tokens");
   cr_expect_str_eq(key, "chunk_size");
   cr_expect_str_eq(refusal("{chunk: saturation, chunk_size: 1}", 128, &key), "");
-  cr_expect_str_eq(
-      refusal("{chunk: saturation, chunk_size: 1}", 127, &key),
-      "a chunk of 128 tokens does not fit in the KV memory of pool 'pool', which holds 127");
+  cr_expect_str_eq(refusal("{chunk: saturation, chunk_size: 1}", 127, &key),
+                   "a chunk of 128 tokens exceeds the KV memory of pool 'pool', 127 tokens");
   cr_expect_str_eq(key, "chunk");
 }

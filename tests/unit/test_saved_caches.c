@@ -117,8 +117,8 @@ Test(saved_caches, what_is_wrong_is_said_where_it_stands) {
        2},
       {"tandem caches 1\nmachine 0 32 0 POOL\n", "blocks of 32 tokens", 2},
       {"tandem caches 1\nmachine 0 16 2 POOL\n00000000000000aa\n", "ends after 1 of the 2", 2},
-      {"tandem caches 1\nmachine 0 16 1 POOL\naa\n", "16 digits", 3},
-      {"tandem caches 1\nmachine 0 16 1 POOL\n0000000000000000\n", "16 digits", 3},
+      {"tandem caches 1\nmachine 0 16 1 POOL\naa\n", "16 hexadecimal digits", 3},
+      {"tandem caches 1\nmachine 0 16 1 POOL\n0000000000000000\n", "16 hexadecimal digits", 3},
       {"tandem caches 1\nmachine 0 16 0 POOL\nmachine 0 16 0 POOL\n", "occurs twice", 3},
       {"tandem caches 1\nmachine 0 16 0 x\n", "'file' has no cache", 0},
   };
