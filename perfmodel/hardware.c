@@ -264,7 +264,7 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism 
   units_format(memory, sizeof memory, DIM_BYTES, (double)hardware->gpu_memory_bytes);
   diag_error(diag, at,
              "model '%s' does not fit with tensor_parallel_size %lld%s: its %s of weights leave no "
-             "KV memory on %lld GPUs of %s of machine '%s' at gpu_memory_utilization %g",
+             "KV memory on %lld x %s of machine '%s' at gpu_memory_utilization %g",
              llm->name, (long long)degrees.tensor, others, weights, (long long)gpus, memory,
              hardware->name, options->gpu_memory_utilization);
   int64_t fitting = smallest_fitting(llm, hardware, options);

@@ -109,7 +109,7 @@ static int missing_column(const TraceLayout *self, const Line *first, TraceField
     diag_error(diag, at, "there is no column '%s'", name);
   else
     diag_error(diag, at, "format '%s' needs a column '%s' in the header", self->format->name, name);
-  diag_hint(diag, "this header has %s", header_names(first, self->separator, &diag->arena));
+  diag_hint(diag, "the columns are %s", header_names(first, self->separator, &diag->arena));
   if (which == TRACE_ARRIVAL && !given) layout_hint_arrivals(diag);
   return -1;
 }

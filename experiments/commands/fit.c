@@ -83,10 +83,12 @@ static int count_groups(const Profile *profile, const ProfileGroup *groups, size
   while (meant < n && group_distance(&groups[meant], options) == 0)
     meant++;
   if (meant == 0)
-    return list_groups(profile, groups, n, "the profile was not measured for that", arena, diag);
+    return list_groups(profile, groups, n, "the profile has no rows for these options", arena,
+                       diag);
   if (meant > 1 && options->output_path && datafile_is_path(options->output_path))
-    return list_groups(profile, groups, n, "the profile has several groups for one model file",
-                       arena, diag);
+    return list_groups(profile, groups, n,
+                       "the profile has several groups, but one model file was asked for", arena,
+                       diag);
   return (int)meant;
 }
 

@@ -132,7 +132,7 @@ expect 3 'was fitted to rows with digest' "$tandem" fit --verify other.csv one.y
 expect 3 'the profile has, nearest first, m1_g1_tp2, m1_g1_tp1' "$tandem" fit two.csv --tp 4
 expect 3 'the profile has, nearest first, m1_g1_tp1, m1_g1_tp2' "$tandem" fit two.csv --model m2 \
   --tp 1
-expect 3 'several groups for one model file' "$tandem" fit two.csv -o model.yaml
+expect 3 'the profile has several groups' "$tandem" fit two.csv -o model.yaml
 expect 3 'at least two points' "$tandem" fit short.csv
 expect 3 'bad.csv:4:' "$tandem" fit bad.csv
 expect 3 'median_us' "$tandem" fit unit.csv
