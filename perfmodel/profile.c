@@ -165,7 +165,7 @@ const char *profile_fact(const Profile *self, const char *key) {
 
 /* ---- Reading ---- */
 
-const char profile_torn_note[] = "the last line was cut short, and is left out";
+const char profile_torn_note[] = "the last line is not complete and was left out";
 
 static bool is_printable(const char *text) {
   while ((unsigned char)*text >= ' ')
