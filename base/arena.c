@@ -36,7 +36,7 @@ static const char *limit_text(char *text, size_t size) {
   if (least == RLIM_INFINITY) return text;
   char bytes[32];
   units_format(bytes, sizeof bytes, DIM_BYTES, (double)least);
-  snprintf(text, size, "; this process may have %s", bytes);
+  snprintf(text, size, "; the limit of this process is %s", bytes);
   return text;
 }
 
@@ -45,11 +45,11 @@ static const char *limit_text(char *text, size_t size) {
 _Noreturn void arena_exhausted(size_t size) {
   char bytes[32] = "some", limit[64];
   if (size > 0) units_format(bytes, sizeof bytes, DIM_BYTES, (double)size);
-  fprintf(stderr,
-          "error: out of memory: %s more are needed%s\n"
-          "  hint: fewer '--jobs', a smaller '--memory', fewer requests or a higher limit "
-          "('ulimit -v', that of a container) would do\n",
-          bytes, limit_text(limit, sizeof limit));
+  fprintf(
+      stderr,
+      "error: out of memory: %s more are needed%s\n  hint: use fewer '--jobs', a smaller "
+      "'--memory' or fewer requests, or raise the limit ('ulimit -v', or that of the container)\n",
+      bytes, limit_text(limit, sizeof limit));
   _exit(4); // as everything that the environment lacks (diag.h)
 }
 

@@ -76,13 +76,13 @@ static int place_column(const Csv *self, const CsvColumn *column, int *error, Di
   for (int i = 0; i < self->n_fields; i++) {
     if (!field_is(self->fields[i], column->name)) continue;
     if (found >= 0)
-      *error = diag_error(diag, line_place(&self->line, self->fields[i]),
-                          "column '%s' is there twice", column->name);
+      *error = diag_error(diag, line_place(&self->line, self->fields[i]), "duplicate column '%s'",
+                          column->name);
     found = i;
   }
   if (found < 0 && !column->may_miss)
-    *error = diag_error(diag, line_place(&self->line, (Field){0}), "column '%s' is missing",
-                        column->name);
+    *error =
+        diag_error(diag, line_place(&self->line, (Field){0}), "missing column '%s'", column->name);
   return found;
 }
 
@@ -194,7 +194,7 @@ static int bind_text(const Csv *self, const CsvColumn *column, Field cell, const
   if (empty || strchr(text, '"') || (int)strlen(text) < cell.length - marked ||
       !text_is_plain(text))
     return field_error(&self->line, cell, column->name,
-                       "a text in UTF-8 without quotes and control characters", diag);
+                       "text in UTF-8 without quotes and control characters", diag);
   *field = text;
   return 0;
 }

@@ -51,7 +51,7 @@ const char *folder_text(const char *path, Arena *arena, Diag *diag) {
   char *text = arena_alloc(arena, TEXT_MAX);
   if (file && fread(text, 1, TEXT_MAX - 1, file) > 0 && feof(file)) return text;
   diag_environment(diag, place_of_file(path), "cannot read '%s': %s", path,
-                   file ? "it is empty or too long" : strerror(errno));
+                   file ? "the file is empty or too long" : strerror(errno));
   return NULL;
 }
 

@@ -129,7 +129,7 @@ int json_object(JsonScanner *self, const char *const *keys, int n_keys, Field *r
 
 int json_end(JsonScanner *self) {
   skip_space(self);
-  return self->next == self->end ? 0 : expected(self, "nothing after it");
+  return self->next == self->end ? 0 : expected(self, "the end of the line");
 }
 
 bool json_line_has(const Line *line, const char *wanted) {

@@ -20,7 +20,7 @@ int line_reader_open(LineReader *self, const char *path, Arena *arena, Diag *dia
   struct stat status;
   if (fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
     close(descriptor);
-    return diag_environment(diag, place_of_file(path), "is a directory, not a file");
+    return diag_environment(diag, place_of_file(path), "cannot open: it is a directory");
   }
   gzFile file = gzdopen(descriptor, "rb");
   if (!file) {
@@ -232,6 +232,6 @@ Place line_place(const Line *line, Field field) {
 int field_error(const Line *line, Field field, const char *name, const char *expected, Diag *diag) {
   const int shown = field.length < SHOWN_MAX ? field.length : SHOWN_MAX;
   const Place at = line_place(line, field);
-  if (shown == 0) return diag_error(diag, at, "'%s' is empty, it must be %s", name, expected);
+  if (shown == 0) return diag_error(diag, at, "'%s' is empty, but must be %s", name, expected);
   return diag_error(diag, at, "'%s' must be %s, not '%.*s'", name, expected, shown, field.text);
 }

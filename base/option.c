@@ -41,12 +41,12 @@ static const char *type_wants(const OptionSpec *spec) {
 
 static int wrong_type(const char *key, const char *wants, const Node *value, Diag *diag) {
   if (value->kind == NODE_LIST)
-    return diag_error(diag, value->at, "'%s' wants %s, not a list", key, wants);
+    return diag_error(diag, value->at, "'%s' must be %s, not a list", key, wants);
   if (value->kind == NODE_MAP)
-    return diag_error(diag, value->at, "'%s' wants %s, not a map", key, wants);
+    return diag_error(diag, value->at, "'%s' must be %s, not a map", key, wants);
   if (node_is_null(value))
-    return diag_error(diag, value->at, "'%s' wants %s but has no value", key, wants);
-  diag_error(diag, value->at, "'%s' wants %s, not %s'%s'", key, wants,
+    return diag_error(diag, value->at, "'%s' must be %s, but has no value", key, wants);
+  diag_error(diag, value->at, "'%s' must be %s, not %s'%s'", key, wants,
              value->quoted ? "the quoted text " : "", node_shown(value, &diag->arena));
   if (value->quoted) diag_hint(diag, "remove the quotes");
   return -1;
@@ -221,7 +221,7 @@ static int missing_key(const OptionSpec *spec, const Node *map, Place owner, Dia
   if (spec->type == OPTION_NODE)
     diag_error(diag, at, "missing key '%s'", spec->key);
   else
-    diag_error(diag, at, "missing key '%s', which wants %s", spec->key, type_wants(spec));
+    diag_error(diag, at, "missing key '%s' (%s)", spec->key, type_wants(spec));
   if (spec->help) diag_hint(diag, "%s: %s", spec->key, spec->help);
   return -1;
 }

@@ -29,7 +29,8 @@ bool output_is_same(const char *path, const char *other) {
 int output_check(const char *path, const char *const *inputs, Diag *diag) {
   for (; *inputs; inputs++)
     if (output_is_same(path, *inputs))
-      return diag_error(diag, place_of_file(path), "'%s' is what is read: it would be lost", path);
+      return diag_error(diag, place_of_file(path),
+                        "'%s' is also an input file and would be overwritten", path);
   return 0;
 }
 

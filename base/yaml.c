@@ -108,7 +108,7 @@ static int syntax_error(const Reader *reader, const yaml_parser_t *parser) {
   if (parser->error == YAML_MEMORY_ERROR) arena_exhausted(0);
   if (parser->error == YAML_READER_ERROR) {
     Place at = place_of_byte(reader, parser->problem_offset);
-    return diag_error(reader->diag, at, "not text in UTF-8: %s", parser->problem);
+    return diag_error(reader->diag, at, "the text is not UTF-8: %s", parser->problem);
   }
   yaml_mark_t mark = parser->problem_mark;
   /* What is still open when the text ends is better shown where it begins. */
@@ -116,14 +116,14 @@ static int syntax_error(const Reader *reader, const yaml_parser_t *parser) {
   Place at = place_at(reader, mark, mark);
   bool indents = at.source && (size_t)at.column <= strspn(at.source, " \t");
   if (indents && at.source[at.column - 1] == '\t') {
-    diag_error(reader->diag, at, "a tab cannot indent");
+    diag_error(reader->diag, at, "a line must not be indented with a tab");
     diag_hint(reader->diag, "indent with spaces");
     return -1;
   }
   if (!parser->context) return diag_error(reader->diag, at, "%s", parser->problem);
   diag_error(reader->diag, at, "%s %s", parser->problem, parser->context);
   if (parser->context_mark.line != mark.line)
-    diag_hint(reader->diag, "it starts in line %d", (int)parser->context_mark.line + 1);
+    diag_hint(reader->diag, "it starts on line %d", (int)parser->context_mark.line + 1);
   return -1;
 }
 
@@ -228,7 +228,7 @@ static void refuse_duplicates(Reader *reader, const Node *map) {
       first = i;
       continue;
     }
-    diag_error(reader->diag, nodes[i]->key_at, "duplicate key '%s', first set in line %d",
+    diag_error(reader->diag, nodes[i]->key_at, "duplicate key '%s', first set on line %d",
                nodes[i]->key, nodes[first]->key_at.line);
     reader->failed = true;
   }
@@ -238,7 +238,7 @@ static int add_alias(Reader *reader, const yaml_event_t *event) {
   Node *node = append_node(reader, event, NODE_SCALAR);
   const char *anchor = (const char *)event->data.alias.anchor;
   diag_error(reader->diag, node->at, "alias '*%s' is not allowed", anchor);
-  diag_hint(reader->diag, "write the value out");
+  diag_hint(reader->diag, "write the value in full");
   node->text = "";
   reader->failed = true;
   return 0;
@@ -247,7 +247,8 @@ static int add_alias(Reader *reader, const yaml_event_t *event) {
 static int begin_document(Reader *reader, const yaml_event_t *event) {
   if (!reader->root) return 0;
   Place at = place_at(reader, event->start_mark, event->end_mark);
-  return diag_error(reader->diag, at, "a second document begins here");
+  return diag_error(reader->diag, at,
+                    "a file must hold one document, and a second one begins here");
 }
 
 /* 0 to go on, -1 after an error that ends reading. */
@@ -325,7 +326,7 @@ static Node *parse(const char *name, Text text, Text source, Arena *arena, Diag 
 static Node *parse_file(const char *name, Text text, Arena *arena, Diag *diag) {
   const char *kind = file_kind(text.bytes, text.length);
   if (kind) {
-    diag_error(diag, place_of_file(name), "'%s' is %s, where YAML or JSON in UTF-8 is wanted", name,
+    diag_error(diag, place_of_file(name), "'%s' is %s; YAML or JSON in UTF-8 is expected", name,
                kind);
     return NULL;
   }
@@ -407,7 +408,7 @@ static Node *step_into(Node *from, const char *key, Place at, Arena *arena, Diag
     snprintf(position, sizeof position, "%d", index);
     if (strcmp(position, key) == 0) return node;
   }
-  diag_error(diag, at, "a list of %d has no entry '%s'", from->n_children, key);
+  diag_error(diag, at, "the list has %d entries and no entry '%s'", from->n_children, key);
   diag_hint(diag, "entries are counted from 0");
   return NULL;
 }
@@ -450,7 +451,7 @@ static int set_path(Node *root, const char *text, size_t length, const Place *fi
       key = arena_copy(arena, text + start, end - start);
     }
     at = fixed ? *fixed : place_in(text, start, end);
-    if (!*key) return diag_error(diag, at, "'%.*s' lacks a key", (int)length, text);
+    if (!*key) return diag_error(diag, at, "'%.*s' has an empty key", (int)length, text);
     if (!text_is_plain(key))
       return diag_error(diag, at, "a key holds a control character or is not UTF-8");
     target = step_into(target, key, at, arena, diag);
@@ -466,7 +467,7 @@ static int nothing_there(const Node *map, const char *key, Place at, Diag *diag)
   int n = 0;
   for (const Node *child = map->first; child; child = child->next)
     names[n++] = child->key;
-  diag_error(diag, at, "there is no '%s' to take out", key);
+  diag_error(diag, at, "there is no key '%s' to remove", key);
   diag_hint_near(diag, key, names);
   return -1;
 }
@@ -484,7 +485,7 @@ static int take_path(Node *root, const char *text, size_t length, Arena *arena, 
     const Place at = place_in(text, start, end);
     if (from->kind == NODE_MAP && !node_find(from, key)) return nothing_there(from, key, at, diag);
     if (end == length && from->kind == NODE_LIST)
-      return diag_error(diag, at, "a list has no keys to take out");
+      return diag_error(diag, at, "a list has no keys to remove");
     if (end == length && from->kind == NODE_MAP) return node_take(from, key) ? 0 : -1;
     from = step_into(from, key, at, arena, diag);
     if (!from) return -1;
@@ -504,8 +505,8 @@ int yaml_set(Node *root, const char *assignment, Arena *arena, Diag *diag) {
   const Node *value = parse("--set", value_text, (Text){text, strlen(text)}, arena, diag);
   if (!value) return -1;
   if (is_blank(value)) {
-    diag_error(diag, at, "'%.*s' is set to nothing", (int)path_length, text);
-    diag_hint(diag, "write '' for an empty text, null to take the key out");
+    diag_error(diag, at, "'%.*s' has no value", (int)path_length, text);
+    diag_hint(diag, "write '' for an empty text, or null to remove the key");
     return -1;
   }
   if (node_is_null(value)) return take_path(root, text, path_length, arena, diag);

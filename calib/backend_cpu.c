@@ -28,7 +28,8 @@ static CalibStatus backend_open(const CalibOptions *options, void **ret_state, c
   const int32_t allowed = cpu_threads_allowed();
   if (options->device != 0 || options->threads < 0 || options->threads > allowed) {
     snprintf(error, CALIB_ERROR_SIZE,
-             "device %d with %d threads: this process may run device 0 with up to %d",
+             "device %d with %d threads is not available: this process may use device 0 with up to "
+             "%d threads",
              (int)options->device, (int)options->threads, (int)allowed);
     return CALIB_REJECTED;
   }

@@ -197,18 +197,17 @@ static CalibStatus too_large(const Machine *machine, const CalibModel *model, ch
   for (int32_t tp = 2 * model->tensor_parallel_size; tp <= 64; tp *= 2) {
     smaller.tensor_parallel_size = tp;
     if (model->num_attention_heads % tp == 0 && fits(machine, &smaller))
-      return failed(CALIB_REJECTED, error,
-                    "'%s' needs %.0f GB of weights, the device has %.0f GB; "
-                    "tensor_parallel_size %d would fit",
-                    model->name, 1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes,
-                    (int)tp);
+      return failed(
+          CALIB_REJECTED, error,
+          "'%s' needs %.0f GB of weights, the device has %.0f GB; tensor_parallel_size %d fits",
+          model->name, 1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes, (int)tp);
   }
   smaller = *model;
   while (smaller.num_hidden_layers > 1 && !fits(machine, &smaller))
     smaller.num_hidden_layers--;
   return failed(CALIB_REJECTED, error,
-                "'%s' needs %.0f GB of weights, the device has %.0f GB; %d layers would fit",
-                model->name, 1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes,
+                "'%s' needs %.0f GB of weights, the device has %.0f GB; %d layers fit", model->name,
+                1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes,
                 (int)smaller.num_hidden_layers);
 }
 

@@ -27,7 +27,8 @@ static CalibStatus backend_open(const CalibOptions *options, void **ret_state, c
   const int32_t allowed = cpu_threads_allowed();
   if (options->device != 0 || options->threads < 0 || options->threads > allowed) {
     snprintf(error, CALIB_ERROR_SIZE,
-             "device %d with %d threads: this process may run device 0 with up to %d",
+             "device %d with %d threads is not available: this process may use device 0 with up to "
+             "%d threads",
              (int)options->device, (int)options->threads, (int)allowed);
     return CALIB_REJECTED;
   }
@@ -69,7 +70,7 @@ static void backend_describe(void *state, CalibDevice *ret_device) {
                               .cache_bytes = cpu_machine_cache_bytes()};
   cpu_machine_name(ret_device->name, sizeof ret_device->name);
   snprintf(ret_device->library, sizeof ret_device->library, "llama.cpp, ggml %.40s",
-           self->api.version ? self->api.version() : "of no known version");
+           self->api.version ? self->api.version() : "unknown version");
 }
 
 static CalibStatus backend_load(void *state, const CalibModel *model, char *error) {

@@ -39,9 +39,10 @@ static const char *find_program(const char *name, Place at, Arena *arena, Diag *
     diag_hint_near(diag, name, backend_names);
     return NULL;
   }
-  diag_environment(diag, place_of_file(NULL), "no backend '%s': there is no '%s%s' beside '%s'%s",
-                   name, PROGRAM, name, folder_of_program(arena),
-                   strcmp(name, "cuda") == 0 ? "; where nvcc is, a build has it" : "");
+  diag_environment(diag, place_of_file(NULL),
+                   "backend '%s' is not installed: there is no '%s%s' beside '%s'%s", name, PROGRAM,
+                   name, folder_of_program(arena),
+                   strcmp(name, "cuda") == 0 ? "; a build on a machine with nvcc includes it" : "");
   return NULL;
 }
 
@@ -52,8 +53,8 @@ static int check_device(const OpenBackend *self, Diag *diag) {
   const int sm = (int)device->sm;
   if (sm == 0 || sm >= LEAST_SM || self->table->whole) return 0;
   return diag_environment(diag, place_of_file("--device"),
-                          "'%s' has compute capability %d.%d, the kernels need %d.%d", device->name,
-                          sm / 10, sm % 10, LEAST_SM / 10, LEAST_SM % 10);
+                          "device '%s' has compute capability %d.%d, the kernels need %d.%d",
+                          device->name, sm / 10, sm % 10, LEAST_SM / 10, LEAST_SM % 10);
 }
 
 int backend_open(OpenBackend *self, const char *name, const CalibOptions *options, Place at,

@@ -70,7 +70,7 @@ static CalibStatus ask_seconds(Remote *self, const char *call, double *ret_secon
   if (protocol_get_number(&self->answer, "seconds", ret_seconds, error))
     return refuse(self, call, error);
   if (*ret_seconds > 0) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "'seconds' must be more than 0");
+  snprintf(error, CALIB_ERROR_SIZE, "'seconds' must be above 0");
   return refuse(self, call, error);
 }
 
@@ -287,7 +287,7 @@ static CalibStatus say_hello(Remote *self, char *error) {
   if (!self->can[PROTOCOL_CAN_measure]) hello->whole = true;
   if (hello->protocol == PROTOCOL_VERSION) return CALIB_OK;
   snprintf(error, CALIB_ERROR_SIZE,
-           "'%.200s' speaks version %d of the protocol, this program %d; build both again",
+           "'%.200s' uses version %d of the protocol, this program version %d; build both again",
            self->process.path, (int)hello->protocol, PROTOCOL_VERSION);
   return CALIB_ENVIRONMENT;
 }
@@ -333,7 +333,7 @@ static CalibStatus open_device(Remote *self, const CalibOptions *options, CalibD
     snprintf(ret_device->gpu, sizeof ret_device->gpu, "%s",
              is_key(self->hello.name) ? self->hello.name : "unknown");
   if (is_key(ret_device->gpu)) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "'gpu' must be of letters, digits, '.', '_' and '-'");
+  snprintf(error, CALIB_ERROR_SIZE, "'gpu' must consist of letters, digits, '.', '_' and '-'");
   return refuse(self, "open", error);
 }
 

@@ -24,7 +24,8 @@ static CalibStatus count(CpuBatch *self, const CpuModel *model, const CalibBatch
     const bool is_decode = i >= batch->n_prefills;
     if (sequence->new_tokens < 1 || sequence->past_tokens < 0 ||
         (is_decode && sequence->new_tokens != 1)) {
-      snprintf(error, CALIB_ERROR_SIZE, "sequence %d has %d new tokens after %d", (int)i,
+      snprintf(error, CALIB_ERROR_SIZE,
+               "sequence %d has %d new tokens after %d, which is not a valid size", (int)i,
                (int)sequence->new_tokens, (int)sequence->past_tokens);
       return CALIB_REJECTED;
     }
@@ -39,7 +40,7 @@ static CalibStatus count(CpuBatch *self, const CpuModel *model, const CalibBatch
   self->row_starts[n] = self->tokens;
   self->n_logits = batch->n_logits;
   if (n == 0 || batch->n_logits < 0 || batch->n_logits > n) {
-    snprintf(error, CALIB_ERROR_SIZE, "a batch of %d sequences cannot need %d logits", (int)n,
+    snprintf(error, CALIB_ERROR_SIZE, "a batch of %d sequences cannot have %d logits", (int)n,
              (int)batch->n_logits);
     return CALIB_REJECTED;
   }

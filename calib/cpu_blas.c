@@ -33,7 +33,7 @@ CalibStatus cpu_blas_open(CpuBlas *self, char *error) {
     const char *why = dlerror();
     snprintf(error, CALIB_ERROR_SIZE,
              "the cpu backend needs OpenBLAS (libopenblas0; %s names another): %s", LIBRARY_PATH,
-             why ? why : "it cannot be opened");
+             why ? why : "the library cannot be opened");
     return CALIB_ENVIRONMENT;
   }
   if (find(library, "sgemm_", &self->sgemm, sizeof self->sgemm) &&
@@ -44,7 +44,7 @@ CalibStatus cpu_blas_open(CpuBlas *self, char *error) {
     self->set_num_threads(1);
     return CALIB_OK;
   }
-  snprintf(error, CALIB_ERROR_SIZE, "the library of %s is not OpenBLAS: %s", LIBRARY_PATH,
+  snprintf(error, CALIB_ERROR_SIZE, "the library that %s names is not OpenBLAS: %s", LIBRARY_PATH,
            dlerror());
   dlclose(library);
   return CALIB_ENVIRONMENT;

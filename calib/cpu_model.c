@@ -102,7 +102,7 @@ static CalibStatus reject(char *error, const char *text) {
 
 static CalibStatus check_shape(const CalibModel *shape, char *error) {
   if (shape->dtype != CALIB_FP32)
-    return reject(error, "the cpu backend computes in fp32 only: choose the type fp32");
+    return reject(error, "the cpu backend computes in fp32 only: choose '--dtype fp32'");
   if (shape->head_dim % CPU_LANES != 0 || shape->head_dim > CPU_MAX_HEAD_DIM)
     return reject(error, "the cpu backend needs a head_dim that is a multiple of 16, at most 256");
   if (shape->block_size % CPU_LANES != 0)
@@ -110,10 +110,10 @@ static CalibStatus check_shape(const CalibModel *shape, char *error) {
   if (calib_query_heads(shape) % calib_kv_heads(shape) != 0)
     return reject(error, "num_key_value_heads does not divide num_attention_heads");
   if (shape->weights != CALIB_WEIGHTS_PLAIN)
-    return reject(error, "the cpu backend has no weights of 8 bits");
+    return reject(error, "the cpu backend does not support weights of 8 bits");
   if (shape->attention != CALIB_ATTENTION_OWN)
-    return reject(error, "the cpu backend has no attention by cuDNN");
-  if (shape->num_experts > 0) return reject(error, "the cpu backend has no experts");
+    return reject(error, "the cpu backend does not support attention by cuDNN");
+  if (shape->num_experts > 0) return reject(error, "the cpu backend does not support experts");
   return CALIB_OK;
 }
 
@@ -172,7 +172,7 @@ static CalibStatus check_memory(CpuModel *self, int64_t cache_bytes, int64_t ava
   if (needed <= available) return CALIB_OK;
   const int32_t tp = find_shard(self, cache_bytes, available);
   char advice[64] = "no shard of it would fit";
-  if (tp > 0) snprintf(advice, sizeof advice, "tensor_parallel_size %d would fit", (int)tp);
+  if (tp > 0) snprintf(advice, sizeof advice, "tensor_parallel_size %d fits", (int)tp);
   snprintf(error, CALIB_ERROR_SIZE,
            "model '%s' needs %.1f GiB of memory on each of %d devices, and %.1f GiB are available; "
            "%s",

@@ -51,7 +51,7 @@ static bool is_pages(CalibOp op) {
 static CalibStatus init_rows(CpuPoint *self, int64_t available_bytes, Arena *arena, char *error) {
   const CalibPoint *point = &self->point;
   if (!is_batch(point->op) && (point->size < 1 || point->size > INT32_MAX)) {
-    snprintf(error, CALIB_ERROR_SIZE, "%lld tokens are no batch", (long long)point->size);
+    snprintf(error, CALIB_ERROR_SIZE, "%lld tokens are not a valid batch", (long long)point->size);
     return CALIB_REJECTED;
   }
   const CalibBatch batch = is_batch(point->op) ? point->batch : rows_batch(point, arena);

@@ -203,7 +203,8 @@ int environment_check(const Profile *found, const Profile *wanted, Diag *diag) {
     if (!is) is = "unknown";
     if (strcmp(was, is) == 0) continue;
     error = diag_error(diag, place_of_file(found->path),
-                       "cannot go on: its '%s' is '%s', now it is '%s'", keys[i], was, is);
+                       "the profile cannot be continued: its '%s' is '%s', now it is '%s'", keys[i],
+                       was, is);
   }
   return error;
 }

@@ -80,8 +80,8 @@ static CalibStatus check(const LlamaApi *self, const char *path, char *error) {
   if (!strange) strange = strange_field(&params);
   if (!strange) return CALIB_OK;
   snprintf(error, CALIB_ERROR_SIZE,
-           "'%.200s' has another interface than that of llama-cpp-python 0.3.36, which is known: "
-           "'%s' of a context's parameters is not its default",
+           "'%.200s' has another interface than that of llama-cpp-python 0.3.36, the one "
+           "supported: '%s' of the parameters of a context does not have its default",
            path, strange);
   return CALIB_ENVIRONMENT;
 }
@@ -91,13 +91,13 @@ CalibStatus llama_api_open(LlamaApi *self, char *error) {
   if (!path || *path == '\0') path = LIBRARY;
   *self = (LlamaApi){.library = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
   if (!self->library) {
-    snprintf(error, CALIB_ERROR_SIZE, "cannot open libllama: %.300s; %s is the path of it",
-             dlerror(), LIBRARY_PATH);
+    snprintf(error, CALIB_ERROR_SIZE, "cannot open libllama: %.300s; %s sets its path", dlerror(),
+             LIBRARY_PATH);
     return CALIB_ENVIRONMENT;
   }
   for (size_t i = 0; i < sizeof SYMBOLS / sizeof *SYMBOLS; i++) {
     if (find_symbol(self, SYMBOLS[i].name, SYMBOLS[i].offset)) continue;
-    snprintf(error, CALIB_ERROR_SIZE, "'%.200s' is no libllama that is known: it has no '%s'", path,
+    snprintf(error, CALIB_ERROR_SIZE, "'%.200s' is not a supported libllama: it has no '%s'", path,
              SYMBOLS[i].name);
     dlclose(self->library);
     return CALIB_ENVIRONMENT;

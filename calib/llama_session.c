@@ -107,8 +107,9 @@ static CalibStatus measure_batch(const CalibBatch *batch, LlamaLimits *ret_need,
     *ret_need = (LlamaLimits){n, (int32_t)context, (int32_t)tokens};
     return CALIB_OK;
   }
-  snprintf(error, CALIB_ERROR_SIZE, "a batch of %d sequences, %lld tokens and %d logits is none",
-           (int)n, (long long)tokens, (int)batch->n_logits);
+  snprintf(error, CALIB_ERROR_SIZE,
+           "a batch of %d sequences, %lld tokens and %d logits is not valid", (int)n,
+           (long long)tokens, (int)batch->n_logits);
   return CALIB_REJECTED;
 }
 
@@ -138,8 +139,8 @@ static CalibStatus reserve(LlamaSession *self, const LlamaLimits *need, int64_t 
   if (cache_bytes(self, &wanted) <= room && (size_t)wanted.sequences + 1 <= most)
     return open_context(self, &wanted, error);
   snprintf(error, CALIB_ERROR_SIZE,
-           "%d sequences of %d tokens do not fit: a cache of %.0f MiB of %.0f, and %zu sequences "
-           "at most",
+           "%d sequences of %d tokens do not fit: the cache would need %.0f MiB of %.0f; at most "
+           "%zu sequences are possible",
            (int)need->sequences, (int)need->context, cache_bytes(self, &wanted) / 0x1p20,
            room / 0x1p20, most - 1);
   return CALIB_OUT_OF_MEMORY;
@@ -162,14 +163,14 @@ static CalibStatus decode(LlamaSession *self, char *error) {
   const int32_t code = self->api->decode(self->context, self->batch);
   self->api->synchronize(self->context);
   if (code == 0) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "llama_decode of %d tokens fails with %d",
+  snprintf(error, CALIB_ERROR_SIZE, "llama_decode of %d tokens failed with %d",
            (int)self->batch.n_tokens, (int)code);
   return code == 1 ? CALIB_OUT_OF_MEMORY : CALIB_ENVIRONMENT;
 }
 
 static CalibStatus cut(LlamaSession *self, int32_t sequence, int32_t length, char *error) {
   if (!self->api->seq_rm(self->api->memory(self->context), sequence, length, -1)) {
-    snprintf(error, CALIB_ERROR_SIZE, "llama.cpp cannot cut the cache of this model");
+    snprintf(error, CALIB_ERROR_SIZE, "llama.cpp cannot shorten the cache of this model");
     return CALIB_ENVIRONMENT;
   }
   self->filled[sequence] = length;

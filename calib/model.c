@@ -14,7 +14,7 @@ static int find_name(const char *const *names, const char *what, const char *nam
 }
 
 int calib_dtype_find(CalibDtype *ret_dtype, const char *name, Place at, Diag *diag) {
-  const int found = find_name(calib_dtype_names, "type of weights", name, at, diag);
+  const int found = find_name(calib_dtype_names, "number type", name, at, diag);
   if (found >= 0) *ret_dtype = (CalibDtype)found;
   return found < 0 ? -1 : 0;
 }
@@ -53,7 +53,7 @@ static CalibPositions positions_of(const Llm *llm) {
 
 static int check_size(const Llm *llm, const char *what, int64_t size, Place at, Diag *diag) {
   if (size >= 1 && size <= INT32_MAX) return 0;
-  return diag_error(diag, at, "%s %lld of model '%s' is not from 1 to %d", what, (long long)size,
+  return diag_error(diag, at, "%s %lld of model '%s' must be from 1 to %d", what, (long long)size,
                     llm->name, INT32_MAX);
 }
 
@@ -88,12 +88,12 @@ static int check_experts(const Llm *llm, int32_t tp, Place at, Diag *diag) {
                       (int)tp, (long long)llm->intermediate_size, llm->name);
   }
   if (llm->shared_expert_intermediate_size > 0)
-    return diag_error(diag, at, "model '%s' has shared experts, which no backend measures",
+    return diag_error(diag, at, "model '%s' has shared experts, which no backend can measure",
                       llm->name);
   if (llm->num_dense_layers > 0)
     return diag_error(diag, at,
-                      "model '%s' has %lld layers without experts among others, which no "
-                      "backend measures",
+                      "model '%s' has %lld layers without experts beside those with, which no "
+                      "backend can measure",
                       llm->name, (long long)llm->num_dense_layers);
   return 0; // hardware_check_split has divided their columns
 }

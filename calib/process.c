@@ -84,7 +84,8 @@ static CalibStatus ended(Process *self, const char *call, char *error) {
 }
 
 CalibStatus process_refuse(Process *self, const char *call, const char *why, char *error) {
-  return give_up(self, error, "'%.150s' gives no answer to '%s': %.250s", self->path, call, why);
+  return give_up(self, error, "'%.150s' gives no valid answer to '%s': %.250s", self->path, call,
+                 why);
 }
 
 void process_end(Process *self) {
@@ -136,11 +137,13 @@ static int spawn(Process *self, int in, int out) {
 static int cannot_start(const char *path, int reason, Diag *diag) {
   diag_environment(diag, place_of_file(path), "cannot start the backend: %s", strerror(reason));
   if (reason == EACCES)
-    diag_hint(diag, "make it a program: 'chmod +x'");
+    diag_hint(diag, "make the file executable: 'chmod +x'");
   else if (reason == ENOEXEC)
-    diag_hint(diag, "a script begins with what runs it, such as '#!/usr/bin/env python3'");
+    diag_hint(
+        diag,
+        "the first line of a script must name its interpreter, such as '#!/usr/bin/env python3'");
   else if (reason == ENOENT && access(path, F_OK) == 0)
-    diag_hint(diag, "the file is there: what its first line names is not");
+    diag_hint(diag, "the file exists, but the interpreter that its first line names does not");
   return -1;
 }
 
@@ -151,7 +154,7 @@ static int read_patience(double *ret_seconds, Diag *diag) {
   if (!text || *text == '\0') return 0;
   *ret_seconds = strtod(text, &end);
   if (end != text && *end == '\0' && *ret_seconds > 0 && *ret_seconds <= 1e9) return 0;
-  return diag_error(diag, place_of_file(PATIENCE), "'%s' is not a number of seconds", text);
+  return diag_error(diag, place_of_file(PATIENCE), "'%s' must be a number of seconds", text);
 }
 
 int process_start(Process *self, const char *path, const volatile sig_atomic_t *interrupted,
@@ -206,10 +209,10 @@ static CalibStatus wait_for(Process *self, Exchange *exchange, int file, short e
     if (ready > 0) return CALIB_OK;
     if (left > 0) continue;
     if (exchange->is_interrupted)
-      return give_up(self, exchange->error, "interrupted while '%.200s' was at '%s'", self->path,
+      return give_up(self, exchange->error, "interrupted while '%.200s' worked on '%s'", self->path,
                      exchange->call);
     return give_up(self, exchange->error,
-                   "'%.200s' has not answered '%s' for %g s; %s=SECONDS lets it take longer",
+                   "'%.200s' did not answer '%s' within %g s; %s=SECONDS sets another limit",
                    self->path, exchange->call, self->patience_seconds, PATIENCE);
   }
 }
@@ -249,7 +252,7 @@ static CalibStatus read_more(Process *self, Exchange *exchange) {
   enum { LEAST = 1 << 16 };
   char why[64];
   if (self->length > PROTOCOL_LINE_MAX) {
-    snprintf(why, sizeof why, "a line of more than %d MiB", PROTOCOL_LINE_MAX >> 20);
+    snprintf(why, sizeof why, "the line is longer than %d MiB", PROTOCOL_LINE_MAX >> 20);
     return process_refuse(self, exchange->call, why, exchange->error);
   }
   if (self->length == self->capacity) {

@@ -41,11 +41,12 @@ static int read_members(ProtocolObject *self, JsonScanner *scanner, char *error)
       if (self->keys[i].length != key.length ||
           memcmp(self->keys[i].text, key.text, (size_t)key.length) != 0)
         continue;
-      snprintf(error, CALIB_ERROR_SIZE, "it has a key twice, its member %d", self->n + 1);
+      snprintf(error, CALIB_ERROR_SIZE, "member %d repeats a key", self->n + 1);
       return -1;
     }
     if (self->n == PROTOCOL_MEMBERS_MAX) {
-      snprintf(error, CALIB_ERROR_SIZE, "it has more than %d members", PROTOCOL_MEMBERS_MAX);
+      snprintf(error, CALIB_ERROR_SIZE, "the object has more than %d members",
+               PROTOCOL_MEMBERS_MAX);
       return -1;
     }
     self->keys[self->n] = key;
@@ -69,7 +70,7 @@ static int parse(ProtocolObject *self, const Line *line, Field field, char *erro
 int protocol_parse(ProtocolObject *self, const char *text, size_t length, char *error) {
   const Line line = {.text = text, .length = (int)length, .number = 1};
   if (length <= PROTOCOL_LINE_MAX) return parse(self, &line, (Field){0}, error);
-  snprintf(error, CALIB_ERROR_SIZE, "it is longer than %d MiB", PROTOCOL_LINE_MAX >> 20);
+  snprintf(error, CALIB_ERROR_SIZE, "the line is longer than %d MiB", PROTOCOL_LINE_MAX >> 20);
   return -1;
 }
 
@@ -141,7 +142,7 @@ static int read_word(const char *key, Field value, const char *const *words, int
     *ret_index = i;
     return 0;
   }
-  return refuse(key, "a name that is known", value, error);
+  return refuse(key, "a known name", value, error);
 }
 
 static int read_string(const char *key, Field value, const char **ret_text, Arena *arena,

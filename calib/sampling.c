@@ -10,7 +10,7 @@ static CalibStatus sampling_take_one(const Sampler *self, int32_t repeats, doubl
                                      char *error) {
   const CalibStatus status = self->backend->measure(self->state, repeats, ret_seconds, error);
   if (status || (isfinite(*ret_seconds) && *ret_seconds > 0)) return status;
-  snprintf(error, CALIB_ERROR_SIZE, "backend '%s' says that a run took %g s", self->backend->name,
+  snprintf(error, CALIB_ERROR_SIZE, "backend '%s' reports a run of %g s", self->backend->name,
            *ret_seconds);
   return CALIB_ENVIRONMENT;
 }

@@ -48,7 +48,7 @@ static CalibStatus do_hello(Server *self, char *error) {
 static CalibStatus do_open(Server *self, char *error) {
   CalibOptions options = {.seed = 1};
   CalibDevice device = {.sm = 0};
-  if (self->is_open) return reject(error, "the device is open already");
+  if (self->is_open) return reject(error, "a device is already open");
   if (protocol_get_struct(&self->in, protocol_options, &options, &self->request, error))
     return CALIB_REJECTED;
   const CalibStatus status = self->backend->open(&options, &self->state, error);
@@ -103,7 +103,7 @@ static CalibStatus get_point(const Server *self, CalibPoint *ret_point, Arena *a
     return reject(error, "'sequences' must not be empty");
   if (!is_batch && ret_point->size < 1) return reject(error, "'size' must be 1 or more");
   if (ret_point->layers > self->model.num_hidden_layers)
-    return reject(error, "'layers' are more than the model has");
+    return reject(error, "'layers' is more than the layers of the model");
   return CALIB_OK;
 }
 
@@ -168,7 +168,7 @@ static CalibStatus do_telemetry(Server *self, char *error) {
 static CalibStatus do_verify(Server *self, char *error) {
   int op = 0;
   double off = NAN;
-  if (!self->backend->verify) return reject(error, "the backend has no verification of its own");
+  if (!self->backend->verify) return reject(error, "the backend has no verification");
   if (protocol_get_word(&self->in, "op", calib_op_names, &op, error)) return CALIB_REJECTED;
   self->is_prepared = false;
   const CalibStatus status = self->backend->verify(self->state, (CalibOp)op, &off, error);
@@ -202,9 +202,9 @@ static CalibStatus get_slice(Server *self, CalibSlice *ret_slice, double **ret_v
     return CALIB_REJECTED;
   const int64_t columns = self->backend->columns(self->state, ret_slice->tensor);
   if (columns < 1 || columns > PROTOCOL_COLUMNS_MAX)
-    return reject(error, "there is no such tensor here");
+    return reject(error, "there is no such tensor");
   if (ret_slice->n_rows > 1 && ret_slice->n_rows > PROTOCOL_NUMBERS_MAX / columns)
-    return reject(error, "'n_rows' are too many for a line");
+    return reject(error, "'n_rows' is too large for one line");
   *ret_n = ret_slice->n_rows * columns;
   *ret_values = ARENA_ARRAY(&self->request, double, *ret_n);
   return CALIB_OK;

@@ -62,8 +62,9 @@ static bool is_as_wide(Check *self, CalibTensor tensor) {
     self->status = self->target->backend->read(self->target->state, &none, NULL, self->error);
   if (self->status) return false;
   self->status = CALIB_WRONG;
-  snprintf(self->error, CALIB_ERROR_SIZE, "'%s' has %lld columns in the backend, %lld in the model",
-           calib_tensor_name(tensor), (long long)has, (long long)columns);
+  snprintf(self->error, CALIB_ERROR_SIZE,
+           "'%s' has %lld columns in the backend, but %lld in the model", calib_tensor_name(tensor),
+           (long long)has, (long long)columns);
   return false;
 }
 
@@ -459,10 +460,11 @@ static CalibStatus judge(const Check *self, double *ret_error) {
   if (self->status || !self->is_compared) return self->status;
   *ret_error = fmax(*ret_error, self->worst); // of NAN and a number, the number
   if (self->worst <= tolerance) return CALIB_OK;
-  snprintf(self->error, CALIB_ERROR_SIZE,
-           "'%s' of %lld is wrong: '%s' is %.2g off its reference, at most %.2g is allowed",
-           calib_op_name(self->point.op), (long long)self->point.size,
-           calib_tensor_name(self->worst_at), self->worst, tolerance);
+  snprintf(
+      self->error, CALIB_ERROR_SIZE,
+      "'%s' of %lld is wrong: '%s' differs from its reference by %.2g, at most %.2g is allowed",
+      calib_op_name(self->point.op), (long long)self->point.size, calib_tensor_name(self->worst_at),
+      self->worst, tolerance);
   return CALIB_WRONG;
 }
 

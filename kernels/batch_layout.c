@@ -96,7 +96,7 @@ static void count(BatchLayout *self, const BatchPlace *place, const CalibBatch *
 static CalibStatus divide_pool(BatchLayout *self, const BatchPlace *place, char *error) {
   const int64_t layers = place->n_pages / self->pages;
   if (layers == 0) {
-    snprintf(error, CALIB_ERROR_SIZE, "the batch needs %lld pages of KV in a layer, %lld fit",
+    snprintf(error, CALIB_ERROR_SIZE, "the batch needs %lld pages of KV in a layer, but %lld fit",
              (long long)self->pages, (long long)place->n_pages);
     return CALIB_OUT_OF_MEMORY;
   }
@@ -106,7 +106,7 @@ static CalibStatus divide_pool(BatchLayout *self, const BatchPlace *place, char 
   const int64_t most = INT32_MAX / (2 * (int64_t)place->kv_heads * place->block_size) - 1;
   if (self->part_pages > most) self->part_pages = most;
   if (self->part_pages >= self->pages) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "the batch needs more pages of KV than 32 bits count");
+  snprintf(error, CALIB_ERROR_SIZE, "the batch needs more pages of KV than 32 bits can count");
   return CALIB_OUT_OF_MEMORY;
 }
 

@@ -66,8 +66,8 @@ CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *ba
   batch_layout_done(&lane->layout);
   lane->layout = layout;
   if (layout.tokens > CUDA_IDS) {
-    snprintf(error, CALIB_ERROR_SIZE, "a batch of %d tokens is larger than %d", (int)layout.tokens,
-             (int)CUDA_IDS);
+    snprintf(error, CALIB_ERROR_SIZE, "a batch of %d tokens exceeds the limit of %d",
+             (int)layout.tokens, (int)CUDA_IDS);
     return CALIB_REJECTED;
   }
   const size_t bytes = layout.n_words * sizeof *layout.words;
@@ -90,8 +90,8 @@ static int32_t prompt_tokens(const CudaState *self, int32_t left) {
 CalibStatus lane_set_tokens(CudaState *self, CudaLane *lane, CalibOp op, int64_t tokens,
                             int32_t layers, char *error) {
   if (tokens < 1 || tokens > CUDA_IDS) {
-    snprintf(error, CALIB_ERROR_SIZE, "%lld tokens are not between 1 and %d", (long long)tokens,
-             (int)CUDA_IDS);
+    snprintf(error, CALIB_ERROR_SIZE, "%lld tokens are out of the range from 1 to %d",
+             (long long)tokens, (int)CUDA_IDS);
     return CALIB_REJECTED;
   }
   const bool is_rows = op == CALIB_HEAD || op == CALIB_GEMM_HEAD || op == CALIB_ARGMAX;

@@ -36,7 +36,7 @@ CalibStatus buffer_reserve(CudaBuffer *self, int64_t bytes, char *error) {
     cudaGetLastError();
     if (code != cudaErrorMemoryAllocation) return cuda_failed((int)code, "cudaMalloc", error);
   }
-  snprintf(error, CALIB_ERROR_SIZE, "%.2f GiB more do not fit into the memory of the GPU",
+  snprintf(error, CALIB_ERROR_SIZE, "%.2f GiB more do not fit in the memory of the GPU",
            (double)needed / (1024.0 * 1024 * 1024));
   return CALIB_OUT_OF_MEMORY;
 }
@@ -120,9 +120,9 @@ static CalibStatus refuse_driver(char *error) {
     return missing(error, "no NVIDIA driver is installed");
   const int major = CUDART_VERSION / 1000, minor = CUDART_VERSION % 1000 / 10;
   snprintf(error, CALIB_ERROR_SIZE,
-           "the NVIDIA driver is of CUDA %d.%d, and this program of %d.%d: install a newer driver, "
-           "or build with the nvcc of CUDA %d, or, where it is a data center's GPU, put NVIDIA's "
-           "package cuda-compat-%d-%d in front, by LD_LIBRARY_PATH",
+           "the NVIDIA driver supports CUDA %d.%d, this program needs %d.%d: install a newer "
+           "driver, build with the nvcc of CUDA %d, or, on a data center GPU, put NVIDIA's package "
+           "cuda-compat-%d-%d first in LD_LIBRARY_PATH",
            driver / 1000, driver % 1000 / 10, major, minor, driver / 1000, major, minor);
   return CALIB_ENVIRONMENT;
 }
@@ -135,8 +135,8 @@ static CalibStatus find_device(const CudaState *self, int *ret_n_devices, char *
     return missing(error, "the NVIDIA driver sees no GPU");
   if (code != cudaSuccess) return cuda_failed((int)code, "cudaGetDeviceCount", error);
   if (self->options.device < 0 || self->options.device >= n_devices) {
-    snprintf(error, CALIB_ERROR_SIZE, "there is no GPU %d, only 0 to %d", (int)self->options.device,
-             n_devices - 1);
+    snprintf(error, CALIB_ERROR_SIZE, "there is no GPU %d, only GPUs 0 to %d",
+             (int)self->options.device, n_devices - 1);
     return CALIB_ENVIRONMENT;
   }
   *ret_n_devices = n_devices;
@@ -178,7 +178,7 @@ static CalibStatus describe(CudaState *self, int n_devices, char *error) {
 /* KERNEL_IMAGE says what the kernels were compiled for. */
 static CalibStatus refuse(const CalibDevice *device, const char *why, char *error) {
   snprintf(error, CALIB_ERROR_SIZE,
-           "%s has compute capability %d.%d, and the kernels are built for %s: %s", device->name,
+           "'%s' has compute capability %d.%d, but the kernels are built for %s: %s", device->name,
            (int)device->sm / 10, (int)device->sm % 10, KERNEL_IMAGE, why);
   return CALIB_ENVIRONMENT;
 }

@@ -87,7 +87,7 @@ static CalibStatus start(Process *self, char *error) {
   if (code == 0) return CALIB_OK;
   close(self->socket);
   self->socket = -1;
-  snprintf(error, CALIB_ERROR_SIZE, "no process for another GPU: %s", strerror(code));
+  snprintf(error, CALIB_ERROR_SIZE, "cannot start the process for another GPU: %s", strerror(code));
   return CALIB_ENVIRONMENT;
 }
 
@@ -242,7 +242,7 @@ CalibStatus group_prepare(CudaState *self, char *error) {
   const CalibPoint point = {.op = self->work.op, .size = self->work.size};
   const char *missing = group_missing(self, &point);
   if (missing) {
-    snprintf(error, CALIB_ERROR_SIZE, "no all-reduce: %s", missing);
+    snprintf(error, CALIB_ERROR_SIZE, "all-reduce is not available: %s", missing);
     return CALIB_REJECTED;
   }
   return closed_if_failed(self, prepare(self, error));
@@ -312,7 +312,7 @@ CalibStatus group_move(CudaState *self, int32_t rank, const void *at, void *data
   enum { PIECE = 1 << 20 };
   Group *group = self->group;
   if (rank < 1 || rank >= group->own.n_ranks) {
-    snprintf(error, CALIB_ERROR_SIZE, "no GPU %d in a group of %d", (int)rank,
+    snprintf(error, CALIB_ERROR_SIZE, "there is no GPU %d in a group of %d", (int)rank,
              (int)group->own.n_ranks);
     return CALIB_REJECTED;
   }

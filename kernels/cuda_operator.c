@@ -90,7 +90,7 @@ static CalibStatus prepare_pages(CudaState *self, char *error) {
   const CalibSequence sequence = {.new_tokens = 1};
   const CalibBatch batch = {.sequences = &sequence, .n_decodes = 1};
   if (n < 1 || n > self->memory.n_pages) {
-    snprintf(error, CALIB_ERROR_SIZE, "%lld pages of KV of a layer do not fit, %lld do",
+    snprintf(error, CALIB_ERROR_SIZE, "%lld pages of KV of a layer do not fit, at most %lld do",
              (long long)n, (long long)self->memory.n_pages);
     return CALIB_OUT_OF_MEMORY;
   }
@@ -123,7 +123,7 @@ static CalibStatus pageable_reserve(CudaBuffer *self, int64_t bytes, char *error
   free(self->data);
   *self = (CudaBuffer){.data = malloc((size_t)bytes)};
   if (!self->data) {
-    snprintf(error, CALIB_ERROR_SIZE, "no %.2f GiB of host memory",
+    snprintf(error, CALIB_ERROR_SIZE, "cannot allocate %.2f GiB of host memory",
              (double)bytes / (1024.0 * 1024 * 1024));
     return CALIB_OUT_OF_MEMORY;
   }
@@ -154,7 +154,7 @@ static CalibStatus prepare_copy(CudaState *self, char *error) {
   const int64_t bytes = work->size;
   work->copies = 1;
   if (bytes < 1) {
-    snprintf(error, CALIB_ERROR_SIZE, "a copy of %lld bytes", (long long)bytes);
+    snprintf(error, CALIB_ERROR_SIZE, "a copy of %lld bytes is not supported", (long long)bytes);
     return CALIB_REJECTED;
   }
   switch (work->op) {

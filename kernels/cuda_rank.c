@@ -30,7 +30,7 @@ static CalibStatus nccl_failed(const Rank *self, int code, const char *call, cha
 
 static CalibStatus need_library(const Rank *self, char *error) {
   if (self->library) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "libnccl.so.2 is not to be found, or too old");
+  snprintf(error, CALIB_ERROR_SIZE, "libnccl.so.2 was not found or is too old");
   return CALIB_ENVIRONMENT;
 }
 
@@ -134,7 +134,7 @@ CalibStatus rank_check(const Rank *self, char *error) {
   CUDA_TRY(cudaStreamSynchronize(self->stream));
   CUDA_TRY(cudaMemcpy(&late, &signals->late, sizeof late, cudaMemcpyDeviceToHost));
   if (late == 0) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "GPU %d waited in vain for another of its group",
+  snprintf(error, CALIB_ERROR_SIZE, "GPU %d waited in vain for another GPU of its group",
            (int)self->device);
   return CALIB_ENVIRONMENT;
 }

@@ -62,11 +62,10 @@ static int alignment_of(const void *pointer) {
 /* A product's status by name, and where its operands lie, which is what cuBLASLt may not take. */
 static int check_product(cublasStatus_t status, const char *what, const Operands *o, char *error) {
   if (status == CUBLAS_STATUS_SUCCESS) return 0;
-  const int n = snprintf(error, GEMM_ERROR_SIZE,
-                         "%s: %s; operands are aligned to %d (input), %d (weights) and %d (output) "
-                         "bytes",
-                         what, cublasLtGetStatusString(status), alignment_of(o->a),
-                         alignment_of(o->w), alignment_of(o->c));
+  const int n = snprintf(
+      error, GEMM_ERROR_SIZE,
+      "%s: %s; operands are aligned to %d (input), %d (weights) and %d (output) bytes", what,
+      cublasLtGetStatusString(status), alignment_of(o->a), alignment_of(o->w), alignment_of(o->c));
   if (o->a_scales && n > 0 && n < GEMM_ERROR_SIZE)
     snprintf(error + n, (size_t)(GEMM_ERROR_SIZE - n), ", scales to %d (input) and %d (weights)",
              alignment_of(o->a_scales), alignment_of(o->w_scales));
@@ -229,7 +228,7 @@ static int find_candidates(Gemm *self, const Plan *plan, const Operands *o,
                                             plan->c, preference, MAX_CANDIDATES, found, &n);
   if (preference) cublasLtMatmulPreferenceDestroy(preference);
   if (check_product(status, "finding an algorithm for a product", o, error) < 0) return -1;
-  return n > 0 ? n : fail(error, "finding an algorithm for a product", "there is none");
+  return n > 0 ? n : fail(error, "finding an algorithm for a product", "cuBLASLt offers none");
 }
 
 // --- choices -----------------------------------------------------------------------------------
@@ -406,15 +405,15 @@ static int choose_algorithm(Gemm *self, Plan *plan, const Operands *o, char *err
 
 static int check_first_run(const GemmShape *shape, const Operands *o, char *error) {
   if (shape->m < 1 || shape->n < 1 || shape->k < 8 || shape->k % 8)
-    return fail(error, "a product", "its depth is no multiple of 8");
+    return fail(error, "a product", "its depth is not a multiple of 8");
   if (shape->epilogue != GEMM_PLAIN && shape->n % 8)
-    return fail(error, "a product", "its columns are no multiple of 8, which an epilogue needs");
+    return fail(error, "a product", "its columns are not a multiple of 8, which an epilogue needs");
   if (shape->epilogue != GEMM_PLAIN && !o->bias) return fail(error, "a product", "it has no bias");
   enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   const cudaError_t status = cudaStreamIsCapturing(o->stream, &capture);
   if (check_cuda(status, "a product", error) < 0) return -1;
   if (capture != cudaStreamCaptureStatusNone)
-    return fail(error, "a product", "its first run may not be captured");
+    return fail(error, "a product", "its first run must not be captured");
   return 0;
 }
 
@@ -456,7 +455,7 @@ int gemm_run_scaled(Gemm *self, KernelStream stream, const GemmShape *shape, voi
   if (shape->epilogue != GEMM_PLAIN || shape->n % 16 || shape->k % 16 ||
       (shape->weights == CALIB_FP8_BLOCK && shape->k % FP8_BLOCK))
     return fail(error, "a product of 8 bits",
-                "its sides are no multiples of 16, or its depth is no multiple of a block");
+                "its sides are not multiples of 16, or its depth is not a multiple of a block");
   return run(self, shape, &operands, error);
 }
 

@@ -183,14 +183,14 @@ static void open_file(GemmChoices *self, char *ret_note, size_t note_size) {
   if (file) fclose(file);
   if (why) {
     self->n = 0;
-    snprintf(ret_note, note_size, "the file of algorithms %s: they are chosen anew", why);
+    snprintf(ret_note, note_size, "the file of algorithms %s: they are chosen again", why);
   }
   if (is_there && !why)
     self->file = open(self->path, O_WRONLY | O_APPEND | O_CLOEXEC);
   else
     write_anew(self);
   if (self->file < 0 && !why)
-    snprintf(ret_note, note_size, "algorithms of products are not kept: %s", strerror(errno));
+    snprintf(ret_note, note_size, "the algorithms of products are not saved: %s", strerror(errno));
 }
 
 GemmChoices *gemm_choices_open(const char *folder, const CalibDevice *device, char *ret_note,

@@ -214,14 +214,14 @@ static void say_what_fits(const MemoryPlan *self, const CalibModel *model, int64
     if (!plan(&smaller, &shard, free_bytes, cache_bytes)) continue;
     snprintf(error, CALIB_ERROR_SIZE,
              "%d distinct layers of '%s' need %.1f GiB of the %.1f GiB that are free; "
-             "tensor_parallel_size %d would fit",
+             "tensor_parallel_size %d fits",
              (int)self->layers, model->name, need, (double)free_bytes / gib,
              (int)shard.tensor_parallel_size);
     return;
   }
   snprintf(error, CALIB_ERROR_SIZE,
            "%d distinct layers of '%s' need %.1f GiB of the %.1f GiB that are free, and no "
-           "tensor_parallel_size would fit",
+           "tensor_parallel_size fits",
            (int)self->layers, model->name, need, (double)free_bytes / gib);
 }
 
@@ -234,7 +234,7 @@ CalibStatus memory_plan_init(MemoryPlan *self, const CalibModel *model, int64_t 
   }
   const char *what = unsupported(model);
   if (what) {
-    snprintf(error, CALIB_ERROR_SIZE, "the kernels are not written for %s", what);
+    snprintf(error, CALIB_ERROR_SIZE, "the kernels do not support %s", what);
     return CALIB_REJECTED;
   }
   if (plan(self, model, free_bytes, cache_bytes)) return CALIB_OK;

@@ -82,8 +82,8 @@ static CalibStatus failed(const Sdpa *self, int code, const char *step, char *er
   return CALIB_ENVIRONMENT;
 }
 
-static const char INSTALL[] = "'pip install nvidia-cudnn-cu13' has it, and TANDEM_CUDNN names the "
-                              "path of its libcudnn.so.9";
+static const char INSTALL[] = "'pip install nvidia-cudnn-cu13' installs it, and TANDEM_CUDNN sets "
+                              "the path of its libcudnn.so.9";
 
 static CalibStatus open_library(Sdpa *self, char *error) {
   const char *path = getenv("TANDEM_CUDNN");
@@ -91,7 +91,7 @@ static CalibStatus open_library(Sdpa *self, char *error) {
   self->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!self->library || !find_functions(self->library, &self->call)) {
     snprintf(error, CALIB_ERROR_SIZE, "attention by cuDNN: %.200s %s; %s", path,
-             self->library ? "is no cuDNN 9" : "is not to be found", INSTALL);
+             self->library ? "is not cuDNN 9" : "was not found", INSTALL);
     return CALIB_ENVIRONMENT;
   }
   const size_t version = self->call.version();
@@ -99,8 +99,8 @@ static CalibStatus open_library(Sdpa *self, char *error) {
            version % 100);
   if (version < CUDNN_LEAST_VERSION) {
     snprintf(error, CALIB_ERROR_SIZE,
-             "attention by cuDNN needs 9.21 or later, and %.200s is %s; %s", path, self->version,
-             INSTALL);
+             "attention by cuDNN needs version 9.21 or later, and %.200s is %s; %s", path,
+             self->version, INSTALL);
     return CALIB_ENVIRONMENT;
   }
   const int code = self->call.create(&self->handle);
@@ -445,7 +445,7 @@ CalibStatus sdpa_plan(Sdpa *self, const SdpaShape *shape, const SdpaPlan **ret_p
   if (!plan || memcmp(&plan->shape, shape, sizeof *shape) != 0) {
     const char *what = unsupported(shape);
     if (what) {
-      snprintf(error, CALIB_ERROR_SIZE, "attention by cuDNN has not %s", what);
+      snprintf(error, CALIB_ERROR_SIZE, "attention by cuDNN does not support %s", what);
       return CALIB_REJECTED;
     }
     drop_plan(self, plan);

@@ -41,7 +41,8 @@ static int bind_word(CapturedSizes *self, const Node *node, Arena *arena, Diag *
     expand(self, &captured_words[i], arena);
     return 0;
   }
-  diag_error(diag, node->at, "'%s' wants a list of sizes or the word of an engine, not '%s'",
+  diag_error(diag, node->at,
+             "'%s' must be a list of sizes or a name for the list of an engine, not '%s'",
              node->key, node_shown(node, &diag->arena));
   diag_hint_near(diag, node->text, words);
   return -1;
@@ -52,11 +53,12 @@ int captured_bind(CapturedSizes *self, const Node *node, Arena *arena, Diag *dia
       .key = "captured size", .type = OPTION_INT, .min = 1, .max = SIZE_MAX_SEQS};
   if (node->kind == NODE_SCALAR) return bind_word(self, node, arena, diag);
   if (node->kind != NODE_LIST || node->n_children == 0)
-    return diag_error(diag, node->at, "'%s' wants a list of sizes or the word of an engine",
+    return diag_error(diag, node->at,
+                      "'%s' must be a list of sizes or a name for the list of an engine",
                       node->key);
   if (node->n_children > SIZES_MAX)
-    return diag_error(diag, node->at, "%d captured sizes are more than %d", node->n_children,
-                      SIZES_MAX);
+    return diag_error(diag, node->at, "the list has %d captured sizes, at most %d are allowed",
+                      node->n_children, SIZES_MAX);
   int64_t *sizes = ARENA_ARRAY(arena, int64_t, node->n_children);
   int32_t n = 0;
   for (const Node *child = node->first; child; child = child->next, n++) {

@@ -109,7 +109,7 @@ void check_find_peaks(CheckReport *report, const ProfileGroup *group, const char
   if (!ret_peaks->has_roofline)
     check_note(
         report,
-        "no roofline for %s on %s, tensor_parallel_size %d: the model or the GPU is not known",
+        "no roofline for '%s' on '%s', tensor_parallel_size %d: the model or the GPU is not known",
         group->model, group->gpu, (int)degree);
   if (!ret_peaks->has_gpu) return;
   hardware.flops_efficiency = hardware.hbm_efficiency = 1;
@@ -193,7 +193,8 @@ static void find_too_fast(CheckReport *report, const Series *series,
   check_find(report, failed ? CHECK_OUT_OF_MEMORY : CHECK_NON_MONOTONE, series,
              "more work than line %d in %.3g of its time, %.4g us%s", line_of(report, series, less),
              share, more->median_us,
-             failed ? ": the run failed, as out of memory" : ", beyond the noise");
+             failed ? ": the run probably failed, for example for want of memory"
+                    : ", beyond the noise");
   check_add_configuration(report, series, more);
 }
 
@@ -305,8 +306,8 @@ void check_clock(CheckReport *report, const Series *series, double usual_mhz) {
   }
   if (!worst) return;
   check_find(report, CHECK_CLOCK, series,
-             "the clock fell meanwhile: line %d saw %.0f MHz, with a mean of %.0f MHz and %.0f MHz "
-             "in most rows; reasons to throttle: %s",
+             "the clock fell during the measurement: line %d saw %.0f MHz, with a mean of %.0f MHz "
+             "and %.0f MHz in most rows; reasons for throttling: %s",
              worst->at.line, worst->least_sm_clock_mhz, worst->sm_clock_mhz, usual_mhz,
              worst->throttle);
   for (size_t i = 0; i < series->n_points; i++)
@@ -356,7 +357,8 @@ void check_multiple(CheckReport *report, const Series *other, const Series *seri
   double ratio = 0;
   if (!is_multiple(report, other, series, &ratio)) return;
   check_find(report, CHECK_MULTIPLE, series,
-             "every time is %.6g times that of %s on %s, tensor_parallel_size %d: not measured",
+             "every time is %.6g times that of '%s' on '%s', tensor_parallel_size %d: these times "
+             "were computed, not measured",
              ratio, other->group->model, other->group->gpu,
              (int)other->group->tensor_parallel_size);
   for (size_t i = 0; i < series->n_points; i++)
@@ -382,7 +384,8 @@ static void find_zeros(CheckReport *report, const Series *series, const char *co
     const ProfileRow *row = row_at(report, series, i);
     if (*(const double *)((const char *)row + offset) != 0) continue;
     if (!found)
-      check_find(report, CHECK_ZERO, series, "'%s' is 0 where nothing was measured", column);
+      check_find(report, CHECK_ZERO, series,
+                 "'%s' is 0; a value that was not measured must be left empty", column);
     found = true;
     check_add_row(report, series->points[i].row);
   }
@@ -395,7 +398,8 @@ static void find_zero_spread(CheckReport *report, const Series *series) {
     if (row->samples < 2 || (row->mad_us != 0 && row->p10_us != row->p90_us)) continue;
     if (!found)
       check_find(report, CHECK_ZERO_SPREAD, series,
-                 "several samples have no spread: their clock is too coarse, or it was not kept");
+                 "several samples have no spread: their clock is too coarse, or the spread was not "
+                 "recorded");
     found = true;
     check_add_row(report, series->points[i].row);
   }

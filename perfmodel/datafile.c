@@ -68,11 +68,11 @@ const char *datafile_resolve(const char *data_dir, const char *folder, const cha
   if (same)
     diag_hint(diag, "did you mean '%s'?", same);
   else if (strchr(name, '/') && stat(name, &status) == 0 && S_ISDIR(status.st_mode))
-    diag_hint(diag, "it is a folder: name a file in it, such as its 'config.json'");
+    diag_hint(diag, "this is a folder: name a file in it, such as its 'config.json'");
   else if (strchr(name, '/'))
-    diag_hint(diag, "a file is named with its ending: .yaml, or .json of a model");
+    diag_hint(diag, "give the path with its ending: .yaml, or .json for a model");
   else if (!names[0])
-    diag_hint(diag, "there are none in '%s/%s'", data_dir, folder);
+    diag_hint(diag, "'%s/%s' has no such files", data_dir, folder);
   else
     diag_hint_choices(diag, name, names, arena_printf(arena, "tandem list %s", folder));
   return NULL;

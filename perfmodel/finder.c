@@ -79,8 +79,8 @@ static void hint_nearest(const PerfFile *files, size_t n, Diag *diag) {
     names = arena_printf(&diag->arena, "%s%s%s/%s", names, i > 0 ? ", " : "", files[i].folder,
                          files[i].name);
   diag_hint(diag,
-            "'perfmodel: roofline' needs no measurements; of those there are, nearest first, %s%s",
-            names, n > NEAREST_SHOWN ? " …: 'tandem list perfmodels'" : "");
+            "'perfmodel: roofline' needs no measurements; the nearest performance models are %s%s",
+            names, n > NEAREST_SHOWN ? ", and others: 'tandem list perfmodels'" : "");
 }
 
 /* ---- Sets ---- */
@@ -90,8 +90,9 @@ static int report_set(const char *set, const PerfSetup *asked, const char *data_
   Arena *arena = &diag->arena;
   PerfSetup engine;
   if (setup_parse_folder(&engine, set, arena)) {
-    diag_error(diag, at, "'%s' is no set but times of an engine", set);
-    diag_hint(diag, "perfmodel: {engine: %s, version: %s}", engine.engine, engine.engine_version);
+    diag_error(diag, at, "'%s' names an engine, not a set of performance models", set);
+    diag_hint(diag, "write perfmodel: {engine: %s, version: %s}", engine.engine,
+              engine.engine_version);
     return -1;
   }
   size_t n = 0, n_set = 0;
@@ -101,12 +102,13 @@ static int report_set(const char *set, const PerfSetup *asked, const char *data_
   if (n_set == 0) {
     diag_error(diag, at, "unknown set of performance models '%s'", set);
     diag_hint(diag,
-              "'%s', 'splitwise-sim', 'roofline', the path of a .yaml file, or "
-              "{engine: vllm}",
+              "choose '%s', 'splitwise-sim', 'roofline', the path of a .yaml file, or an engine "
+              "such as {engine: vllm}",
               finder_set_2023);
     return -1;
   }
-  diag_error(diag, at, "the set '%s' has no times of '%s' on '%s' with tensor_parallel_size %lld",
+  diag_error(diag, at,
+             "the set '%s' has no iteration times of '%s' on '%s' with tensor_parallel_size %lld",
              set, asked->model, asked->gpu, (long long)asked->tensor_parallel_size);
   hint_nearest(files, n_set, diag);
   return -1;
@@ -117,7 +119,9 @@ static int load_path(PerfModel *self, const char *path, int64_t max_decode_seqs,
                      Arena *arena, Diag *diag) {
   if (access(path, F_OK) == 0) return perfmodel_load(self, path, max_decode_seqs, arena, diag);
   diag_environment(diag, at, "cannot open the performance model '%s': %s", path, strerror(errno));
-  diag_hint(diag, "'tandem calibrate' measures a profile, and 'tandem fit PROFILE -o %s' makes it",
+  diag_hint(diag,
+            "'tandem calibrate' measures a profile, and 'tandem fit PROFILE -o %s' makes a "
+            "performance model of it",
             path);
   return -1;
 }
@@ -165,7 +169,8 @@ static int load_file(PerfModel *self, const PerfFile *file, const PerfSetup *ask
   const char *name = setup_name(&model.setup, arena),
              *folder = setup_engine_name(&model.setup, arena);
   if (!folder || strcmp(folder, file->folder) != 0 || strcmp(name, file->name) != 0)
-    return diag_error(diag, place_of_file(file->path), "the file says that it is '%s/%s.yaml'",
+    return diag_error(diag, place_of_file(file->path),
+                      "the path does not match the content, which belongs in '%s/%s.yaml'",
                       folder ? folder : "unknown", name);
   *self = model;
   self->name = arena_printf(arena, "%s/%s", folder, name);
@@ -195,8 +200,8 @@ int perfmodel_load_nearest(PerfModel *self, const PerfSetup *asked, bool or_2023
             arena_printf(arena, "%s, for %s %s", self->name, asked->engine, asked->engine_version);
       return 0;
     }
-  diag_error(diag, at, "there are no times of %s by any version of %s", setup_name(asked, arena),
-             asked->engine);
+  diag_error(diag, at, "there are no iteration times of %s for any version of %s",
+             setup_name(asked, arena), asked->engine);
   hint_nearest(files, n, diag);
   return -1;
 }

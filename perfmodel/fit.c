@@ -113,8 +113,8 @@ static int check_points(const FitResult *self, const Profile *profile, const Fit
   if (task->n_points >= 2) return 0;
   const ProfileGroup *group = &self->group;
   return diag_error(diag, place_of_file(profile->path),
-                    "'%s' of %s on %s with tensor_parallel_size %d has %d usable configuration%s; "
-                    "a fit needs two",
+                    "'%s' of '%s' on '%s' with tensor_parallel_size %d has %d usable "
+                    "configuration%s; a fit needs two",
                     profile_op_name(task->op), group->model, group->gpu,
                     (int)group->tensor_parallel_size, task->n_points,
                     task->n_points == 1 ? "" : "s");
@@ -135,9 +135,10 @@ static int fit_operators(FitResult *self, FitRows *rows, Errors *errors, Arena *
     keep_points(self, &task);
   }
   if (self->whole || self->model.curves[PROFILE_LINEAR].n_knots > 0) return 0;
-  return diag_error(diag, place_of_file(rows->profile->path),
-                    "%s on %s with tensor_parallel_size %d has operators but no row of 'linear'",
-                    self->group.model, self->group.gpu, (int)self->group.tensor_parallel_size);
+  return diag_error(
+      diag, place_of_file(rows->profile->path),
+      "'%s' on '%s' with tensor_parallel_size %d has operators but no row of 'linear'",
+      self->group.model, self->group.gpu, (int)self->group.tensor_parallel_size);
 }
 
 /* Iterations that were not measured as such, by what operators held out make of them. */

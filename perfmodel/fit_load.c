@@ -98,7 +98,7 @@ int fit_record_load(FitRecord *self, const char *path, Arena *arena, Diag *diag)
   const Node *fit = node_find(root, "fit");
   if (!fit) {
     diag_error(diag, place_of_file(path), "the file has no record of a fit");
-    diag_hint(diag, "'tandem fit' writes it, as the block 'fit'");
+    diag_hint(diag, "'tandem fit' writes the record as the block 'fit'");
     return -1;
   }
   RecordFile file = {0};
@@ -113,9 +113,9 @@ int fit_record_check(const FitRecord *self, const Profile *profile, Diag *diag) 
   uint64_t digest = profile_digest(profile);
   if (digest == self->digest) return 0;
   diag_error(diag, self->digest_at,
-             "the model was fitted to rows of digest %016llx, those of '%s' have %016llx",
+             "the model was fitted to rows with digest %016llx, those of '%s' have %016llx",
              (unsigned long long)self->digest, profile->path, (unsigned long long)digest);
-  diag_hint(diag, "its profile was '%s'", self->profile);
+  diag_hint(diag, "it was fitted to the profile '%s'", self->profile);
   return -1;
 }
 

@@ -28,13 +28,14 @@ typedef struct Reader {
 } Reader;
 
 static int refuse(Reader *self, const char *what) {
-  return diag_error(self->diag, self->place, "no sound GGUF file: %s at byte %llu", what,
+  return diag_error(self->diag, self->place,
+                    "the GGUF file is damaged or not supported: %s at byte %llu", what,
                     (unsigned long long)self->at);
 }
 
 static int read_bytes(Reader *self, void *ret_bytes, uint64_t n) {
   if (n > self->size - self->at || fread(ret_bytes, 1, (size_t)n, self->file) != n)
-    return refuse(self, "it ends");
+    return refuse(self, "it ends too early");
   self->at += n;
   return 0;
 }
@@ -77,7 +78,7 @@ static int read_name(Reader *self, const char **ret_name) {
 
 static int read_type(Reader *self, uint64_t *ret_type) {
   if (read_integer(self, 4, false, ret_type)) return -1;
-  return *ret_type < TYPES ? 0 : refuse(self, "there is no such type of values");
+  return *ret_type < TYPES ? 0 : refuse(self, "the type of a value is not known");
 }
 
 static int skip_texts(Reader *self, uint64_t n) {
@@ -137,13 +138,14 @@ static int read_head(Reader *self, uint64_t *ret_tensors, uint64_t *ret_pairs) {
   char magic[4];
   uint64_t version;
   if (read_bytes(self, magic, sizeof magic)) return -1;
-  if (memcmp(magic, "GGUF", sizeof magic) != 0) return refuse(self, "no 'GGUF'");
+  if (memcmp(magic, "GGUF", sizeof magic) != 0)
+    return refuse(self, "the file does not begin with 'GGUF'");
   if (read_integer(self, 4, false, &version)) return -1;
-  if (version < 2 || version > 3) return refuse(self, "a version that is neither 2 nor 3");
+  if (version < 2 || version > 3) return refuse(self, "the version is neither 2 nor 3");
   if (read_integer(self, 8, false, ret_tensors) || read_integer(self, 8, false, ret_pairs))
     return -1;
   if (*ret_pairs > PAIRS_MAX || *ret_tensors > TENSORS_MAX)
-    return refuse(self, "more pairs or tensors than a model has");
+    return refuse(self, "it has more metadata pairs or tensors than any model");
   return 0;
 }
 
@@ -171,7 +173,7 @@ int gguf_load(Gguf *self, const char *path, Arena *arena, Diag *diag) {
   *self = (Gguf){0};
   if (!file || fstat(fileno(file), &status))
     return diag_environment(diag, at, "cannot open '%s': %s", path, strerror(errno));
-  if (!S_ISREG(status.st_mode)) return diag_error(diag, at, "'%s' is no file", path);
+  if (!S_ISREG(status.st_mode)) return diag_error(diag, at, "'%s' is not a file", path);
   Reader reader = {
       .file = file, .size = (uint64_t)status.st_size, .place = at, .arena = arena, .diag = diag};
   return read_all(self, &reader);

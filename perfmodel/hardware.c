@@ -109,12 +109,12 @@ static int check_price(Hardware *self, const Node *root, Diag *diag) {
     status = diag_error(diag, of_gpu->key_at,
                         "'cost_per_hour' and 'gpu_cost_per_hour' exclude each other");
   if (said && !of_machine && !of_gpu) {
-    status = diag_error(diag, said->key_at, "'%s' without a price", said->key);
-    diag_hint(diag, "give 'cost_per_hour' of the machine or 'gpu_cost_per_hour'");
+    status = diag_error(diag, said->key_at, "'%s' needs a price beside it", said->key);
+    diag_hint(diag, "set 'cost_per_hour' of the machine or 'gpu_cost_per_hour'");
   }
   if (date && self->price_date && !is_date(self->price_date))
     status = diag_error(diag, date->at,
-                        "'price_date' wants a date such as 2026-03-17, 2026-03 or 2026, not '%s'",
+                        "'price_date' must be a date such as 2026-03-17, 2026-03 or 2026, not '%s'",
                         self->price_date);
   if (of_gpu)
     self->cost_per_hour = self->gpu_cost_per_hour * (double)self->num_gpus;
@@ -131,8 +131,7 @@ int hardware_bind_price(Hardware *self, const Node *map, Diag *diag) {
     return -1;
   if (self->cost_per_hour > 0) return 0;
   return diag_error(diag, map->at,
-                    "a price wants 'cost_per_hour' of the machine or "
-                    "'gpu_cost_per_hour'");
+                    "a price needs 'cost_per_hour' of the machine or 'gpu_cost_per_hour'");
 }
 
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
@@ -279,7 +278,7 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism 
   units_format(memory, sizeof memory, DIM_BYTES, (double)hardware->gpu_memory_bytes);
   diag_error(diag, at,
              "model '%s' does not fit with tensor_parallel_size %lld%s: its %s of weights leave no "
-             "KV memory in %lld x %s of machine '%s' at gpu_memory_utilization %g",
+             "KV memory on %lld x %s of machine '%s' at gpu_memory_utilization %g",
              llm->name, (long long)degrees.tensor, others, weights, (long long)gpus, memory,
              hardware->name, options->gpu_memory_utilization);
   int64_t fitting = smallest_fitting(llm, hardware, options);
@@ -312,12 +311,12 @@ static int check_experts(const Llm *llm, Parallelism degrees, Place at, Diag *di
   if (llm->num_experts == 0)
     return expert == 1
                ? 0
-               : diag_error(diag, at, "expert_parallel_size %lld: model '%s' has no experts",
+               : diag_error(diag, at, "expert_parallel_size is %lld, but model '%s' has no experts",
                             expert, llm->name);
   if (gpus % expert != 0)
     return diag_error(diag, at,
-                      "expert_parallel_size %lld does not divide the %lld GPUs that experts are "
-                      "spread over: tensor_parallel_size %lld x attention_data_parallel_size %lld",
+                      "expert_parallel_size %lld does not divide the %lld GPUs that hold the "
+                      "experts: tensor_parallel_size %lld x attention_data_parallel_size %lld",
                       expert, gpus, (long long)degrees.tensor,
                       (long long)or_one(degrees.attention));
   if (llm->num_experts % expert != 0)
@@ -325,9 +324,10 @@ static int check_experts(const Llm *llm, Parallelism degrees, Place at, Diag *di
                       "expert_parallel_size %lld does not divide the %lld experts of model '%s'",
                       expert, (long long)llm->num_experts, llm->name);
   if (llm->moe_intermediate_size % (gpus / expert) == 0) return 0;
-  diag_error(diag, at,
-             "%lld GPUs to an expert do not divide the moe_intermediate_size %lld of model '%s'",
-             gpus / expert, (long long)llm->moe_intermediate_size, llm->name);
+  diag_error(
+      diag, at,
+      "the %lld GPUs of an expert do not divide the moe_intermediate_size %lld of model '%s'",
+      gpus / expert, (long long)llm->moe_intermediate_size, llm->name);
   diag_hint(diag, "an expert_parallel_size of %lld gives each GPU whole experts", gpus);
   return -1;
 }
@@ -338,11 +338,12 @@ static int check_formats(const Llm *llm, const Hardware *hardware, Place at, Dia
   for (int part = 0; part < LLM_PARTS; part++) {
     const Dtype dtype = llm_part_dtype(llm, (LlmPart)part);
     if (dtype_compute(dtype) != DTYPE_FP8 || llm_part_parameters(llm, (LlmPart)part) == 0) continue;
-    diag_error(diag, at, "model '%s' has products in %s, which the GPU '%s' of machine '%s' lacks",
-               llm->name, dtype_names[dtype], hardware->gpu, hardware->name);
-    diag_hint(diag,
-              "formats of weights alone are possible: quantization int4 (AWQ, GPTQ), nvfp4 or "
-              "mxfp4, or bf16");
+    diag_error(
+        diag, at,
+        "model '%s' multiplies matrices in %s, which GPU '%s' of machine '%s' does not support",
+        llm->name, dtype_names[dtype], hardware->gpu, hardware->name);
+    diag_hint(diag, "it supports formats of the weights alone: quantization int4 (AWQ, GPTQ), "
+                    "nvfp4 or mxfp4, or bf16");
     return -1;
   }
   return 0;
@@ -355,7 +356,7 @@ int hardware_check_split(const Llm *llm, const Hardware *hardware, Parallelism d
   if (!heads_divide(llm, degrees.tensor))
     return diag_error(diag, at,
                       "tensor_parallel_size %lld does not divide the heads of model '%s': %lld "
-                      "attention, %lld key-value",
+                      "attention heads, %lld key-value heads",
                       (long long)degrees.tensor, llm->name, (long long)llm->num_attention_heads,
                       (long long)llm->num_key_value_heads);
   if (llm->num_hidden_layers % degrees.pipeline != 0)
@@ -373,13 +374,16 @@ static int limit_memory(KvCapacity *capacity, const Llm *llm, int64_t gpus, int6
   units_format(wanted, sizeof wanted, DIM_BYTES, (double)bytes);
   if (bytes < block) {
     units_format(limit, sizeof limit, DIM_BYTES, (double)block);
-    return diag_error(diag, at, "kv_cache_memory_bytes %s holds no block of %s of model '%s'",
-                      wanted, limit, llm->name);
+    return diag_error(diag, at,
+                      "kv_cache_memory_bytes %s is less than one block of %s of model '%s'", wanted,
+                      limit, llm->name);
   }
   if (bytes > room) {
     units_format(limit, sizeof limit, DIM_BYTES, (double)room);
-    return diag_error(diag, at, "kv_cache_memory_bytes %s exceeds the %s that model '%s' leaves",
-                      wanted, limit, llm->name);
+    return diag_error(
+        diag, at,
+        "kv_cache_memory_bytes %s exceeds the %s that the weights of model '%s' leave free", wanted,
+        limit, llm->name);
   }
   capacity->blocks = bytes / block;
   return 0;

@@ -83,7 +83,8 @@ static int refuse_layers(const Reader *self) {
   const Node *types = reader_list(self, "attn_type_list");
   for (const Node *each = types ? types->first : NULL; each; each = each->next)
     if (node_is_word(each, "0"))
-      return diag_error(self->diag, each->at, "'attn_type_list': linear attention is not modelled");
+      return diag_error(self->diag, each->at,
+                        "linear attention ('attn_type_list') is not modelled");
   return 0;
 }
 
@@ -161,12 +162,12 @@ static int refuse_unread(const Reader *self, bool known) {
                           node->key);
     else if (!known && names_structure(node->key))
       status = diag_error(self->diag, node->key_at,
-                          "model_type is not known, and what its '%s' says is not read", node->key);
+                          "the model type is not known, and its key '%s' is not read", node->key);
     else
       continue;
     if (!known)
       diag_hint(self->diag,
-                "its shape can be given as a .yaml instead, like those of perfmodel/models");
+                "describe the model in a .yaml instead, like those of perfmodel/models");
   }
   return status;
 }
@@ -215,7 +216,7 @@ static const LlmFamily *family_find(Reader *self) {
   if (!node) {
     diag_error(self->diag, self->root->at, "missing key 'model_type'");
     if (reader_find(self, "quantization"))
-      diag_hint(self->diag, "it has formats without a shape: give %s, which it lies beside",
+      diag_hint(self->diag, "the file has number formats but no shape: give %s beside it",
                 shape_beside(self));
     return NULL;
   }

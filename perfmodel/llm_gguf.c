@@ -47,13 +47,13 @@ static int read_fact(const Making *self, const Fact *fact) {
   const GgufPair *pair = find(self, fact->key);
   if (!pair && !fact->required) return 0;
   if (!pair)
-    return diag_error(self->diag, self->at, "no '%s.%s' in the metadata", self->architecture,
+    return diag_error(self->diag, self->at, "the metadata have no '%s.%s'", self->architecture,
                       fact->key);
   const bool is_number =
       pair->kind == GGUF_INTEGER || (pair->kind == GGUF_ARRAY && pair->length > 0);
   const int64_t least = fact->required;
   if (!is_number || pair->integer < least || pair->integer > fact->limit)
-    return diag_error(self->diag, self->at, "'%s' is not a number from %lld to %lld", pair->key,
+    return diag_error(self->diag, self->at, "'%s' must be a number from %lld to %lld", pair->key,
                       (long long)least, (long long)fact->limit);
   if (pair->differs)
     return diag_error(self->diag, self->at, "'%s' differs between layers, which is not modelled",
@@ -76,9 +76,10 @@ static int read_sizes(const Making *self) {
     llm->moe_intermediate_size = llm->intermediate_size;
   if (llm->intermediate_size == 0) llm->intermediate_size = llm->moe_intermediate_size;
   if (llm->vocab_size < 1)
-    return diag_error(self->diag, self->at, "neither a 'vocab_size' nor a 'token_embd.weight'");
+    return diag_error(self->diag, self->at,
+                      "the file has neither 'vocab_size' nor a tensor 'token_embd.weight'");
   if (llm->intermediate_size < 1)
-    return diag_error(self->diag, self->at, "no '%s.feed_forward_length' in the metadata",
+    return diag_error(self->diag, self->at, "the metadata have no '%s.feed_forward_length'",
                       self->architecture);
   return 0;
 }
@@ -86,8 +87,9 @@ static int read_sizes(const Making *self) {
 static int refuse_what_is_not_modelled(const Making *self) {
   const GgufPair *parts = gguf_find(self->gguf, "split.count");
   if (parts && parts->integer > 1) {
-    diag_error(self->diag, self->at, "one of %lld parts of a model", (long long)parts->integer);
-    diag_hint(self->diag, "llama-gguf-split --merge makes one file of them");
+    diag_error(self->diag, self->at, "the file is one of %lld parts of a model",
+               (long long)parts->integer);
+    diag_hint(self->diag, "'llama-gguf-split --merge' joins them");
     return -1;
   }
   const GgufPair *latent = find(self, "attention.kv_lora_rank");
@@ -136,7 +138,7 @@ int llm_gguf_read(Llm *self, const char *path, Arena *arena, Diag *diag) {
   if (gguf_load(&gguf, path, arena, diag)) return -1;
   const GgufPair *architecture = gguf_find(&gguf, "general.architecture");
   if (!architecture || architecture->kind != GGUF_STRING)
-    return diag_error(diag, at, "no 'general.architecture' in the metadata");
+    return diag_error(diag, at, "the metadata have no 'general.architecture'");
   const Making making = {self, &gguf, architecture->text, at, arena, diag};
   if (refuse_what_is_not_modelled(&making) || read_sizes(&making)) return -1;
   read_tensors(&making);

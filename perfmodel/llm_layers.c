@@ -185,13 +185,13 @@ static int pruned_attention(const Reader *self, const Node *attention) {
   const Node *group = llm_find_set(attention, "n_heads_in_group");
   if (linear && node_is_word(linear, "true"))
     return diag_error(self->diag, linear->at,
-                      "attention that is replaced by a matrix is not "
-                      "modelled");
+                      "layers whose attention is replaced by a matrix are not modelled");
   if ((none && node_is_word(none, "true")) || !group || group->kind != NODE_SCALAR) return 0;
   const long long heads = strtoll(group->text, NULL, 10);
   const int64_t kv = heads > 0 ? llm->num_attention_heads / heads : 0;
   if (kv < 1 || (llm->num_attention_layers > 0 && llm->num_key_value_heads != kv))
-    return diag_error(self->diag, group->at, "layers that differ in KV heads are not modelled");
+    return diag_error(self->diag, group->at,
+                      "layers that differ in the number of KV heads are not modelled");
   llm->num_key_value_heads = kv;
   llm->num_attention_layers++;
   return 0;
@@ -212,7 +212,7 @@ static int pruned_bind(const Reader *self) {
   if (llm->num_attention_layers > 0 && llm->num_attention_layers <= llm->num_hidden_layers)
     return 0;
   return diag_error(self->diag, blocks->at,
-                    "'block_configs' has %lld layers with attention of %lld",
+                    "'block_configs' has %lld layers with attention, but the model has %lld",
                     (long long)llm->num_attention_layers, (long long)llm->num_hidden_layers);
 }
 

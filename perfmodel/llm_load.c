@@ -130,7 +130,7 @@ static int choices_complete(Llm *self, const Node *root, Diag *diag) {
                                                                           : LLM_ALIBI);
   if (self->learned_positions == (self->position_embedding_type == LLM_LEARNED)) return 0;
   return diag_error(diag, node_find(root, "learned_positions")->at,
-                    "learned_positions contradicts position_embedding_type '%s'",
+                    "'learned_positions' contradicts position_embedding_type '%s'",
                     POSITIONS[self->position_embedding_type]);
 }
 
@@ -152,10 +152,10 @@ static int heads_complete(Llm *self, const Node *root, Diag *diag) {
   if (llm_latent(self)) self->head_dim = self->qk_nope_head_dim + self->qk_rope_head_dim;
   if (self->head_dim > 0) return 0;
   if (self->hidden_size % self->num_attention_heads != 0)
-    return diag_error(diag, root->at,
-                      "num_attention_heads %lld does not divide hidden_size %lld, and there is "
-                      "no head_dim",
-                      (long long)self->num_attention_heads, (long long)self->hidden_size);
+    return diag_error(
+        diag, root->at,
+        "num_attention_heads %lld does not divide hidden_size %lld, and 'head_dim' is missing",
+        (long long)self->num_attention_heads, (long long)self->hidden_size);
   self->head_dim = self->hidden_size / self->num_attention_heads;
   return 0;
 }
@@ -163,12 +163,12 @@ static int heads_complete(Llm *self, const Node *root, Diag *diag) {
 static int fact_require(const Node *root, bool wanted, const char *key, int64_t value,
                         const char *owner, Diag *diag) {
   if (!wanted || value > 0) return 0;
-  return diag_error(diag, root->at, "missing key '%s' of a model with '%s'", key, owner);
+  return diag_error(diag, root->at, "missing key '%s', which a model with '%s' needs", key, owner);
 }
 
 static int layers_check(const Node *root, const char *key, int64_t layers, int64_t of, Diag *diag) {
   if (layers <= of) return 0;
-  return diag_error(diag, root->at, "%s %lld is more than the %lld layers there are", key,
+  return diag_error(diag, root->at, "%s %lld exceeds the %lld layers of the model", key,
                     (long long)layers, (long long)of);
 }
 
@@ -200,7 +200,7 @@ static int facts_complete(Llm *self, const Node *root, Diag *diag) {
                    diag) |
       layers_check(root, "num_dense_layers", self->num_dense_layers, self->num_hidden_layers, diag);
   if (experts && self->num_experts_per_tok > self->num_experts)
-    status = diag_error(diag, root->at, "num_experts_per_tok %lld is more than num_experts %lld",
+    status = diag_error(diag, root->at, "num_experts_per_tok %lld exceeds num_experts %lld",
                         (long long)self->num_experts_per_tok, (long long)self->num_experts);
   return status;
 }
@@ -216,7 +216,7 @@ static int sizes_check(const Llm *self, const Node *root, Diag *diag) {
       fmax(fmax((double)self->head_dim, (double)self->sliding_head_dim), (double)self->v_head_dim);
   const double layer = (double)self->hidden_size * (3 * widest + 8 * heads);
   if ((double)self->num_hidden_layers * layer < 1e16) return 0;
-  return diag_error(diag, root->at, "model '%s' would have more than 1e16 parameters", self->name);
+  return diag_error(diag, root->at, "model '%s' has more than 1e16 parameters", self->name);
 }
 
 /* Where all layers have a window none of them is taken to be left behind. */

@@ -277,8 +277,9 @@ static int modules_set(const Formats *self, const Node *list, int dtype) {
        each = each->next) {
     int left = MAX_ALTERNATIVES;
     if (each->kind != NODE_SCALAR || module_set(self, each->text, dtype, &left) == 0) continue;
-    status = diag_error(self->diag, each->at, "a pattern of modules that is not understood");
-    diag_hint(self->diag, "it may have '.*', '[0-9]+' and '(a|b)' within 4,096 characters");
+    status = diag_error(self->diag, each->at, "the pattern of modules is not supported");
+    diag_hint(self->diag,
+              "a pattern may have '.*', '[0-9]+' and '(a|b)' and at most 4,096 characters");
   }
   return status;
 }
@@ -317,8 +318,8 @@ static int scheme_dtype(const Formats *self, const Node *scheme) {
            : group == 32                     ? DTYPE_MXFP8
                                              : DTYPE_FP8;
   if (bits == 4) return !real ? DTYPE_INT4 : group == 32 ? DTYPE_MXFP4 : DTYPE_NVFP4;
-  diag_error(self->diag, scheme->at, "a format of %lld bits is not known", (long long)bits);
-  diag_hint(self->diag, "weights and KV may have num_bits 4 or 8");
+  diag_error(self->diag, scheme->at, "a format of %lld bits is not supported", (long long)bits);
+  diag_hint(self->diag, "'num_bits' of weights and KV must be 4 or 8");
   return UNKNOWN;
 }
 
@@ -356,7 +357,7 @@ static int layers_bind(const Formats *self, const Node *modules) {
     if (dtype == UNKNOWN) return -1;
     int left = MAX_ALTERNATIVES;
     if (each->key && module_set(self, each->key, dtype, &left))
-      return diag_error(self->diag, each->key_at, "a pattern of modules that is not understood");
+      return diag_error(self->diag, each->key_at, "the pattern of modules is not supported");
   }
   return 0;
 }
@@ -366,8 +367,8 @@ static int bits_dtype(const Formats *self, const Node *config) {
   const int64_t bits = node ? number(config, "bits") : 4;
   if (bits == 4) return DTYPE_INT4;
   if (bits == 8) return DTYPE_INT8;
-  diag_error(self->diag, node->at, "weights of %lld bits are not known", (long long)bits);
-  diag_hint(self->diag, "'bits' may be 4 or 8");
+  diag_error(self->diag, node->at, "weights of %lld bits are not supported", (long long)bits);
+  diag_hint(self->diag, "'bits' must be 4 or 8");
   return UNKNOWN;
 }
 
@@ -405,8 +406,9 @@ static int torchao_dtype(const Formats *self, const Node *config) {
   } kinds[] = {{"loat8", DTYPE_FP8}, {"nt4", DTYPE_INT4}, {"nt8", DTYPE_INT8}};
   for (size_t i = 0; word && word->kind == NODE_SCALAR && i < sizeof kinds / sizeof *kinds; i++)
     if (strstr(word->text, kinds[i].part)) return kinds[i].dtype;
-  diag_error(self->diag, (word ? word : config)->at, "'quant_type' names no format that is known");
-  diag_hint(self->diag, "it may be of float8, int8 or int4 weights");
+  diag_error(self->diag, (word ? word : config)->at,
+             "'quant_type' names a format that is not supported");
+  diag_hint(self->diag, "float8, int8 and int4 weights are supported");
   return UNKNOWN;
 }
 
@@ -415,8 +417,8 @@ static int hqq_dtype(const Formats *self, const Node *config) {
   const Node *inner = llm_find_set(llm_find_set(config, "quant_config"), "weight_quant_params");
   const int64_t bits = number(inner, "nbits");
   if (bits == 4 || bits == 8) return bits == 4 ? DTYPE_INT4 : DTYPE_INT8;
-  diag_error(self->diag, config->at, "weights of %lld bits are not known", (long long)bits);
-  diag_hint(self->diag, "'nbits' of 'weight_quant_params' may be 4 or 8");
+  diag_error(self->diag, config->at, "weights of %lld bits are not supported", (long long)bits);
+  diag_hint(self->diag, "'nbits' of 'weight_quant_params' must be 4 or 8");
   return UNKNOWN;
 }
 

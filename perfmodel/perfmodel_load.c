@@ -173,7 +173,8 @@ static int measured_load(const Loader *self, const Node *node, int64_t *low, int
       option_bind_one(&X_SPEC, node->first->next, high, self->diag))
     return -1;
   if (*low > *high)
-    return diag_error(self->diag, node->at, "the range is upside down: %lld > %lld",
+    return diag_error(self->diag, node->at,
+                      "the lower end of the range is above the upper end: %lld > %lld",
                       (long long)*low, (long long)*high);
   return 0;
 }
@@ -217,8 +218,8 @@ static int row_check(const Loader *self, const TableKind *kind, const TableRows 
                       kind->spans ? ", at as much per token," : " context tokens");
   if (fault == TABLE_APPROACHES)
     return diag_error(self->diag, node->parent->at,
-                      "beyond %lld %s more %s would be faster: from %lld%s on the last row comes "
-                      "closer to the one before",
+                      "beyond %lld %s more %s would be faster: from %lld%s on the last row "
+                      "approaches the one before it",
                       key, kind->keys, kind->spans ? "2A" : "context", at,
                       kind->spans ? "" : " context tokens");
   return 0;
@@ -230,7 +231,7 @@ static int rows_compile(const Loader *self, const TableKind *kind, const Node *l
   TableRows all;
   int status = 0, r = 0;
   if (!table_rows_init(&all, said, n_rows, kind->spans, self->arena))
-    return diag_error(self->diag, list->at, "the rows have too many knots in all");
+    return diag_error(self->diag, list->at, "the rows have too many knots in total");
   for (const Node *node = list->first; node; node = node->next, r++)
     status |= row_check(self, kind, &all, rows, r, node);
   if (status) return -1;
@@ -251,7 +252,8 @@ static int spans_of_row(const Loader *self, const Node *list, RowKnots *knots, C
   for (int k = 0; k < knots->n; k++, node = node->next) {
     spans[k] = (PwlKnot){prefill_span(knots->knots[k].x, row->key), knots->knots[k].seconds};
     if (k > 0 && spans[k].x == spans[k - 1].x)
-      return diag_error(self->diag, node->first->at, "knots of %lld tokens must be %lld apart",
+      return diag_error(self->diag, node->first->at,
+                        "the knots of a row of %lld tokens must be at least %lld apart",
                         (long long)row->key, (long long)prefill_span_area2(1, row->key));
   }
   knots->knots = spans;

@@ -165,7 +165,7 @@ const char *profile_fact(const Profile *self, const char *key) {
 
 /* ---- Reading ---- */
 
-const char profile_torn_note[] = "the last line was cut short, and is left out";
+const char profile_torn_note[] = "the last line is not complete and was left out";
 
 static bool is_printable(const char *text) {
   while ((unsigned char)*text >= ' ')
@@ -178,10 +178,10 @@ static int read_fact(Profile *self, const Csv *csv, Field comment, Diag *diag) {
   const char *text = arena_copy(self->arena, comment.text, (size_t)comment.length);
   char *colon = strchr(text, ':');
   if (!colon || colon == text || !is_printable(text))
-    return diag_error(diag, csv_place(csv, NULL), "a line of provenance must be '# key: value'");
+    return diag_error(diag, csv_place(csv, NULL),
+                      "a line of provenance must have the form '# key: value'");
   const char *key = arena_copy(self->arena, text, (size_t)(colon - text));
-  if (find_fact(self, key))
-    return diag_error(diag, csv_place(csv, NULL), "'%s' is there twice", key);
+  if (find_fact(self, key)) return diag_error(diag, csv_place(csv, NULL), "'%s' occurs twice", key);
   profile_set_fact(self, key, colon + 1 + strspn(colon + 1, " "));
   return 0;
 }
@@ -229,7 +229,7 @@ static int finish_row(const Csv *csv, FileRow *read, Diag *diag) {
     diag_hint_near(diag, read->op, OP_NAMES);
   } else if (!has_work(row)) {
     error = diag_error(diag, row->at, "the %s no work for operator '%s'",
-                       row->op < PROFILE_TERMS ? "batch has" : "size says", read->op);
+                       row->op < PROFILE_TERMS ? "batch has" : "size gives", read->op);
   }
   if (!is_one_of(row->mode, "graph", "eager") && strcmp(row->mode, "queued") != 0)
     error = csv_error(csv, "mode", "graph, queued, eager or empty", diag);
@@ -252,7 +252,8 @@ static int read_rows(Profile *self, Csv *csv, Diag *diag) {
   self->torn = csv_drop_torn(csv);
   while ((status = csv_next(csv, &read, diag)) != 0) {
     if (++n > PROFILE_MAX_ROWS)
-      return diag_error(diag, csv_place(csv, NULL), "more than %d rows", PROFILE_MAX_ROWS);
+      return diag_error(diag, csv_place(csv, NULL), "the profile has more than %d rows",
+                        PROFILE_MAX_ROWS);
     if (status < 0 || finish_row(csv, &read, diag)) {
       error = -1;
       continue;
@@ -331,7 +332,7 @@ static int check_texts(const Profile *self, const char *path, Diag *diag) {
   for (size_t i = 0; i < self->n_facts; i++) {
     const ProfileFact *fact = &self->facts[i];
     if (strchr(fact->key, ':') || !text_is_plain(fact->key) || !text_is_plain(fact->value))
-      return diag_error(diag, at, "the fact '%s' cannot be written on a line", fact->key);
+      return diag_error(diag, at, "the fact '%s' does not fit on one line", fact->key);
   }
   for (size_t i = 0; i < self->n_rows; i++) {
     const ProfileRow *row = &self->rows[i];
@@ -340,8 +341,8 @@ static int check_texts(const Profile *self, const char *path, Diag *diag) {
                                  row->algorithm, row->attn_kernel, row->stop};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
       if (strchr(texts[k], '"') || !text_is_plain(texts[k]))
-        return diag_error(diag, at, "'%s' cannot be written: it has a quote or control character",
-                          texts[k]);
+        return diag_error(
+            diag, at, "'%s' cannot be written: it holds a quote or a control character", texts[k]);
   }
   return 0;
 }

@@ -152,18 +152,20 @@ const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy
   const Batcher *batches = (const Batcher *)batcher;
   const KvTier *tier = (const KvTier *)kvtier;
   if (((const PoolPolicy *)pool)->shape && kvtier_moves(tier))
-    return "the tier keeps KV in CPU memory of its own, where GPUs that change shape have their "
-           "store";
+    return "the kvtier moves KV to CPU memory, which the stores of GPUs that change shape occupy";
   if (((const PoolPolicy *)pool)->shape && (batches->owns_queues || batches->reorders))
-    return "the batcher takes prompts in an order of its own, not as the groups' store has room";
+    return "GPUs that change shape take prompts in the order in which their store has room, and "
+           "the batcher has its own order";
   if (batches->owns_queues && tier->pick)
-    return "the batcher keeps queues of its own, which a tier that evicts would upset";
+    return "the batcher has its own queues and does not support a kvtier that evicts requests";
   if (!batches->reserves_output && !tier->pick)
-    return "the batcher lets sequences grow, so the tier must have somebody give way";
+    return "the batcher lets sequences grow and needs a kvtier that evicts requests when KV memory "
+           "is full";
   if (batches->schedules && (kvtier_moves(tier) || ((const PoolPolicy *)pool)->shape))
-    return "the batcher's engine recomputes what it has no room for, and its GPUs keep their shape";
+    return "the batcher recomputes evicted requests and supports neither swapping nor GPUs that "
+           "change shape";
   if (tier->swaps && !batches->returns_swapped)
-    return "the batcher does not let requests return that the tier swapped out";
+    return "the batcher does not support a kvtier that swaps requests out";
   return NULL;
 }
 

@@ -169,7 +169,7 @@ static bool allows_machines(const SimConfig *config, const Arena *arena, Diag *d
   if (config->memory_limit == 0 || bytes <= (double)config->memory_limit) return true;
   char limit[32], needed[32];
   diag_environment(diag, place_of_file(NULL),
-                   "the run needs more memory than the %s it may take: %s for %.0f machines alone",
+                   "the run needs more memory than its limit of %s: %s for %.0f instances alone",
                    bytes_text((double)config->memory_limit, limit), bytes_text(bytes, needed),
                    machines);
   return false;

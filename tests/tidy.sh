@@ -231,6 +231,54 @@ is_c {
 END { if (path != "") end_file() }
 '
 
+# --- rules about diagnostics -------------------------------------------------------------------
+
+check_messages() {
+  grep -E '^(base|perfmodel|traces|sim|calib|experiments)/.*\.c$' "$files" |
+    tr '\n' '\0' | xargs -0r awk "$message_rules" /dev/null
+}
+
+# The texts of a call, adjacent ones as one, whatever stands between the others.
+# shellcheck disable=SC2016 # the text is awk's, not the shell's
+message_rules='
+function report(text, message) {
+  printf "%s:%d: a message %s: \"%s\"\n", FILENAME, start, text, substr(message, 1, 40)
+}
+function check(message) {
+  if (message ~ /^(of|what|who|whose|which|such as) /) report("has no verb", message)
+  if (message ~ /^[A-Z][a-z]+ / && message !~ /^Parquet /) report("begins in upper case", message)
+  if (message ~ /[a-z]\.$/) report("ends with a full stop", message)
+  if (message ~ /(^|[ \047])wants /) report("says \"wants\"", message)
+  if (message ~ /\047 (is|are) (of|for|no) /) report("says \"is of\" or the like", message)
+}
+function check_call(call,    message, between) {
+  message = ""
+  while (match(call, /"([^"\\]|\\.)*"/)) {
+    between = substr(call, 1, RSTART - 1)
+    if (between !~ /^ *(PRI[dux]64)? *$/) {
+      check(message)
+      message = ""
+    }
+    message = message substr(call, RSTART + 1, RLENGTH - 2)
+    call = substr(call, RSTART + RLENGTH)
+  }
+  check(message)
+}
+FNR == 1 { call = "" }
+BEGIN { calls = "(diag_(error|environment|hint)|cli_(usage|interrupted)|check_(find|note))[(]" }
+call == "" && match($0, calls) {
+  start = FNR
+  $0 = substr($0, RSTART)
+  call = " "
+}
+call != "" {
+  call = call " " $0
+  if ($0 !~ /;[ ]*(\/\/.*)?$/) next
+  check_call(call)
+  call = ""
+}
+'
+
 # A file that is built or run stands, by its path, in the meson.build of its folder or of one above;
 # a policy stands in the .def beside it.
 check_listed() {
@@ -322,7 +370,8 @@ check_tree() {
   else
     find . -type f ! -path './.git/*' ! -path './build*' | sed 's|^\./||'
   fi | while read -r path; do [ -f "$path" ] && echo "$path"; done | sort -u >"$files"
-  { check_text; check_sources; check_listed; check_links; check_format; } | sort -t: -k1,1 -k2,2n
+  { check_text; check_sources; check_messages; check_listed; check_links; check_format; } |
+    sort -t: -k1,1 -k2,2n
 }
 
 # --- self-test ---------------------------------------------------------------------------------
@@ -415,6 +464,23 @@ self_test_sources() {
   echo 'int a;' | breaks '1: no comment at the head' traces/a.c
 }
 
+self_test_messages() {
+  while read -r expected message; do
+    c_file "$(printf 'int a = diag_error(diag, at,\n  "%s", b);' "$message")" |
+      breaks "2: a message $(echo "$expected" | tr _ ' ')" traces/a.c
+  done <<'END'
+has_no_verb of sessions alone
+has_no_verb what is possible: vllm
+has_no_verb such as {mean: 1}
+begins_in_upper_case Unknown key
+ends_with_a_full_stop the file is empty.
+says_"wants" '%s' wants a list
+says_"is_of" '%s' is of sessions
+END
+  c_file "$(printf 'int a = diag_error(diag, at, b ? "a " PRId64\n  " wants b" : c);')" |
+    breaks '2: a message says "wants"' traces/a.c
+}
+
 self_test_listed() {
   c_file 'int a;' | breaks '1: listed in no' base/a.c
   c_file 'int a;' | breaks '1: listed in no' tests/unit/test_listed.c
@@ -442,7 +508,8 @@ make_clean_tree() {
   printf '%s\n' '# The `a`, b_c' '[d](../base/arena.c) [e](../base) `[f](g)` [h](i.md#the-a-b_c)' \
     '```' '[j](k)' '```' >"$tree/sim/i.md"
   c_file 'int by_def;' >"$tree/sim/router/by_def.c"
-  c_file 'static void *memory = malloc(1);' >"$tree/base/arena.c"
+  c_file 'static void *memory = malloc(1);
+int a = diag_hint(diag, "GPU of 2.5 GB" PRId64 "of x", b ? "a.c" : "of");' >"$tree/base/arena.c"
   {
     c_file '#include "base/arena.h"'
     cat <<'END'
@@ -473,6 +540,7 @@ self_test() {
   self_test_text
   self_test_edges
   self_test_sources
+  self_test_messages
   self_test_listed
   self_test_links
   self_test_format

@@ -139,7 +139,7 @@ static int check_keys(const Binder *self) {
       status =
           diag_error(self->diag, self->node->at, "process '%s' needs '%s'", process, rules[i].key);
     if (child && !((rules[i].needed | rules[i].allowed) & is))
-      status = diag_error(self->diag, child->key_at, "'%s' does not go with process '%s'",
+      status = diag_error(self->diag, child->key_at, "'%s' cannot be used with process '%s'",
                           rules[i].key, process);
   }
   return status;
@@ -159,7 +159,7 @@ static int bind_gaps(const Binder *self) {
     pattern->gaps = given[self->keys->gaps];
   const Node *cv = node_find(self->node, "cv"), *gaps = node_find(self->node, "gaps");
   if (cv && pattern->gaps != ARRIVAL_GAMMA)
-    return diag_error(self->diag, cv->key_at, "'cv' is of gamma gaps, and these are '%s'",
+    return diag_error(self->diag, cv->key_at, "'cv' needs gamma gaps, and these are '%s'",
                       gaps->text);
   if (pattern->gaps != ARRIVAL_GAMMA || has_cv) return 0;
   return diag_error(self->diag, gaps->at, "gamma gaps need 'cv'");
@@ -180,15 +180,14 @@ static int check_period(const Binder *self, const RateProfile *profile, Tick len
   if (self->keys->period < 0 || self->keys->period == length) return 0;
   if (!node && length % DAY == 0) return 0;
   const char *whole = node ? shown(self, self->keys->period) : "a day";
-  diag_error(self->diag, at, "the profile has %d values of %s, %s, and does not cover %s%s",
+  diag_error(self->diag, at, "the profile has %d values of %s, %s in all, and does not cover %s%s",
              profile->n, shown(self, profile->step), shown(self, length),
              node ? "" : "whole days, ", node ? whole : "after which it would repeat");
   if (node)
-    diag_hint(self->diag, "leave 'period' out, or write '%s'", shown(self, length));
+    diag_hint(self->diag, "omit 'period', or set it to '%s'", shown(self, length));
   else
     diag_hint(self->diag,
-              "24 values of 1 h are a day, 168 a week; or say 'period: %s' or "
-              "'period: none'",
+              "24 values of 1 h make a day, 168 a week; or set 'period: %s' or 'period: none'",
               shown(self, length));
   return -1;
 }
@@ -200,15 +199,15 @@ static int bind_start(const Binder *self, Tick length, Tick *ret) {
   const Place at = node_find(self->node, "start")->at;
   bool names_day = false;
   if (!profile_time(text, ret, &names_day)) {
-    diag_error(self->diag, at, "'start' is no time of a day or week: '%s'", text);
-    diag_hint(self->diag, "such as 'Monday 08:00', '08:00' or '32 h'");
+    diag_error(self->diag, at, "'start' must be a time of a day or a week, not '%s'", text);
+    diag_hint(self->diag, "for example 'Monday 08:00', '08:00' or '32 h'");
     return -1;
   }
   if (names_day && length != 7 * DAY)
-    return diag_error(self->diag, at, "'start' names a day, and the profile is not a week but %s",
+    return diag_error(self->diag, at, "'start' names a day of the week, but the profile covers %s",
                       shown(self, length));
   if (*ret < length) return 0;
-  return diag_error(self->diag, at, "'start' is past the end of the profile, at %s",
+  return diag_error(self->diag, at, "'start' is beyond the end of the profile, %s",
                     shown(self, length));
 }
 
@@ -217,12 +216,12 @@ static int check_covers(const Binder *self, Tick length, Tick start) {
   const Place at = node_find(self->node, "period")->at;
   if (self->setting->duration <= 0)
     return diag_error(self->diag, at,
-                      "a profile that does not repeat needs the workload's "
-                      "'duration', which it must cover");
+                      "a profile that does not repeat must cover the 'duration' of the workload, "
+                      "which is missing");
   if (self->setting->duration <= length - start) return 0;
   diag_error(self->diag, at, "the profile ends after %s of the run, before its duration of %s",
              shown(self, length - start), shown(self, self->setting->duration));
-  diag_hint(self->diag, "without 'period' it repeats");
+  diag_hint(self->diag, "without 'period' the profile repeats");
   return -1;
 }
 
@@ -237,15 +236,17 @@ static int bind_profile(const Binder *self) {
     status = diag_error(self->diag, peak_rate->key_at, "'rate' and 'peak_rate' exclude each other");
   if (!rate && !peak_rate)
     status = diag_error(self->diag, self->node->at,
-                        "process 'diurnal' needs 'rate', its mean, or 'peak_rate'");
+                        "process 'diurnal' needs 'rate' (the mean) or 'peak_rate'");
   if (status) return -1;
   if (step && profile.has_step)
-    return diag_error(self->diag, step->key_at, "'step' is of a list; the table's is %s",
+    return diag_error(self->diag, step->key_at,
+                      "'step' applies to a list of rates; the step of this table is %s",
                       shown(self, profile.step));
   if (!profile.has_step) profile.step = step ? keys->step : 3600 * TICKS_PER_SECOND;
   Tick length = 0, start = 0;
   if (__builtin_mul_overflow(profile.step, profile.n, &length))
-    return diag_error(self->diag, keys->profile->at, "the profile is longer than 106 days");
+    return diag_error(self->diag, keys->profile->at,
+                      "the profile is longer than 106 days, the limit of the simulator");
   if (check_period(self, &profile, length) || bind_start(self, length, &start)) return -1;
   if (keys->period < 0 && check_covers(self, length, start)) return -1;
   RateCurve *curve = &self->config->pattern.curve;
@@ -263,7 +264,7 @@ static int bind_profile(const Binder *self) {
 
 static int wrong_list(const Binder *self, const Node *node, int most, const char *example) {
   diag_error(self->diag, node->at, "'%s' must be a list of at most %d maps", node->key, most);
-  diag_hint(self->diag, "such as %s", example);
+  diag_hint(self->diag, "for example %s", example);
   return -1;
 }
 
@@ -273,9 +274,9 @@ static int check_points(const Binder *self, const RatePoint *points, int n) {
   for (int i = 0; i < n; i++, node = node->next) {
     any |= points[i].rate > 0;
     if (i == 0 && points[i].at != 0)
-      return diag_error(self->diag, node->at, "the first of 'rates' must be at 0 s");
+      return diag_error(self->diag, node->at, "the first entry of 'rates' must be at 0 s");
     if (i > 0 && points[i].at <= points[i - 1].at)
-      return diag_error(self->diag, node->at, "'rates' must go forward in time");
+      return diag_error(self->diag, node->at, "the times of 'rates' must ascend");
   }
   if (any) return 0;
   return diag_error(self->diag, self->keys->rates->at, "all of 'rates' are 0");
@@ -324,7 +325,7 @@ static int bind_states(const Binder *self) {
     requests += states[i].rate * tick_seconds(states[i].mean_time);
     time += tick_seconds(states[i].mean_time);
   }
-  if (requests == 0) return diag_error(self->diag, list->at, "all states have a rate of 0");
+  if (requests == 0) return diag_error(self->diag, list->at, "the rates of all states are 0");
   pattern->states = states;
   rate_curve_constant(&pattern->curve, 1, self->arena);
   self->config->rate = requests / time;

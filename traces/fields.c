@@ -60,7 +60,7 @@ int field_row_tokens(const Line *line, Field field, const char *name, int32_t *r
                      Diag *diag) {
   if (field_tokens(line, field, name, ret_tokens, diag) == 0) return 0;
   if (field_is_none(field))
-    diag_hint(diag, "a request that failed has none: take its row out of the file");
+    diag_hint(diag, "a failed request has none: remove its row from the file");
   return -1;
 }
 

@@ -68,9 +68,9 @@ static Field unquoted(Field value) {
 static int missing_key(const TraceLayout *layout, const JsonRow *row, TraceField which,
                        Diag *diag) {
   const char *name = layout->names[which];
-  diag_error(diag, line_place(row->line, row->text), "key '%s' is missing", name);
+  diag_error(diag, line_place(row->line, row->text), "missing key '%s'", name);
   if (*name && name[strspn(name, "0123456789")] == '\0')
-    diag_hint(diag, "objects have keys, not numbered columns");
+    diag_hint(diag, "objects have keys, and no numbered columns");
   else if (which == TRACE_ARRIVAL && !layout->format->index)
     layout_hint_arrivals(diag);
   return -1;

@@ -43,14 +43,14 @@ static int check_json(const Line *first, Diag *diag) {
 }
 
 void layout_hint_arrivals(Diag *diag) {
-  diag_hint(diag, "name it: columns: {arrival: …}, or --columns arrival=…; clients that wait for "
-                  "answers, closed_loop: {clients: …}, need none, but for 'start', 'duration' and "
-                  "'sort', and as many clients as rows send all at once");
+  diag_hint(diag, "name it with columns: {arrival: …} or --columns arrival=…; clients that wait "
+                  "for answers, closed_loop: {clients: …}, need no arrivals unless 'start', "
+                  "'duration' or 'sort' is set, and as many clients as rows send all at once");
 }
 
 /* Lengths are known, or named, but not when rows arrive. */
 static int no_arrivals(const Line *first, Diag *diag) {
-  diag_error(diag, line_place(first, (Field){0}), "no column is known to hold the arrivals");
+  diag_error(diag, line_place(first, (Field){0}), "no known column holds the arrivals");
   layout_hint_arrivals(diag);
   return -1;
 }
@@ -61,24 +61,24 @@ static int unknown_format(const Line *first, Diag *diag) {
   const char *kind = file_kind(first->text, (size_t)first->length);
   if (kind)
     return diag_error(diag, place_of_file(first->path),
-                      "'%s' is %s, where a trace is CSV or JSON lines in UTF-8, or gzip of them",
+                      "'%s' is %s; CSV or JSON lines in UTF-8, or gzip of them, are expected",
                       first->path, kind);
   if (json && check_json(first, diag)) return -1;
   if (*field_trim((Field){first->text, first->length}).text == '[') {
     diag_error(diag, line_place(first, (Field){0}),
-               "a JSON trace has an object on each line, no list");
-    diag_hint(diag, "jq -c '.[]' FILE writes the objects of a list so");
+               "a JSON trace must have one object on each line, not a list");
+    diag_hint(diag, "jq -c '.[]' FILE writes the objects of a list one on a line");
     return -1;
   }
   const Field count = format_count_of_requests(first);
   if (count.text)
     return diag_error(diag, line_place(first, count),
-                      "'%.*s': each row is of many requests, where a trace has one for each",
-                      count.length, count.text);
-  diag_error(diag, line_place(first, (Field){0}), "no known trace format begins like this");
+                      "column '%.*s' counts requests: each row must be one request", count.length,
+                      count.text);
+  diag_error(diag, line_place(first, (Field){0}), "the trace is in no known format");
   diag_hint(diag,
-            "name its %s, as a workload's columns: {arrival: …, prompt: …, output: …}, or "
-            "with --columns; it has %s; known formats: 'tandem list traces'",
+            "name its %s with columns: {arrival: …, prompt: …, output: …} in the workload or with "
+            "--columns; it has %s; known formats: 'tandem list traces'",
             json ? "keys" : "columns",
             json ? key_names(first, arena) : header_names(first, table_separator(first), arena));
   return -1;
@@ -108,8 +108,8 @@ static int missing_column(const TraceLayout *self, const Line *first, TraceField
   else if (given)
     diag_error(diag, at, "there is no column '%s'", name);
   else
-    diag_error(diag, at, "the header of format '%s' has a column '%s'", self->format->name, name);
-  diag_hint(diag, "this one has %s", header_names(first, self->separator, &diag->arena));
+    diag_error(diag, at, "format '%s' needs a column '%s' in the header", self->format->name, name);
+  diag_hint(diag, "the columns are %s", header_names(first, self->separator, &diag->arena));
   if (which == TRACE_ARRIVAL && !given) layout_hint_arrivals(diag);
   return -1;
 }
@@ -129,12 +129,12 @@ static int check_alone(const TraceLayout *self, const Line *first, TraceField wh
     if (self->at[i] != at) continue;
     diag_error(diag, place, "'%s' and '%s' are both column %d", trace_field_names[i],
                trace_field_names[which], at + 1);
-    diag_hint(diag, "numbers of columns count from 1");
+    diag_hint(diag, "columns are numbered from 1");
     return -1;
   }
   if (self->by_number[which] || next_column(self, first, self->names[which], at) < 0) return 0;
-  diag_error(diag, place, "several columns are called '%s'", self->names[which]);
-  diag_hint(diag, "give the one by its number, %s=%d for this one", trace_field_names[which],
+  diag_error(diag, place, "several columns have the name '%s'", self->names[which]);
+  diag_hint(diag, "name the column by its number, %s=%d for this one", trace_field_names[which],
             at + 1);
   return -1;
 }
@@ -172,10 +172,11 @@ static int neither(const TraceLayout *self, const Line *first, TraceField odd, T
   const Field there = table_field(first, self->separator, self->at[odd]);
   const Field number = table_field(first, self->separator, self->at[fits]);
   diag_error(diag, line_place(first, there),
-             "the first line is no row, with '%.*s' as '%s', and no header, with '%.*s' as '%s'",
+             "the first line is neither a row, because '%.*s' is given for '%s', nor a header, "
+             "because '%.*s' is given for '%s'",
              there.length, there.text, trace_field_names[odd], number.length, number.text,
              trace_field_names[fits]);
-  diag_hint(diag, "if it is a header, give the columns by their names");
+  diag_hint(diag, "if it is a header, name the columns as it does");
   return -1;
 }
 
@@ -183,7 +184,7 @@ static int row_with_names(const TraceLayout *self, const Line *first, TraceField
                           Diag *diag) {
   diag_error(diag, line_place(first, table_field(first, self->separator, self->at[named])),
              "the first line is a row: there is no header with a column '%s'", self->names[named]);
-  diag_hint(diag, "columns of a table without a header are given by their numbers, from 1");
+  diag_hint(diag, "without a header, columns are named by their numbers, from 1");
   return -1;
 }
 
@@ -292,9 +293,9 @@ static int check_columns(const TraceFormat *format, const TraceReading *reading,
   for (int i = 0; format->index && i < TRACE_FIELDS; i++) {
     if (!reading->columns[i]) continue;
     diag_error(diag, line_place(first, (Field){0}),
-               "format '%s' has keys of its own: '%s' cannot be given", format->name,
+               "format '%s' has its own keys: '%s' cannot be named", format->name,
                trace_field_names[i]);
-    diag_hint(diag, "with arrival, prompt and output all given, lines are read by these keys");
+    diag_hint(diag, "if arrival, prompt and output are all named, lines are read by these keys");
     return -1;
   }
   return 0;
@@ -337,8 +338,8 @@ int layout_time(TraceLayout *self, const Line *line, Field field, RawRow *ret_ro
 static void hint_columns(const TraceLayout *self, Diag *diag) {
   const char *arrival = self->names[TRACE_ARRIVAL];
   diag_hint(diag,
-            "a request that failed has none: such rows are left out, and counted, once all columns "
-            "are named: columns: {arrival: %s, prompt: %s, output: %s}, or with --columns",
+            "a failed request has none: such rows are left out and counted if all columns are "
+            "named: columns: {arrival: %s, prompt: %s, output: %s}, or with --columns",
             arrival ? arrival : "…", self->names[TRACE_PROMPT], self->names[TRACE_OUTPUT]);
 }
 

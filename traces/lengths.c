@@ -40,7 +40,7 @@ static int table_append(Table *self, const Line *line, Arena *arena, Diag *diag)
     if (value > TRACE_TOKENS_MAX)
       return field_error(line, fields[i], names[i], "at most 10000000 tokens", diag);
     if (self->n > 0 && value < self->columns[i][self->n - 1])
-      return field_error(line, fields[i], names[i], "no less than in the row before", diag);
+      return field_error(line, fields[i], names[i], "at least the value of the row before", diag);
     ARENA_RESERVE(arena, self->columns[i], self->capacity[i], self->n + 1);
     self->columns[i][self->n] = value;
   }
@@ -58,13 +58,13 @@ static int table_read(Table *self, LineReader *reader, Arena *arena, Diag *diag)
       if (table_append(self, &line, arena, diag)) return -1;
     } else if (!line_is(&line, TABLE_HEADER)) {
       return diag_error(diag, line_place(&line, (Field){0}),
-                        "the header of a table of lengths is '%s'", TABLE_HEADER);
+                        "the header of a table of lengths must be '%s'", TABLE_HEADER);
     }
     has_header = true;
   }
   if (status < 0) return -1;
   if (self->n >= 2 && self->q == INT64_C(100000000)) return 0;
-  return diag_error(diag, place_of_file(reader->path), "the rows do not reach from q 0 to q 100");
+  return diag_error(diag, place_of_file(reader->path), "the rows must run from q 0 to q 100");
 }
 
 int lengths_load(const char *path, LengthDistribution *ret_prompt, LengthDistribution *ret_output,
@@ -111,7 +111,8 @@ static int unknown_table(const Binder *self, const Node *node, const char *dir) 
 /* A table by name or path; both its columns. */
 static int bind_table(const Binder *self, const Node *node, LengthDistribution ret_both[2]) {
   if (node->kind != NODE_SCALAR)
-    return diag_error(self->diag, node->at, "a table of lengths is a name or the path of a .csv");
+    return diag_error(self->diag, node->at,
+                      "a table of lengths must be a name or the path of a .csv file");
   if (!text_is_plain(node->text))
     return diag_error(self->diag, node->at, "a table of lengths holds a control character");
   const char *path = path_resolve(node->text, self->config_dir, self->arena);
@@ -181,12 +182,12 @@ static int bind_tokens(const Binder *self, const Node *node, const char *key, do
 
 static int bind_uniform(const Binder *self, const Node *node, LengthDistribution *ret) {
   if (node->kind != NODE_LIST || node->n_children != 2)
-    return diag_error(self->diag, node->at, "'uniform' is a list of two lengths, [low, high]");
+    return diag_error(self->diag, node->at, "'uniform' must be a list of two lengths, [low, high]");
   if (bind_tokens(self, node->first, "low", &ret->low) ||
       bind_tokens(self, node->first->next, "high", &ret->high))
     return -1;
   if (ret->low <= ret->high) return 0;
-  return diag_error(self->diag, node->at, "'uniform' has its low end above its high end");
+  return diag_error(self->diag, node->at, "the low end of 'uniform' is above the high end");
 }
 
 static int bind_kind(const Binder *self, const Node *value, LengthKind kind, bool is_output,
@@ -219,7 +220,7 @@ static int bind_distribution(const Binder *self, const Node *node, bool is_outpu
     kinds[kind] = length_options[kind].key;
   if (node->kind != NODE_MAP || node->n_children != 1) {
     diag_error(self->diag, node->at, "'%s' must be a map with one distribution", node->key);
-    diag_hint(self->diag, "such as {constant: 512} or {lognormal: {mean: 120, sigma: 0.9}}");
+    diag_hint(self->diag, "for example {constant: 512} or {lognormal: {mean: 120, sigma: 0.9}}");
     return -1;
   }
   for (int kind = 0; kinds[kind]; kind++)

@@ -25,9 +25,9 @@ static int read_values(const Line *line, Field text, Field *ret_values, Diag *di
 
 static int refuse_session(const Line *line, Field list, Diag *diag) {
   diag_error(diag, line_place(line, list),
-             "'sub_requests' are calls that wait for one another: such sessions are not read");
+             "sessions of calls that wait for one another ('sub_requests') are not supported");
   diag_hint(diag,
-            "'sessions' of a workload draws such ones: turns, and the think time between them");
+            "'sessions' of a workload draws such sessions: turns, and the think time between them");
   return -1;
 }
 
@@ -39,7 +39,7 @@ static int workload_index(const Line *line, TraceIndex *index, Diag *diag) {
   if (values[SUB_REQUESTS].text) return refuse_session(line, values[SUB_REQUESTS], diag);
   for (int i = INPUT; i <= TIME; i++) {
     if (values[i].text || (i == TIME && index->untimed)) continue;
-    status = diag_error(diag, line_place(line, (Field){0}), "key '%s' is missing", keys[i]);
+    status = diag_error(diag, line_place(line, (Field){0}), "missing key '%s'", keys[i]);
     if (i == TIME) layout_hint_arrivals(diag);
   }
   if (status) return -1;
@@ -86,7 +86,7 @@ static int read_tokens(const JsonRow *row, Field list, int key, int32_t expected
   }
   if (status < 0) return -1;
   if (tokens->n - before == expected && found == expected) return 0;
-  return diag_error(diag, line_place(row->line, list), "'%s' lists %lld tokens, and '%s' is %d",
+  return diag_error(diag, line_place(row->line, list), "'%s' lists %lld tokens, but '%s' is %d",
                     keys[key], (long long)found, keys[key - INPUT_IDS], expected);
 }
 

@@ -61,8 +61,8 @@ static int refuse_keys(const Node *node, Diag *diag) {
       for (const OptionSpec *spec = others[i]; spec->key; spec++)
         elsewhere |= strcmp(spec->key, child->key) == 0;
     if (known || !elsewhere) continue;
-    status = diag_error(diag, child->key_at, "'%s' does not go with 'mix'", child->key);
-    diag_hint(diag, "give it to the components");
+    status = diag_error(diag, child->key_at, "'%s' cannot be used with 'mix'", child->key);
+    diag_hint(diag, "set it in the components");
   }
   return status;
 }
@@ -73,12 +73,13 @@ static int check_component(const Node *node, const Node *name, Diag *diag) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     const Node *child = node_find(node, refused[i]);
     if (!child) continue;
-    status = diag_error(diag, child->key_at, "'%s' does not go into a mix", refused[i]);
-    diag_hint(diag, "its components are traces, or lengths with arrivals, that wait for nobody");
+    status = diag_error(diag, child->key_at, "'%s' is not supported in a mix", refused[i]);
+    diag_hint(diag, "the components of a mix must be traces, or lengths with arrivals, whose "
+                    "clients do not wait for answers");
   }
   if (!name) return diag_error(diag, node->at, "a component of a mix needs 'name'");
   if (name->kind == NODE_SCALAR && *name->text) return status;
-  return diag_error(diag, name->at, "the 'name' of a component is a text");
+  return diag_error(diag, name->at, "the 'name' of a component must be text");
 }
 
 static int check_name(const WorkloadComponent *components, int n, const Node *name, Diag *diag) {
@@ -112,7 +113,7 @@ static void scale(WorkloadConfig *config, double factor, Arena *arena) {
 
 static int bind_component(const Binder *self, const Node *node, WorkloadComponent *ret) {
   if (node->kind != NODE_MAP)
-    return diag_error(self->diag, node->at, "a component of a mix is a map, as 'workload' is");
+    return diag_error(self->diag, node->at, "a component of a mix must be a map, like 'workload'");
   const Node *name = node_find(node, "name");
   if (check_component(node, name, self->diag)) return -1;
   if (check_name(self->whole->components, self->whole->n_components, name, self->diag)) return -1;
@@ -139,7 +140,8 @@ int mix_bind(WorkloadConfig *whole, const Node *node, const char *data_dir, cons
   const Node *list = keys.components;
   if (list->kind != NODE_LIST || list->n_children == 0 || list->n_children > COMPONENTS_MAX) {
     diag_error(diag, list->at, "'mix' must be a list of 1 to %d workloads", COMPONENTS_MAX);
-    diag_hint(diag, "such as [{name: code, lengths: azure-code-2024, arrivals: {rate: 28 /s}}]");
+    diag_hint(diag,
+              "for example [{name: code, lengths: azure-code-2024, arrivals: {rate: 28 /s}}]");
     return -1;
   }
   WorkloadComponent *components = ARENA_ARRAY(arena, WorkloadComponent, list->n_children);

@@ -88,7 +88,7 @@ static int add_span(const Line *line, Field text, TraceIndex *index, Diag *diag)
   if (read_span(line, text, &span, diag)) return -1;
   if (!is_request(&span)) return 0;
   if (!span.time.text)
-    return diag_error(diag, line_place(line, text), "key 'startTimeUnixNano' is missing");
+    return diag_error(diag, line_place(line, text), "missing key 'startTimeUnixNano'");
   if (!clock_read(CLOCK_EPOCH_NS, span.time, &time))
     return field_error(line, span.time, "startTimeUnixNano", TIME_IS, diag);
   trace_index_add(index, time, text);

@@ -46,8 +46,8 @@ int patience_bind(PatienceConfig *self, const Node *node, Diag *diag) {
   Keys keys = {0};
   if (option_bind(patience_options, node, NULL, node->at, &keys, diag)) return -1;
   if (!keys.ttft && !keys.e2e) {
-    diag_error(diag, node->at, "'patience' needs 'ttft' or 'e2e': what clients wait for");
-    diag_hint(diag, "such as {ttft: 10 s, e2e: {exponential: {mean: 60 s}}}");
+    diag_error(diag, node->at, "'patience' needs 'ttft' or 'e2e', the time for which clients wait");
+    diag_hint(diag, "for example {ttft: 10 s, e2e: {exponential: {mean: 60 s}}}");
     return -1;
   }
   *self = (PatienceConfig){

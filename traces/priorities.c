@@ -30,7 +30,7 @@ int priorities_bind(PrioritiesConfig *self, const Node *node, Arena *arena, Diag
   if (option_bind(priorities_options, node, NULL, node->at, &values, diag)) return -1;
   if (values->kind != NODE_LIST || values->n_children == 0 || values->n_children > VALUES_MAX) {
     diag_error(diag, values->at, "'values' must be a list of 1 to %d priorities", VALUES_MAX);
-    diag_hint(diag, "such as [{priority: 0, share: 0.9}, {priority: 1, share: 0.1}]");
+    diag_hint(diag, "for example [{priority: 0, share: 0.9}, {priority: 1, share: 0.1}]");
     return -1;
   }
   PriorityShare *shares = ARENA_ARRAY(arena, PriorityShare, values->n_children);

@@ -38,8 +38,8 @@ static int unit_of(const Csv *csv, Place at, Diag *diag) {
     n++;
   }
   if (n == 1) return unit;
-  diag_error(diag, at, "a profile has one column of times, and this has %d", n);
-  diag_hint(diag, "its header is 'hour,rate', 'minute,rate' or 'second,rate'");
+  diag_error(diag, at, "a profile must have one column of times, and this one has %d", n);
+  diag_hint(diag, "the header must be 'hour,rate', 'minute,rate' or 'second,rate'");
   return -1;
 }
 
@@ -68,10 +68,10 @@ static int check_values(const RateProfile *self, Place at, Diag *diag) {
   double sum = 0;
   for (int i = 0; i < self->n; i++)
     sum += self->values[i];
-  if (self->n < 2) return diag_error(diag, at, "a profile has two values at least");
+  if (self->n < 2) return diag_error(diag, at, "a profile needs at least two values");
   if (sum > 0) return 0;
   diag_error(diag, at, "all %d rates of the profile are 0", self->n);
-  diag_hint(diag, "they are relative to each other: at least one must be above 0");
+  diag_hint(diag, "the rates are relative to each other: at least one must be above 0");
   return -1;
 }
 
@@ -117,7 +117,8 @@ int profile_bind(RateProfile *self, const Node *node, const char *data_dir, cons
                  Arena *arena, Diag *diag) {
   if (node->kind == NODE_LIST) return bind_list(self, node, arena, diag);
   if (node->kind == NODE_MAP || !text_is_plain(node->text))
-    return diag_error(diag, node->at, "a profile is a name, the path of a .csv or a list of rates");
+    return diag_error(diag, node->at,
+                      "a profile must be a name, the path of a .csv file or a list of rates");
   const char *path = path_resolve(node->text, config_dir, arena);
   if (!text_ends_with(node->text, ".csv")) {
     const char *dir = arena_printf(arena, "%s/traces/profiles", data_dir);

@@ -31,7 +31,7 @@ static int next_in_crop(Replay *self, TraceRow *ret_row, Diag *diag) {
 
 static int empty_crop(const Replay *self, Diag *diag) {
   return diag_error(diag, self->config->at,
-                    "no row of '%s' falls between 'start' and the end of 'duration'",
+                    "no row of '%s' is between 'start' and the end of 'duration'",
                     self->config->trace);
 }
 
@@ -47,7 +47,10 @@ static int place_in_time(const Replay *self, TraceRow *row, Diag *diag) {
     fits = seconds < DAYS_106_S;
     if (fits) row->at = tick_from_seconds(seconds);
   }
-  return fits ? 0 : diag_error(diag, row->place, "the scaled or repeated trace passes 106 days");
+  return fits ? 0
+              : diag_error(diag, row->place,
+                           "the scaled or repeated trace is longer than 106 days, the limit of the "
+                           "simulator");
 }
 
 static int replay_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
@@ -84,11 +87,13 @@ static int measure(Replay *self, Diag *diag) {
   if (rows == 0) return empty_crop(self, diag);
   Tick span = last - first;
   if (!config->reading.untimed && (rows == 1 || (span == 0 && config->rate > 0)))
-    return diag_error(diag, config->at, "the crop of '%s' has no rate: %s", config->trace,
-                      rows == 1 ? "it is one row" : "its rows are all at one time");
+    return diag_error(diag, config->at, "the selected part of '%s' has no rate: %s", config->trace,
+                      rows == 1 ? "it has one row" : "all its rows have the same time");
   Tick gap = rows > 1 ? span / (rows - 1) : 0;
   if (__builtin_add_overflow(span, gap, &self->period))
-    return diag_error(diag, config->at, "the trace '%s' passes 106 days", config->trace);
+    return diag_error(diag, config->at,
+                      "the trace '%s' is longer than 106 days, the limit of the simulator",
+                      config->trace);
   if (config->rate > 0) self->time_scale = (double)(rows - 1) / (tick_seconds(span) * config->rate);
   return trace_file_rewind(&self->file, diag);
 }

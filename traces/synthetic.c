@@ -45,7 +45,9 @@ static int advance(Synthetic *self, Diag *diag) {
     fits = next_arrival(self, &at);
   }
   if (config->duration > 0 && (!fits || at >= config->duration)) return 0;
-  if (!fits) return diag_error(diag, config->at, "the arrivals pass 106 days");
+  if (!fits)
+    return diag_error(diag, config->at,
+                      "the arrivals take longer than 106 days, the limit of the simulator");
   self->at = at;
   return 1;
 }

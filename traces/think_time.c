@@ -49,7 +49,7 @@ int think_time_bind(ThinkTime *self, const Node *node, Diag *diag) {
   *self = (ThinkTime){.kind = THINK_CONSTANT};
   if (node->kind != NODE_MAP || node->n_children != 1) {
     diag_error(diag, node->at, "'%s' must be a map with one distribution", node->key);
-    diag_hint(diag, "such as {constant: 5 s} or {exponential: {mean: 5 s}}");
+    diag_hint(diag, "for example {constant: 5 s} or {exponential: {mean: 5 s}}");
     return -1;
   }
   for (int kind = 0; kinds[kind]; kind++) {

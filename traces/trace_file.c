@@ -50,7 +50,7 @@ static int begin(TraceFile *self, Diag *diag) {
   if (!stated || stated->forms != TRACE_JSON || !stated->index) {
     const int status = line_reader_next(&self->reader, &line, diag);
     if (status < 0 && !stated && self->reader.end > LINE_LENGTH_MAX)
-      diag_hint(diag, "a session of an agent may be as long if its format is stated: weka");
+      diag_hint(diag, "a line with a session of an agent may be longer if the format is set: weka");
     if (status < 0) return -1;
     if (status == 0) return diag_error(diag, place_of_file(self->reader.path), "the file is empty");
   }
@@ -89,7 +89,7 @@ static int too_far(const Line *line, const RawRow *raw, TraceClock clock, Diag *
   diag_error(diag, line_place(line, raw->time_field),
              "the time is more than 106 days from the first row");
   if (!clock_is_wall(clock))
-    diag_hint(diag, "times count from 0; with a 'time' of epoch_… they do from the first row");
+    diag_hint(diag, "times count from 0; if 'time' is epoch_…, they count from the first row");
   return -1;
 }
 
@@ -105,9 +105,10 @@ static int row_ticks(TraceFile *self, const Line *line, const RawRow *raw, Tick 
     return too_far(line, raw, clock, diag);
   *ret_at = at;
   if (self->n_rows == 0 || at >= self->previous) return 0;
-  diag_error(diag, line_place(line, raw->time_field), "time goes back: '%.*s' comes after '%s'",
-             raw->time_field.length, raw->time_field.text, self->previous_text);
-  diag_hint(diag, "'sort: true' beside 'trace', or --sort, puts rows in order of time");
+  diag_error(diag, line_place(line, raw->time_field),
+             "times must not decrease: '%.*s' comes after '%s'", raw->time_field.length,
+             raw->time_field.text, self->previous_text);
+  diag_hint(diag, "'sort: true' beside 'trace', or --sort, sorts the rows by time");
   return -1;
 }
 
@@ -148,8 +149,7 @@ static int next_raw(TraceFile *self, Line *ret_line, RawRow *ret_raw, Diag *diag
 static int no_rows(const TraceFile *self, Diag *diag) {
   diag_error(diag, place_of_file(self->reader.path), "the file has no rows");
   if (self->n_left_out > 0)
-    diag_hint(diag,
-              "rows without a prompt or an output, as failed requests have, are left out: %lld",
+    diag_hint(diag, "rows without a prompt or an output, as of failed requests, are left out: %lld",
               (long long)self->n_left_out);
   return -1;
 }

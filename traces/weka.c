@@ -26,7 +26,7 @@ typedef struct Session {
 /* Seconds that a key of a request or subagent holds. */
 static int read_start(const Session *self, Field row, Field value, Tick from, Tick *ret_at) {
   TraceTime time;
-  if (!value.text) return diag_error(self->diag, line_place(self->line, row), "key 't' is missing");
+  if (!value.text) return diag_error(self->diag, line_place(self->line, row), "missing key 't'");
   if (!field_seconds(value, &time))
     return field_error(self->line, value, "t", FIELD_SECONDS_IS, self->diag);
   const Tick at = time.seconds * TICKS_PER_SECOND + time.fraction;
@@ -35,7 +35,8 @@ static int read_start(const Session *self, Field row, Field value, Tick from, Ti
     return 0;
   }
   if (!__builtin_add_overflow(at, from, ret_at)) return 0;
-  return diag_error(self->diag, line_place(self->line, value), "the time passes 106 days");
+  return diag_error(self->diag, line_place(self->line, value),
+                    "the time is beyond 106 days, the limit of the simulator");
 }
 
 /* Adds the requests of a list; a time before `from` counts from it. */
@@ -56,10 +57,10 @@ static int add_requests(const Session *self, Field list, Tick from, int depth) {
       continue;
     }
     if (!values[REQUESTS].text)
-      return diag_error(self->diag, line_place(self->line, row), "key 'requests' is missing");
+      return diag_error(self->diag, line_place(self->line, row), "missing key 'requests'");
     if (depth == DEPTH_MAX)
       return diag_error(self->diag, line_place(self->line, row),
-                        "subagents of subagents go deeper than %d", DEPTH_MAX);
+                        "subagents are nested deeper than %d", DEPTH_MAX);
     if (add_requests(self, values[REQUESTS], at, depth + 1)) return -1;
   }
   return status;
@@ -68,8 +69,8 @@ static int add_requests(const Session *self, Field list, Tick from, int depth) {
 static int check_scope(const Line *line, Field scope, Diag *diag) {
   if (!scope.text || field_is(scope, "\"local\"")) return 0;
   field_error(line, scope, "hash_id_scope", "\"local\"", diag);
-  diag_hint(diag, "\"local\" is what is possible: hashes that are equal within a session are equal "
-                  "tokens, and no session shares with another");
+  diag_hint(diag, "\"local\" is supported: equal hashes within a session are equal tokens, and "
+                  "sessions share nothing");
   return -1;
 }
 
@@ -84,7 +85,7 @@ static int weka_index(const Line *line, TraceIndex *index, Diag *diag) {
   if (values[BLOCK_SIZE].text)
     status |= field_tokens(line, values[BLOCK_SIZE], keys[BLOCK_SIZE], &block_tokens, diag);
   if (!values[REQUESTS].text)
-    status = diag_error(diag, line_place(line, (Field){0}), "key 'requests' is missing");
+    status = diag_error(diag, line_place(line, (Field){0}), "missing key 'requests'");
   if (status) return -1;
   trace_index_add_line(index, line, block_tokens);
   const Session session = {line, index, diag};

@@ -131,7 +131,7 @@ static int bind_kind(const OptionSpec *specs, const OptionSpec *other, const cha
     const Node *child = node_find(node, foreign[i]);
     if (child) status = diag_error(diag, child->key_at, "'%s' %s", foreign[i], refusal);
     if (child && has_key(workload_arrival_options, foreign[i]))
-      diag_hint(diag, "of requests that are drawn it is 'arrivals.%s'", foreign[i]);
+      diag_hint(diag, "if requests are drawn, set 'arrivals.%s'", foreign[i]);
   }
   return option_bind(specs, node, foreign, node->at, bound, diag) || status ? -1 : 0;
 }
@@ -149,8 +149,10 @@ static int bind_closed_loop(Bound *bound, const Node *workload, bool paced, Diag
   int status = option_bind(closed_loop_options, node, NULL, node->at, loop, diag);
   const Node *requests = node_find(node, "requests"), *ramp = node_find(node, "ramp");
   if (requests && node_find(workload, "requests"))
-    status = diag_error(diag, requests->key_at, "'requests' of the workload is given, too");
-  if (ramp && paced) status = diag_error(diag, ramp->key_at, "'ramp' does not go with 'arrivals'");
+    status = diag_error(diag, requests->key_at,
+                        "'requests' is also set in the workload: the two exclude each other");
+  if (ramp && paced)
+    status = diag_error(diag, ramp->key_at, "'ramp' cannot be used with 'arrivals'");
   if (loop->requests > 0) bound->config.requests = loop->requests;
   loop->timed = paced;
   if (!paced && !bound->config.trace) loop->until = bound->config.duration;
@@ -176,7 +178,7 @@ static int bind_columns(Bound *bound, Diag *diag) {
 static int bind_replay(Bound *bound, const Node *node, const char *config_dir, Arena *arena,
                        Diag *diag) {
   if (bind_kind(workload_replay_options, workload_synthetic_options,
-                "does not go with 'trace', which has its own arrivals and lengths", node, bound,
+                "cannot be used with 'trace', which has its own arrivals and lengths", node, bound,
                 diag))
     return -1;
   const Node *rate_scale = node_find(node, "rate_scale");
@@ -184,8 +186,8 @@ static int bind_replay(Bound *bound, const Node *node, const char *config_dir, A
     return diag_error(diag, rate_scale->key_at, "'rate' and 'rate_scale' exclude each other");
   const Node *rate = rate_scale ? rate_scale : node_find(node, "rate");
   if (rate && bound->closed_loop) {
-    diag_error(diag, rate->key_at, "'%s' does not go with 'closed_loop'", rate->key);
-    diag_hint(diag, "the clients take the rows of the trace in order, and send at their own times");
+    diag_error(diag, rate->key_at, "'%s' cannot be used with 'closed_loop'", rate->key);
+    diag_hint(diag, "the clients take the rows of the trace in order and send at their own times");
     return -1;
   }
   if (bind_closed_loop(bound, node, false, diag) || bind_priorities(bound, arena, diag)) return -1;
@@ -209,7 +211,8 @@ static int bind_arrivals(Bound *bound, const Node *node, const char *data_dir,
   }
   if (!bound->arrivals) {
     diag_error(diag, node->at, "missing key 'arrivals'");
-    diag_hint(diag, "such as {process: poisson, rate: 4 /s}; or 'closed_loop', clients that wait");
+    diag_hint(diag,
+              "for example {process: poisson, rate: 4 /s}; or 'closed_loop', clients that wait");
     return -1;
   }
   const ArrivalSetting setting = {data_dir, config_dir, config->duration};
@@ -227,16 +230,16 @@ static int check_end(const Bound *bound, const Node *node, Diag *diag) {
   const WorkloadConfig *config = &bound->config;
   if (config->automatic && config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)
     return diag_error(diag, node_find(node, "duration")->at,
-                      "arrivals at once have no steady state that 'auto' could wait for");
+                      "'auto' waits for a steady state, which arrivals at once do not have");
   if (config->automatic || config->requests > 0 || config->sessions.count > 0) return 0;
   if (config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)
-    return diag_error(diag, node->at, "arrivals at once need 'requests': how many");
+    return diag_error(diag, node->at, "arrivals at once need 'requests', their number");
   if (config->duration > 0) return 0;
   if (!bound->arrivals)
     return diag_error(diag, bound->closed_loop->at,
                       "the clients never stop: set 'duration' or 'requests'");
   diag_error(diag, node->at, "the arrivals never end: set 'duration' or 'requests'");
-  if (bound->sessions) diag_hint(diag, "or 'count' of the sessions");
+  if (bound->sessions) diag_hint(diag, "or set 'count' of the sessions");
   return -1;
 }
 
@@ -278,8 +281,8 @@ static int refuse_loose(const Node *node, Diag *diag) {
   for (int i = 0; i < 2; i++) {
     const Node *child = node_find(node, keys[i]);
     if (!child) continue;
-    status = diag_error(diag, child->key_at, "'%s' is of sessions", keys[i]);
-    diag_hint(diag, "such as sessions: {turns: {constant: 5}, think_time: {constant: 5 s}}");
+    status = diag_error(diag, child->key_at, "'%s' belongs in 'sessions'", keys[i]);
+    diag_hint(diag, "for example sessions: {turns: {constant: 5}, think_time: {constant: 5 s}}");
   }
   return status;
 }

@@ -84,7 +84,7 @@ def main():
     args = launch_server.prepare_server_args(sys.argv[1:])
     for name, taken in TAKEN.items():
         if (getattr(args, name, taken) or taken) != taken:
-            sys.exit(f"sglang_steps: --{name.replace('_', '-')}: no steps are written of such servers")
+            sys.exit(f"sglang_steps: --{name.replace('_', '-')}: steps of such a server are not supported")
     http_server.launch_server = partial(http_server.launch_server, run_scheduler_process_func=run)
     try:
         launch_server.run_server(args)

@@ -11,7 +11,7 @@
 static int report(const UnnamedFile *self, Diag *diag) {
   const Place at = place_of_file(self->path);
   return errno == EEXIST
-             ? diag_error(diag, at, "'%s' is there already", self->path)
+             ? diag_error(diag, at, "'%s' already exists", self->path)
              : diag_environment(diag, at, "cannot write '%s': %s", self->path, strerror(errno));
 }
 

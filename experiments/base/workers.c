@@ -75,7 +75,7 @@ int workers_init(Workers *self, int n_threads, int capacity, Arena *arena, Diag 
     if (error == 0) continue;
     diag_environment(diag, place_of_file(NULL), "cannot start thread %d of %d: %s",
                      self->n_threads + 1, n_threads, strerror(error));
-    diag_hint(diag, "'--jobs %d' may do, or a higher limit ('ulimit -u', 'ulimit -v')",
+    diag_hint(diag, "use '--jobs %d', or raise the limit ('ulimit -u', 'ulimit -v')",
               self->n_threads > 0 ? self->n_threads : 1);
     workers_done(self);
     return -1;

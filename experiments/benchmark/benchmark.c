@@ -137,7 +137,7 @@ static int next_request(Reading *self, Details *details) {
     if (more < 0) return -1;
     if (any >= 0 && more != any)
       return diag_error(self->diag, line_place(self->line, *list_at(self, i)),
-                        "'%s' and '%s' are not of equally many requests", lists[i], lists[0]);
+                        "'%s' and '%s' differ in the number of requests", lists[i], lists[0]);
     any = more;
   }
   return any;
@@ -147,7 +147,7 @@ static int read_seconds(const Reading *self, Field field, const char *key, doubl
                         double *ret_s) {
   return field_number(field, most, ret_s)
              ? 0
-             : field_error(self->line, field, key, "seconds, not negative", self->diag);
+             : field_error(self->line, field, key, "a number of seconds, at least 0", self->diag);
 }
 
 static int read_tokens(const Reading *self, Field field, const char *key, int32_t *ret_tokens) {
@@ -171,7 +171,7 @@ static int read_gaps(Reading *self, Details *details, double *ret_sum) {
     *ret_sum += gap;
   }
   if (more == 0 && *ret_sum > SECONDS_MAX)
-    return field_error(self->line, details->values[ITLS], "itls", "shorter than 9e6 s", self->diag);
+    return field_error(self->line, details->values[ITLS], "itls", "less than 9e6 s", self->diag);
   return more;
 }
 
@@ -212,7 +212,7 @@ static int place_in_time(const Reading *self, BenchmarkRequest *requests, const 
   }
   if (n > 0 && last - first > SECONDS_MAX)
     return field_error(self->line, *list_at(self, START_TIMES), "start_times",
-                       "within 9e6 s of each other", self->diag);
+                       "within 9e6 s of the others", self->diag);
   for (size_t i = 0; i < n; i++)
     requests[i].sent = tick_from_seconds(sent_s[i] - first);
   return 0;
@@ -282,7 +282,7 @@ static int check_object(const Reading *self, Field object) {
   const Place at = line_place(self->line, (Field){object.text, 1});
   if (is_there(&self->values[N_FACTS]) && (is_there(ttft) || has_details(self))) return 0;
   diag_error(self->diag, at,
-             "this is no result of 'vllm bench serve': it has no duration, or no TTFT");
+             "the file is not a result of 'vllm bench serve': it has no duration or no TTFT");
   diag_hint(self->diag, "'--save-result' writes one, with '--save-detailed' request by request");
   return -1;
 }

@@ -25,9 +25,9 @@ typedef struct Loading {
 static int add_request(Loading *self, const BenchmarkRequest *request, double arrived_s, Place at) {
   EngineLog *log = self->log;
   if (log->n_requests == REQUESTS_MAX)
-    return diag_error(self->diag, at, "more than %d requests", REQUESTS_MAX);
+    return diag_error(self->diag, at, "the log has more than %d requests", REQUESTS_MAX);
   if (request->prompt_tokens > TOKENS_MAX || request->output_tokens > TOKENS_MAX)
-    return diag_error(self->diag, at, "a request of more than %d tokens", TOKENS_MAX);
+    return diag_error(self->diag, at, "the request has more than %d tokens", TOKENS_MAX);
   ARENA_RESERVE(self->arena, log->requests, self->capacity, log->n_requests + 1);
   ARENA_RESERVE(self->arena, self->arrived_s, self->arrived_capacity, log->n_requests + 1);
   self->arrived_s[log->n_requests] = arrived_s;
@@ -53,11 +53,12 @@ static const CsvColumn columns[] = {CSV_FIELD(CsvRow, input_tokens, CSV_INT, CSV
 
 static int check_row(const CsvRow *row, const Csv *csv, Diag *diag) {
   if (row->input_tokens > TOKENS_MAX || row->output_tokens > TOKENS_MAX)
-    return diag_error(diag, csv_place(csv, NULL), "a request of more than %d tokens", TOKENS_MAX);
+    return diag_error(diag, csv_place(csv, NULL), "the request has more than %d tokens",
+                      TOKENS_MAX);
   if (row->last_token_s < row->first_token_s || row->last_token_s > SECONDS_MAX ||
       row->arrival_s > SECONDS_MAX || row->queued_s > SECONDS_MAX)
     return diag_error(diag, csv_place(csv, NULL),
-                      "its last token is before its first, or later than 9e6 s");
+                      "the last token of the request is before its first, or later than 9e6 s");
   return 0;
 }
 
@@ -93,7 +94,7 @@ static int load_csv(Loading *self, const char *path) {
     const Tick arrived = tick_from_seconds(self->arrived_s[i]);
     if (log->requests[i].ttft < arrived)
       return diag_error(self->diag, place_of_file(path),
-                        "request %zu has its first token before it arrives", i);
+                        "the first token of request %zu is before its arrival", i);
     log->requests[i].ttft -= arrived;
     log->requests[i].e2e -= arrived;
   }
@@ -106,7 +107,7 @@ static int take_step(Loading *self, const StepLine *line, Place at) {
   EngineLog *log = self->log;
   if (line->speculative) return 0;
   if (log->n_steps == LOGGED_STEPS_MAX)
-    return diag_error(self->diag, at, "more than %d steps", LOGGED_STEPS_MAX);
+    return diag_error(self->diag, at, "the log has more than %d steps", LOGGED_STEPS_MAX);
   ARENA_RESERVE(self->arena, log->steps, self->steps_capacity, log->n_steps + 1);
   log->steps[log->n_steps++] = (LoggedStep){line->batch, 1e-6 * line->us};
   return 0;
@@ -129,7 +130,7 @@ static int take_line(Loading *self, const Line *line) {
   const ServedRequest *served = &said.request;
   const int64_t longest_us = served->last_token_us - served->arrived_us;
   if (longest_us > INT64_C(1000000) * SECONDS_MAX)
-    return diag_error(self->diag, at, "a request took longer than 9e6 s");
+    return diag_error(self->diag, at, "the request took longer than 9e6 s");
   const BenchmarkRequest request = {
       .prompt_tokens = (int32_t)served->prompt_tokens,
       .output_tokens = (int32_t)served->output_tokens,
@@ -161,9 +162,9 @@ static int load_benchmark(Loading *self, const char *path) {
   if (benchmark_load(path, &runs, &n, self->arena, self->diag)) return -1;
   const Benchmark *run = &runs[n - 1];
   if (run->n_requests == 0 || run->requests[0].sent < 0) {
-    diag_error(self->diag, at, "it does not say when each request was sent and answered");
-    diag_hint(self->diag, "'vllm bench serve --save-result --save-detailed' does, from vLLM 0.11 "
-                          "on");
+    diag_error(self->diag, at, "the file has no times at which requests were sent and answered");
+    diag_hint(self->diag,
+              "'vllm bench serve --save-result --save-detailed' of vLLM 0.11 and later saves them");
     return -1;
   }
   for (size_t i = 0; i < run->n_requests; i++) {
@@ -194,9 +195,10 @@ static int put_in_order(Loading *self) {
     last = fmax(last, self->arrived_s[i]);
   }
   const Place at = place_of_file(log->path);
-  if (log->n_requests == 0) return diag_error(self->diag, at, "it has no request that was served");
+  if (log->n_requests == 0)
+    return diag_error(self->diag, at, "the log has no request that was served");
   if (last - first > SECONDS_MAX)
-    return diag_error(self->diag, at, "its arrivals are more than 9e6 s apart");
+    return diag_error(self->diag, at, "the arrivals of the log are more than 9e6 s apart");
   for (size_t i = 0; i < log->n_requests; i++)
     log->requests[i].sent = tick_from_seconds(self->arrived_s[i] - first);
   qsort(log->requests, log->n_requests, sizeof *log->requests, compare_requests);

@@ -41,8 +41,8 @@ static int load_trial(Trial *trial, Paper *paper, const ClaimSource *source, Cla
   const int64_t seed = (int64_t)trial->config.sim.seed;
   if (ahead == 0) outcome->seed = seed;
   if (seed != outcome->seed + ahead)
-    return diag_error(diag, source->node->at, "'%s' sets 'seed', so its claim can have one only",
-                      source->name);
+    return diag_error(diag, source->node->at,
+                      "'%s' sets 'seed', so its claim can have one seed only", source->name);
   return 0;
 }
 
@@ -223,7 +223,7 @@ static int find_figure(void *context, const char *name, const double *arguments,
   if (find_fill(name, arguments, n_arguments, ret_value)) return 0;
   ClaimSource *source = claim_find_source(scope->claim, name, length);
   if (!source || name[length] == '\0')
-    return diag_error(diag, at, "'%s' names no figure of a source", name);
+    return diag_error(diag, at, "'%s' is not a figure of a source", name);
   if (source->twin) source = source->twin;
   const SourceOutcome *outcome = &source->outcomes[scope->column];
   if (!outcome->wanted || outcome->gap) {

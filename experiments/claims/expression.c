@@ -180,7 +180,7 @@ static double parse_argmax(Reader *self) {
   const bool whole = x.length > 0 && n > 1;
   if (!whole || !take(self, ")"))
     return fail(self,
-                whole ? "expected ',' or ')'" : "argmax wants a name, values and a function of it");
+                whole ? "expected ',' or ')'" : "argmax needs a name, values and a function of it");
   const char *end = self->next;
   double result = NAN, best = -INFINITY;
   for (int i = 0; scope && i < n - 1 && !self->failed; i++) {

@@ -160,7 +160,7 @@ int claim_model_figure(const Trial *trial, const char *name, const double *argum
   const ModelFigure *figure = find_model_figure(model_figures, name, names, &n_names);
   if (!figure) figure = find_model_figure(claim_swap_figures, name, names, &n_names);
   if (!figure) {
-    diag_error(diag, at, "no figure '%s'", name);
+    diag_error(diag, at, "unknown figure '%s'", name);
     diag_hint_near(diag, name, names);
     return -1;
   }

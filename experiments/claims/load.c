@@ -128,7 +128,7 @@ static int bind_figure(ClaimFigure *figure, FigureKind kind, const Node *node, D
 
 static int bind_figures(Claim *self, FigureKind kind, const Node *list, Arena *arena, Diag *diag) {
   if (list->kind != NODE_LIST || list->n_children == 0)
-    return diag_error(diag, list->at, "'figures' wants a list");
+    return diag_error(diag, list->at, "'figures' must be a list");
   self->figures = ARENA_ARRAY(arena, ClaimFigure, list->n_children);
   int status = 0;
   for (const Node *node = list->first; node; node = node->next)
@@ -144,13 +144,13 @@ static int want_columns(const Paper *paper, ClaimSource *source, Diag *diag) {
   for (int c = 0; c < CLAIM_COLUMNS; c++)
     source->outcomes[c].wanted = paper->columns[c].present && !listed;
   if (!listed) return 0;
-  if (listed->kind != NODE_LIST) return diag_error(diag, listed->at, "'columns' wants a list");
+  if (listed->kind != NODE_LIST) return diag_error(diag, listed->at, "'columns' must be a list");
   for (const Node *item = listed->first; item; item = item->next) {
     int c = 0;
     while (c < CLAIM_COLUMNS && (!item->text || strcmp(item->text, claim_columns[c]) != 0))
       c++;
     if (c == CLAIM_COLUMNS || !paper->columns[c].present)
-      return diag_error(diag, item->at, "'%s' is no column of this paper",
+      return diag_error(diag, item->at, "'%s' is not a column of this paper",
                         item->text ? item->text : "");
     source->outcomes[c].wanted = true;
   }
@@ -182,7 +182,7 @@ static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, 
   for (int kind = 0; kind < SOURCE_KINDS; kind++) {
     const Node *section = keys->sections[kind];
     if (section && section->kind != NODE_MAP)
-      status = diag_error(diag, section->at, "'%s' wants a map of names", section_names[kind]);
+      status = diag_error(diag, section->at, "'%s' must be a map of names", section_names[kind]);
     for (const Node *node = section ? section->first : NULL; node; node = node->next) {
       ClaimSource *source = &self->sources[self->n_sources++];
       *source = (ClaimSource){.kind = (SourceKind)kind,
@@ -191,7 +191,7 @@ static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, 
                               .text = node_text(node, arena),
                               .n_runs = kind == SOURCE_RUN ? self->n_seeds : 0};
       if (node->kind != NODE_MAP)
-        status = diag_error(diag, node->at, "'%s' wants a map: {design, set, …}", node->key);
+        status = diag_error(diag, node->at, "'%s' must be a map: {design, set, …}", node->key);
       else
         status |= want_columns(paper, source, diag) | check_keys(source, diag);
     }
@@ -201,7 +201,7 @@ static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, 
 
 static int add_settings(const Node *map, Setting *settings, int *n, Diag *diag) {
   if (!map) return 0;
-  if (map->kind != NODE_MAP) return diag_error(diag, map->at, "settings want a map");
+  if (map->kind != NODE_MAP) return diag_error(diag, map->at, "settings must be a map");
   for (const Node *node = map->first; node; node = node->next)
     settings[(*n)++] = (Setting){.key = node->key, .at = node->key_at, .value = node};
   return 0;
@@ -299,7 +299,7 @@ int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, 
       self->claims[i].sources[s].twin =
           claims_find_twin(self->claims, self->n_claims, &self->claims[i].sources[s]);
   if (self->n_claims == 0)
-    return diag_error(diag, place_of_file(folder), "no claim%s%s in '%s'", only ? " " : "",
+    return diag_error(diag, place_of_file(folder), "there is no claim%s%s in '%s'", only ? " " : "",
                       only ? only : "", folder);
   return status;
 }

@@ -87,7 +87,7 @@ static int bind_chosen(bool **ret_chosen, const Node *list, const Claim *claim, 
     chosen[i] = list == NULL;
   }
   if (list && (list->kind != NODE_LIST || list->n_children == 0))
-    return diag_error(diag, list->at, "'%ss' wants a list of names", kind);
+    return diag_error(diag, list->at, "'%ss' must be a list of names", kind);
   for (const Node *item = list ? list->first : NULL; item; item = item->next) {
     const char *name = item->text ? item->text : "";
     bool found = false;
@@ -109,8 +109,8 @@ static int keep_figures(Sensitivity *self, const Claim *claim, const Node *list,
     if (!self->figures[f]) continue;
     self->figures[f] = self->moved[f];
     if (list && !self->figures[f])
-      status = diag_error(diag, list->at, "figure '%s' is of no source that is moved",
-                          claim->figures[f].what);
+      status =
+          diag_error(diag, list->at, "no source of figure '%s' is moved", claim->figures[f].what);
   }
   return status;
 }
@@ -132,7 +132,7 @@ static int bind_sensitivity(Sensitivity *self, const Claim *claim, const Node *n
 
 int sensitivities_bind(Claim *self, const Node *list, Arena *arena, Diag *diag) {
   if (list->kind != NODE_LIST || list->n_children == 0)
-    return diag_error(diag, list->at, "'sensitivity' wants a list");
+    return diag_error(diag, list->at, "'sensitivity' must be a list");
   self->sensitivities = ARENA_ARRAY(arena, Sensitivity, list->n_children);
   int status = 0;
   for (const Node *node = list->first; node; node = node->next)

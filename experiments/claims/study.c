@@ -39,7 +39,7 @@ static int expand_design(Node *design, const Node *designs, Arena *arena, Diag *
   if (!name) return 0;
   const Node *from = name->text ? node_find(designs, name->text) : NULL;
   if (!from || from->kind != NODE_MAP)
-    return diag_error(diag, name->at, "no design '%s' in this column",
+    return diag_error(diag, name->at, "this column has no design '%s'",
                       name->text ? name->text : "");
   Node *settings = node_copy(from, arena), *last = NULL;
   for (Node *child = settings->first; child; last = child, child = child->next)
@@ -56,7 +56,7 @@ static const Node *load_block(const Paper *paper, const ClaimSource *source, Cla
                               Arena *arena, Diag *diag) {
   const Node *file = node_find(source->node, "study");
   if (!file || !file->text) {
-    diag_error(diag, source->node->at, "a study wants 'study: FILE'");
+    diag_error(diag, source->node->at, "a study needs 'study: FILE'");
     return NULL;
   }
   const char *path = arena_printf(arena, "%s/%s", paper->folder, file->text);
@@ -211,5 +211,6 @@ int claim_study_figure(const ClaimStudy *study, const char *name, int n_argument
       return 0;
     }
   }
-  return diag_error(diag, at, "no figure '%s' of this study; want DESIGN.rate or the like", name);
+  return diag_error(diag, at, "the study has no figure '%s'; a figure is DESIGN.rate or the like",
+                    name);
 }

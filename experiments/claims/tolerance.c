@@ -29,7 +29,7 @@ static int bind_range(ClaimFigure *figure, const Node *range, Diag *diag) {
   if (!high || high->next || low->kind != NODE_SCALAR || high->kind != NODE_SCALAR ||
       constant(low->text, &figure->low) || constant(high->text, &figure->high) ||
       figure->low > figure->high)
-    return diag_error(diag, range->at, "'range' wants [low, high]");
+    return diag_error(diag, range->at, "'range' must be [low, high]");
   return 0;
 }
 
@@ -38,7 +38,7 @@ static int bind_tolerance(ClaimFigure *figure, const char *text, Place at, Diag 
   if (constant(figure->paper, &paper))
     return diag_error(diag, at, "a tolerance needs a number in 'paper', not '%s'", figure->paper);
   if (constant(text, &tolerance) || !(tolerance >= 0))
-    return diag_error(diag, at, "'tolerance' wants a number such as 0.2 or 20%%, not '%s'", text);
+    return diag_error(diag, at, "'tolerance' must be a number such as 0.2 or 20%%, not '%s'", text);
   if (strchr(text, '%') && strcmp(figure->unit, "%") != 0) tolerance *= fabs(paper);
   figure->low = paper - tolerance;
   figure->high = paper + tolerance;
@@ -149,7 +149,8 @@ static int bind_rule(ClaimFigure *figure, Rule rule, Place at, Diag *diag) {
   if (read_statement(figure->paper, &stated))
     return diag_error(diag, at, "a rule needs a number in 'paper', not '%s'", figure->paper);
   if ((rule == RULE_BOUND) != (stated.bound != 0))
-    return diag_error(diag, at, "'bound' and words such as '<', 'above', 'up to' go together");
+    return diag_error(diag, at,
+                      "'bound' needs words such as '<', 'above' or 'up to', and they need 'bound'");
   figure->low = stated.bound < 0 ? -INFINITY : stated.low - margin(rule, stated.low, stated.unit);
   figure->high = stated.bound > 0 ? INFINITY : stated.high + margin(rule, stated.high, stated.unit);
   if (rule == RULE_DIGITS) { // rounded or cut

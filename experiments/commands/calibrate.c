@@ -125,18 +125,17 @@ static int open_gpu(Calibrate *self, const Options *options, Diag *diag) {
   diag_init(&none);
   int status = open_backend(self, options, GPU_BACKEND, &none);
   if (status && !options->backend && !options->models) {
-    fprintf(stderr, "note: %s; the CPU is measured\n", none.entries[0].message);
+    fprintf(stderr, "note: %s; the CPU is measured instead\n", none.entries[0].message);
     status = open_backend(self, options, CPU_BACKEND, diag);
   } else if (status && options->dry_run && options->models) {
-    fprintf(stderr, "note: %s; planned for '%s', see '--machine'\n", none.entries[0].message,
-            PLANNED_MACHINE);
+    fprintf(stderr, "note: %s; the plan is for '%s', '--machine' chooses another\n",
+            none.entries[0].message, PLANNED_MACHINE);
     status = plan_for(self, PLANNED_MACHINE, diag);
   } else if (status) {
     diag_append(diag, &none);
     if (!none.entries[0].hint)
-      diag_hint(diag, "what is possible without a GPU: '--backend cpu' measures the CPU, "
-                      "'--dry-run --machine dgx-h100' plans, and 'perfmodel: roofline' needs no "
-                      "measurements");
+      diag_hint(diag, "without a GPU, '--backend cpu' measures the CPU, '--dry-run --machine "
+                      "dgx-h100' plans, and 'perfmodel: roofline' needs no measurements");
   }
   diag_done(&none);
   return status;
@@ -176,7 +175,7 @@ static int check_group_is_new(const Calibrate *self, const CalibModel *model, Di
         strcmp(other->name, model->name) != 0)
       continue;
     return diag_error(diag, place_of_file("--model"),
-                      "model '%s' with tensor_parallel_size %d is there twice", model->name,
+                      "model '%s' with tensor_parallel_size %d is given twice", model->name,
                       (int)model->tensor_parallel_size);
   }
   return 0;
@@ -203,7 +202,7 @@ static int read_degree(const char *text, int32_t *ret_degree, Diag *diag) {
   char *end = NULL;
   const long degree = strtol(text, &end, 10);
   if (end == text || *end || degree < 1 || degree > 1024)
-    return diag_error(diag, place_of_file("--tp"), "'%s' is not a number from 1 to 1024", text);
+    return diag_error(diag, place_of_file("--tp"), "'%s' must be a number from 1 to 1024", text);
   *ret_degree = (int32_t)degree;
   return 0;
 }
@@ -293,8 +292,8 @@ static int begin_profile(const Calibrate *self, const Options *options, const ch
   struct stat status;
   if (stat(path, &status) || !S_ISREG(status.st_mode) || status.st_size == 0) return 0;
   if (!options->resume) {
-    diag_error(diag, place_of_file(path), "the profile is there already");
-    diag_hint(diag, "go on with it: '--resume', or choose another name");
+    diag_error(diag, place_of_file(path), "the profile already exists");
+    diag_hint(diag, "continue it with '--resume', or choose another name");
     return -1;
   }
   Profile found;
@@ -390,13 +389,13 @@ static int measure_into(Calibrate *self, const Options *options, CalibDtype dtyp
   report_wrong(&report, diag);
   calibrate_print_summary(self, &report, path);
   if (recorder.profile.n_rows == 0 && !interrupt_signal && diag->n_entries == 0)
-    diag_error(diag, place_of_file("--budget"), "no point fits into %g s",
+    diag_error(diag, place_of_file("--budget"), "no point fits in %g s",
                tick_seconds(options->budget));
   if (report.no_memory > 0)
-    fprintf(stderr, "tandem calibrate: %lld points do not fit in memory, and are left out\n",
+    fprintf(stderr, "tandem calibrate: %lld points do not fit in memory and are omitted\n",
             (long long)report.no_memory);
   if (report.end == HARNESS_BUDGET || report.end == HARNESS_INTERRUPTED)
-    fprintf(stderr, "tandem calibrate: %s, %lld points left; go on with '--resume'\n",
+    fprintf(stderr, "tandem calibrate: %s, %lld points left; '--resume' continues\n",
             environment_end_name(report.end), (long long)report.left);
   return interrupt_signal ? 128 + (int)interrupt_signal : EXIT_DONE;
 }
@@ -434,7 +433,7 @@ static int run_calibrate(Cli *cli) {
       (given->machine ? plan_for(&self, given->machine, diag) : open_device(&self, given, diag)))
     code = EXIT_INPUT;
   else if (!given->models && self.open.device.sm > 0)
-    code = cli_usage(cli, "it needs '--model NAME' on a GPU");
+    code = cli_usage(cli, "a GPU needs '--model NAME'");
   else if (make_groups(&self, given, &dtype, diag) == 0)
     code = given->dry_run ? show_plan(&self, diag) : measure(&self, given, dtype, diag);
   backend_close(&self.open);

@@ -44,7 +44,9 @@ void cli_interrupted(const Cli *cli, const char *format, ...) {
 
 void cli_note_stale(int64_t runs, int64_t stale) {
   if (stale > 0)
-    fprintf(stderr, "note: %lld of %lld runs are stale: a program with other outcomes made them\n",
+    fprintf(stderr,
+            "note: %lld of %lld runs are stale: another version of the program, with other "
+            "outcomes, made them\n",
             (long long)stale, (long long)runs);
 }
 
@@ -192,7 +194,7 @@ static int check_required(const Cli *cli, int argc, char **argv) {
     bool given = !option->required;
     for (int i = 1; i < argc && !given && strcmp(argv[i], "--") != 0; i++)
       given = argv[i][0] == '-' && find_option(cli->command, argv[i]) == option;
-    if (!given) return cli_usage(cli, "it needs '%s'", option_usage(option, cli->arena));
+    if (!given) return cli_usage(cli, "'%s' is missing", option_usage(option, cli->arena));
   }
   return GO_ON;
 }
@@ -220,12 +222,13 @@ static int parse(Cli *cli, int argc, char **argv, void *target) {
       const int code = take_option(cli, argc, argv, &i, target);
       if (code != GO_ON) return code;
     } else if (cli->n_operands == max_operands) {
-      return cli_usage(cli, "'%s' is one argument too many", argv[i]);
+      return cli_usage(cli, "unexpected argument '%s'", argv[i]);
     } else {
       cli->operands[cli->n_operands++] = argv[i];
     }
   }
-  if (cli->n_operands < min_operands) return cli_usage(cli, "it needs %s", command->operands);
+  if (cli->n_operands < min_operands)
+    return cli_usage(cli, "missing argument %s", command->operands);
   return check_required(cli, argc, argv);
 }
 

@@ -25,7 +25,7 @@ static int run_compare(Cli *cli) {
     return cli_usage(cli, "'--all' and '--figure' exclude each other");
   for (int i = 0; where && where[i]; i++)
     if (!strchr(where[i], '='))
-      return cli_usage(cli, "'--where' wants KEY=VALUE, not '%s'", where[i]);
+      return cli_usage(cli, "'--where' must be KEY=VALUE, not '%s'", where[i]);
   const CompareQuestion question = {
       .paths = {operands[0], two ? operands[1] : NULL},
       .names = {two ? NULL : operands[1], two ? NULL : operands[2]},

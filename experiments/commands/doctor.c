@@ -61,8 +61,8 @@ static void examine_host(Patient *self, const Diag *why) {
   Diag *diag = self->cli->diag;
   const bool is_gpu = doctor_host(&self->doctor, "");
   if (!is_gpu) {
-    diag_environment(diag, place_of_file(NULL), "there is no GPU here that CUDA runs on");
-    diag_hint(diag, "'tandem doctor --backend cpu' looks at the processor; 'perfmodel: roofline' "
+    diag_environment(diag, place_of_file(NULL), "there is no GPU that CUDA can use");
+    diag_hint(diag, "'tandem doctor --backend cpu' checks the processor; 'perfmodel: roofline' "
                     "needs no measurements");
   }
   diag_append(diag, why);
@@ -96,7 +96,7 @@ static int find_machine(Patient *self) {
   if (hardware_load(&self->machine, name, data_dir, at, arena, self->cli->diag)) return -1;
   self->hardware = &self->machine;
   if (strcmp(self->machine.gpu, self->open.device.gpu) == 0) return 0;
-  return diag_error(self->cli->diag, at, "'%s' has the GPU '%s', and the device is '%s'",
+  return diag_error(self->cli->diag, at, "'%s' describes the GPU '%s', but the device is '%s'",
                     self->machine.name, self->machine.gpu, self->open.device.gpu);
 }
 
@@ -207,7 +207,7 @@ static int run_doctor(Cli *cli) {
   backend_close(&self.open);
   if (self.doctor.n > 0) doctor_print(&self.doctor, (OutputFormat)self.given->format);
   if (cli->diag->n_entries > 0 && cli->diag->entries[0].kind == DIAG_INTERRUPTED)
-    cli_interrupted(cli, "what was not looked at is not in the list");
+    cli_interrupted(cli, "checks that were not made are not in the list");
   if (status) return EXIT_ENVIRONMENT; // the entries say more
   return doctor_verdict(&self.doctor) > DOCTOR_NOTED ? EXIT_NOT_MET : EXIT_DONE;
 }

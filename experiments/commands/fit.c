@@ -71,7 +71,7 @@ static int list_groups(const Profile *profile, const ProfileGroup *groups, size_
   for (size_t i = 0; i < n; i++)
     names[i] = group_name(&groups[i], arena);
   diag_error(diag, place_of_file(profile->path), "%s", problem);
-  diag_hint(diag, "nearest first, it has %s", datafile_join(names, arena));
+  diag_hint(diag, "the profile has, nearest first, %s", datafile_join(names, arena));
   return -1;
 }
 
@@ -83,10 +83,12 @@ static int count_groups(const Profile *profile, const ProfileGroup *groups, size
   while (meant < n && group_distance(&groups[meant], options) == 0)
     meant++;
   if (meant == 0)
-    return list_groups(profile, groups, n, "the profile was not measured for that", arena, diag);
+    return list_groups(profile, groups, n, "the profile has no rows for these options", arena,
+                       diag);
   if (meant > 1 && options->output_path && datafile_is_path(options->output_path))
-    return list_groups(profile, groups, n, "the profile has several groups for one model file",
-                       arena, diag);
+    return list_groups(profile, groups, n,
+                       "the profile has several groups, but one model file was asked for", arena,
+                       diag);
   return (int)meant;
 }
 
@@ -240,11 +242,10 @@ static int find_preset(const Profile *profile, const ProfileGroup *group, const 
   if (preset_load(&preset, options->preset, data_dir, at, arena, diag)) return -1;
   if (preset.per_layer > 0 && llm_load(&llm, group->model, data_dir, at, arena, diag)) return -1;
   if (preset.kernels_per_layer > 0)
-    fprintf(
-        stderr,
-        "note: '%s' counts %g us of kernels in each layer; measured ones have them, and they are "
-        "not added\n",
-        preset.name, 1e6 * tick_seconds(preset.kernels_per_layer));
+    fprintf(stderr,
+            "note: '%s' counts %g us of kernels in each layer; measured times include them, so "
+            "they are not added\n",
+            preset.name, 1e6 * tick_seconds(preset.kernels_per_layer));
   fit->overhead = tick_seconds(preset.per_iteration);
   fit->layers = tick_seconds(preset.per_layer * llm.num_hidden_layers);
   fit->per_sequence = tick_seconds(preset.per_sequence);
@@ -320,9 +321,10 @@ static int check_attention(const Profile *profile, const ProfileGroup *group, Di
     const size_t length = provider_length(first);
     if (provider_length(row) == length && !strncmp(row->attn_kernel, first->attn_kernel, length))
       continue;
-    diag_error(diag, row->at, "attention of '%.*s' and of '%.*s' in one group", (int)length,
-               first->attn_kernel, (int)provider_length(row), row->attn_kernel);
-    return diag_hint(diag, "a profile of each, by 'tandem calibrate --attention'"), -1;
+    diag_error(diag, row->at,
+               "attention of '%.*s' and of '%.*s' in one group cannot be fitted together",
+               (int)length, first->attn_kernel, (int)provider_length(row), row->attn_kernel);
+    return diag_hint(diag, "'tandem calibrate --attention' makes a profile of each"), -1;
   }
   return 0;
 }
@@ -371,9 +373,9 @@ static int run_fit(Cli *cli) {
   const char *path = cli->operands[0], *model = cli->operands[1];
   if (given->verify && !model) return cli_usage(cli, "'--verify' needs MODEL");
   if (given->mode && strcmp(given->mode, "graph") != 0 && strcmp(given->mode, "eager") != 0)
-    return cli_usage(cli, "'--mode' is graph or eager, not '%s'", given->mode);
+    return cli_usage(cli, "'--mode' must be graph or eager, not '%s'", given->mode);
   if (!given->verify && model)
-    return cli_usage(cli, "'%s' is read with '--verify' only; write with '-o'", model);
+    return cli_usage(cli, "'%s' is read only with '--verify'; write with '-o'", model);
   return given->verify ? verify(path, model, cli->arena, cli->diag)
                        : fit(path, given, cli->arena, cli->diag);
 }

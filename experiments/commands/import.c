@@ -99,7 +99,7 @@ static int run_import(Cli *cli) {
   if (importer->needs_setup && !given->machine)
     return cli_usage(cli, "'%s' needs '--machine'", importer->name);
   if (cli->n_operands > 2 && !importer->takes_more)
-    return cli_usage(cli, "'%s' takes one FILE, and not '%s' as well", importer->name,
+    return cli_usage(cli, "'%s' takes one FILE, so '%s' is unexpected", importer->name,
                      cli->operands[2]);
   return import(importer, given, cli->operands + 1, cli->arena, cli->diag);
 }

@@ -198,7 +198,7 @@ static void note_relaxed(const Options *wanted, const PerfFile *files, size_t n)
   fewer[2].gpu = any.gpu;
   fewer[3].weights = any.weights;
   fewer[4].tensor_parallel_size = any.tensor_parallel_size;
-  fputs("nothing that was measured is all of that", stderr);
+  fputs("there are no measurements for all of that", stderr);
   const char *separator = "; there are ";
   for (int k = 0; k < 5; k++) {
     int n_found = 0;
@@ -381,10 +381,10 @@ static int run_list(Cli *cli) {
   const Options *wanted = cli->given;
   bool found = false;
   if (what && strcmp(what, "options") == 0) return list_options(wanted, part);
-  if (part) return cli_usage(cli, "'%s' is one argument too many", part);
-  if (wanted->format == FORMAT_MARKDOWN) return cli_usage(cli, "'--format' is for 'options'");
+  if (part) return cli_usage(cli, "unexpected argument '%s'", part);
+  if (wanted->format == FORMAT_MARKDOWN) return cli_usage(cli, "'--format' needs 'options'");
   if (is_picky(wanted) && (!what || !strstr(what, "models")))
-    return cli_usage(cli, "its options are for 'models' and 'perfmodels'");
+    return cli_usage(cli, "these options need 'models' or 'perfmodels'");
   Diag diag;
   diag_init(&diag);
   for (int i = 0; i < N_LISTINGS; i++) {

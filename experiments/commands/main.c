@@ -64,7 +64,7 @@ static const Command *find_command(int argc, char **argv, int *ret_words) {
 static int print_generated(int argc, char **argv) {
   const bool completes = strcmp(argv[2], "--completion") == 0;
   if (completes && (argc != 4 || strcmp(argv[3], "bash") != 0)) {
-    fputs("tandem help: completion is for 'bash'\n", stderr);
+    fputs("tandem help: '--completion' must be 'bash'\n", stderr);
     return EXIT_USAGE;
   }
   if (!completes && strcmp(argv[2], "--man") != 0) return unknown_command(argv[2]);
@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
                                                                                         "-V", NULL};
   signal(SIGXFSZ, SIG_IGN); // a file that may grow no more is an error of writing it
   if (argc < 2) {
-    fputs("tandem: which command? See 'tandem --help'\n", stderr);
+    fputs("tandem: missing COMMAND; see 'tandem --help'\n", stderr);
     return EXIT_USAGE;
   }
   const bool helps = is_any(argv[1], help), generates = helps && argc > 2 && argv[2][0] == '-';

@@ -111,7 +111,7 @@ static int run_plan(Cli *cli) {
   if (usage != EXIT_DONE) return usage;
   if (trace_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
   if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
-    return cli_usage(cli, "'--columns', '--time' and '--sort' are of a '--trace'");
+    return cli_usage(cli, "'--columns', '--time' and '--sort' need '--trace'");
   if (plan_make(&plan, &question, cli->arena, cli->diag)) return EXIT_INPUT;
   if (given->study && save_study(given->study, plan.text, cli->arena, cli->diag)) return EXIT_INPUT;
   if (given->dry_run) {
@@ -122,9 +122,10 @@ static int run_plan(Cli *cli) {
   const int code = load_and_answer(cli, &plan, &study);
   study_close(&study);
   if (given->output)
-    cli_interrupted(cli, "its runs so far are in '%s'; the same command goes on", given->output);
+    cli_interrupted(cli, "its runs so far are in '%s'; the same command continues", given->output);
   else
-    cli_interrupted(cli, "nothing is kept; with '--output DB' it could go on");
+    cli_interrupted(
+        cli, "nothing is kept; '--output DB' keeps the runs, and the same command then continues");
   return code;
 }
 

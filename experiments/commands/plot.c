@@ -90,7 +90,8 @@ static int check_usage(const Cli *cli, const char *const *where) {
   if (!is_known(name, figures)) return cli_unknown("figure", name, figures, "tandem plot --help");
   if (cli->operands[2] && !is_fit) return cli_usage(cli, "only 'fit' takes a PROFILE");
   for (; where && *where; where++)
-    if (!strchr(*where, '=')) return cli_usage(cli, "'--where' wants KEY=VALUE, not '%s'", *where);
+    if (!strchr(*where, '='))
+      return cli_usage(cli, "'--where' must be KEY=VALUE, not '%s'", *where);
   if (given->is_inline && !text_ends_with(path, ".svg"))
     return cli_usage(cli, "'%s' does not end in .svg", path);
   if (!gnuplot_can_draw(path) && (is_fit || !text_ends_with(path, ".csv")))

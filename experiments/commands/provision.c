@@ -115,7 +115,7 @@ static int open_and_answer(Cli *cli, Study *self, Node *root) {
 static int run_provision(Cli *cli) {
   const Options *given = cli->given;
   if (given->run && given->format != OUTPUT_TABLE)
-    return cli_usage(cli, "'--run' prints two tables: it goes with '--format table' alone");
+    return cli_usage(cli, "'--run' prints two tables and needs '--format table'");
   const int usage = study_check_export(given->export, cli->arena);
   if (usage != EXIT_DONE) return usage;
   Node *root = config_tree(cli->operands[0], cli->arena, cli->diag);
@@ -124,9 +124,10 @@ static int run_provision(Cli *cli) {
   const int code = open_and_answer(cli, &self, root);
   study_close(&self);
   if (given->output)
-    cli_interrupted(cli, "its runs so far are in '%s'; the same command goes on", given->output);
+    cli_interrupted(cli, "its runs so far are in '%s'; the same command continues", given->output);
   else
-    cli_interrupted(cli, "nothing is kept; with '--output DB' it could go on");
+    cli_interrupted(
+        cli, "nothing is kept; '--output DB' keeps the runs, and the same command then continues");
   return code;
 }
 

@@ -115,7 +115,7 @@ const char *queries_load(const char *name, Results *results, Arena *arena, Diag 
   if (!is_one(name, names)) {
     diag_error(diag, place_of_file(NULL), "unknown query '%s'", name);
     if (is_one(name, names_of(results, TABLES, arena)))
-      diag_hint(diag, "that is a table: --sql 'SELECT * FROM %s'", name);
+      diag_hint(diag, "this is a table: --sql 'SELECT * FROM %s'", name);
     else
       diag_hint_choices(diag, name, names, "tandem query DB --list");
     return NULL;
@@ -176,7 +176,7 @@ int queries_bind(sqlite3_stmt *statement, const char *const *assignments, Arena 
     if (index == 0 && names[0])
       diag_hint_near(diag, name, names);
     else if (index == 0)
-      diag_hint(diag, "a parameter is ':%s' in the text of the query", name);
+      diag_hint(diag, "a parameter has the form ':%s' in the text of the query", name);
     return -1;
   }
   return 0;

@@ -134,8 +134,8 @@ static int ask(Results *results, const Asking *asking, Arena *arena, Diag *diag)
   const bool several =
       status == SQLITE_OK && (!statement || rest[strspn(rest, " \t\r\n;")] != '\0');
   if (status == SQLITE_AUTH || several || !sqlite3_stmt_readonly(statement))
-    return diag_error(diag, place_of_file(NULL), "a query is one statement%s",
-                      several ? "" : " that only asks: a SELECT, or a PRAGMA that sets nothing");
+    return diag_error(diag, place_of_file(NULL), "a query must be one statement%s",
+                      several ? "" : " that reads only: a SELECT, or a PRAGMA that sets nothing");
   return status == SQLITE_OK ? answer(results, statement, asking, arena, diag)
                              : queries_explain(results, arena, diag);
 }

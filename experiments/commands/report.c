@@ -30,13 +30,12 @@ static int run_report(Cli *cli) {
   const Options *given = cli->given;
   const char *database = cli->operands[0];
   if (!database || (access(database, F_OK) != 0 && !text_ends_with(database, ".db")))
-    return cli_usage(
-        cli,
-        "%s; of papers it is 'tandem report claims [PAPER]', of engines 'tandem report "
-        "measured FOLDER'",
-        database ? arena_printf(cli->arena, "there is no database '%s'",
-                                text_shown(database, cli->arena))
-                 : "it needs a database of results");
+    return cli_usage(cli,
+                     "%s; 'tandem report claims [PAPER]' reports on papers, 'tandem report "
+                     "measured FOLDER' on engines",
+                     database ? arena_printf(cli->arena, "there is no database '%s'",
+                                             text_shown(database, cli->arena))
+                              : "missing argument, a database of results");
   return write_page(cli, database, given->output) ? EXIT_INPUT : EXIT_DONE;
 }
 

@@ -303,7 +303,7 @@ static int run_report(Cli *cli) {
   if (given->only && !cli->operands[0]) return cli_usage(cli, "'--only' needs a PAPER");
   interrupt_catch();
   const int status = report_claims(given, cli->operands[0], cli->arena, cli->diag);
-  cli_interrupted(cli, "nothing is kept; the same command begins anew");
+  cli_interrupted(cli, "nothing is kept; the same command starts again");
   return status ? EXIT_INPUT : EXIT_DONE;
 }
 

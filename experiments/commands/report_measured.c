@@ -50,7 +50,7 @@ static int show_config(const Cli *cli, const Measured *measured, const char *id)
     fputs(point->config, stdout);
     return 0;
   }
-  return diag_error(cli->diag, place_of_file(NULL), "no point has the id '%s'", id);
+  return diag_error(cli->diag, place_of_file(NULL), "there is no point with the id '%s'", id);
 }
 
 static void print(const Options *given, const Measured *measured, Arena *arena, FILE *out) {
@@ -92,16 +92,16 @@ static int run_report(Cli *cli) {
   asked.folder = cli->operands[0];
   if (given->mode > 0) asked.mode = modes[given->mode];
   if (!asked.folder == !asked.rows)
-    return cli_usage(cli, "it needs the FOLDER of measurements, or '--rows FILE'");
+    return cli_usage(cli, "missing argument, the FOLDER of measurements, or '--rows FILE'");
   if (given->figure && !gnuplot_can_draw(given->figure))
-    return cli_usage(cli, "'--figure' wants a name that ends in .png or .svg");
+    return cli_usage(cli, "'--figure' must be a name that ends in .png or .svg");
   bool known = !asked.set;
   for (int i = 0; !known && measured_set_names[i]; i++)
     known = strcmp(asked.set, measured_set_names[i]) == 0;
   if (!known) return cli_unknown("set", asked.set, measured_set_names, NULL);
   interrupt_catch();
   const int status = run(given, &asked, cli);
-  cli_interrupted(cli, "nothing is kept; the same command begins anew");
+  cli_interrupted(cli, "nothing is kept; the same command starts again");
   return status ? EXIT_INPUT : EXIT_DONE;
 }
 

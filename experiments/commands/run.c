@@ -71,7 +71,7 @@ static int open_outputs(Run *run) {
   const Options *given = run->options;
   if (given->save_cache && !config_keeps_caches(&run->config)) {
     diag_error(run->diag, place_of_file(run->config.path),
-               "'--save-cache' is for prefix caches, and no pool keeps one");
+               "'--save-cache' needs a prefix cache, and no pool has one");
     config_hint_caching(run->diag);
     return -1;
   }
@@ -104,18 +104,19 @@ static int check_strict(const Run *run) {
   diag_error(run->diag, place_of_file(run->config.path),
              "%llu of %.0f iterations are outside the measured range of the performance model",
              (unsigned long long)outside, run->report.machines.iterations);
-  diag_hint(run->diag, "without --strict they are extrapolated and their share is reported");
+  diag_hint(run->diag,
+            "without --strict such iterations are extrapolated and their share is reported");
   return -1;
 }
 
 /* Says what of the trace is left out, and where prefix caches can find nothing. */
 static void note_trace(const Run *run, const TraceSource *trace) {
   if (trace->left_out && *trace->left_out > 0)
-    fprintf(stderr, "%s: rows without a prompt or an output are left out: %lld\n",
+    fprintf(stderr, "%s: rows without a prompt or an output are omitted: %lld\n",
             text_shown(run->config.workload.trace, run->arena), (long long)*trace->left_out);
   if (!run->config.workload.trace || trace->names_tokens || !config_keeps_caches(&run->config))
     return;
-  fprintf(stderr, "%s: nothing is shared: no row names its blocks\n",
+  fprintf(stderr, "%s: requests share no tokens, because no row names its blocks\n",
           text_shown(run->config.workload.trace, run->arena));
 }
 
@@ -270,7 +271,7 @@ static int run_run(Cli *cli) {
   const Options *given = cli->given;
   if (given->requests && !given->output) return cli_usage(cli, "'--requests' needs '--output'");
   if (given->range && given->format > OUTPUT_JSON)
-    return cli_usage(cli, "'--range' goes with the formats table, csv and json");
+    return cli_usage(cli, "'--range' needs the format table, csv or json");
   Run run = {.options = given, .arena = cli->arena, .diag = cli->diag};
   const int code = run_config(&run, cli->operands[0]);
   if (run.config.sim.trace) trace_close(run.config.sim.trace);
@@ -278,7 +279,7 @@ static int run_run(Cli *cli) {
   output_drop(&run.save_cache);
   results_close(&run.results);
   moved_runs_done(&run.moved);
-  cli_interrupted(cli, "nothing of the run is kept; the same command begins anew");
+  cli_interrupted(cli, "nothing of the run is kept; the same command starts again");
   return code;
 }
 

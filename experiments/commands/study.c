@@ -72,7 +72,7 @@ int study_search(Study *self, const char *output, bool full_runs, bool range) {
 void study_explain(Study *self) {
   const Provision *study = &self->provision;
   for (int d = 0; d < study->n_designs; d++)
-    diag_error(self->diag, study->designs[d].at, "design '%s' meets the limits nowhere: %s",
+    diag_error(self->diag, study->designs[d].at, "design '%s' meets the limits with no cluster: %s",
                study->designs[d].name, self->outcomes[d].why_not);
 }
 

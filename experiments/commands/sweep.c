@@ -167,11 +167,11 @@ static int run_sweep(Cli *cli) {
   const Options *given = cli->given;
   SweepRun run = {.row = {.shard = 1, .n_shards = 1}};
   if (!given->output && !given->dry_run)
-    return cli_usage(cli, "it needs '--output' or '--dry-run'");
+    return cli_usage(cli, "'--output' or '--dry-run' is missing");
   if (parse_shard(given->shard, &run.row.shard, &run.row.n_shards))
-    return cli_usage(cli, "'--shard' wants K/N, such as 2/8, not '%s'", given->shard);
+    return cli_usage(cli, "'--shard' must be K/N, such as 2/8, not '%s'", given->shard);
   sweep(cli->operands[0], given, &run, cli->arena, cli->diag); // what fails is in `diag`
-  cli_interrupted(cli, "%" PRId64 " of %" PRId64 " points are in '%s'; the same command goes on",
+  cli_interrupted(cli, "%" PRId64 " of %" PRId64 " points are in '%s'; the same command continues",
                   tally_ended(&run.tally), run.tally.points, given->output);
   sweep_run_done(&run);
   return EXIT_DONE;

@@ -60,7 +60,7 @@ static void print_summary(const Cli *cli, const Replay *run, const TimelineOptio
   if (counts->slices_drawn < counts->slices || counts->arrows_drawn < counts->arrows)
     fprintf(stderr,
             "note: of %lld slices those that last less than %s together are joined, and %lld "
-            "arrows left out; --from and --to, --machines or --size show more\n",
+            "arrows are omitted; --from and --to, --machines or --size show more\n",
             (long long)counts->slices, format_duration(tick_seconds(drawn->join), join),
             (long long)(counts->arrows - counts->arrows_drawn));
   if (!on_stdout) fprintf(stderr, "open it at ui.perfetto.dev\n");
@@ -109,14 +109,14 @@ static int run_timeline(Cli *cli) {
   if (given->to > 0 && given->to <= given->from)
     return cli_usage(cli, "'--to' must be later than '--from'");
   if (is_database && changed)
-    return cli_usage(cli, "a stored run is as it was: --set and seeds are for a CONFIG");
-  if (!is_database && cli->operands[1]) return cli_usage(cli, "only a database has a RUN");
+    return cli_usage(cli, "'--set' and seeds need a CONFIG: a stored run cannot be changed");
+  if (!is_database && cli->operands[1]) return cli_usage(cli, "RUN needs a database");
   Replay run = {0};
   Output output = {0};
   const int code = draw(cli, &run, &output);
   if (run.config.sim.trace) trace_close(run.config.sim.trace);
   output_drop(&output);
-  cli_interrupted(cli, "nothing was written; the same command begins anew");
+  cli_interrupted(cli, "nothing was written; the same command starts again");
   return code;
 }
 

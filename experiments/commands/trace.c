@@ -191,7 +191,7 @@ static int run_trace(Cli *cli) {
                : EXIT_DONE;
   if (trace_is_config(path))
     return cli_usage(cli,
-                     "of a configuration only the rates are shown: give '--every', such as 1h");
+                     "only the rates of a configuration can be shown: add '--every', such as 1h");
   TraceFile file;
   if (trace_file_open(&file, path, &reading, arena, diag)) return EXIT_INPUT;
   TraceSummary summary;
@@ -208,7 +208,7 @@ static int run_trace(Cli *cli) {
     TraceReport report = make_report(&summary, &reuse, &file, arena);
     printers[given->format](&report);
     if (reuse.n_named == 0)
-      fprintf(stderr, "%s: nothing is shared: no row names its blocks\n",
+      fprintf(stderr, "%s: requests share no tokens, because no row names its blocks\n",
               text_shown(report.path, arena));
   }
   trace_file_close(&file);

@@ -17,10 +17,10 @@ int trace_read_columns(const Cli *cli, const char *list, const char *ret_columns
     const size_t length = strcspn(at, ","), key = strcspn(at, "=");
     const int i = field_named(at, key);
     if (i == TRACE_FIELDS || key + 1 >= length)
-      return cli_usage(cli, "'--columns' wants arrival=C,prompt=C,output=C,session=C, not '%s'",
+      return cli_usage(cli, "'--columns' must be arrival=C,prompt=C,output=C,session=C, not '%s'",
                        list);
     if (ret_columns[i])
-      return cli_usage(cli, "'--columns' gives '%s' twice: '%s'", trace_field_names[i], list);
+      return cli_usage(cli, "'--columns' names '%s' twice: '%s'", trace_field_names[i], list);
     ret_columns[i] = arena_copy(cli->arena, at + key + 1, length - key - 1);
     at += length + (at[length] == ',');
   }

@@ -22,8 +22,8 @@ typedef struct Rates {
 
 static int add(Rates *self, const TraceRow *row, Arena *arena, Diag *diag) {
   if (row->at / self->every >= INTERVALS_MAX)
-    return diag_error(diag, row->place, "there are more than %d intervals: --every is too short",
-                      INTERVALS_MAX);
+    return diag_error(diag, row->place,
+                      "there are more than %d intervals: choose a longer '--every'", INTERVALS_MAX);
   const int i = (int)(row->at / self->every);
   for (; self->n <= i; self->n++) {
     ARENA_RESERVE(arena, self->intervals, self->capacity, (self->n + 1) * self->n_components);
@@ -78,9 +78,10 @@ static int count_drawn(Rates *self, const char *path, Arena *arena, Diag *diag) 
   if (config_load(&config, path, NULL, arena, diag)) return -1;
   const WorkloadConfig *workload = &config.workload;
   if (config.length.automatic)
-    return diag_error(diag, workload->at, "its 'duration' is known only to a run");
+    return diag_error(diag, workload->at, "'duration' of the workload is known only after a run");
   if (workload_waits(workload))
-    return diag_error(diag, workload->at, "its requests wait for answers, which only a run has");
+    return diag_error(diag, workload->at,
+                      "requests of the workload wait for answers, which only a run has");
   self->components = workload->components;
   if (workload->n_components > 0) self->n_components = workload->n_components;
   TraceSource *source = workload_open(workload, config.sim.seed, arena, diag);

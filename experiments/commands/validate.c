@@ -129,10 +129,9 @@ static int run_against(Cli *cli, const Options *given) {
 static int run_validate(Cli *cli) {
   const Options *given = cli->given;
   if (!given->backend == !given->against)
-    return cli_usage(cli, given->backend
-                              ? "'--backend' and '--against' are two validations: give one of them"
-                              : "it needs '--backend NAME' or '--against LOG'");
-  if (given->against && given->output) return cli_usage(cli, "'--output' is for runs of a backend");
+    return cli_usage(cli, given->backend ? "'--backend' and '--against' exclude each other"
+                                         : "'--backend NAME' or '--against LOG' is missing");
+  if (given->against && given->output) return cli_usage(cli, "'--output' needs '--backend'");
   if (given->against) return run_against(cli, given);
   Config config;
   Results results = {0};
@@ -142,7 +141,7 @@ static int run_validate(Cli *cli) {
   if (config_load(&config, cli->operands[0], &changes, cli->arena, cli->diag) == 0)
     code = run(&config, given, &results, cli->arena, cli->diag);
   results_close(&results);
-  cli_interrupted(cli, "nothing of the runs is kept; the same command begins anew");
+  cli_interrupted(cli, "nothing of the runs is kept; the same command starts again");
   return code;
 }
 

@@ -47,13 +47,13 @@ static int run_why(Cli *cli) {
   if (given->slowest > 0 && given->percentile)
     return cli_usage(cli, "'--slowest' and '--percentile' exclude each other");
   if (many && operands[1] && operands[2])
-    return cli_usage(cli, "'--slowest' and '--percentile' are of all requests, not of '%s'",
+    return cli_usage(cli, "'--slowest' and '--percentile' apply to all requests, not to '%s'",
                      text_shown(operands[2], cli->arena));
   if (given->percentile && !parse_percentile(given->percentile, &percentile))
-    return cli_usage(cli, "'--percentile' wants one such as p99, from p1 to below p100");
+    return cli_usage(cli, "'--percentile' must be one such as p99, from p1 to below p100");
   const bool is_one = !many && operands[1];
   if (is_one && given->by != WHY_E2E)
-    return cli_usage(cli, "'--by' is of many requests: with '--slowest' or '--percentile'");
+    return cli_usage(cli, "'--by' needs '--slowest' or '--percentile'");
   const char *request = !is_one ? NULL : operands[2] ? operands[2] : operands[1];
   const char *run = is_one && !operands[2] ? NULL : operands[1];
   Why why;
@@ -62,12 +62,12 @@ static int run_why(Cli *cli) {
       why_open(&why, operands[0], run, cli_memory(given->memory, 1), cli->arena, cli->diag);
   if (status == 0 && why.again)
     fprintf(stderr,
-            "note: %s has no parts of requests, so it was simulated again, with the same outcomes; "
-            "'tandem run' keeps them with --requests\n",
+            "note: '%s' has no parts of requests, so the run was simulated again, with the same "
+            "outcomes; 'tandem run --requests' keeps them\n",
             text_shown(why.source, cli->arena));
   if (status == 0) status = answer(&why, cli, request, percentile);
   why_close(&why);
-  cli_interrupted(cli, "nothing was changed; the same command begins anew");
+  cli_interrupted(cli, "nothing was changed; the same command starts again");
   return status ? EXIT_INPUT : EXIT_DONE;
 }
 

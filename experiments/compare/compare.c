@@ -30,9 +30,9 @@ static int check_unpaired(const Compare *self) {
     const Param *key = side_varying(&self->sides[i]);
     if (!key) continue;
     diag_error(self->diag, place_of_file(self->sides[i].results->path),
-               "no run of '%s' has a partner of equal seed, and those of '%s' differ in '%s'",
+               "no run of '%s' has a partner with the same seed, and those of '%s' differ in '%s'",
                self->sides[0].name, self->sides[i].name, key->key);
-    diag_hint(self->diag, "'--where %s=%s' compares those that have it", key->key, key->value);
+    diag_hint(self->diag, "'--where %s=%s' selects the runs with that value", key->key, key->value);
     return -1;
   }
   return 0;

@@ -105,8 +105,7 @@ static const char *find_key(Side *self, const char *word, Arena *arena, Diag *di
   if (!ends) return NULL;
   if (ends[0] && !ends[1]) return ends[0];
   diag_error(diag, place_of_file(self->results->path),
-             ends[0] ? "several keys end with '%s'" : "no run in it has a key or an axis '%s'",
-             word);
+             ends[0] ? "several keys end with '%s'" : "no run has a key or an axis '%s'", word);
   const char *const *keys = ends[0] ? ends : ask_names(self->results, ALL_KEYS, word, arena, diag);
   if (keys) diag_hint_near(diag, word, keys);
   return NULL;
@@ -127,8 +126,8 @@ static int64_t select_setting(Side *self, const char *setting, Arena *arena, Dia
                                 "OR " OF_POINT "axis.name = ?2 AND point_value.value = ?3)",
                                 key, value, arena, diag);
   if (n != 0) return n;
-  diag_error(diag, place_of_file(self->results->path), "no run that ended by itself has %s = '%s'",
-             key, value);
+  diag_error(diag, place_of_file(self->results->path), "no completed run has %s = '%s'", key,
+             value);
   const char *const *values =
       ask_names(self->results,
                 "SELECT DISTINCT value FROM param WHERE key = ?1 UNION SELECT DISTINCT value "
@@ -157,7 +156,7 @@ static int64_t select_name(Side *self, const char *name, Arena *arena, Diag *dia
     if (n != 0) return n;
   }
   diag_error(diag, place_of_file(self->results->path),
-             "no run, configuration or design in it is called '%s'", name);
+             "there is no run, configuration or design '%s'", name);
   const char *const *names = ask_names(self->results,
                                        "SELECT DISTINCT name FROM run UNION SELECT DISTINCT value "
                                        "FROM point_value UNION SELECT DISTINCT design FROM answer "
@@ -172,8 +171,8 @@ static int64_t select_number(Side *self, const char *number, Arena *arena, Diag 
   if (results_find_run(self->results, number, &run, diag)) return -1;
   const int64_t n = select_runs(self, "id = CAST(?2 AS INTEGER)", number, NULL, arena, diag);
   return n != 0 ? n
-                : diag_error(diag, place_of_file(self->results->path),
-                             "run %s did not end by itself", number);
+                : diag_error(diag, place_of_file(self->results->path), "run %s did not complete",
+                             number);
 }
 
 int side_find(Side *self, const char *name, const char *const *where, Arena *arena, Diag *diag) {
@@ -182,7 +181,8 @@ int side_find(Side *self, const char *name, const char *const *where, Arena *are
                     : is_number         ? select_number(self, name, arena, diag)
                     : strchr(name, '=') ? select_setting(self, name, arena, diag)
                                         : select_name(self, name, arena, diag);
-  if (n == 0) diag_error(diag, place_of_file(self->results->path), "no run in it ended by itself");
+  if (n == 0)
+    diag_error(diag, place_of_file(self->results->path), "the database has no completed run");
   if (n <= 0) return -1;
   for (; where && *where; where++)
     if (select_setting(self, *where, arena, diag) < 0) return -1;

@@ -70,9 +70,9 @@ static int size_of(const Llm *model, int64_t rank, int64_t gpus, const char *key
   const double parameters = rank_parameters(model, (double)gpus);
   *ret_bytes = (int64_t)(ELEMENT_BYTES * parameters) * rank;
   if (parameters > 0) return 0;
-  diag_error(diag, at, "what an adapter of model '%s' weighs does not follow from its shape",
+  diag_error(diag, at, "the size of an adapter does not follow from the shape of model '%s'",
              model->name);
-  diag_hint(diag, "say so with '%s'", key);
+  diag_hint(diag, "set it with '%s'", key);
   return -1;
 }
 
@@ -80,8 +80,8 @@ static int size_of(const Llm *model, int64_t rank, int64_t gpus, const char *key
 
 int config_bind_adapters(Config *self, const Node *node, Arena *arena, Diag *diag) {
   if (node->kind != NODE_MAP || node->n_children == 0 || node->n_children > SETS_MAX) {
-    diag_error(diag, node->at, "'adapters' wants a map of 1 to %d names to adapters", SETS_MAX);
-    diag_hint(diag, "such as {tuned: {count: 100, rank: 16, zipf: 1}}");
+    diag_error(diag, node->at, "'adapters' must be a map of 1 to %d names to adapters", SETS_MAX);
+    diag_hint(diag, "for example {tuned: {count: 100, rank: 16, zipf: 1}}");
     return -1;
   }
   AdapterSet *sets = ARENA_ARRAY(arena, AdapterSet, (size_t)node->n_children);
@@ -102,17 +102,17 @@ int config_bind_adapters(Config *self, const Node *node, Arena *arena, Diag *dia
 
 static int find_set(const Config *self, const Node *name, uint32_t *ret, Diag *diag) {
   if (name->kind != NODE_SCALAR)
-    return diag_error(diag, name->at, "the 'adapters' of a component is a name of 'adapters'");
+    return diag_error(diag, name->at, "'adapters' of a component must be a name of 'adapters'");
   for (uint32_t i = 0; i < self->sim.n_adapters; i++)
     if (strcmp(self->adapter_sets[i].name, name->text) == 0) return *ret = i, 0;
-  diag_error(diag, name->at, "there are no '%s' among 'adapters'", name->text);
+  diag_error(diag, name->at, "there is no '%s' in 'adapters'", name->text);
   const char *known = self->sim.n_adapters > 0 ? self->adapter_sets[0].name : NULL;
   for (uint32_t i = 1; i < self->sim.n_adapters; i++)
     known = arena_printf(&diag->arena, "%s, %s", known, self->adapter_sets[i].name);
   if (known)
-    diag_hint(diag, "there are: %s", known);
+    diag_hint(diag, "'adapters' has %s", known);
   else
-    diag_hint(diag, "give the configuration 'adapters: {%s: {count: 1, rank: 16}}'", name->text);
+    diag_hint(diag, "add 'adapters: {%s: {count: 1, rank: 16}}' to the configuration", name->text);
   return -1;
 }
 
@@ -123,7 +123,7 @@ int config_bind_component_adapters(Config *self, const Node *name, ComponentSpec
   AdapterConfig *config = &self->adapters[ix];
   AdapterSet *set = &self->adapter_sets[ix];
   if (config->used && config->model != component->model)
-    return diag_error(diag, name->at, "'%s' are adapters of model '%s', not of '%s'", set->name,
+    return diag_error(diag, name->at, "adapters '%s' belong to model '%s', not to '%s'", set->name,
                       self->specs[config->model].name, self->specs[component->model].name);
   config->used = true;
   config->model = component->model;
@@ -141,8 +141,8 @@ static int refuse_batcher(const Policy *batcher, Place at, Diag *diag) {
   for (const Policy *const *other = policy_list(POLICY_BATCHER); *other; other++)
     if (((const Batcher *)*other)->schedules)
       able = able ? arena_printf(&diag->arena, "%s, %s", able, (*other)->name) : (*other)->name;
-  diag_error(diag, at, "batcher '%s' knows no adapters", batcher->name);
-  diag_hint(diag, "those that do: %s", able);
+  diag_error(diag, at, "batcher '%s' does not support adapters", batcher->name);
+  diag_hint(diag, "these batchers do: %s", able);
   return -1;
 }
 
@@ -152,10 +152,10 @@ int config_bind_lora(const Config *self, PoolConfig *pool, const Node *node, Dia
   if (lora->max_cpu_loras == 0) lora->max_cpu_loras = lora->max_loras;
   if (lora->max_cpu_loras < lora->max_loras)
     return diag_error(diag, config_place(node, "max_cpu_loras"),
-                      "max_cpu_loras %lld is less than max_loras, which are of those",
+                      "max_cpu_loras %lld is less than 'max_loras', which it includes",
                       (long long)lora->max_cpu_loras);
   if (pool->pipeline_parallel_size > 1)
-    return diag_error(diag, node->key_at, "'lora' does not go with pipeline_parallel_size %lld",
+    return diag_error(diag, node->key_at, "'lora' cannot be used with pipeline_parallel_size %lld",
                       (long long)pool->pipeline_parallel_size);
   const PolicyChoice batcher = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER);
   if (!((const Batcher *)batcher.policy)->schedules)
@@ -177,18 +177,15 @@ static int check_pool(const Config *self, const PoolConfig *pool, const Node *no
   const AdapterSet *set = &self->adapter_sets[ix];
   if (pool->spec.adapters.max_loras == 0) {
     diag_error(diag, node->key_at,
-               "requests for adapters '%s' come to pool '%s', which has no "
-               "room for any",
+               "requests for adapters '%s' go to pool '%s', which has no room for adapters",
                set->name, node->key);
-    diag_hint(diag, "give it 'lora: {max_loras: 4, load_bandwidth: 2 GB/s}'");
+    diag_hint(diag, "add 'lora: {max_loras: 4, load_bandwidth: 2 GB/s}' to the pool");
     return -1;
   }
   if (config->rank > pool->lora.max_lora_rank)
-    return diag_error(diag, config->at,
-                      "adapters '%s' are of rank %lld, max_lora_rank of pool "
-                      "'%s' is %lld",
-                      set->name, (long long)config->rank, node->key,
-                      (long long)pool->lora.max_lora_rank);
+    return diag_error(
+        diag, config->at, "adapters '%s' have rank %lld, but max_lora_rank of pool '%s' is %lld",
+        set->name, (long long)config->rank, node->key, (long long)pool->lora.max_lora_rank);
   return host_link_check(&pool->spec.host_link, (double)set->bytes, set->name, node->key_at, diag);
 }
 

@@ -70,8 +70,8 @@ static bool is_map(Binder *self, const Node *node, const char *example) {
   if (!node) return false;
   if (node->kind == NODE_MAP && node->n_children > 0 && node->n_children <= NAMES_MAX) return true;
   self->status =
-      diag_error(self->diag, node->at, "'%s' wants a map of 1 to %d names", node->key, NAMES_MAX);
-  diag_hint(self->diag, "such as %s", example);
+      diag_error(self->diag, node->at, "'%s' must be a map of 1 to %d names", node->key, NAMES_MAX);
+  diag_hint(self->diag, "for example %s", example);
   return false;
 }
 
@@ -81,15 +81,15 @@ static void bind_class(Binder *self, const Node *node) {
   if (option_bind(config_class_options, node, NULL, node->at, &keys, self->diag)) self->status = -1;
   if (keys.action == ADMISSION_DEGRADE && keys.output_tokens == 0) {
     self->status = diag_error(self->diag, config_place(node, "action"),
-                              "class '%s' degrades to no 'output_tokens'", node->key);
-    diag_hint(self->diag, "as many as its requests then get at most, such as 64");
+                              "class '%s' has 'action: degrade' and no 'output_tokens'", node->key);
+    diag_hint(self->diag, "set the most output tokens that its requests get then, such as 64");
   }
   if (keys.action != ADMISSION_DEGRADE && keys.output_tokens > 0)
     self->status = diag_error(self->diag, config_place(node, "output_tokens"),
-                              "'output_tokens' is for 'action: degrade'");
+                              "'output_tokens' needs 'action: degrade'");
   if (keys.action != ADMISSION_QUEUE && keys.max_queue >= 0)
     self->status = diag_error(self->diag, config_place(node, "max_queue"),
-                              "'max_queue' is for 'action: queue'");
+                              "'max_queue' needs 'action: queue'");
   self->classes[sim->n_classes++] = (ClassSpec){.name = node->key,
                                                 .priority = keys.priority,
                                                 .max_in_flight = keys.max_in_flight,
@@ -106,7 +106,7 @@ static void bind_tenant(Binder *self, const Node *node) {
   if (keys.tokens_per_minute == 0 && node_find(node, "burst"))
     self->status =
         diag_error(self->diag, config_place(node, "burst"),
-                   "'burst' is of 'tokens_per_minute', which '%s' does not have", node->key);
+                   "'burst' needs 'tokens_per_minute', which '%s' does not have", node->key);
   self->of_tenant[sim->n_tenants] = keys.class;
   self->at_tenant[sim->n_tenants] = config_place(node, "class");
   const double ticks =
@@ -156,7 +156,7 @@ static int no_class(Binder *self) {
 
 static const char *name_of(Binder *self, const Node *node) {
   if (!node || node->kind == NODE_SCALAR) return node ? node->text : NULL;
-  self->status = diag_error(self->diag, node->at, "'%s' is a name", node->key);
+  self->status = diag_error(self->diag, node->at, "'%s' must be a name", node->key);
   return NULL;
 }
 
@@ -213,9 +213,9 @@ int config_bind_classes(Config *self, const Node *classes, const Node *tenants, 
   if (binder.status || !(classes || tenants)) return binder.status;
   if (workload->n_components == 0) {
     diag_error(diag, classes ? classes->key_at : tenants->key_at,
-               "'%s' are of the components of a mix, and the workload is none",
+               "'%s' apply to the components of a mix, and the workload is not a mix",
                classes ? "classes" : "tenants");
-    diag_hint(diag, "such as workload: {mix: [{name: chat, class: interactive, …}]}");
+    diag_hint(diag, "for example workload: {mix: [{name: chat, class: interactive, …}]}");
     return -1;
   }
   const uint32_t n_named = self->sim.n_tenants;

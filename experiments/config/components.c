@@ -5,7 +5,7 @@ static int bind_component(Config *self, const WorkloadComponent *component, Comp
                           Diag *diag) {
   const Node *model = component->model;
   if (model && model->kind != NODE_SCALAR)
-    return diag_error(diag, model->at, "the 'model' of a component is a name of 'models'");
+    return diag_error(diag, model->at, "'model' of a component must be a name of 'models'");
   uint32_t ix;
   if (config_find_model(self, model ? model->at : component->of.at, "a component",
                         model ? model->text : NULL, &ix, diag))
@@ -18,9 +18,9 @@ static int bind_component(Config *self, const WorkloadComponent *component, Comp
 /* Machines that nobody asks anything of are no mistake; a workload that names no model is. */
 static int check_asked(const Config *self, Diag *diag) {
   if (self->n_models == 1 || self->sim.n_components > 0) return 0;
-  diag_error(diag, self->workload.at, "the workload does not say which of %u models it asks for",
+  diag_error(diag, self->workload.at, "the workload does not name which of %u models it uses",
              self->n_models);
-  diag_hint(diag, "give 'mix' components, each with its 'model'");
+  diag_hint(diag, "use 'mix' with components, each with its 'model'");
   return -1;
 }
 

@@ -160,12 +160,12 @@ int config_check_data(Diag *diag) {
   if (!root || !*root || stat(arena_printf(&diag->arena, "%s/%s", root, data_part), &status) == 0)
     return 0;
   if (stat(root, &status))
-    diag_environment(diag, place_of_file(NULL), "TANDEM_DATA is set to '%s', which is not there",
+    diag_environment(diag, place_of_file(NULL), "TANDEM_DATA is set to '%s', which does not exist",
                      root);
   else
-    diag_environment(diag, place_of_file(NULL),
-                     "TANDEM_DATA is set to '%s', where there is no '%s'", root, data_part);
-  diag_hint(diag, "set it to the folder that 'perfmodel' and 'traces' are in, or unset it");
+    diag_environment(diag, place_of_file(NULL), "TANDEM_DATA is set to '%s', which has no '%s'",
+                     root, data_part);
+  diag_hint(diag, "set it to the folder that holds 'perfmodel' and 'traces', or unset it");
   return -1;
 }
 
@@ -203,13 +203,14 @@ static int bind_context(Config *self, const Node *node, Diag *diag) {
 static int bind_window(Window *window, const Node *node, Diag *diag) {
   if (option_bind(config_window_options, node, NULL, node->at, window, diag)) return -1;
   if (window->from < window->to) return 0;
-  return diag_error(diag, node->at, "'window' must end after it begins");
+  return diag_error(diag, node->at, "the end of 'window' must be after its begin");
 }
 
 static int bind_timeline(Config *self, const Node *node, Diag *diag) {
   if (option_bind(config_timeline_options, node, NULL, node->at, &self->sim, diag)) return -1;
   if (node_find(self->root, "groups")) return 0;
-  return diag_error(diag, node->key_at, "'timeline' is of groups, and there are none");
+  return diag_error(diag, node->key_at,
+                    "'timeline' applies to groups, and the configuration has none");
 }
 
 /* Blocks that other commands take off before they bind the rest. */
@@ -220,7 +221,8 @@ static int refuse_studies(const Node *root, Diag *diag) {
   for (int i = 0; study_blocks[i]; i++) {
     const Node *block = node_find(root, study_blocks[i]);
     if (block)
-      status = diag_error(diag, block->key_at, "'%s' is for 'tandem %s'", block->key, block->key);
+      status = diag_error(diag, block->key_at, "block '%s' needs the command 'tandem %s'",
+                          block->key, block->key);
   }
   return status;
 }
@@ -355,10 +357,11 @@ Node *config_tree(const char *path, Arena *arena, Diag *diag) {
   Node *root = trace ? NULL : yaml_load(path, arena, diag);
   if (root && root->kind == NODE_MAP) return root;
   if (!trace && !root) return NULL;
-  diag_error(diag, place_of_file(path), "'%s' is no configuration, which is a map of keys", path);
+  diag_error(diag, place_of_file(path), "'%s' is not a configuration, which must be a map of keys",
+             path);
   diag_hint(diag,
-            "a trace of requests is named by one, workload: {trace: %s}; 'tandem trace %s' shows "
-            "what is in it",
+            "a configuration names its trace, as in workload: {trace: %s}; 'tandem trace %s' shows "
+            "the content of a trace",
             path, path);
   return NULL;
 }
@@ -377,7 +380,7 @@ static int check_values(const Config *self, const Node *node, const char *option
   if (node->kind != NODE_SCALAR) return status;
   const char *named = path_resolve(node->text, self->directory, arena);
   if (!output_is_same(path, named)) return status;
-  return diag_error(diag, node->at, "'%s' would be written over '%s'", option, named);
+  return diag_error(diag, node->at, "'%s' would overwrite '%s'", option, named);
 }
 
 int config_check_output(const Config *self, const char *option, const char *path, Arena *arena,

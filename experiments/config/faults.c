@@ -171,7 +171,7 @@ typedef struct Binder {
 static int add_source(Binder *self, const Node *node, const FaultSource *source) {
   SimConfig *sim = &self->config->sim;
   if (sim->n_faults == SOURCES_MAX)
-    return diag_error(self->diag, node->key_at, "more than %d GPUs and machines that may fail",
+    return diag_error(self->diag, node->key_at, "more than %d GPUs and machines have faults",
                       SOURCES_MAX);
   ARENA_RESERVE(self->arena, self->sources, self->capacity, sim->n_faults + 1);
   self->sources[sim->n_faults++] = *source;
@@ -186,8 +186,8 @@ static int check_shape(const Node *node, int distribution, const char *shape, Di
   const Node *written = node_find(node, shape);
   if (has_shape(distribution) == (written != NULL)) return 0;
   if (written)
-    return diag_error(diag, written->key_at, "'%s' is of weibull and lognormal, not of %s", shape,
-                      lifetime_choices[distribution]);
+    return diag_error(diag, written->key_at, "'%s' applies to weibull and lognormal, not to %s",
+                      shape, lifetime_choices[distribution]);
   return diag_error(diag, node->key_at, "a %s distribution needs '%s'",
                     lifetime_choices[distribution], shape);
 }
@@ -198,9 +198,9 @@ static int bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag
   if (option_bind(config_lifetime_options, node, NULL, node->at, keys, diag)) return -1;
   const Node *mttr = node_find(node, "mttr");
   if (keys->mtbf == 0 && (mttr || mtbf == 0)) {
-    diag_error(diag, mttr ? mttr->key_at : node->key_at, "%s without 'mtbf'",
-               mttr ? "'mttr'" : "failures");
-    diag_hint(diag, "say how often one fails, such as mtbf: 50700 h");
+    diag_error(diag, mttr ? mttr->key_at : node->key_at, "%s needs 'mtbf'",
+               mttr ? "'mttr'" : "a source of failures");
+    diag_hint(diag, "set the mean time between failures, such as mtbf: 50700 h");
     return -1;
   }
   if (keys->mtbf == 0) keys->mtbf = mtbf;
@@ -223,10 +223,10 @@ static int check_up(const Binder *self, const Node *node, double mtbf) {
   char up[32], start[32];
   units_format(up, sizeof up, DIM_TIME, mtbf);
   units_format(start, sizeof start, DIM_TIME, start_up);
-  return diag_error(self->diag, node->key_at,
-                    "an instance of '%s' would fail every %s on average, before it has started, "
-                    "which takes %s",
-                    self->pool->spec.name, up, start);
+  return diag_error(
+      self->diag, node->key_at,
+      "an instance of '%s' would fail every %s on average, before it has started, which takes %s",
+      self->pool->spec.name, up, start);
 }
 
 static int bind_gpus(Binder *self, const Node *node) {
@@ -287,14 +287,16 @@ static int check_kind(const Binder *self, Place at, FaultKind kind) {
   const bool grouped = group_of(&self->config->sim, self->ix);
   if (kind == FAULT_STORE && !grouped) {
     diag_error(self->diag, at, "pool '%s' is in no group and has no store", self->pool->spec.name);
-    diag_hint(self->diag, "stores are of 'groups'; what fails elsewhere: gpu, machine, link");
+    diag_hint(self->diag,
+              "only 'groups' have stores; elsewhere these can fail: gpu, machine, link");
     return -1;
   }
   if (!grouped || (kind != FAULT_DRAIN && kind != FAULT_LINK)) return 0;
-  diag_error(self->diag, at, "%s of pool '%s', which is in a group",
+  diag_error(self->diag, at, "%s cannot be used with pool '%s', which is in a group",
              kind == FAULT_DRAIN ? "maintenance" : "links", self->pool->spec.name);
-  diag_hint(self->diag, kind == FAULT_DRAIN ? "groups do not drain; they can: fail, slow, store"
-                                            : "its KV goes over no NIC; it can: fail, slow, store");
+  diag_hint(self->diag, kind == FAULT_DRAIN
+                            ? "groups do not drain; they support fail, slow and store"
+                            : "the KV of a group uses no NIC; groups support fail, slow and store");
   return -1;
 }
 
@@ -322,11 +324,11 @@ static int bind_outage(Binder *self, const Node *node) {
     return diag_error(self->diag, config_place(node, "kind"), "'kind: slow' needs 'factor'");
   if (keys.kind != FAULT_SLOW && keys.kind != FAULT_LINK && keys.factor > 0)
     return diag_error(self->diag, config_place(node, "factor"),
-                      "'factor' is of 'kind: slow' and 'kind: link'");
+                      "'factor' needs 'kind: slow' or 'kind: link'");
   if (keys.machine >= n) {
-    diag_error(self->diag, config_place(node, "machine"), "pool '%s' has no machine %lld",
+    diag_error(self->diag, config_place(node, "machine"), "pool '%s' has no instance %lld",
                spec->name, (long long)keys.machine);
-    diag_hint(self->diag, "its machines are 0 to %u", n - 1);
+    diag_hint(self->diag, "its instances are 0 to %u", n - 1);
     return -1;
   }
   FaultSpan *span = ARENA_NEW(self->arena, FaultSpan);
@@ -347,7 +349,7 @@ static int bind_outage(Binder *self, const Node *node) {
 static int bind_schedule(Binder *self, const Node *node) {
   if (node->kind != NODE_LIST || node->n_children == 0)
     return diag_error(self->diag, node->at,
-                      "'schedule' wants a list of outages, such as "
+                      "'schedule' must be a list of outages, such as "
                       "[{at: 2 h, for: 30 min, machine: 0}]");
   int status = 0;
   for (const Node *child = node->first; child; child = child->next)
@@ -363,9 +365,9 @@ static int check_once(const Binder *self, const Node *node) {
     return 0;
   const char *prefill = self->config->sim.pools[group->pools[SHAPE_PREFILL]].name;
   diag_error(self->diag, node->key_at,
-             "pools '%s' and '%s' are the same GPUs and both have 'faults'", prefill,
+             "pools '%s' and '%s' share their GPUs, and both have 'faults'", prefill,
              self->pool->spec.name);
-  diag_hint(self->diag, "give those of the group to one of them, such as '%s'", prefill);
+  diag_hint(self->diag, "set the faults of the group in one of them, such as '%s'", prefill);
   return -1;
 }
 
@@ -374,8 +376,9 @@ static int bind_pool(Binder *self) {
   const Node *node = self->pool->faults;
   if (option_bind(config_pool_faults_options, node, NULL, node->at, &keys, self->diag)) return -1;
   if (!keys.gpu && !keys.machine && !keys.link && !keys.store && !keys.schedule) {
-    diag_error(self->diag, node->key_at, "nothing of pool '%s' fails", self->pool->spec.name);
-    diag_hint(self->diag, "give it 'gpu', 'machine', 'link' or 'schedule', such as gpu: {}");
+    diag_error(self->diag, node->key_at, "'faults' of pool '%s' names nothing that fails",
+               self->pool->spec.name);
+    diag_hint(self->diag, "add 'gpu', 'machine', 'link' or 'schedule', such as gpu: {}");
     return -1;
   }
   int status = check_once(self, node);
@@ -396,10 +399,11 @@ static int bind_checkpoint(Config *self, const Node *node, Diag *diag) {
   if (option_bind(config_checkpoint_options, node, NULL, node->at, &sim->checkpoint, diag))
     return -1;
   if (sim->n_groups > 0)
-    return diag_error(diag, node->key_at, "'checkpoint' is not of groups, whose KV has a store");
+    return diag_error(diag, node->key_at,
+                      "'checkpoint' cannot be used with groups, whose KV has a store");
   if (!sim->retry.resume) return 0;
   diag_error(diag, node->key_at, "'checkpoint' and 'retry.resume' exclude each other");
-  diag_hint(diag, "a checkpoint is of the prompt alone: tokens after the first are made again");
+  diag_hint(diag, "a checkpoint holds the prompt alone: tokens after the first are made again");
   return -1;
 }
 
@@ -407,12 +411,14 @@ static int bind_hedge(Config *self, const Node *node, Diag *diag) {
   SimConfig *sim = &self->sim;
   if (option_bind(config_hedge_options, node, NULL, node->at, &sim->hedge, diag)) return -1;
   const Router *router = (const Router *)sim_policy(sim, POLICY_ROUTER).policy;
-  if (sim->n_groups > 0) return diag_error(diag, node->key_at, "'hedge' is not of groups");
+  if (sim->n_groups > 0)
+    return diag_error(diag, node->key_at, "'hedge' cannot be used with groups");
   if (!router->observe) return 0;
-  diag_error(diag, node->key_at, "router '%s' keeps books of what it has sent where: no 'hedge'",
+  diag_error(diag, node->key_at,
+             "'hedge' cannot be used with router '%s', which counts what it sent to each instance",
              router->policy.name);
-  diag_hint(diag, "a copy goes to the machine with the fewest pending tokens, whatever a router "
-                  "says; routers that can: jsq, token_jsq, llm_d, prefix_affinity");
+  diag_hint(diag, "a copy goes to the instance with the fewest pending tokens, whatever the router "
+                  "decides; these routers support it: jsq, token_jsq, llm_d, prefix_affinity");
   return -1;
 }
 
@@ -438,7 +444,8 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
   }
   self->sim.faults = binder.sources;
   if (status || !node || keys.hedge || self->sim.n_faults > 0) return status;
-  diag_error(diag, node->key_at, "'faults' is of what fails, and no pool has any");
-  diag_hint(diag, "give one its own, such as pools.%s.faults: {gpu: {}}", self->pools[0].spec.name);
+  diag_error(diag, node->key_at, "'faults' applies to pools that have faults, and none has");
+  diag_hint(diag, "add them to a pool, such as pools.%s.faults: {gpu: {}}",
+            self->pools[0].spec.name);
   return -1;
 }

@@ -58,19 +58,22 @@ static int check_same(const Node *node, const PoolConfig *prefill, const PoolCon
                       Diag *diag) {
   int status = 0;
   if (strcmp(prefill->machine, decode->machine) != 0)
-    status = diag_error(diag, node->at, "its pools are on different machines, '%s' and '%s'",
+    status = diag_error(diag, node->at,
+                        "the pools of a group must be on one machine type, not on '%s' and '%s'",
                         prefill->machine, decode->machine);
   if (prefill->count != decode->count)
-    status = diag_error(diag, node->at, "its pools have %" PRId64 " and %" PRId64 " machines",
+    status = diag_error(diag, node->at,
+                        "the pools of a group must have one 'count', not %" PRId64 " and %" PRId64,
                         prefill->count, decode->count);
   if (prefill->data_parallel_size != decode->data_parallel_size)
     status = diag_error(diag, node->at,
                         "data_parallel_size is %" PRId64 " in prefill and %" PRId64
-                        " in decode; the replicas cannot change",
+                        " in decode, but must be the same",
                         prefill->data_parallel_size, decode->data_parallel_size);
   else if (gpus_of(prefill) != gpus_of(decode))
     status = diag_error(diag, node->at,
-                        "its shapes take %" PRId64 " GPUs in prefill and %" PRId64 " in decode",
+                        "the shapes of a group must use the same GPUs, not %" PRId64
+                        " in prefill and %" PRId64 " in decode",
                         gpus_of(prefill), gpus_of(decode));
   return status;
 }
@@ -83,10 +86,10 @@ static int check_store(const Config *self, const Node *node, const GroupSpec *sp
   const int64_t least = workload_least_prompt(&self->workload);
   if (room >= least) return 0;
   diag_error(diag, config_place(node, "cpu_memory"),
-             "its store of %.4g MB holds %" PRId64 " tokens of KV, and a request has at least "
-             "%" PRId64,
+             "a store of %.4g MB holds %" PRId64
+             " tokens of KV, but each request has at least %" PRId64,
              memory / 1e6, room, least);
-  diag_hint(diag, "a token is %" PRId64 " bytes, a block %" PRId64 " tokens",
+  diag_hint(diag, "a token takes %" PRId64 " bytes, a block has %" PRId64 " tokens",
             decode->spec.kv_bytes_per_token, decode->kv.block_size);
   return -1;
 }
@@ -101,7 +104,8 @@ static int check_memory(const Node *node, const PoolConfig *decode, const Hardwa
   units_format(one, sizeof one, DIM_BYTES, memory);
   units_format(limit, sizeof limit, DIM_BYTES, there_is);
   return diag_error(diag, config_place(node, "cpu_memory"),
-                    "its stores, %" PRId64 " x %s, exceed the %s of CPU memory of machine '%s'",
+                    "the stores of the group, %" PRId64
+                    " x %s, exceed the %s of CPU memory of machine '%s'",
                     decode->data_parallel_size, one, limit, hardware->name);
 }
 
@@ -114,8 +118,8 @@ static int check_turns(const Config *self, const Node *node, const GroupSpec *sp
         (double)spec->turn_bytes[shape] / host_link_peak(&pool->host_link, LINK_TO_GPU);
     if (turn_s > MAX_TURN_S)
       status = diag_error(diag, node->at,
-                          "the weights take %.0f s to load over the link of machine '%s', more "
-                          "than a day",
+                          "the weights take %.0f s to load over the link of machine '%s'; at most "
+                          "a day is supported",
                           turn_s, pool->machine);
   }
   return status;
@@ -166,8 +170,9 @@ static int check_members(const Config *self, const Node *node, Diag *diag) {
       n += self->sim.groups[g].pools[SHAPE_PREFILL] == p ||
            self->sim.groups[g].pools[SHAPE_DECODE] == p;
     if (n != 1)
-      status = diag_error(diag, node->key_at, "pool '%s' is in %s", self->sim.pools[p].name,
-                          n == 0 ? "no group; with 'groups' each pool is in one" : "two groups");
+      status =
+          diag_error(diag, node->key_at, "pool '%s' is in %s", self->sim.pools[p].name,
+                     n == 0 ? "no group; with 'groups' each pool must be in one" : "two groups");
   }
   return status;
 }
@@ -178,7 +183,7 @@ static int check_policies(const Config *self, const Node *node, Diag *diag) {
   if (!pool->shape) {
     diag_error(diag, node->key_at, "pool policy '%s' does not change the shape of groups",
                pool->policy.name);
-    diag_hint(diag, "policies: {pool: seesaw}");
+    diag_hint(diag, "choose 'seesaw': policies: {pool: seesaw}");
     return -1;
   }
   return 0;
@@ -190,7 +195,8 @@ int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag)
     return diag_error(diag, self->root->at, "pool policy '%s' needs 'groups'", pool->policy.name);
   if (!node) return 0;
   if (node->kind != NODE_MAP || node->n_children == 0)
-    return diag_error(diag, node->at, "'groups' wants a map of names to groups, with at least one");
+    return diag_error(diag, node->at,
+                      "'groups' must be a map of names to groups, with at least one");
   int status = check_policies(self, node, diag);
   GroupSpec *specs = ARENA_ARRAY(arena, GroupSpec, node->n_children);
   self->sim.groups = specs;

@@ -37,7 +37,7 @@ int config_check_tier(const Config *self, const Node *node, const PoolSpec *pool
   if (!tier->check || !choice.state) return 0; // without one its error is told
   if (kvtier_moves(tier) && pool->pipeline_stages > 1)
     return diag_error(diag, config_place(node, "pipeline_parallel_size"),
-                      "kvtier '%s' is for machines without a pipeline", choice.policy->name);
+                      "kvtier '%s' does not support pipelines", choice.policy->name);
   const Node *policies = node_find(self->root, "policies");
   const Node *owner = pool->kvtier.policy || !policies ? node : policies;
   return tier->check(choice.state, pool, config_place(owner, "kvtier"), diag);

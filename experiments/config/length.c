@@ -16,8 +16,8 @@ int config_bind_length(Config *self, const Node *precision, Diag *diag) {
   LengthConfig *length = &self->length;
   length->automatic = workload->automatic || (precision && workload->trace);
   if (precision && !length->automatic) {
-    diag_error(diag, precision->key_at, "'precision' is of runs that find out how long to be");
-    diag_hint(diag, "workload: {duration: auto} makes it one");
+    diag_error(diag, precision->key_at, "'precision' applies to runs that choose their length");
+    diag_hint(diag, "set workload: {duration: auto}");
     return -1;
   }
   if (!length->automatic) return 0;

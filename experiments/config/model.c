@@ -74,8 +74,9 @@ static int bind_model(const Config *self, const Node *node, Llm *ret, Arena *are
 static int bind_several(Config *self, const Node *node, Arena *arena, Diag *diag) {
   enum { MODELS_MAX = 64 };
   if (node->kind != NODE_MAP || node->n_children == 0 || node->n_children > MODELS_MAX) {
-    diag_error(diag, node->at, "'models' wants a map of 1 to %d names to models", MODELS_MAX);
-    diag_hint(diag, "such as {chat: llama3.1-70b, code: {name: codellama-34b, quantization: fp8}}");
+    diag_error(diag, node->at, "'models' must be a map of 1 to %d names to models", MODELS_MAX);
+    diag_hint(diag,
+              "for example {chat: llama3.1-70b, code: {name: codellama-34b, quantization: fp8}}");
     return -1;
   }
   int status = 0;
@@ -100,7 +101,7 @@ int config_bind_models(Config *self, const Node *one, const Node *several, Arena
   }
   if (!one && !several) {
     diag_error(diag, self->root->at, "missing key 'model'");
-    diag_hint(diag, "or 'models', a map of names to several");
+    diag_hint(diag, "set 'model', or 'models' as a map of names to several");
     return -1;
   }
   const int status = one ? bind_model(self, one, &self->models[0], arena, diag)
@@ -118,8 +119,8 @@ const char *config_model_name(const Config *self, Arena *arena) {
 
 int config_need_one_model(const Config *self, const char *what, Diag *diag) {
   if (self->n_models == 1) return 0;
-  return diag_error(diag, config_place(self->root, "models"), "%s is for one model, not for %u",
-                    what, self->n_models);
+  return diag_error(diag, config_place(self->root, "models"), "%s supports one model, not %u", what,
+                    self->n_models);
 }
 
 int config_find_model(const Config *self, Place at, const char *what, const char *name,
@@ -133,12 +134,14 @@ int config_find_model(const Config *self, Place at, const char *what, const char
     if (name && strcmp(name, names[i]) == 0) return *ret = i, 0;
   }
   if (!name) {
-    diag_error(diag, at, "%s needs a 'model', of which there are %u", what, self->n_models);
+    diag_error(diag, at, "%s needs a 'model', because the configuration has %u", what,
+               self->n_models);
     return -1;
   }
   if (!several)
-    return diag_error(diag, at, "'model' names one of 'models', which this configuration lacks");
-  diag_error(diag, at, "there is no model '%s' among 'models'", name);
+    return diag_error(diag, at,
+                      "'model' must name one of 'models', which this configuration does not have");
+  diag_error(diag, at, "there is no model '%s' in 'models'", name);
   diag_hint_near(diag, name, names);
   return -1;
 }

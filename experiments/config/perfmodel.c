@@ -85,9 +85,10 @@ static int check_unmeasured(const Node *node, const char *name, Diag *diag) {
   int status = 0;
   for (int i = 0; i < 4; i++)
     if (node_find(node, keys[i]))
-      status = diag_error(diag, node_find(node, keys[i])->key_at,
-                          "'%s' is for '%s', which looks for times by it, not for '%s'", keys[i],
-                          FITTED, name);
+      status =
+          diag_error(diag, node_find(node, keys[i])->key_at,
+                     "'%s' applies to '%s', which looks for iteration times by it, not to '%s'",
+                     keys[i], FITTED, name);
   return status;
 }
 
@@ -97,15 +98,16 @@ static int check_measured(const Node *node, const char *name, Diag *diag) {
   int status = 0;
   for (int i = 0; i < 2; i++)
     if (node_find(node, keys[i]))
-      status = diag_error(diag, config_place(node, keys[i]),
-                          "'%s' is for '%s': the times of '%s' have their engine and its "
-                          "all-reduces in them",
-                          keys[i], ROOFLINE, name);
+      status = diag_error(
+          diag, config_place(node, keys[i]),
+          "'%s' applies to '%s': the times of '%s' include the engine and its all-reduces", keys[i],
+          ROOFLINE, name);
   const Node *captured = node_find(node, "captured_batch_sizes");
   if (captured)
-    status = diag_error(diag, captured->key_at,
-                        "'%s' is for '%s' here: of '%s' it is a key of the model's own file",
-                        captured->key, ROOFLINE, name);
+    status = diag_error(
+        diag, captured->key_at,
+        "'%s' applies to '%s' here: for '%s' it is a key of the file of the performance model",
+        captured->key, ROOFLINE, name);
   return status;
 }
 
@@ -113,14 +115,14 @@ static int check_measured(const Node *node, const char *name, Diag *diag) {
 static int bind_version(PerfModelKeys *keys, const Node *node, Arena *arena, Diag *diag) {
   PerfSetup both;
   if (keys->version && !setup_is_version(keys->version)) {
-    diag_error(diag, config_place(node, "version"), "'%s' is no version", keys->version);
-    diag_hint(diag, "a number and what follows it, as 0.24 or 1.3.0rc20");
+    diag_error(diag, config_place(node, "version"), "'%s' is not a version", keys->version);
+    diag_hint(diag, "write a number and what follows it, such as 0.24 or 1.3.0rc20");
     return -1;
   }
   if (!keys->engine || !setup_parse_folder(&both, keys->engine, arena)) return 0;
   if (keys->version)
     return diag_error(diag, config_place(node, "engine"),
-                      "'%s' has a version, and so has 'version'", keys->engine);
+                      "'%s' includes a version: it and 'version' exclude each other", keys->engine);
   keys->engine = both.engine;
   keys->version = both.engine_version;
   return 0;
@@ -165,7 +167,7 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
     return -1;
   if (keys.insist && !datafile_is_path(keys.name))
     return diag_error(diag, config_place(node, "insist"),
-                      "'insist' is for the path of a file, not for '%s'", keys.name);
+                      "'insist' applies to the path of a file, not to '%s'", keys.name);
   if (map && strcmp(keys.name, FITTED) != 0 && check_unmeasured(node, keys.name, diag)) return -1;
   choice.other_weights = map && node_find(node, "weights");
   choice.other_kv_cache = map && node_find(node, "kv_cache");
@@ -226,7 +228,7 @@ static int check_engine(const PerfModelChoice *choice, const char *data_dir, Dia
   const char *const *engines = finder_engines(data_dir, &diag->arena);
   for (int i = 0; engines[i]; i++)
     if (strcmp(engines[i], engine) == 0) return 0;
-  diag_error(diag, choice->engine_at, "there are no times by an engine '%s'", engine);
+  diag_error(diag, choice->engine_at, "there are no iteration times for an engine '%s'", engine);
   diag_hint_near(diag, engine, engines);
   return -1;
 }
@@ -282,17 +284,18 @@ static int check_file(PerfModel *self, const PerfModelParts *parts, Arena *arena
   const char *name = parts->choice->name, *other = mismatch(self, parts, arena);
   const bool unsaid = !self->says_weights || !self->says_kv_cache;
   if (*other && !parts->choice->insist) {
-    diag_error(diag, parts->at, "the times of '%s' are of another setup: %s", name, other);
-    diag_hint(diag, "'perfmodel: {name: %s, insist: true}' takes them all the same", name);
+    diag_error(diag, parts->at, "the times of '%s' belong to another setup: %s", name, other);
+    diag_hint(diag, "'perfmodel: {name: %s, insist: true}' uses them nevertheless", name);
     return -1;
   }
   if (*other) self->taken = arena_printf(arena, "%s, %s", name, other);
   if (unsaid)
-    self->taken = arena_printf(arena, "%s, which does not say the format of its %s: unchecked",
-                               self->taken ? self->taken : name,
-                               self->says_weights    ? "KV cache"
-                               : self->says_kv_cache ? "weights"
-                                                     : "weights and KV cache");
+    self->taken =
+        arena_printf(arena, "%s, whose file does not give the format of its %s: not checked",
+                     self->taken ? self->taken : name,
+                     self->says_weights    ? "KV cache"
+                     : self->says_kv_cache ? "weights"
+                                           : "weights and KV cache");
   return 0;
 }
 
@@ -351,7 +354,8 @@ static int add_host(PerfModel *self, const PerfModelParts *parts, Arena *arena, 
   const bool kernels_alone = self->setup.engine && !self->host_inside;
   if (!kernels_alone && !parts->engine->says_times) return 0;
   if (self->form != PERF_COMPOSED)
-    return diag_error(diag, parts->at, "times of the form 'splitwise-sim' have their host in them");
+    return diag_error(diag, parts->at,
+                      "iteration times of the form 'splitwise-sim' include the host time");
   perfmodel_add_host(self, &host, arena);
   return 0;
 }
@@ -417,7 +421,7 @@ void config_note_perfmodels(ConfigCache *cache, FILE *out) {
   for (; *models; models++) {
     const char *taken = ((const PerfModel *)*models)->taken;
     if (!taken || strcmp(taken, last) == 0) continue; // of as many sequences
-    fprintf(out, "note: iteration times of %s\n", text_shown(taken, &arena));
+    fprintf(out, "note: iteration times are those of %s\n", text_shown(taken, &arena));
     last = taken;
   }
   arena_done(&arena);

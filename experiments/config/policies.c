@@ -99,8 +99,8 @@ static int check_dispatcher(const PolicyChoice *policies, const Node *node, Diag
   const Dispatcher *dispatcher = (const Dispatcher *)policies[POLICY_DISPATCHER].policy;
   if (!router || !dispatcher || !router->observe || !dispatcher->pick) return 0;
   return diag_error(diag, node->at,
-                    "router '%s' and dispatcher '%s': the router keeps books of where requests "
-                    "are decoded, which a dispatcher would upset",
+                    "router '%s' and dispatcher '%s' exclude each other: the router counts where "
+                    "requests are decoded, and the dispatcher sends them elsewhere",
                     router->policy.name, dispatcher->policy.name);
 }
 
@@ -128,8 +128,9 @@ int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place a
   if (!conflict && counts && options && batches->caches && batches->caches(options))
     conflict = "a prefix cache needs KV memory of one size; set 'enable_prefix_caching: false'";
   if (!conflict) return 0;
-  return diag_error(diag, at, "pool policy '%s', batcher '%s' and kvtier '%s': %s", roles->name,
-                    batcher->name, kvtier->name, conflict);
+  return diag_error(diag, at,
+                    "pool policy '%s', batcher '%s' and kvtier '%s' cannot be combined: %s",
+                    roles->name, batcher->name, kvtier->name, conflict);
 }
 
 int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const Node *own,
@@ -158,7 +159,7 @@ void config_hint_caching(Diag *diag) {
     names =
         names ? arena_printf(&diag->arena, "%s, %s", names, (*batcher)->name) : (*batcher)->name;
   }
-  if (names) diag_hint(diag, "batchers that can keep one: %s", names);
+  if (names) diag_hint(diag, "these batchers support one: %s", names);
 }
 
 /* Whether a pool's batcher takes who is more urgent before who came earlier. */
@@ -174,8 +175,8 @@ static bool minds_priorities(const Config *self) {
 
 int config_check_priorities(const Config *self, Diag *diag) {
   if (!self->workload.priorities_at.path || minds_priorities(self)) return 0;
-  diag_error(diag, self->workload.priorities_at, "no pool's batcher goes by 'priorities'");
-  diag_hint(diag, "what is possible: batcher: {name: vllm, policy: priority}");
+  diag_error(diag, self->workload.priorities_at, "the batcher of no pool uses 'priorities'");
+  diag_hint(diag, "set batcher: {name: vllm, policy: priority}");
   return -1;
 }
 
@@ -184,8 +185,7 @@ int config_check_router(const Config *self, Diag *diag) {
   if (!router->needs_caches || config_keeps_caches(self)) return 0;
   const Node *policies = node_find(self->root, "policies");
   diag_error(diag, policies ? config_place(policies, "router") : self->root->at,
-             "router '%s' goes by what prefix caches hold, and no pool keeps one",
-             router->policy.name);
+             "router '%s' needs prefix caches, and no pool has one", router->policy.name);
   config_hint_caching(diag);
   return -1;
 }

@@ -153,7 +153,7 @@ static int fit_cpu_memory(PoolConfig *pool, const Node *node, const Hardware *ha
   if (pool->cpu_memory > 0 && pool->cpu_memory < capacity->block_bytes) {
     units_format(limit, sizeof limit, DIM_BYTES, (double)capacity->block_bytes);
     return diag_error(diag, config_place(node, "cpu_memory"),
-                      "a cpu_memory of %s holds no block of KV, which is %s", given, limit);
+                      "a cpu_memory of %s is less than one block of KV, %s", given, limit);
   }
   return 0;
 }
@@ -212,11 +212,11 @@ static int check_lanes(const PoolConfig *pool, const Node *node, const KvCapacit
   const int64_t lanes = pool->pipeline_parallel_size, ranks = pool->attention_data_parallel_size;
   if (capacity->blocks >= lanes && capacity->blocks < lanes * ranks)
     return diag_error(diag, config_place(node, "attention_data_parallel_size"),
-                      "%lld blocks of KV memory leave none for some of %lld ranks of attention",
+                      "%lld blocks of KV memory are not enough for %lld attention ranks",
                       (long long)capacity->blocks, (long long)ranks);
   if (capacity->blocks >= lanes) return 0;
   return diag_error(diag, config_place(node, "pipeline_parallel_size"),
-                    "%lld blocks of KV memory are fewer than the %lld batches in the pipeline",
+                    "%lld blocks of KV memory are not enough for the %lld batches in the pipeline",
                     (long long)capacity->blocks, (long long)pool->pipeline_parallel_size);
 }
 
@@ -249,9 +249,9 @@ static double weights_on_cpu(const Config *self, const PoolSpec *spec) {
 static int bind_engine(PoolConfig *pool, Diag *diag) {
   const Node *time = node_find(pool->engine_node, "request_time");
   if (time)
-    return diag_error(diag, time->key_at,
-                      "'request_time' is of the 'engine' of the run, not of one "
-                      "pool's");
+    return diag_error(
+        diag, time->key_at,
+        "'request_time' belongs in the 'engine' of the whole configuration, not in that of a pool");
   return serving_bind(&pool->engine, pool->engine_node, diag);
 }
 
@@ -287,8 +287,9 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (config_load_hardware(self, &hardware, pool->machine, machine_at, arena, diag)) return -1;
   pool->hardware = hardware;
   if (self->sim.network_path == NETWORK_NVLINK && hardware.nvlink_bandwidth == 0)
-    status = diag_error(diag, machine_at, "machine '%s' has no NVLink for the network's 'path'",
-                        hardware.name);
+    status =
+        diag_error(diag, machine_at,
+                   "machine '%s' has no NVLink, which 'path' of the network needs", hardware.name);
   if (config_find_model(self, config_place(node, "model"), "a pool", pool->model, &spec->model,
                         diag))
     return -1;
@@ -342,7 +343,7 @@ static int check_phases(const Config *self, uint32_t model, const Node *node, Di
     status =
         name ? diag_error(diag, node->key_at, "no pool does %s of model '%s'", phases[phase], name)
              : diag_error(diag, node->key_at, "no pool does %s", phases[phase]);
-    diag_hint(diag, "give one the role '%s' or 'mixed'", phases[phase]);
+    diag_hint(diag, "set 'role' of a pool to '%s' or 'mixed'", phases[phase]);
   }
   return status;
 }
@@ -355,10 +356,10 @@ static int check_machines(const Config *self, const Node *node, Diag *diag) {
   for (const Node *child = node->first; child; child = child->next, i++) {
     machines += self->sim.pools[i].count;
     if (machines > MACHINES_MAX)
-      return diag_error(
-          diag, config_place(child, "count"),
-          "the pools up to '%s' have %lld machines or lanes of pipelines, more than %d", child->key,
-          (long long)machines, MACHINES_MAX);
+      return diag_error(diag, config_place(child, "count"),
+                        "the pools up to '%s' have %lld instances or pipeline stages in all, at "
+                        "most %d are supported",
+                        child->key, (long long)machines, MACHINES_MAX);
   }
   return 0;
 }
@@ -377,7 +378,7 @@ static int check_excess(const Config *self, uint32_t model, Diag *diag) {
   if (!key) return 0;
   const Node *written = node_find(node_find(self->root, "policies"), policy_kind_name(POLICY_POOL));
   return diag_error(diag, config_place(written, key),
-                    "'%s' is more than the machines that prefill or decode, %lld in all", key,
+                    "'%s' exceeds the instances that prefill or decode, %lld in all", key,
                     (long long)n_split);
 }
 
@@ -398,7 +399,7 @@ static bool is_misnamed(const Node *pools, const Node *pool, Diag *diag) {
 
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) {
   if (node->kind != NODE_MAP || node->n_children == 0)
-    return diag_error(diag, node->at, "'pools' wants a map of names to pools, with at least one");
+    return diag_error(diag, node->at, "'pools' must be a map of names to pools, with at least one");
   self->pools = ARENA_ARRAY(arena, PoolConfig, node->n_children);
   PoolSpec *specs = ARENA_ARRAY(arena, PoolSpec, node->n_children);
   int status = 0;

@@ -26,7 +26,7 @@ int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag)
   if (!node) return -1;
   if (node->kind != NODE_MAP)
     return diag_error(diag, node->at,
-                      "'prices' wants a map of machine types to prices, or the "
+                      "'prices' must be a map of machine types to prices, or the "
                       "path of a file with one");
   int status = 0;
   for (const Node *price = node->first; price; price = price->next)

@@ -82,7 +82,7 @@ static int bind_weights(PoolConfig *pool, const Node *node, Diag *diag) {
     start_up->bandwidth = INT64_MAX; // the NIC is the limit
     return 0;
   }
-  return diag_error(diag, node->at, "weights from a %s need its 'bandwidth'",
+  return diag_error(diag, node->at, "loading weights from a %s needs its 'bandwidth'",
                     weights_choices[start_up->weights_from]);
 }
 
@@ -111,18 +111,19 @@ int config_bind_pool_scaling(PoolConfig *pool, Diag *diag) {
   if (pool->spares > 0) {
     diag_error(diag, node->key_at, "'scaling' and 'spares' of pool '%s' exclude each other",
                pool->spec.name);
-    diag_hint(diag, "a scaler starts another for one that fails: give it a larger 'max'");
+    diag_hint(diag, "a scaler replaces instances that fail: set a larger 'max'");
     return -1;
   }
   if (option_bind(config_pool_scaling_options, node, NULL, node->at, &keys, diag)) return -1;
   if (keys.min > keys.max)
     return diag_error(diag, config_place(node, "min"),
-                      "a 'min' of %lld machines is above the 'max' of %lld", (long long)keys.min,
+                      "'min', %lld instances, is above 'max', %lld", (long long)keys.min,
                       (long long)keys.max);
   if (pool->count < keys.min || pool->count > keys.max) {
-    diag_error(diag, node->key_at, "pool '%s' begins with %lld machines, and may have %lld to %lld",
-               pool->spec.name, (long long)pool->count, (long long)keys.min, (long long)keys.max);
-    diag_hint(diag, "'count' is what it begins with");
+    diag_error(diag, node->key_at,
+               "pool '%s' begins with %lld instances, but must have %lld to %lld", pool->spec.name,
+               (long long)pool->count, (long long)keys.min, (long long)keys.max);
+    diag_hint(diag, "'count' sets the instances at the beginning");
     return -1;
   }
   pool->spec.scaling = keys.scaling;
@@ -140,7 +141,7 @@ static int check_windows(const Config *self, const PoolConfig *pool, Diag *diag)
     char interval[32];
     units_format(interval, sizeof interval, DIM_TIME, tick_seconds(self->sim.scaling_interval));
     return diag_error(diag, config_place(pool->scaling, keys[i]),
-                      "'%s' is more than %d intervals of %s", keys[i], WINDOW_INTERVALS_MAX,
+                      "'%s' must be at most %d intervals of %s", keys[i], WINDOW_INTERVALS_MAX,
                       interval);
   }
   return 0;
@@ -151,16 +152,16 @@ static int check_pool(const Config *self, const PoolConfig *pool, const Scaler *
   const Node *pools = node_find(self->root, "pools");
   const Place at = node_find(pools, pool->spec.name)->key_at;
   if (!scaler->plan) {
-    diag_error(diag, at, "pool '%s' is scaled, and there is no scaler", pool->spec.name);
+    diag_error(diag, at, "pool '%s' has 'scaling', but there is no scaler", pool->spec.name);
     diag_hint(diag,
-              "choose one, such as policies: {scaler: target}; 'tandem list scalers' has all");
+              "choose one, such as policies: {scaler: target}; 'tandem list scalers' lists all");
     return -1;
   }
   if (sim_policy(&self->sim, POLICY_POOL).policy != policy_list(POLICY_POOL)[0])
-    return diag_error(diag, at, "pools are scaled where machines keep their role: pool policy '%s'",
+    return diag_error(diag, at,
+                      "'scaling' needs a pool policy under which instances keep their role: '%s'",
                       policy_list(POLICY_POOL)[0]->name);
-  if (self->sim.n_groups > 0)
-    return diag_error(diag, at, "pools are scaled where there are no 'groups'");
+  if (self->sim.n_groups > 0) return diag_error(diag, at, "'scaling' cannot be used with 'groups'");
   return check_windows(self, pool, diag);
 }
 
@@ -174,8 +175,9 @@ static int choose_spares(Config *self, Arena *arena, Diag *diag) {
   if (!pool || choice->policy == spares) return 0;
   if (!choice->policy || ((const Scaler *)choice->policy)->plan) {
     const Place at = node_find(node_find(self->root, "pools"), pool->spec.name)->key_at;
-    diag_error(diag, at, "pool '%s' has 'spares', and another scaler is chosen", pool->spec.name);
-    diag_hint(diag, "give it 'scaling' with a larger 'max' in their place");
+    diag_error(diag, at, "'spares' of pool '%s' cannot be used with another scaler",
+               pool->spec.name);
+    diag_hint(diag, "use 'scaling' with a larger 'max' instead");
     return -1;
   }
   choice->policy = spares;
@@ -200,8 +202,8 @@ int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag
   }
   if (status) return status;
   if (!any && (scaler->plan || node)) {
-    diag_error(diag, at, "no pool is scaled");
-    diag_hint(diag, "give one its bounds, such as pools.%s.scaling: {min: 1, max: 8}",
+    diag_error(diag, at, "no pool has 'scaling'");
+    diag_hint(diag, "add it to a pool, such as pools.%s.scaling: {min: 1, max: 8}",
               self->pools[0].spec.name);
     return -1;
   }

@@ -23,8 +23,8 @@ int config_check_seeds(const Config *self, const ConfigChanges *changes, Diag *d
   if (!changes_key(changes, "seed") || changes_key(changes, workload_seed)) return 0;
   diag_error(diag, node_find(self->root, "seed")->key_at,
              "'seed' changes nothing: arrivals and lengths are drawn from '%s', which is %s, and "
-             "nothing else is drawn",
+             "nothing else is random",
              workload_seed, of_workload->text);
-  diag_hint(diag, "remove the key '%s', or vary it in place of 'seed'", workload_seed);
+  diag_hint(diag, "remove the key '%s', or vary it instead of 'seed'", workload_seed);
   return -1;
 }

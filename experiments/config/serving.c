@@ -267,10 +267,11 @@ int config_check_pool_engine(const Config *self, const Node *node, const PoolCon
   if (!engine || engine->swaps || strcmp(batcher->name, engine->batcher) != 0) return 0;
   if (!tier->swaps && !kvtier_moves(tier)) return 0;
   const Node *owner = pool->kvtier ? node : node_find(self->root, "policies");
-  diag_error(diag, config_place(owner, "kvtier"),
-             "engine '%s' and kvtier '%s': nothing is swapped by this engine, who gives way is "
-             "prefilled again",
-             engine->name, tier->policy.name);
-  diag_hint(diag, "kvtier: recompute, or an engine that swaps: %s", swapping_engines(&diag->arena));
+  diag_error(
+      diag, config_place(owner, "kvtier"),
+      "engine '%s' cannot be used with kvtier '%s': it swaps nothing and recomputes what it evicts",
+      engine->name, tier->policy.name);
+  diag_hint(diag, "set 'kvtier: recompute', or choose an engine that swaps: %s",
+            swapping_engines(&diag->arena));
   return -1;
 }

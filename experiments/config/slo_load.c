@@ -97,7 +97,7 @@ static int add_limit(Rows *rows, const HistogramSpec *metric, const char *statis
   row.name = arena_printf(rows->arena, "%s.%s", metric->name, statistic);
   if (!slo_parse_statistic(statistic, &row.statistic, &row.quantile)) {
     diag_error(rows->diag, at, "unknown statistic '%s'", statistic);
-    diag_hint(rows->diag, "mean, max, or a percentile such as p50 or p99.9");
+    diag_hint(rows->diag, "choose mean, max, or a percentile such as p50 or p99.9");
     return -1;
   }
   Tick ticks = 0;
@@ -110,7 +110,7 @@ static int add_limit(Rows *rows, const HistogramSpec *metric, const char *statis
   if (seconds) row.limit = tick_seconds(ticks);
   for (size_t i = 0; i < rows->n; i++)
     if (strcmp(rows->items[i].name, row.name) == 0)
-      return diag_error(rows->diag, at, "'%s' has a limit already", row.name);
+      return diag_error(rows->diag, at, "'%s' already has a limit", row.name);
   add_row(rows, row);
   return 0;
 }
@@ -126,8 +126,8 @@ static int add_key(Rows *rows, const HistogramSpec *metric, const Node *node) {
   const char *dot = strchr(node->key, '.');
   if (dot) return add_limit(rows, metric, dot + 1, node->key_at, node);
   if (node->kind != NODE_MAP) {
-    diag_error(rows->diag, node->key_at, "'%s' wants a statistic", node->key);
-    diag_hint(rows->diag, "such as '%s.p99'", node->key);
+    diag_error(rows->diag, node->key_at, "'%s' needs a statistic", node->key);
+    diag_hint(rows->diag, "for example '%s.p99'", node->key);
     return -1;
   }
   int status = 0;
@@ -140,7 +140,7 @@ static int add_key(Rows *rows, const HistogramSpec *metric, const Node *node) {
  * beside them. */
 static int add_limits(Rows *rows, const char *prefix, const Node *map) {
   if (map->kind != NODE_MAP)
-    return diag_error(rows->diag, map->at, "'slowdown' wants a map such as {ttft.p99: 6}");
+    return diag_error(rows->diag, map->at, "'slowdown' must be a map such as {ttft.p99: 6}");
   int status = 0;
   for (const Node *node = map->first; node; node = node->next) {
     const HistogramSpec *metric = metric_of(rows, prefix, node->key);
@@ -148,7 +148,7 @@ static int add_limits(Rows *rows, const char *prefix, const Node *map) {
     if (metric || !*prefix) continue;
     const char *meant = slo_key_meant(node->key, rows->arena);
     status = diag_error(rows->diag, node->key_at, "unknown key '%s'", node->key);
-    diag_hint(rows->diag, "slowdowns are of ttft, tbt and e2e, such as '%s'",
+    diag_hint(rows->diag, "slowdowns exist for ttft, tbt and e2e, such as '%s'",
               meant ? meant : "ttft.p99");
   }
   return status;
@@ -163,7 +163,7 @@ static int add_goodput(Rows *rows, const Node *node, GoodputLimits *ret_limits) 
   if (option_bind(config_goodput_options, node, NULL, node->at, &keys, rows->diag)) return -1;
   *ret_limits = (GoodputLimits){keys.ttft, least_limit(keys.tpot, keys.tbt), keys.e2e, keys.share};
   if (ret_limits->ttft == 0 && ret_limits->tpot == 0 && ret_limits->e2e == 0)
-    return diag_error(rows->diag, node->key_at, "'goodput' limits nothing: give ttft, tpot or e2e");
+    return diag_error(rows->diag, node->key_at, "'goodput' needs a limit: ttft, tpot or e2e");
   add_row(rows,
           keys.hours > 0
               ? (SloSpec){.name = "goodput.hours", .statistic = SLO_GOOD_HOURS, .limit = keys.hours}
@@ -194,10 +194,10 @@ static bool refuse_words(const Rows *rows, const Node *node) {
   const char *meant = slo_key_meant(node->key, rows->arena);
   if (!meant) return refuse_metric(rows, node);
   diag_error(rows->diag, node->key_at, "unknown limit '%s'", node->key);
-  diag_hint(rows->diag,
-            "did you mean '%s'? Limits are of ttft, tbt, tpot, e2e and others: 'tandem "
-            "list options'",
-            meant);
+  diag_hint(
+      rows->diag,
+      "did you mean '%s'? Limits exist for ttft, tbt, tpot, e2e and others: 'tandem list options'",
+      meant);
   return true;
 }
 

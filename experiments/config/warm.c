@@ -48,12 +48,12 @@ int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, D
     warm.up.requests = 0;
     if (warm.up.duration > 0)
       return diag_error(diag, node_find(node, "duration")->key_at,
-                        "'duration' does not go with 'requests: auto'");
+                        "'duration' cannot be used with 'requests: auto'");
   }
   self->sim.warm_up = warm.up;
   if (!warm.cache || !whole) return 0;
   if (config_keeps_caches(self)) return load_caches(self, file, arena, diag);
-  diag_error(diag, file->at, "'%s' is for prefix caches, and no pool keeps one", file->key);
+  diag_error(diag, file->at, "'%s' needs a prefix cache, and no pool has one", file->key);
   config_hint_caching(diag);
   return -1;
 }

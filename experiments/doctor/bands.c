@@ -110,28 +110,28 @@ static void set_subjects(Bands *self) {
     return;
   }
   self->n = SUBJECTS;
-  self->subjects[COPY] = (Subject){.name = "copy",
-                                   .of_memory = true,
-                                   .least = 0.85,
-                                   .advice = "memory is slow: look for other processes, a low "
-                                             "memory clock ('nvidia-smi -q -d CLOCK') or MIG; or "
-                                             "the machine file is another GPU's"};
-  self->subjects[GEMM] = (Subject){.name = sm > 0 ? "gemm 8192" : "gemm",
-                                   .least = 0.70,
-                                   .advice = "products are slow: look for a power limit or a clock "
-                                             "setting ('nvidia-smi -q -d POWER,CLOCK'), heat, or "
-                                             "an old cuBLASLt"};
+  self->subjects[COPY] = (Subject){
+      .name = "copy",
+      .of_memory = true,
+      .least = 0.85,
+      .advice = "memory is slow: look for other processes, a low memory clock ('nvidia-smi -q -d "
+                "CLOCK') or MIG; the machine file may describe another GPU"};
+  self->subjects[GEMM] =
+      (Subject){.name = sm > 0 ? "gemm 8192" : "gemm",
+                .least = 0.70,
+                .advice = "products are slow: look for a power limit or a clock setting "
+                          "('nvidia-smi -q -d POWER,CLOCK'), heat, or an old cuBLASLt"};
   self->subjects[DECODE] = (Subject){.name = "decode",
                                      .of_memory = true,
                                      .least = 0.75,
-                                     .advice = "if 'copy' is well, this GPU's decode attention is: "
-                                               "do not take its rows for an engine's"};
+                                     .advice = "if 'copy' is normal, decode attention is slow on "
+                                               "this GPU: do not use its rows for an engine"};
   self->subjects[PREFILL] = (Subject){.name = sm > 0 ? "prefill 8k" : "prefill",
                                       .least = sm > 90    ? (double)NAN
                                                : sm == 90 ? 0.30
                                                           : 0.50,
-                                      .advice = "if 'gemm' is well, this GPU's prefill attention "
-                                                "is: do not take its rows for an engine's"};
+                                      .advice = "if 'gemm' is normal, prefill attention is slow on "
+                                                "this GPU: do not use its rows for an engine"};
   for (int i = 0; i < SUBJECTS; i++)
     self->subjects[i].is_proportional = true;
   if (sm > 0)
@@ -166,7 +166,7 @@ static bool is_supported(Bands *self, const Subject *subject) {
   if (why)
     add_unmeasured(self, SPEED, subject->name,
                    self->job->device->sm > 0 ? DOCTOR_MISSED : DOCTOR_NOTED, why,
-                   "the backend has no such operator");
+                   "the backend does not support this operator");
   return why == NULL;
 }
 
@@ -184,7 +184,7 @@ static int take(Bands *self, const Subject *subject, Reading reading, Sampled *r
   if (is_interrupted(self)) return diag_interrupted(diag);
   if (now(self) > job->seconds) {
     add_unmeasured(self, SPEED, subject->name, DOCTOR_MISSED, "no time is left for it",
-                   "give more with '--budget'");
+                   "allow more time with '--budget'");
     return 0;
   }
   CalibStatus status = job->backend->prepare(job->state, point_of(subject, reading), error);
@@ -193,7 +193,7 @@ static int take(Bands *self, const Subject *subject, Reading reading, Sampled *r
   if (!status && ret_sampled->stop == SAMPLE_MORE) return diag_interrupted(diag);
   if (status)
     add_unmeasured(self, SPEED, subject->name, DOCTOR_MISSED, error,
-                   "free the memory of the device, or look for what holds it");
+                   "free memory of the device, or look for the process that holds it");
   *ret_done = status == CALIB_OK;
   return 0;
 }
@@ -242,9 +242,9 @@ static int verify_size(Bands *self, const Subject *subject, Reading reading, int
   if (status == CALIB_ENVIRONMENT) return doctor_failed(job, subject->name, error, diag);
   if (status)
     add_unmeasured(self, RESULTS, subject->name, DOCTOR_MISSED, error,
-                   status == CALIB_WRONG ? "its times mean nothing: suspect the kernel of this "
-                                           "size, then the GPU"
-                                         : "free the memory of the device");
+                   status == CALIB_WRONG
+                       ? "the times of this size are wrong: suspect its kernel, then the GPU"
+                       : "free memory of the device");
   *verified += !status && isfinite(off);
   return 0;
 }
@@ -262,9 +262,9 @@ static int verify_sizes(Bands *self, Diag *diag) {
       return -1;
   }
   doctor_add(self->doctor, RESULTS, "sizes that are timed", left ? DOCTOR_MISSED : DOCTOR_OK,
-             arena_printf(self->doctor->arena, "%d right, %d not verified for want of time",
+             arena_printf(self->doctor->arena, "%d right, %d not verified for lack of time",
                           verified, left),
-             "give more time with '--budget'");
+             "allow more time with '--budget'");
   return 0;
 }
 
@@ -300,7 +300,7 @@ static DoctorVerdict judge(const Bands *self, const Subject *subject, Figure fig
 
 static void add_figure(Bands *self, const char *part, const Subject *subject, Figure figure,
                        double low, double high, const char *found, const char *advice) {
-  static const char NOISE[] = "other work disturbs the device: measure when it is alone";
+  static const char NOISE[] = "other work disturbs the device: measure while nothing else runs";
   const DoctorVerdict verdict = judge(self, subject, figure, low, high);
   DoctorCheck *check = doctor_add(self->doctor, part, subject->name, verdict, found,
                                   verdict == DOCTOR_NOISY ? NOISE : advice);
@@ -328,15 +328,15 @@ static void add_speed(Bands *self, const Subject *subject) {
   const char *rate = rate_text(self, subject, best->median);
   if (self->job->device->sm == 0 || !hardware || isnan(subject->least)) {
     doctor_add(self->doctor, SPEED, subject->name, DOCTOR_NOTED,
-               arena_printf(self->doctor->arena, "%s; no band is known", rate), NULL);
+               arena_printf(self->doctor->arena, "%s; no expected range is known", rate), NULL);
     return;
   }
   const double at_peak = subject->of_memory ? work.bytes / (double)hardware->hbm_bandwidth
                                             : work.flops / hardware->dense_bf16_flops;
   const Figure share = {at_peak / best->median, at_peak / best->high, at_peak / best->low};
   add_figure(self, SPEED, subject, share, subject->least, MOST, rate,
-             share.value > MOST ? "nothing is faster than its peak: the machine file is another "
-                                  "GPU's, or the clock is wrong"
+             share.value > MOST ? "no device is faster than its peak: the machine file describes "
+                                  "another GPU, or the clock is wrong"
                                 : subject->advice);
 }
 
@@ -351,13 +351,13 @@ static void add_times(Bands *self, const Subject *subject) {
                arena_printf(arena, "%s, then %s for twice the work",
                             format_duration(once->median, text[0]),
                             format_duration(doubled->median, text[1])),
-               "times do not follow the work: clocks that move ('nvidia-smi -q -d CLOCK'), or "
-               "other work on the device");
+               "times do not grow with the work: clocks may vary ('nvidia-smi -q -d CLOCK'), or "
+               "other work runs on the device");
   add_figure(self, AGAIN, subject, ratio_of(more, once), 1 - self->repeat, 1 + self->repeat,
              arena_printf(arena, "%s, later %s", format_duration(once->median, text[0]),
                           format_duration(more->median, text[1])),
-             "the device is not what it was a minute ago: heat, a power limit, or other work; "
-             "wait until it is steady, or fix its clocks as you serve");
+             "the device has slowed down within a minute: look for heat, a power limit or other "
+             "work; wait until it is steady, or fix its clocks as they are when you serve");
 }
 
 static void add_spread(Bands *self) {
@@ -374,7 +374,7 @@ static void add_spread(Bands *self) {
       doctor_add(self->doctor, CLOCK, "spread", worst > self->spread ? DOCTOR_NOISY : DOCTOR_OK,
                  arena_printf(self->doctor->arena, "half of the samples of '%s' within %.1f%%", of,
                               100 * worst),
-                 "other work disturbs the device: measure when it is alone");
+                 "other work disturbs the device: measure while nothing else runs");
   check->value = worst;
   check->high = self->spread;
 }
@@ -388,14 +388,15 @@ static void add_throttle(Bands *self) {
     const Subject *subject = &self->subjects[i / READINGS];
     if (subject->is_measured) reasons |= subject->readings[i % READINGS].after.throttle;
   }
-  doctor_add(self->doctor, CLOCK, "throttle",
-             reasons & HARM ? DOCTOR_MISSED
-             : reasons      ? DOCTOR_NOTED
-                            : DOCTOR_OK,
-             environment_throttle(reasons, self->doctor->arena),
-             reasons & HARM ? "see to cooling and power before measuring: 'nvidia-smi -q -d "
-                              "PERFORMANCE,TEMPERATURE'"
-                            : "times are those at this limit: serve under the same");
+  doctor_add(
+      self->doctor, CLOCK, "throttle",
+      reasons & HARM ? DOCTOR_MISSED
+      : reasons      ? DOCTOR_NOTED
+                     : DOCTOR_OK,
+      environment_throttle(reasons, self->doctor->arena),
+      reasons & HARM
+          ? "check cooling and power before measuring: 'nvidia-smi -q -d PERFORMANCE,TEMPERATURE'"
+          : "times are valid under this limit: serve under the same");
 }
 
 /* nvbench drops what was measured below three quarters of the clock, too. */
@@ -406,14 +407,14 @@ static void add_clock(Bands *self) {
   const double most = self->job->device->sm_clock_most_mhz;
   if (!gemm->is_measured || isnan(mhz) || most <= 0) {
     doctor_add(self->doctor, CLOCK, "multiprocessors", DOCTOR_NOTED, "unknown: no reading",
-               "NVML comes with the driver: see that libnvidia-ml.so.1 is there");
+               "NVML comes with the driver: check that libnvidia-ml.so.1 is installed");
     return;
   }
   DoctorCheck *check = doctor_add(
       self->doctor, CLOCK, "multiprocessors", mhz >= LEAST * most ? DOCTOR_OK : DOCTOR_MISSED,
       arena_printf(self->doctor->arena, "%.0f of %.0f MHz under products", mhz, most),
-      "a clock setting, a power limit or heat holds it down: 'nvidia-smi -q -d CLOCK,POWER', and "
-      "'nvidia-smi -rgc' takes a setting back");
+      "a clock setting, a power limit or heat lowers the clock: see 'nvidia-smi -q -d "
+      "CLOCK,POWER'; 'nvidia-smi -rgc' resets a setting");
   check->value = mhz / most;
   check->low = LEAST;
 }

@@ -18,8 +18,8 @@ typedef struct Tally {
 
 static void add_wrong(Doctor *self, const char *name, const char *error) {
   doctor_add(self, RESULTS, name, DOCTOR_MISSED, arena_copy(self->arena, error, strlen(error)),
-             "its times mean nothing: run 'meson test --suite gpu' of a build on this machine; if "
-             "that passes, suspect the GPU");
+             "the times of this operator are wrong: run 'meson test --suite gpu' of a build on "
+             "this machine; if that passes, suspect the GPU");
 }
 
 /* −1 when the backend failed. */
@@ -44,16 +44,15 @@ static int verify_one(Doctor *self, const DoctorJob *job, const VerifyTarget *ta
 static void add_tally(Doctor *self, const CalibModel *model, const Tally *tally) {
   if (tally->right + tally->wrong == 0) {
     doctor_add(self, RESULTS, model->name, DOCTOR_NOTED, "not verified",
-               "this backend gives no results to compare: trust the engine's own tests");
+               "this backend gives no results to compare: rely on the tests of the engine");
     return;
   }
   const char *found =
       arena_printf(self->arena, "%d operators right, %d wrong", tally->right, tally->wrong);
   if (tally->right > 0 && tally->wrong == 0 && tally->worst > 0)
-    found = arena_printf(self->arena,
-                         "%d operators right, the worst '%s' by %.0f%% of what it may "
-                         "be off",
-                         tally->right, calib_op_name(tally->worst_op), 100 * tally->worst);
+    found = arena_printf(
+        self->arena, "%d operators right; '%s' comes closest to its tolerance, with %.0f%% of it",
+        tally->right, calib_op_name(tally->worst_op), 100 * tally->worst);
   doctor_add(self, RESULTS, model->name, tally->wrong > 0 ? DOCTOR_MISSED : DOCTOR_OK, found,
              "see the operators above");
 }
@@ -69,7 +68,7 @@ static int load(Doctor *self, const DoctorJob *job, const CalibModel *model, boo
   if (model == job->model) return backend_failed(status, error, place_of_file(NULL), diag);
   doctor_add(self, RESULTS, model->name, DOCTOR_MISSED,
              arena_copy(self->arena, error, strlen(error)),
-             "it is small: free the memory of the device");
+             "little memory is free: free memory of the device");
   return 0;
 }
 

@@ -60,9 +60,9 @@ static void add_names(Doctor *self, const CalibDevice *device) {
 static void add_peaks(Doctor *self, const CalibDevice *device, const Hardware *hardware) {
   if (!hardware)
     doctor_add(self, DEVICE, "peaks", DOCTOR_MISSED,
-               arena_printf(self->arena, "no machine is known that has '%s'", device->gpu),
-               "name one with '--machine': a file like those of perfmodel/machines/, its 'gpu' as "
-               "said here");
+               arena_printf(self->arena, "no known machine has '%s'", device->gpu),
+               "name one with '--machine': a file like those of perfmodel/machines, with the 'gpu' "
+               "given here");
   else
     doctor_add(self, DEVICE, "peaks", DOCTOR_OK,
                arena_printf(self->arena, "%s: %.0f TFLOP/s, %.0f GB/s", hardware->name,
@@ -79,7 +79,7 @@ static void add_memory(Doctor *self, const CalibDevice *device) {
       self, DEVICE, "free memory", share >= 0.9 ? DOCTOR_OK : DOCTOR_MISSED,
       arena_printf(self->arena, "%.1f GiB of %.1f GiB", (double)device->free_bytes / 0x1p30,
                    (double)device->memory_bytes / 0x1p30),
-      "somebody else holds the rest: end what 'nvidia-smi' lists, or take another GPU "
+      "other processes hold the rest: end those that 'nvidia-smi' lists, or choose another GPU "
       "with '--device'");
   check->value = share;
   check->low = 0.9;
@@ -89,12 +89,12 @@ static void add_processes(Doctor *self, const CalibDevice *device) {
   const int others = (int)device->n_processes - 1;
   if (others < 0)
     doctor_add(self, DEVICE, "other processes", DOCTOR_NOTED, "unknown: the driver lists none",
-               "see with 'nvidia-smi' on the host that this is the only one");
+               "check with 'nvidia-smi' on the host that this is the only process");
   else
     doctor_add(self, DEVICE, "other processes", others > 0 ? DOCTOR_MISSED : DOCTOR_OK,
                arena_printf(self->arena, "%d", others),
-               "they take time and power from what is measured: end them, or take another GPU with "
-               "'--device'");
+               "they take time and power from the measurement: end them, or choose another GPU "
+               "with '--device'");
 }
 
 static const char *switch_name(CalibSwitch value) {
@@ -108,17 +108,16 @@ static void add_switches(Doctor *self, const CalibDevice *device) {
              "servers have it on: measure as you serve ('nvidia-smi -e 1' and a restart)");
   if (device->ecc_errors > 0)
     doctor_add(self, DEVICE, "memory errors", DOCTOR_MISSED,
-               arena_printf(self->arena, "%lld that could not be corrected",
-                            (long long)device->ecc_errors),
-               "restart the machine; if they come again, the GPU is broken");
+               arena_printf(self->arena, "%lld uncorrectable", (long long)device->ecc_errors),
+               "restart the machine; if the errors return, the GPU is broken");
   doctor_add(self, DEVICE, "MIG",
              device->mig == CALIB_OFF  ? DOCTOR_OK
              : device->mig == CALIB_ON ? DOCTOR_MISSED
                                        : DOCTOR_NOTED,
              switch_name(device->mig),
              device->mig == CALIB_ON
-                 ? "this is a part of a GPU, and the peaks are those of a whole one: 'nvidia-smi "
-                   "-mig 0', or a machine file of the part"
+                 ? "this is a part of a GPU, but the peaks are those of a whole one: use "
+                   "'nvidia-smi -mig 0', or a machine file for the part"
                  : NULL);
 }
 
@@ -129,7 +128,7 @@ static void add_link(Doctor *self, const CalibDevice *device) {
   else
     doctor_add(self, DEVICE, "PCIe", lanes < most ? DOCTOR_MISSED : DOCTOR_OK,
                arena_printf(self->arena, "%d of %d lanes", lanes, most),
-               "copies to the host will be slower by that: seat the card anew, or look for a riser "
+               "copies to the host are slower by that factor: reseat the card, or look for a riser "
                "or a slot that shares its lanes");
 }
 

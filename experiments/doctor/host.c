@@ -48,10 +48,11 @@ static void add_driver(Doctor *self, const char *root, bool is_wsl) {
   if (version)
     doctor_add(self, HOST, "driver", DOCTOR_OK, version, NULL);
   else if (is_wsl)
-    doctor_add(self, HOST, "driver", DOCTOR_OK, "that of Windows", NULL);
+    doctor_add(self, HOST, "driver", DOCTOR_OK, "the driver of Windows", NULL);
   else
-    doctor_add(self, HOST, "driver", DOCTOR_MISSED, "no module of the kernel is loaded",
-               "install NVIDIA's driver, or, if it is, 'modprobe nvidia' and read 'dmesg'");
+    doctor_add(
+        self, HOST, "driver", DOCTOR_MISSED, "no kernel module is loaded",
+        "install NVIDIA's driver; if it is installed, run 'modprobe nvidia' and read 'dmesg'");
 }
 
 static void add_files(Doctor *self, const char *root, bool is_wsl) {
@@ -59,8 +60,9 @@ static void add_files(Doctor *self, const char *root, bool is_wsl) {
   doctor_add(self, HOST, "device files", any ? DOCTOR_OK : DOCTOR_MISSED,
              is_wsl    ? "/dev/dxg"
              : control ? "/dev/nvidiactl"
-                       : "neither /dev/nvidiactl nor /dev/dxg",
-             "in a container, start it with its GPUs ('--gpus all'); else 'nvidia-modprobe -u'");
+                       : "neither /dev/nvidiactl nor /dev/dxg exists",
+             "start a container with its GPUs ('--gpus all'); without a container, run "
+             "'nvidia-modprobe -u'");
 }
 
 /* Where the loader looks, as far as folders go; $LD_LIBRARY_PATH before all. */
@@ -96,19 +98,19 @@ bool doctor_host(Doctor *self, const char *root) {
   const bool is_wsl = is_there(self, root, "/dev/dxg");
   const bool any = gpus > 0 || is_wsl || is_there(self, root, "/dev/nvidiactl") ||
                    is_there(self, root, "/proc/driver/nvidia/version");
-  const char *found = gpus > 0   ? arena_printf(self->arena, "%d of NVIDIA on the PCI bus", gpus)
-                      : any      ? "not on the PCI bus that is seen here"
-                      : gpus < 0 ? "none, as far as can be seen: the PCI bus cannot"
-                                 : "none of NVIDIA on the PCI bus";
+  const char *found = gpus > 0   ? arena_printf(self->arena, "NVIDIA GPUs on the PCI bus: %d", gpus)
+                      : any      ? "not on the PCI bus that is visible here"
+                      : gpus < 0 ? "none found; the PCI bus is not visible"
+                                 : "no NVIDIA GPU on the PCI bus";
   doctor_add(self, HOST, "GPU", any ? DOCTOR_OK : DOCTOR_MISSED, found,
-             "'--backend cpu' looks at the processor; 'perfmodel: roofline' needs no measurements");
+             "'--backend cpu' checks the processor; 'perfmodel: roofline' needs no measurements");
   if (!any) return false;
   add_driver(self, root, is_wsl);
   add_files(self, root, is_wsl);
   add_library(self, root, "libcuda.so.1",
-              "it belongs to the driver: install its libraries for computing too, or start the "
-              "container with NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+              "it belongs to the driver: install its compute libraries, or start the container "
+              "with NVIDIA_DRIVER_CAPABILITIES=compute,utility");
   add_library(self, root, "libnvidia-ml.so.1",
-              "clocks and power stay unknown without it: it belongs to the driver, too");
+              "it belongs to the driver; without it clocks and power are not known");
   return true;
 }

@@ -30,7 +30,7 @@ static const char *chance(const Subject *answer) {
       if (strcmp(names[i][0], row_text(rows, 0, arena)) == 0)
         words = arena_printf(arena, "%s%s%s p99 ±%s", words, *words ? ", " : "", names[i][1],
                              shown(row_real(rows, 1), "%", arena));
-  return *words ? words : "not known: the run is too short to tell, or was not kept";
+  return *words ? words : "not known: the run is too short, or it was not kept";
 }
 
 /* Where iteration times come from, and the error that they have. */

@@ -106,5 +106,6 @@ void inferencex_read_pools(Measured *self, MeasuredPoint *point, const Inference
   read_minimax(row, pool);
   read_deepseek(point, row, pool);
   if (is_whole_cluster(point, row))
-    measured_refuse(point, "its tp_size is all GPUs of a split cluster, whose pools are not given");
+    measured_refuse(point,
+                    "its tp_size counts all GPUs of a split cluster, whose pools are not given");
 }

@@ -38,7 +38,8 @@ void inferencex_find_workers(Measured *self, size_t first) {
     const uint32_t *other = key_map_find(&map, times_key(point));
     if (other) take_pools(point, &self->points[*other - 1]);
     if (!knows_workers(point))
-      measured_refuse(point, "a split cluster: how many instances prefill and decode is not given");
+      measured_refuse(
+          point, "a split cluster whose numbers of prefill and decode instances are not given");
   }
 }
 

@@ -29,35 +29,36 @@ static void note_formats(Notes *self, const Config *config) {
     if (!times->measured || !times->says_kv_cache || repeats ||
         times->setup.kv_cache_dtype == counted)
       continue;
-    add(self,
-        arena_printf(self->arena, "times of '%s' are of a KV cache in %s, its memory is of %s",
-                     config->sim.pools[i].name, dtype_names[times->setup.kv_cache_dtype],
-                     dtype_names[counted]));
+    add(self, arena_printf(
+                  self->arena,
+                  "iteration times of '%s' assume a KV cache in %s, but memory was counted for %s",
+                  config->sim.pools[i].name, dtype_names[times->setup.kv_cache_dtype],
+                  dtype_names[counted]));
   }
 }
 
-/* "an instance of 'serve' holds 25 requests of 2,500 tokens"; of a trace, tokens. */
+/* "an instance of 'serve' has KV memory for 25 requests of 2,500 tokens"; for a trace, tokens. */
 static const char *room_of(const Config *config, const Question *asked, Arena *arena) {
   const PoolSpec *pool = &config->sim.pools[config->sim.n_pools - 1];
   const int64_t tokens = pool->kv_blocks * pool->block_size, each = asked->isl + asked->osl;
   char room[32], size[32];
   if (asked->isl == 0)
-    return arena_printf(arena, "an instance of '%s' holds %s tokens", pool->name,
+    return arena_printf(arena, "an instance of '%s' has KV memory for %s tokens", pool->name,
                         format_count((double)tokens, room));
-  return arena_printf(arena, "an instance of '%s' holds %s requests of %s tokens", pool->name,
-                      format_count((double)(tokens / each), room),
+  return arena_printf(arena, "an instance of '%s' has KV memory for %s requests of %s tokens",
+                      pool->name, format_count((double)(tokens / each), room),
                       format_count((double)each, size));
 }
 
-/* "12% of the requests wait for room in it, 0.5% give way there"; NULL: neither. */
+/* "12% of the requests wait for room and 0.5% are evicted"; NULL: neither. */
 static const char *pressure_of(const KvPressure *kv, Arena *arena) {
   const char *waits =
       kv->waits >= WAITS_SHARE
-          ? arena_printf(arena, "%.0f%% of the requests wait for room in it", 100 * kv->waits)
+          ? arena_printf(arena, "%.0f%% of the requests wait for room", 100 * kv->waits)
           : NULL;
   if (!(kv->recomputes > 0)) return waits;
-  return arena_printf(arena, "%s%s%.2g%% %s way there", waits ? waits : "", waits ? ", " : "",
-                      100 * kv->recomputes, waits ? "give" : "of the requests give");
+  return arena_printf(arena, "%s%s%.2g%%%s are evicted", waits ? waits : "", waits ? " and " : "",
+                      100 * kv->recomputes, waits ? "" : " of the requests");
 }
 
 static void note_memory(Notes *self, const Answer *answer, const Config *config,
@@ -67,9 +68,9 @@ static void note_memory(Notes *self, const Answer *answer, const Config *config,
   if (!now && !later) return;
   if (now) add(self, arena_printf(self->arena, "KV memory is full at times: %s", now));
   if (later)
-    add(self, arena_printf(self->arena, "%s %.1f%% longer %s",
-                           now ? "with times" : "KV memory is a cliff: with times",
-                           100 * answer->perfmodel_error, later));
+    add(self, arena_printf(self->arena, "%sif times are %.1f%% longer, %s",
+                           now ? "" : "KV memory is almost full: ", 100 * answer->perfmodel_error,
+                           later));
   add(self, room_of(config, asked, self->arena));
 }
 

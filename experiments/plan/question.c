@@ -80,7 +80,7 @@ static const char *find_machine(const char *asked, Arena *arena, Diag *diag) {
   names[n] = NULL;
   if (n > 1) {
     diag_error(diag, at, "several machine types have the GPU '%s'", asked);
-    diag_hint(diag, "name one: %s", datafile_join(names, arena));
+    diag_hint(diag, "choose one: %s", datafile_join(names, arena));
     return NULL;
   }
   for (int i = 0; i < n_all; i++)
@@ -205,9 +205,10 @@ static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *
   diag_done(&why);
   self->n_shapes = n;
   if (n_wanted > 0) return n > 0 ? 0 : -1;
-  diag_error(diag, place_of_file("--tp"), "no iteration times of '%s' on '%s' are of such degrees",
-             self->model.name, self->hardware.gpu);
-  diag_hint(diag, "there are %s", shapes);
+  diag_error(diag, place_of_file("--tp"),
+             "there are no iteration times of '%s' on '%s' for these degrees", self->model.name,
+             self->hardware.gpu);
+  diag_hint(diag, "there are iteration times for %s", shapes);
   return -1;
 }
 
@@ -242,8 +243,8 @@ static int read_degrees(const char *text, int64_t *ret_degrees, int max, Diag *d
     char *end = NULL;
     const long long degree = strtoll(at, &end, 10);
     if (end == at || (*end && *end != ',') || degree < 1 || degree > 1024 || n == max) {
-      diag_error(diag, place_of_file("--tp"), "'%s' is no list of degrees", text);
-      diag_hint(diag, "such as 2 or 2,4");
+      diag_error(diag, place_of_file("--tp"), "'%s' is not a list of degrees", text);
+      diag_hint(diag, "for example 2 or 2,4");
       return -1;
     }
     ret_degrees[n] = degree;
@@ -258,12 +259,14 @@ static int check_load(const Question *asked, Diag *diag) {
   const bool lengths = asked->isl > 0 || asked->osl > 0;
   if (asked->trace && (lengths || asked->lengths))
     return diag_error(diag, place_of_file("--trace"),
-                      "a trace has its own lengths: leave out --isl, --osl and --lengths");
+                      "a trace has its own lengths: omit --isl, --osl and --lengths");
   if (asked->lengths && lengths)
-    return diag_error(diag, place_of_file("--lengths"), "it stands in place of --isl and --osl");
+    return diag_error(diag, place_of_file("--lengths"),
+                      "'--lengths' replaces --isl and --osl: give one or the other");
   if (!asked->trace && !asked->lengths && (asked->isl == 0 || asked->osl == 0))
-    return diag_error(diag, place_of_file(asked->isl ? "--osl" : "--isl"),
-                      "lengths are missing: give --isl and --osl, --lengths TABLE or --trace FILE");
+    return diag_error(
+        diag, place_of_file(asked->isl ? "--osl" : "--isl"),
+        "the lengths are missing: give --isl and --osl, --lengths TABLE or --trace FILE");
   const bool both = asked->rate > 0 && asked->users > 0;
   if (both || (!asked->trace && asked->rate == 0 && asked->users == 0))
     return diag_error(diag, place_of_file("--rate"), "give %s --rate, requests/s, or --users",
@@ -276,7 +279,7 @@ static int check_context(const Plan *self, Diag *diag) {
   const Question *asked = self->question;
   if (context == 0 || asked->isl + asked->osl <= context) return 0;
   return diag_error(diag, place_of_file("--isl"),
-                    "%" PRId64 " + %" PRId64 " tokens are more than the context of '%s', %" PRId64,
+                    "%" PRId64 " + %" PRId64 " tokens exceed the context of '%s', %" PRId64,
                     asked->isl, asked->osl, self->model.name, context);
 }
 

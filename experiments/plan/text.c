@@ -48,9 +48,9 @@ static const char *limits_of(const char *asked, double *ret_quantile, Arena *are
   for (const char *at = asked; at;) {
     const size_t length = strcspn(at, ","), name = strcspn(at, "<");
     if (name == 0 || name >= length) {
-      diag_error(diag, place_of_file("--slo"), "'%s' is no limit",
+      diag_error(diag, place_of_file("--slo"), "'%s' is not a limit",
                  trimmed(at, length, &diag->arena));
-      diag_hint(diag, "METRIC.STATISTIC<VALUE, such as ttft.p99<2s,tpot.p99<50ms");
+      diag_hint(diag, "write METRIC.STATISTIC<VALUE, such as ttft.p99<2s,tpot.p99<50ms");
       return NULL;
     }
     const size_t sign = name + 1 + (at[name + 1] == '=');

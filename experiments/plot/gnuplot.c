@@ -108,7 +108,7 @@ static int copy_picture(Gnuplot *self, const char *title, Diag *diag) {
   FILE *out = place->path ? self->picture.file : place->page;
   char bytes[BUFSIZ];
   if (!is_whole(self))
-    return diag_environment(diag, at, "cannot write it whole: is the disk full?");
+    return diag_environment(diag, at, "cannot write the whole file: the disk may be full");
   rewind(self->drawn);
   errno = 0;
   if (format_of(place->path) == &svg)
@@ -132,7 +132,7 @@ int gnuplot_draw(Gnuplot *self, const char *name, const char *title, Diag *diag)
   if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
     error = diag_environment(diag, at, "'gnuplot' was not found: install it");
   else if (status != 0)
-    error = diag_environment(diag, at, "gnuplot could not draw it");
+    error = diag_environment(diag, at, "gnuplot failed");
   else
     error = copy_picture(self, title, diag);
   close_picture(self);

@@ -186,7 +186,8 @@ int shown_find_metrics(ShownMetrics *self, Results *results, const char *ids,
     if (!metric)
       status = unknown_metric(&metrics, asked[i], arena, diag);
     else if (self->n == METRICS_MAX)
-      return diag_error(diag, place_of_file("--metric"), "at most %d fit", METRICS_MAX);
+      return diag_error(diag, place_of_file("--metric"), "at most %d metrics are supported",
+                        METRICS_MAX);
     else
       add(self, metric, arena);
   }

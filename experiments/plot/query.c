@@ -222,7 +222,7 @@ static void bind(const Drawing *self, const char *name, const char *text) {
 }
 
 int plot_refuse(const char *option, const char *name, Diag *diag) {
-  return diag_error(diag, place_of_file(option), "the figure '%s' takes none", name);
+  return diag_error(diag, place_of_file(option), "figure '%s' does not use this option", name);
 }
 
 /* What of a choice the figure does not have. */
@@ -295,9 +295,9 @@ static int draw(Drawing *self, Results *results, const PlotPlace *place, Arena *
   Gnuplot gnuplot;
   const char *about = first_sentence(sqlite3_sql(self->rows), arena);
   if (!has_rows(self->rows)) {
-    diag_error(diag, place_of_file(results->path), "'%s' holds nothing for the figure '%s'",
+    diag_error(diag, place_of_file(results->path), "'%s' has nothing for the figure '%s'",
                results->path, self->name);
-    diag_hint(diag, "it draws: %s", about);
+    diag_hint(diag, "the figure draws %s", about);
     return -1;
   }
   if (place->rows) {

@@ -201,7 +201,7 @@ static int read_stored(Stored *self, Results *results, const char *number, Arena
                   values, 1, &same, diag) < 0)
     return -1;
   if (until <= from)
-    return diag_error(diag, place_of_file(results->path), "run %lld was not simulated to its end",
+    return diag_error(diag, place_of_file(results->path), "run %lld did not complete",
                       (long long)run);
   *self = (Stored){.number = arena_printf(arena, "%lld", (long long)run),
                    .from = from * (TICKS_PER_SECOND / 1000000),

@@ -194,8 +194,7 @@ static int unknown_axis(const Runs *runs, const char *option, const char *name, 
   const char **names = ARENA_ARRAY(arena, const char *, runs->n_keys + 1);
   for (size_t i = 0; i < runs->n_keys; i++)
     names[i] = runs->keys[i].name;
-  diag_error(diag, place_of_file(option), "nothing of that name varies between the runs: '%s'",
-             name);
+  diag_error(diag, place_of_file(option), "'%s' does not vary between the runs", name);
   if (names[0]) diag_hint_near(diag, name, names);
   return -1;
 }
@@ -226,16 +225,16 @@ static int pick_axis(const Runs *runs, const ShownForm *form, const char *option
   const Key *key = name ? find_axis(runs, name) : take_axis(runs, form, taken);
   if (!key && name) return unknown_axis(runs, option, name, arena, diag);
   if (!key || key == taken) {
-    diag_error(diag, place_of_file(option), "it needs %s between the runs%s",
+    diag_error(diag, place_of_file(option), "the figure needs %s between the runs%s",
                form->numeric ? "a number that varies" : "something that varies",
                taken ? ", beside the other axis" : "");
-    diag_hint(diag, "as a sweep over workload.arrivals.rate or pools.NAME.count makes them");
+    diag_hint(diag, "for example, a sweep over workload.arrivals.rate or pools.NAME.count");
     return -1;
   }
   if (form->numeric && !key->numeric) {
-    diag_error(diag, place_of_file(option), "the values of '%s' are no numbers of one unit",
+    diag_error(diag, place_of_file(option), "the values of '%s' are not numbers of one unit",
                key->name);
-    diag_hint(diag, "'bars' and 'heat' take words too");
+    diag_hint(diag, "'bars' and 'heat' accept words, too");
     return -1;
   }
   *ret_key = key;

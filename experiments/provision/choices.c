@@ -41,7 +41,7 @@ static int add_parallelism(const Design *self, Node *axes, const Node *block, co
 static int bind_keys(Design *self, const Node *map, const Node *root, Arena *arena, Diag *diag) {
   *self = (Design){.name = map->key, .at = map->key_at, .choices = {.n_points = 1}};
   if (map->kind != NODE_MAP)
-    return diag_error(diag, map->at, "design '%s' wants a map of keys to values", map->key);
+    return diag_error(diag, map->at, "design '%s' must be a map of keys to values", map->key);
   Node *axes = ARENA_NEW(arena, Node);
   *axes = (Node){.kind = NODE_MAP, .at = map->at};
   self->settings = ARENA_ARRAY(arena, Setting, map->n_children);
@@ -77,7 +77,7 @@ static const char *check_budget(const Provision *study, const Takes *takes, Aren
   const double taken = takes_value(takes, study->budget_of);
   if (taken <= study->budget * (1 + 1e-9)) return NULL;
   const char *unit = objective_units[study->budget_of];
-  return arena_printf(arena, "takes %.6g %s, the budget is %.6g %s", taken, unit, study->budget,
+  return arena_printf(arena, "it takes %.6g %s, the budget is %.6g %s", taken, unit, study->budget,
                       unit);
 }
 
@@ -85,9 +85,10 @@ static const char *check_budget(const Provision *study, const Takes *takes, Aren
 static int check_workload(DesignBinding *binding, const Design *design, const Config *config) {
   Provision *study = binding->study;
   if (config->workload.trace || config->workload.arrivals != ARRIVAL_AT_ONCE)
-    return diag_error(binding->diag, design->at,
-                      "design '%s' has arrivals of its own, not at once as the configuration has",
-                      design->name);
+    return diag_error(
+        binding->diag, design->at,
+        "design '%s' has its own arrivals, but the configuration has arrivals at once",
+        design->name);
   if (binding->workload.requests > 0) return 0; // as all at once have
   binding->workload = config->workload;
   const int64_t seed = config->workload.seed;
@@ -136,7 +137,7 @@ static int refuse_choices(DesignBinding *binding, const Design *design) {
     trial_init(&trial);
     load_choice(binding, design, i, &trial);
     if (n_told++ == 0 && n > 1 && diag_exit_code(&trial.diag) == EXIT_INPUT)
-      diag_error(binding->diag, design->at, "none of the %lld choices of design '%s' can be had",
+      diag_error(binding->diag, design->at, "none of the %lld choices of design '%s' is possible",
                  (long long)n, design->name);
     diag_append(binding->diag, &trial.diag);
     trial_done(&trial);

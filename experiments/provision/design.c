@@ -37,7 +37,7 @@ static int read_range(const Node *node, CountRange *ret_range, Diag *diag) {
   if (strncmp(node->key, prefix, strlen(prefix)) != 0 ||
       length <= strlen(prefix) + strlen(suffix) ||
       strcmp(node->key + length - strlen(suffix), suffix) != 0)
-    return diag_error(diag, node->at, "'%s' cannot be searched, only 'pools.NAME.count' can",
+    return diag_error(diag, node->at, "'%s' cannot be searched: only 'pools.NAME.count' can",
                       node->key);
   char *end = NULL;
   ret_range->key = node->key;
@@ -47,7 +47,7 @@ static int read_range(const Node *node, CountRange *ret_range, Diag *diag) {
   ret_range->high = strtoll(second, &end, 10);
   if (!first || end == second || *end || ret_range->low < 1 || ret_range->high > 1000000 ||
       ret_range->low > ret_range->high)
-    return diag_error(diag, node->at, "'%s' wants a range of instances such as '1..40', not '%s'",
+    return diag_error(diag, node->at, "'%s' must be a range of instances such as '1..40', not '%s'",
                       node->key, node->text);
   return 1;
 }
@@ -55,8 +55,8 @@ static int read_range(const Node *node, CountRange *ret_range, Diag *diag) {
 static int bind_settings(Design *self, const Node *map, Arena *arena, Diag *diag) {
   *self = (Design){.name = map->key, .at = map->key_at};
   if (map->kind != NODE_MAP || map->n_children == 0) {
-    diag_error(diag, map->at, "design '%s' wants a map of keys to values", map->key);
-    diag_hint(diag, "such as {pools.prefill.count: 1..40, pools.decode.count: 1..20}");
+    diag_error(diag, map->at, "design '%s' must be a map of keys to values", map->key);
+    diag_hint(diag, "for example {pools.prefill.count: 1..40, pools.decode.count: 1..20}");
     return -1;
   }
   self->settings = ARENA_ARRAY(arena, Setting, map->n_children);
@@ -65,8 +65,8 @@ static int bind_settings(Design *self, const Node *map, Arena *arena, Diag *diag
     CountRange range;
     const int is_range = read_range(node, &range, diag);
     if (strcmp(node->key, "parallelism") == 0)
-      status =
-          diag_error(diag, node->key_at, "'parallelism' is for the throughput of arrivals at once");
+      status = diag_error(diag, node->key_at,
+                          "'parallelism' needs the objective 'throughput' and arrivals at once");
     else if (is_range < 0)
       status = -1;
     else if (is_range && self->n_counts == COUNTS_MAX)
@@ -193,10 +193,9 @@ static int check_known(DesignBinding *binding, const Design *design, const PoolS
   const Objective by =
       study->objective == OBJECTIVE_THROUGHPUT ? study->budget_of : study->objective;
   if (by == OBJECTIVE_THROUGHPUT || !isnan(takes_value(takes, by))) return 0;
-  diag_error(binding->diag, design->at, "the %s of '%s' in design '%s' is not known",
+  diag_error(binding->diag, design->at, "the %s of machine '%s' in design '%s' is not known",
              objective_names[by], pool->machine, design->name);
-  diag_hint(binding->diag, "give it in 'prices': {%s: {%s: …}}", pool->machine,
-            objective_names[by]);
+  diag_hint(binding->diag, "set it in 'prices': {%s: {%s: …}}", pool->machine, objective_names[by]);
   return -1;
 }
 
@@ -206,8 +205,8 @@ static int check_own_spares(const DesignBinding *binding, const Design *design,
   if (pool->spares == binding->study->spares) return 0;
   diag_error(binding->diag, design->at, "design '%s' searches pool '%s', which has 'spares'",
              design->name, pool->spec.name);
-  diag_hint(binding->diag, "'spares' of the block 'provision', or --spares, adds them to a count "
-                           "that is searched");
+  diag_hint(binding->diag, "'spares' of the block 'provision', or --spares, adds spares to the "
+                           "counts that are searched");
   return -1;
 }
 
@@ -241,7 +240,7 @@ int design_bind_pools(DesignBinding *binding, Design *design, const Config *conf
   if (n_searched < design->n_counts)
     status =
         diag_error(binding->diag, design->at,
-                   "design '%s' searches the count of a pool that it does not have", design->name);
+                   "design '%s' searches the count of a pool that does not exist", design->name);
   return status;
 }
 
@@ -251,16 +250,17 @@ static int check_spares(DesignBinding *binding, const Design *design) {
   const bool any = study->spares > 0 || study->n_plus > 0;
   int status = 0;
   if (any && design->n_counts == 0) {
-    status = diag_error(binding->diag, design->at, "'%s' is of counts that are searched",
+    status = diag_error(binding->diag, design->at, "'%s' needs a count that is searched",
                         study->spares > 0 ? "spares" : "n_plus");
-    diag_hint(binding->diag, "give design '%s' one, such as pools.NAME.count: 2..40", design->name);
+    diag_hint(binding->diag, "add one to design '%s', such as pools.NAME.count: 2..40",
+              design->name);
   }
   for (int i = 0; i < design->n_counts; i++) {
     if (design->counts[i].low > study->n_plus) continue;
-    status = diag_error(binding->diag, design->at, "n_plus %lld leaves no machine of '%s: %lld'",
+    status = diag_error(binding->diag, design->at, "n_plus %lld leaves no instance of '%s: %lld'",
                         (long long)study->n_plus, design->counts[i].key,
                         (long long)design->counts[i].low);
-    diag_hint(binding->diag, "begin its range at %lld", (long long)study->n_plus + 1);
+    diag_hint(binding->diag, "begin the range at %lld", (long long)study->n_plus + 1);
   }
   return status;
 }
@@ -290,10 +290,11 @@ static int bind_design(DesignBinding *binding, Design *design, const Node *node,
   if (self->objective == OBJECTIVE_THROUGHPUT && self->budget_of == OBJECTIVE_THROUGHPUT &&
       design->n_counts > 0) {
     diag_error(binding->diag, design->at,
-               "the objective is unbounded: nothing limits the machines of design '%s'",
+               "the objective is unbounded: nothing limits the number of instances in design '%s'",
                design->name);
-    diag_hint(binding->diag,
-              "give 'constraint' a power, cost or number of machines or GPUs, or fix counts");
+    diag_hint(
+        binding->diag,
+        "set a power, a cost or a number of machines or GPUs in 'constraint', or fix the counts");
     return -1;
   }
   Trial trial;
@@ -317,7 +318,7 @@ static int check_prices(const DesignBinding *binding) {
   for (const Node *node = prices ? prices->first : NULL; node; node = node->next, i++)
     if (!binding->price_used[i])
       status = diag_error(binding->diag, node->key_at,
-                          "'%s' is no pool and no machine type of any design", node->key);
+                          "'%s' is neither a pool nor a machine type of any design", node->key);
   return status;
 }
 
@@ -325,7 +326,7 @@ int designs_bind(DesignBinding *binding) {
   Provision *self = binding->study;
   const Node *map = binding->designs;
   if (map->kind != NODE_MAP || map->n_children == 0)
-    return diag_error(binding->diag, map->at, "'designs' wants a map of names to settings");
+    return diag_error(binding->diag, map->at, "'designs' must be a map of names to settings");
   if (check_distinct(map, binding->arena, binding->diag)) return -1;
   self->designs = ARENA_ARRAY(binding->arena, Design, map->n_children);
   int status = 0;

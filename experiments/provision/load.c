@@ -98,10 +98,12 @@ static int bind_constraint(Provision *self, const Node *node, const Node *block,
   }
   self->rate = keys.rate;
   if (n_budgets > 1)
-    return diag_error(diag, node->key_at, "'constraint' has %d budgets, one is enough", n_budgets);
+    return diag_error(diag, node->key_at, "'constraint' has %d budgets, but at most one is allowed",
+                      n_budgets);
   if (largest && keys.rate > 0)
-    return diag_error(diag, config_place(node, "rate"),
-                      "'rate' does not go with the objective 'throughput', which looks for one");
+    return diag_error(
+        diag, config_place(node, "rate"),
+        "'rate' cannot be used with the objective 'throughput', which searches the rate");
   if (!largest && n_budgets > 0)
     return diag_error(diag, config_place(node, objective_names[self->budget_of]),
                       "'%s' is a budget for the objective 'throughput', not for '%s'",
@@ -124,7 +126,7 @@ static int check_no_rates(const Node *block, Diag *diag) {
     const Node *node = node_find(block, keys[i]);
     if (node)
       status = diag_error(diag, node->key_at,
-                          "'%s' does not go with arrivals at once, whose throughput is measured",
+                          "'%s' cannot be used with arrivals at once, whose throughput is measured",
                           keys[i]);
   }
   return status;
@@ -143,24 +145,23 @@ static int bind_rates(Provision *self, const BlockKeys *given, const Node *block
   self->replays = workload->trace != NULL;
   if (workload->closed_loop.clients > 0 && !workload->closed_loop.timed &&
       (largest || self->rate > 0))
-    return diag_error(diag, workload->at,
-                      "a closed loop without 'arrivals' has no rate that could be changed");
+    return diag_error(diag, workload->at, "a closed loop without 'arrivals' has no rate to search");
   if (at_once && (largest || self->rate > 0))
-    return diag_error(diag, workload->at, "arrivals at once have no rate that could be changed");
+    return diag_error(diag, workload->at, "arrivals at once have no rate to search");
   if (!workload_has_rate(workload) && (largest || self->rate > 0)) {
-    diag_error(diag, workload->at, "the workload has no one rate that could be changed");
+    diag_error(diag, workload->at, "the workload has no single rate to search");
     diag_hint(diag, "poisson, gamma, fixed and diurnal arrivals have one, 'arrivals.rate'");
     return -1;
   }
   if (!largest) return 0;
   if (workload->trace && workload->rate_scale != 1)
     return diag_error(diag, workload->at,
-                      "'rate_scale' does not go with a search for the largest rate");
+                      "'rate_scale' cannot be used with a search for the largest rate");
   self->tolerance = given->tolerance;
   if (self->base_rate == 0) self->base_rate = keys.to > 0 ? keys.to / 2 : 20 * self->tolerance;
   if (self->base_rate == 0)
     return diag_error(diag, block->key_at,
-                      "the trace has its own rate: give 'tolerance' or 'rates.to'");
+                      "the trace has its own rate: set 'tolerance' or 'rates.to'");
   if (self->tolerance == 0) self->tolerance = round_down(self->base_rate / 20 * (1 + 1e-9));
   self->rate_from = keys.from > 0 ? keys.from : self->tolerance;
   self->rate_to = keys.to > 0 ? keys.to : 64 * self->base_rate;
@@ -241,9 +242,9 @@ ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcom
 static int check_seed(const Provision *self, const Design *design, const Setting *setting,
                       Diag *diag) {
   if (strcmp(setting->key, "seed") != 0 && strcmp(setting->key, "workload.seed") != 0) return 0;
-  diag_error(diag, setting->at, "design '%s' sets '%s', so that its %d seeds would be one",
+  diag_error(diag, setting->at, "design '%s' sets '%s', so all %d seeds would give the same run",
              design->name, setting->key, self->n_seeds);
-  diag_hint(diag, "the seeds of a study follow that of the configuration");
+  diag_hint(diag, "the seeds of a study count up from the seed of the configuration");
   return -1;
 }
 
@@ -279,7 +280,7 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
   self->offline = self->objective == OBJECTIVE_THROUGHPUT && is_at_once(base->root);
   if (bind_constraint(self, keys.constraint, block, diag)) return -1;
   if (keys.prices && keys.prices->kind != NODE_MAP)
-    return diag_error(diag, keys.prices->at, "'prices' wants a map of machine types or pools");
+    return diag_error(diag, keys.prices->at, "'prices' must be a map of machine types or pools");
   DesignBinding binding = {
       .study = self, .designs = keys.designs, .prices = keys.prices, .arena = arena, .diag = diag};
   if (keys.prices) binding.price_used = ARENA_ARRAY(arena, bool, keys.prices->n_children);
@@ -313,7 +314,7 @@ int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node
     self->text = text;
     return status | ask_for_verdicts(base->root, arena, diag);
   }
-  diag_error(diag, place_of_file(path), "'%s' is no study: it has no key 'provision'", path);
-  diag_hint(diag, "see experiments/examples/provision.yaml");
+  diag_error(diag, place_of_file(path), "'%s' is not a study: it has no key 'provision'", path);
+  diag_hint(diag, "experiments/examples/provision.yaml is one");
   return -1;
 }

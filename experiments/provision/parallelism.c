@@ -46,9 +46,9 @@ static int add_pool(Space *self, const Node *pools, const char *name, Place at, 
   }
   for (int i = 0; i < self->n_pools; i++)
     if (strcmp(self->pools[i], name) == 0)
-      return diag_error(diag, at, "pool '%s' is there twice", name);
+      return diag_error(diag, at, "pool '%s' is listed twice", name);
   if (self->n_pools == POOLS_MAX)
-    return diag_error(diag, at, "'parallelism' is for at most %d pools", POOLS_MAX);
+    return diag_error(diag, at, "'parallelism' supports at most %d pools", POOLS_MAX);
   self->partner[self->n_pools] = -1;
   self->pools[self->n_pools++] = pool->key;
   return 0;
@@ -58,7 +58,7 @@ static int find_pools(Space *self, const Node *list, const Node *block, const No
                       Arena *arena, Diag *diag) {
   const Node *pools = node_find(root, "pools");
   if (!pools || pools->kind != NODE_MAP)
-    return diag_error(diag, block->key_at, "'parallelism' has no pools to be for");
+    return diag_error(diag, block->key_at, "'parallelism' needs at least one pool");
   int status = 0;
   if (!list) {
     for (const Node *pool = pools->first; pool; pool = pool->next)
@@ -66,11 +66,11 @@ static int find_pools(Space *self, const Node *list, const Node *block, const No
     return status;
   }
   if (list->kind != NODE_LIST || !list->first)
-    return diag_error(diag, list->at, "'pools' wants a list of names of pools");
+    return diag_error(diag, list->at, "'pools' must be a list of names of pools");
   for (const Node *name = list->first; name; name = name->next)
     status |= name->kind == NODE_SCALAR
                   ? add_pool(self, pools, name->text, name->at, arena, diag)
-                  : diag_error(diag, name->at, "'pools' wants a list of names of pools");
+                  : diag_error(diag, name->at, "'pools' must be a list of names of pools");
   return status;
 }
 

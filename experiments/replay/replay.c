@@ -30,7 +30,7 @@ static int find_run(Results *results, const char *run, int64_t *ret_run, Diag *d
   if (results_ask(results, "SELECT count(*) FROM run", NULL, 0, &n, diag) < 0) return -1;
   if (n == 1)
     return results_ask(results, "SELECT id FROM run", NULL, 0, ret_run, diag) < 0 ? -1 : 0;
-  diag_error(diag, place_of_file(NULL), "'%s' has %lld runs: which one?", results->path,
+  diag_error(diag, place_of_file(NULL), "'%s' has %lld runs: name one", results->path,
              (long long)n);
   results_hint_runs(results, diag);
   return -1;
@@ -80,18 +80,21 @@ static int find(const char *path, const char *run, int64_t *ret_run, Stored *ret
 static int check_stored(const Replay *self, const Stored *stored, Diag *diag) {
   const Place at = place_of_file(self->source);
   if (strcmp(stored->status, "failed") == 0)
-    return diag_error(diag, at, "it failed: %s", stored->reason);
+    return diag_error(diag, at, "the run failed: %s", stored->reason);
   if (strcmp(stored->status, "stopped") == 0) {
-    diag_error(diag, at, "a study ended it early, so there is nothing whole to replay");
-    diag_hint(diag, "'tandem run' simulates its configuration to the end");
+    diag_error(diag, at, "the run was ended early by a study, so it cannot be replayed");
+    diag_hint(diag, "'tandem run' simulates its configuration completely");
     return -1;
   }
   const bool measured = strcmp(stored->epoch, RESULTS_MEASURED) == 0;
   if (!measured && !epoch_is_stale(stored->epoch) && strcmp(stored->version, tandem_version) == 0)
     return 0;
-  diag_error(diag, at, "a program with other outcomes made it, version %s, epoch %s",
-             stored->version, stored->epoch);
-  diag_hint(diag, "simulate its configuration with this program, or replay it with that one");
+  diag_error(
+      diag, at,
+      "another version of the program, with other outcomes, made the run: version %s, epoch %s",
+      stored->version, stored->epoch);
+  diag_hint(diag,
+            "simulate the configuration with this program, or replay the run with that version");
   return -1;
 }
 
@@ -100,9 +103,8 @@ static int check_inputs(const Replay *self, const Stored *stored, Arena *arena, 
   if (config_digest(&self->config, &digest, diag)) return -1;
   if (strcmp(stored->config_digest, results_hex(digest, arena)) == 0) return 0;
   diag_error(diag, place_of_file(self->source),
-             "a trace or data file that it was made from has changed since, or 'validate' measured "
-             "it");
-  diag_hint(diag, "simulate the configuration anew, or put back what was changed");
+             "a trace or data file of the run has changed since, or 'validate' measured it");
+  diag_hint(diag, "simulate the configuration again, or restore the file");
   return -1;
 }
 
@@ -118,7 +120,8 @@ int replay_load(Replay *self, const char *path, const char *run, Arena *arena, D
   if (config_bind(&self->config, stored.name, root, NULL, NULL, arena, diag) == 0)
     return check_inputs(self, &stored, arena, diag);
   if (access(stored.name, F_OK) != 0)
-    diag_hint(diag, "paths are tried from here and beside '%s', which is not there", stored.name);
+    diag_hint(diag, "paths are tried from the current folder and beside '%s', which does not exist",
+              stored.name);
   return -1;
 }
 
@@ -133,8 +136,8 @@ int replay_run(Replay *self, Arena *arena, Diag *diag) {
     return -1;
   const char *digest = results_hex(self->result.digest, arena);
   if (!self->digest || strcmp(self->digest, digest) == 0) return 0;
-  diag_error(diag, place_of_file(self->source), "its outcomes had digest %s, and now have %s",
+  diag_error(diag, place_of_file(self->source), "the outcomes had digest %s, and now have %s",
              self->digest, digest);
-  diag_hint(diag, "another build of the program made it: simulate the configuration anew");
+  diag_hint(diag, "another build of the program made the run: simulate the configuration again");
   return -1;
 }

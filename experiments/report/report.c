@@ -297,7 +297,7 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
 }
 
 static const char *room_of(const ModelRoom *room, Phase phase, Arena *arena) {
-  return arena_printf(arena, "%lld tokens on a machine of '%s'", (long long)room->tokens[phase],
+  return arena_printf(arena, "%lld tokens on an instance of '%s'", (long long)room->tokens[phase],
                       room->roomiest[phase]->name);
 }
 
@@ -314,8 +314,8 @@ const char *report_rejection(const Report *self, Rejection why, Arena *arena) {
                         "(max_model_len)",
                         (long long)self->config->sim.model.max_model_len);
   case REJECTED_KV_MEMORY:
-    if (several) return "that need more KV memory than any machine of their model has";
-    if (!prefill || !decode) return "that need more KV memory than any machine has";
+    if (several) return "that need more KV memory than any instance of their model has";
+    if (!prefill || !decode) return "that need more KV memory than any instance has";
     return arena_printf(arena, "that need more KV memory than %s%s%s",
                         room_of(room, PHASE_PREFILL, arena), prefill == decode ? "" : " and ",
                         prefill == decode ? "" : room_of(room, PHASE_DECODE, arena));
@@ -323,9 +323,9 @@ const char *report_rejection(const Report *self, Rejection why, Arena *arena) {
     return arena_printf(arena, "whose prompt the CPU store of a group cannot hold (%lld tokens)",
                         (long long)room->store_tokens);
   case REJECTED_ADMISSION:
-    return "whose class or tenant could have no more";
+    return "beyond the limits of their class or tenant";
   case REJECTED_LOST:
-    return "that were lost with machines as often as they may be tried again";
+    return "that were lost with failed instances and had no retry left";
   case REJECTED_NOT:
   case REJECTIONS:
     break;
@@ -338,7 +338,7 @@ int report_check_served(const Report *self, Diag *diag) {
   const Metrics *metrics = &self->result->metrics;
   const Node *warm = node_find(self->config->root, "warm");
   if (warm && metrics->asked.requests == 0)
-    return diag_error(diag, warm->at, "all requests are of the warm-up, so none is counted");
+    return diag_error(diag, warm->at, "all requests belong to the warm-up, so none is counted");
   if (metrics->rejected == 0 || metrics->rejected < metrics->asked.requests) return 0;
   for (Rejection why = REJECTED_NOT + 1; why < REJECTIONS; why++)
     if (metrics->rejected_for[why] > 0)

@@ -87,7 +87,8 @@ static void print_start(const Report *self, FILE *out) {
   else if (self->saturated)
     return;
   else if (!self->start.ended)
-    fputs("steady       nowhere: the run is too short to tell its start from the rest\n", out);
+    fputs("steady       nowhere: the run is too short to separate its start from a steady state\n",
+          out);
   else if (self->start.requests > 0)
     fprintf(out,
             "steady       from request %s at %s on, by MSER-5; 'warm: auto' leaves the rest "
@@ -120,11 +121,11 @@ static void print_length(const Report *self, FILE *out) {
       fprintf(out, "length       %s requests, until each limit is beyond doubt\n", count);
       return;
     }
-    fprintf(out, "length       %s requests, until all that is asked for is within %s; %s is %s\n",
+    fprintf(out, "length       %s requests, until every requested figure is within %s; %s is %s\n",
             count, wanted, least->name, share);
     return;
   case LENGTH_SATURATED:
-    fprintf(out, "length       ended after %s requests: queues that grow are never steady\n",
+    fprintf(out, "length       ended after %s requests: the queues grow and never become steady\n",
             count);
     return;
   case LENGTH_LOST:
@@ -133,9 +134,8 @@ static void print_length(const Report *self, FILE *out) {
   case LENGTH_WORKLOAD:
   case LENGTH_MOST:
     fprintf(out, "length       NOT within %s after %s %s requests: %s is %s\n", wanted,
-            self->length_end == LENGTH_MOST ? "the most that it may take," : "all of the workload,",
-            count, least->name ? least->name : "every figure",
-            isnan(least->share) ? "unknown" : share);
+            self->length_end == LENGTH_MOST ? "the limit of" : "all", count,
+            least->name ? least->name : "every figure", isnan(least->share) ? "unknown" : share);
     return;
   }
 }
@@ -144,12 +144,14 @@ void report_print_steadiness(const Report *self, FILE *out) {
   if (!self->result->batches) return;
   if (self->saturated)
     fprintf(out,
-            "SATURATED    arrivals exceed what this serves: %.4g of %.4g requests/s; queues grow,\n"
-            "             and latencies are of this run's length\n",
+            "SATURATED    arrivals exceed what the cluster serves: %.4g of %.4g requests/s; queues "
+            "grow,\n"
+            "             and latencies depend on the length of the run\n",
             self->run.throughput_rps, self->run.offered_rps);
   else if (is_short(self))
-    fputs("short        requests come for less than twice the longest E2E, so what this serves in "
-          "the\n             long run is not known, nor whether it is what comes\n",
+    fputs("short        the arrivals last less than twice the longest E2E, so it is not known "
+          "whether\n"
+          "             the cluster keeps up in the long run\n",
           out);
   print_length(self, out);
   print_start(self, out);

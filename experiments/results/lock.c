@@ -1,5 +1,6 @@
 /* A lock by fcntl, which works on network file systems too. */
 #include "experiments/results/lock.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "experiments/results/results.h"
 #include <errno.h>
@@ -49,10 +50,13 @@ int results_lock(ResultsLock *self, const char *path, Arena *arena, Diag *diag) 
 }
 
 static int cannot_make(const char *lock, const char *path, Diag *diag) {
-  const bool is_link = errno == ELOOP;
+  const int error = errno;
+  const bool is_link = error == ELOOP;
+  const char *missing = error == ENOENT ? folder_missing(path, &diag->arena) : NULL;
   diag_environment(diag, place_of_file(path), "cannot make '%s': %s", lock,
-                   is_link ? "it is a link, which is not followed" : strerror(errno));
-  if (is_link) diag_hint(diag, "take the link away if nobody uses it");
+                   is_link ? "it is a link, which is not followed" : strerror(error));
+  if (is_link) diag_hint(diag, "remove the link if nobody uses it");
+  if (missing) diag_hint(diag, "there is no folder '%s'", missing);
   return -1;
 }
 

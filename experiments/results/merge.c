@@ -67,7 +67,7 @@ static int check_versions(Results *out, const char *path, Arena *arena, Diag *di
   const int differ = results_ask_text(out, sql, NULL, 0, &versions, arena, diag);
   if (differ != 1) return differ;
   diag_error(diag, place_of_file(path), "'%s' has runs of version '%s'", path, versions);
-  diag_hint(diag, "outcomes of different versions are not to be compared");
+  diag_hint(diag, "runs of different versions cannot be compared");
   return -1;
 }
 
@@ -132,7 +132,8 @@ static int check_unchanged(const Results *source, struct timespec before, Diag *
   const struct timespec now = written_at(source->path);
   if (!source->unchanging || (now.tv_sec == before.tv_sec && now.tv_nsec == before.tv_nsec))
     return 0;
-  diag_error(diag, place_of_file(source->path), "'%s' was written to meanwhile", source->path);
+  diag_error(diag, place_of_file(source->path), "'%s' was written to during the merge",
+             source->path);
   diag_hint(diag, "merge again");
   return -1;
 }
@@ -187,7 +188,7 @@ static int find_missing(Merge *self, Results *out, Arena *arena, Diag *diag) {
   if (self->partial || self->n_missing == 0) return 0;
   for (size_t i = 0; i < self->n_missing; i++)
     diag_error(diag, place_of_file(self->out), "%s", self->missing[i]);
-  diag_hint(diag, "submit what is missing again, or merge what there is with '--partial'");
+  diag_hint(diag, "submit the missing runs again, or merge the others with '--partial'");
   return -1;
 }
 

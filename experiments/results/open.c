@@ -24,8 +24,8 @@ int results_check_path(const char *path, Diag *diag) {
   const bool is_name = *path != '\0' && *path != ':' && strncmp(path, "file:", 5) != 0;
   const bool is_there = is_name && stat(path, &status) == 0;
   if (is_name && (!is_there || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))) return 0;
-  diag_error(diag, place_of_file(NULL), "'%s' is no file that holds a database", path);
-  if (!is_name && *path) diag_hint(diag, "a file that is really called so is './%s'", path);
+  diag_error(diag, place_of_file(NULL), "'%s' is not a file that can hold a database", path);
+  if (!is_name && *path) diag_hint(diag, "to use a file of this name write './%s'", path);
   return -1;
 }
 
@@ -54,7 +54,7 @@ static int check_schema(Results *self, Diag *diag) {
   if (application != APPLICATION_ID)
     return diag_error(diag, at, "'%s' is a database of another program", self->path);
   if (version == RESULTS_SCHEMA_VERSION) return 0;
-  diag_error(diag, at, "'%s' has schema version %d, this program has version %d", self->path,
+  diag_error(diag, at, "'%s' has schema version %d, but this program has version %d", self->path,
              version, RESULTS_SCHEMA_VERSION);
   diag_hint(diag, "name another file, or use the version of the program that wrote this one");
   return -1;
@@ -236,8 +236,8 @@ static int create_schema(Results *self, const char *data_root, Arena *arena, Dia
  * log beside it that others cannot write to. */
 static int check_writable(Results *self, Diag *diag) {
   if (!sqlite3_db_readonly(self->db, "main")) return 0;
-  return diag_environment(diag, place_of_file(self->path), "cannot write '%s': it is read-only",
-                          self->path);
+  return diag_environment(diag, place_of_file(self->path),
+                          "cannot write '%s': the database is read-only", self->path);
 }
 
 /* SQLite makes other files beside it while it writes. */
@@ -372,11 +372,11 @@ static int open_reader(Results *self, const char *path, bool no_log, Arena *aren
   if (status == 0) status = reopen_unchanging(self, no_log, arena, diag);
   if (status == 0) status = check_schema(self, diag);
   if (status < 0 && self->uri && has_log(self, arena) && !may_write(self, arena))
-    diag_hint(diag, "copy it to where you may write, with the log that lies beside it");
+    diag_hint(diag, "copy it, with the log beside it, to a folder that you may write to");
   if (status == 0)
     status =
         results_execute(self, "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF", "open", diag);
-  if (status == 1) diag_error(diag, place_of_file(path), "'%s' holds no results", path);
+  if (status == 1) diag_error(diag, place_of_file(path), "'%s' has no results", path);
   if (status == 0) sqlite3_set_authorizer(self->db, authorize, NULL);
   if (status) results_close(self);
   return status ? -1 : 0;

@@ -30,7 +30,7 @@ int results_error(const Results *self, const char *what, Diag *diag) {
   diag_environment(diag, place_of_file(path), "cannot %s '%s': %s", of_source ? "read" : what, path,
                    sqlite3_errmsg(self->db));
   if (sqlite3_errcode(self->db) == SQLITE_BUSY)
-    diag_hint(diag, "another program is writing to it, and has for a minute");
+    diag_hint(diag, "another program has been writing to it for a minute");
   return -1;
 }
 
@@ -153,7 +153,7 @@ void results_hint_runs(Results *self, Diag *diag) {
   int64_t first = 0, last = 0;
   if (results_ask(self, "SELECT min(id) FROM run", NULL, 0, &first, diag) > 0 &&
       results_ask(self, "SELECT max(id) FROM run", NULL, 0, &last, diag) > 0)
-    diag_hint(diag, "its runs have numbers from %lld to %lld, see 'tandem query %s'",
+    diag_hint(diag, "the runs have numbers from %lld to %lld, see 'tandem query %s'",
               (long long)first, (long long)last, self->path);
 }
 
@@ -161,8 +161,9 @@ static int find_newest(Results *self, int64_t *ret_run, Diag *diag) {
   static const char sql[] = "SELECT max(id) FROM run WHERE status IN ('done', 'stalled')";
   const int found = results_ask(self, sql, NULL, 0, ret_run, diag);
   if (found > 0) return 0;
-  return found < 0 ? -1
-                   : diag_error(diag, place_of_file(self->path), "no run in it ended by itself");
+  return found < 0
+             ? -1
+             : diag_error(diag, place_of_file(self->path), "the database has no completed run");
 }
 
 int results_find_run(Results *self, const char *text, int64_t *ret_run, Diag *diag) {
@@ -171,7 +172,8 @@ int results_find_run(Results *self, const char *text, int64_t *ret_run, Diag *di
   char *end = NULL;
   *ret_run = strtoll(text, &end, 10);
   if (text[0] < '0' || text[0] > '9' || *end != '\0' || *ret_run == 0)
-    return diag_error(diag, place_of_file(NULL), "a run is named by its number, not '%s'", text);
+    return diag_error(diag, place_of_file(NULL), "a run must be given by its number, not '%s'",
+                      text);
   if (results_ask(self, "SELECT count(*) FROM run WHERE id = ?", VALUES(value_whole(*ret_run)),
                   &there, diag) < 0)
     return -1;

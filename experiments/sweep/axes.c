@@ -52,7 +52,7 @@ static int add_range(Values *values, const Node *node, Arena *arena, Diag *diag)
   const char *rest = dots + strlen(".."), *word = strstr(rest, "step");
   if (!read_bound(rest, word ? (size_t)(word - rest) : strlen(rest), &last, arena) ||
       (word && !read_bound(word + strlen("step"), strlen(word + strlen("step")), &step, arena)))
-    return range_error(node, "lacks a number", diag);
+    return range_error(node, "has no number at one end", diag);
   const char *unit = *first.unit ? first.unit : *last.unit ? last.unit : step.unit;
   const Bound *const bounds[] = {&first, &last, &step};
   for (int i = 0; i < 3; i++)
@@ -112,7 +112,7 @@ static int bind_keys(Axis *self, const Node *first, int n_keys, Arena *arena, Di
     }
     if ((int)values.n != self->n_choices)
       return diag_error(diag, entry->key_at,
-                        "'%s' has %zu values, '%s', which it moves with, has %d", entry->key,
+                        "'%s' has %zu values, but '%s', which moves with it, has %d", entry->key,
                         values.n, first->key, self->n_choices);
     self->keys[key] = setting_of(entry, NULL);
     for (int i = 0; i < self->n_choices; i++) {
@@ -172,7 +172,7 @@ static int check_distinct(const Axis *self, const Node *entry, Arena *arena, Dia
     if (strcmp(contents[i].text, contents[i - 1].text) != 0) continue;
     const char *first = contents[i - 1].choice->label, *second = contents[i].choice->label;
     return strcmp(first, second) == 0
-               ? diag_error(diag, entry->at, "'%s' has '%s' twice", entry->key, first)
+               ? diag_error(diag, entry->at, "'%s' lists '%s' twice", entry->key, first)
                : diag_error(diag, entry->at, "designs '%s' and '%s' are the same", first, second);
   }
   return 0;

@@ -30,7 +30,7 @@ static int count_points(Sweep *self, Place at, Diag *diag) {
     self->n_settings_max += most;
     self->n_points *= axis->n_choices;
     if (self->n_points > SWEEP_POINTS_MAX)
-      return diag_error(diag, at, "the axes span more than %d points", SWEEP_POINTS_MAX);
+      return diag_error(diag, at, "the axes make more than %d points", SWEEP_POINTS_MAX);
   }
   return 0;
 }
@@ -38,8 +38,9 @@ static int count_points(Sweep *self, Place at, Diag *diag) {
 int sweep_bind(Sweep *self, const Node *block, Arena *arena, Diag *diag) {
   *self = (Sweep){0};
   if (block->kind != NODE_MAP || block->n_children == 0) {
-    diag_error(diag, block->at, "'sweep' wants a map of keys to their values");
-    diag_hint(diag, "such as {pools.prefill.count: 1..40, workload.arrivals.rate: [70 /s, 90 /s]}");
+    diag_error(diag, block->at, "'sweep' must be a map of keys to their values");
+    diag_hint(diag,
+              "for example {pools.prefill.count: 1..40, workload.arrivals.rate: [70 /s, 90 /s]}");
     return -1;
   }
   self->axes = ARENA_ARRAY(arena, Axis, block->n_children);

@@ -101,10 +101,10 @@ static int check_seeds(SweepRun *self, Diag *diag) {
   trial_done(&trial);
   if (!axis) return 0;
   diag_error(diag, axis->keys[0].at,
-             "axis '%s' changes nothing beside one of 'workload.seed', which arrivals and lengths "
-             "are drawn from",
+             "axis '%s' changes nothing, because arrivals and lengths are drawn from "
+             "'workload.seed', which is an axis, too",
              axis->name);
-  diag_hint(diag, "leave it out, or let both move together: {seed: [1, 2], workload.seed: [1, 2]}");
+  diag_hint(diag, "omit it, or let both move together: {seed: [1, 2], workload.seed: [1, 2]}");
   return -1;
 }
 
@@ -202,8 +202,7 @@ static int store(SweepRun *self, Results *results, PointJob *job, Arena *arena, 
   if (linked) return 0;
   if (job->end == POINT_FOUND)
     return diag_environment(diag, place_of_file(results->path),
-                            "a run was taken out of '%s' while the sweep counted on it",
-                            results->path);
+                            "a run was removed from '%s' while the sweep needed it", results->path);
   self->tally.done++;
   if (results_add_point(results, &self->row, job->point, diag)) return -1;
   return results_add_run(results, &trial->report, trial->config_digest, &trial->arena, diag);

@@ -42,7 +42,7 @@ static int choose(const SimConfig *sim, const char *item, bool *chosen, Arena *a
   const Place at = place_of_file("--machines");
   if (read_range(item, &first, &last) == 0) {
     if (first > last || last >= n)
-      return diag_error(diag, at, "'%s' is not of machines 0 to %u", item, n - 1);
+      return diag_error(diag, at, "'%s' is outside the instances 0 to %u", item, n - 1);
     for (uint64_t m = first; m <= last; m++)
       chosen[m] = true;
     return 0;
@@ -50,7 +50,7 @@ static int choose(const SimConfig *sim, const char *item, bool *chosen, Arena *a
   const char **names = ARENA_ARRAY(arena, const char *, sim->n_pools + 1);
   for (uint32_t p = 0; p < sim->n_pools; p++)
     names[p] = sim->pools[p].name;
-  diag_error(diag, at, "'%s' is no pool, nor a machine such as 3 or 5..7", item);
+  diag_error(diag, at, "'%s' is neither a pool nor an instance such as 3 or 5..7", item);
   diag_hint_near(diag, item, names);
   return -1;
 }

@@ -35,13 +35,13 @@ static int check_pools(const Config *config, Diag *diag) {
     const Place at = config_place(pools, pool->name);
     if (config->pools[i].tensor_parallel_size != config->pools[0].tensor_parallel_size)
       status = diag_error(diag, at,
-                          "a device runs one shard: pools '%s' and '%s' differ in "
+                          "a device runs one shard, but pools '%s' and '%s' differ in "
                           "tensor_parallel_size, %lld and %lld",
                           first->name, pool->name, (long long)config->pools[0].tensor_parallel_size,
                           (long long)config->pools[i].tensor_parallel_size);
     if (pool->block_size != first->block_size)
       status = diag_error(diag, at,
-                          "a device has pages of one size: pools '%s' and '%s' differ in "
+                          "a device has one block size, but pools '%s' and '%s' differ in "
                           "block_size, %lld and %lld",
                           first->name, pool->name, (long long)first->block_size,
                           (long long)pool->block_size);
@@ -81,9 +81,9 @@ static int make_model(CalibModel *ret_model, const Config *config, const Validat
 
 static int refuse_device(const Meter *self, Place at, const CalibDevice *device, const char *what,
                          const char *wanted, Diag *diag) {
-  diag_error(diag, at, "%s '%s', and the device of '%s' is '%s', a '%s'", what, wanted,
+  diag_error(diag, at, "%s '%s', but the device of '%s' is '%s', a '%s'", what, wanted,
              self->open.table->name, device->name, device->gpu);
-  diag_hint(diag, "with '--any-device' it runs nevertheless: errors are then those of two devices");
+  diag_hint(diag, "'--any-device' runs nevertheless: errors are then those between two devices");
   return -1;
 }
 
@@ -106,7 +106,7 @@ static int check_device(const Meter *self, const CalibDevice *device, Diag *diag
     if (device->sm == 0 && model->measured_on && strcmp(model->measured_on, device->name) != 0)
       return refuse_device(
           self, at, device,
-          arena_printf(self->arena, "the model '%s' is of the processor", model->name),
+          arena_printf(self->arena, "the model '%s' is for the processor", model->name),
           model->measured_on, diag);
   }
   return 0;
@@ -163,12 +163,12 @@ static int run_batch(Meter *self, const CalibBatch *batch, const BatchShape *sha
   if (status && interrupt_signal) return diag_interrupted(diag); // it was not waited for
   format_batch(shape, text, sizeof text);
   if (!status)
-    return diag_environment(diag, place_of_file("--backend"), "the batch %s is said to take %g s",
-                            text, *ret_seconds);
+    return diag_environment(diag, place_of_file("--backend"),
+                            "the batch %s is predicted to take %g s", text, *ret_seconds);
   backend_failed(status, arena_printf(self->arena, "%s (running the batch %s)", error, text),
                  place_of_file("--backend"), diag);
   if (status == CALIB_OUT_OF_MEMORY)
-    diag_hint(diag, "fewer num_gpu_blocks_override or max_num_seqs make smaller batches");
+    diag_hint(diag, "a smaller num_gpu_blocks_override or max_num_seqs makes smaller batches");
   return -1;
 }
 
@@ -197,7 +197,7 @@ static Tick measure_iteration(void *context, const ExecutorBatch *batch, Diag *d
   }
   if (tokens < batch->shape.prefill_tokens + batch->shape.decode_seqs)
     return diag_error(diag, place_of_file("--backend"),
-                      "a batch is padded, which a backend does not run");
+                      "a batch is padded, which no backend can run");
   const CalibBatch calib = {.sequences = self->sequences,
                             .n_prefills = batch->n_prefills,
                             .n_decodes = batch->n_decodes,

@@ -31,7 +31,7 @@ static int check_served(Why *self, WhyMeasure by) {
   if (results_ask(&self->results, sql, VALUES(value_whole(self->run)), &n, self->diag) < 0)
     return -1;
   if (n > 0) return 0;
-  return diag_error(self->diag, place_of_file(self->source), "no request of it was served%s",
+  return diag_error(self->diag, place_of_file(self->source), "no request of the run was served%s",
                     by == WHY_TPOT ? " with two tokens or more" : "");
 }
 

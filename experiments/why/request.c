@@ -7,10 +7,10 @@
 
 static int refuse(Why *self, const char *text) {
   int64_t last = -1;
-  diag_error(self->diag, place_of_file(self->source), "it has no request '%s'", text);
+  diag_error(self->diag, place_of_file(self->source), "the run has no request '%s'", text);
   if (results_ask(&self->results, "SELECT max(request) FROM request WHERE run_id = ?",
                   VALUES(value_whole(self->run)), &last, self->diag) > 0)
-    diag_hint(self->diag, "requests are named by their place in the trace, up to %lld",
+    diag_hint(self->diag, "requests are numbered by their place in the trace, up to %lld",
               (long long)last);
   return -1;
 }
@@ -106,8 +106,7 @@ int why_request(Why *self, const char *text, OutputFormat format, FILE *out) {
   if (find(self, text, &request)) return -1;
   if (request.rejected)
     return diag_error(self->diag, place_of_file(self->source),
-                      "request %s was turned away as it arrived: there is no time to explain",
-                      text);
+                      "request %s was rejected on arrival: it has no time to explain", text);
   const char *sentence = why_sentence(self, &request);
   if (format == OUTPUT_JSON) {
     print_json(self, &request, sentence, out);

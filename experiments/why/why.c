@@ -88,8 +88,8 @@ int why_open(Why *self, const char *path, const char *run, size_t memory, Arena 
   if (simulate_again(self, path, memory) == 0) return 0;
   if (diag_exit_code(diag) != EXIT_INPUT) return -1;
   diag_error(diag, place_of_file(self->source),
-             "it was stored without the parts of its requests, and they cannot be had again");
-  diag_hint(diag, "'tandem run CONFIG --output DB --requests' keeps them");
+             "the run was stored without the parts of its requests, and cannot be simulated again");
+  diag_hint(diag, "'tandem run CONFIG --output DB --requests' stores them");
   return -1;
 }
 

@@ -12,7 +12,7 @@ static const char *dtype_name(int dtype) {
 }
 
 static int no_format(const AicLayers *self, const char *what, int dtype, Diag *diag) {
-  return diag_error(diag, place_of_file(self->folder), "no table has %s of '%s'", what,
+  return diag_error(diag, place_of_file(self->folder), "no table has %s in '%s'", what,
                     dtype_names[dtype]);
 }
 

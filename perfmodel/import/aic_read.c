@@ -130,7 +130,7 @@ static int missing_file(const char *folder, const char *name, Arena *arena, Diag
   for (size_t i = 0; i < 2; i++) {
     const char *path = arena_printf(arena, "%s/%s%s", folder, name, parquets[i]);
     if (access(path, F_OK) != 0) continue;
-    diag_error(diag, place_of_file(path), "Parquet is not read, CSV is");
+    diag_error(diag, place_of_file(path), "Parquet is not supported, CSV is");
     diag_hint(diag,
               "pip install duckdb-cli; duckdb -c \"COPY (SELECT * FROM '%s') TO '%s/%s.csv'\"",
               path, folder, name);
@@ -184,7 +184,7 @@ static int read_header(Reading *self, Diag *diag) {
   if (csv_header(&self->csv, self->columns, true, diag)) return -1;
   if (csv_has(&self->csv, "latency_us") == csv_has(&self->csv, "latency"))
     return diag_error(diag, csv_place(&self->csv, NULL),
-                      "one of the columns 'latency_us' and 'latency' (milliseconds) must be there");
+                      "one of the columns 'latency_us' and 'latency' (milliseconds) is required");
   for (int i = 0; i < self->n_filters; i++)
     self->at[i] = csv_place(&self->csv, self->query->filters[i].column);
   return 0;
@@ -280,7 +280,7 @@ static int refuse(Reading *self, Diag *diag) {
   if (!filter->texts[0]) {
     diag_error(diag, self->at[i], "no row has '%s' %lld", filter->column,
                (long long)filter->number);
-    diag_hint(diag, "the nearest that were measured: %s",
+    diag_hint(diag, "the nearest values that were measured: %s",
               list_numbers(values, filter->number, self->arena));
     return -1;
   }
@@ -288,7 +288,7 @@ static int refuse(Reading *self, Diag *diag) {
   const char *text = "";
   for (int k = 0; k < values->n; k++)
     text = arena_printf(self->arena, "%s%s%s", text, k > 0 ? ", " : "", values->texts[k]);
-  diag_hint(diag, "measured were: %s", text);
+  diag_hint(diag, "the values that were measured: %s", text);
   return -1;
 }
 

@@ -95,9 +95,9 @@ static int check_format(const Composing *self, Diag *diag) {
   const int64_t since = compute == DTYPE_FP8 ? FP8_SINCE : compute == DTYPE_NVFP4 ? FP4_SINCE : 0;
   if (hardware->sm >= since) return 0;
   diag_error(diag, place_of_file(self->input->quantization ? "--quantization" : "--model"),
-             "'%s' has no tensor cores for '%s'", hardware->gpu, dtype_names[dtype]);
+             "GPU '%s' has no tensor cores for '%s'", hardware->gpu, dtype_names[dtype]);
   diag_hint(diag,
-            "possible are bf16%s, and int4 and int8 of the weights only, where tables have them",
+            "choose bf16%s, or int4 or int8 for the weights alone, where the tables have them",
             hardware->sm >= FP8_SINCE ? ", fp8" : "");
   return -1;
 }
@@ -113,14 +113,18 @@ static int check_experts(const Composing *self, Diag *diag) {
   const int64_t gpus = aic_expert_gpus(&self->layers);
   const Place at = place_of_file("--expert-parallel");
   if (llm_moe_layers(llm) == 0)
-    return ways == 1 ? 0 : diag_error(diag, at, "model '%s' has no experts to spread", llm->name);
+    return ways == 1 ? 0
+                     : diag_error(diag, at,
+                                  "model '%s' has no experts for an expert_parallel_size above 1",
+                                  llm->name);
   if (gpus % ways != 0)
     return diag_error(diag, at,
-                      "%lld does not divide the %lld GPUs of tensor and attention data "
-                      "parallelism",
+                      "expert_parallel_size %lld does not divide the %lld GPUs of tensor and "
+                      "attention data parallelism",
                       (long long)ways, (long long)gpus);
   if (llm->num_experts % ways != 0)
-    return diag_error(diag, at, "%lld does not divide the %lld experts of model '%s'",
+    return diag_error(diag, at,
+                      "expert_parallel_size %lld does not divide the %lld experts of model '%s'",
                       (long long)ways, (long long)llm->num_experts, llm->name);
   if (llm->moe_intermediate_size % (gpus / ways) != 0)
     return diag_error(diag, at, "the %lld GPUs of an expert do not divide its width %lld",

@@ -21,8 +21,8 @@ static int take(void *context, const Csv *csv, Diag *diag) {
   Reading *self = context;
   ExpertTimes *times = self->times;
   if (self->row.tokens > TOKENS_MAX || self->row.activated_experts > EXPERTS_MAX)
-    return diag_error(diag, csv_place(csv, NULL), "more than %d tokens or %d experts", TOKENS_MAX,
-                      EXPERTS_MAX);
+    return diag_error(diag, csv_place(csv, NULL), "a row has at most %d tokens and %d experts",
+                      TOKENS_MAX, EXPERTS_MAX);
   ARENA_RESERVE(csv->lines.arena, times->rows, times->capacity, times->n + 1);
   times->rows[times->n++] = self->row;
   return 0;
@@ -40,7 +40,7 @@ int expert_times_read(ExpertTimes *self, const char *path, Arena *arena, Diag *d
   Reading reading = {.times = self};
   *self = (ExpertTimes){0};
   if (import_table(path, columns, &reading.row, take, &reading, diag, arena)) return -1;
-  if (self->n == 0) return diag_error(diag, place_of_file(path), "it has no rows");
+  if (self->n == 0) return diag_error(diag, place_of_file(path), "the table has no rows");
   qsort(self->rows, self->n, sizeof *self->rows, compare);
   return 0;
 }

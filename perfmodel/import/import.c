@@ -113,7 +113,7 @@ static int check_unit(const Importer *importer, const Profile *profile, Diag *di
     const double median = gsl_stats_median(times, 1, n);
     if (median >= PLAUSIBLE[op].low_us && median <= PLAUSIBLE[op].high_us) continue;
     diag_error(diag, place_of_file(profile->path),
-               "the median '%s' takes %.3g us, which no machine does: the times are not in %s",
+               "the median of '%s' is %.3g us, which is not plausible: the times are not in %s",
                profile_op_name((ProfileOp)op), median, importer->units);
     return -1;
   }
@@ -132,7 +132,7 @@ int import_profile(const Importer *importer, const ImportInput *input, Profile *
     return diag_error(diag, place_of_file(input->path),
                       "a profile needs at least two points, found %zu", profile->n_rows);
   if (profile->n_rows > PROFILE_MAX_ROWS)
-    return diag_error(diag, place_of_file(input->path), "makes more than %d rows",
+    return diag_error(diag, place_of_file(input->path), "the import makes more than %d rows",
                       PROFILE_MAX_ROWS);
   number_configurations(profile);
   return check_unit(importer, profile, diag);

@@ -99,7 +99,7 @@ static int sum_layers(const Reading *self, const LayerRow *rows, size_t n, unsig
   *ret_us = 0;
   for (size_t i = 0; i < n; i++) {
     if (seen & 1u << rows[i].index)
-      return diag_error(diag, rows[i].at, "layer '%s' is there twice for %lld", rows[i].layer,
+      return diag_error(diag, rows[i].at, "layer '%s' occurs twice for %lld", rows[i].layer,
                         (long long)rows[i].size);
     seen |= 1u << rows[i].index;
     *ret_us += rows[i].time_us *
@@ -154,7 +154,8 @@ typedef struct LayerRows {
 static int take_layer(void *context, const Csv *csv, Diag *diag) {
   LayerRows *self = context;
   if (self->row.size > MAX_TOKENS)
-    return diag_error(diag, csv_place(csv, NULL), "more than %d at once", MAX_TOKENS);
+    return diag_error(diag, csv_place(csv, NULL), "a row has at most %d tokens or sequences",
+                      MAX_TOKENS);
   if (find_layer(csv, &self->row, diag)) return -1;
   self->row.at = csv_place(csv, NULL);
   ARENA_RESERVE(csv->lines.arena, self->rows, self->capacity, self->n + 1);
@@ -203,8 +204,8 @@ static int check_attention(const Csv *csv, const AttentionRow *row, Diag *diag) 
   if (row->prefill_chunk > MAX_TOKENS || row->kv_decode > MAX_TOKENS ||
       row->n_decode > MAX_SEQUENCES || row->kv_prefill > MAX_TOKENS ||
       row->prefill_key > MAX_TOKENS)
-    return diag_error(diag, csv_place(csv, NULL), "more than %d tokens or %d sequences", MAX_TOKENS,
-                      MAX_SEQUENCES);
+    return diag_error(diag, csv_place(csv, NULL), "a row has at most %d tokens and %d sequences",
+                      MAX_TOKENS, MAX_SEQUENCES);
   if (row->prefill_chunk == 0 && (row->n_decode == 0 || row->kv_decode == 0))
     return diag_error(diag, csv_place(csv, NULL), "the row has neither a prefill nor a decode");
   if (row->prefill_chunk > 0 && isnan(row->kv_prefill) && !(row->prefill_key > 0))
@@ -242,7 +243,7 @@ static int take_attention(void *context, const Csv *csv, Diag *diag) {
   AttentionReading *self = context;
   if (csv_has(csv, "kv_prefill") == csv_has(csv, "prefill_key"))
     return diag_error(diag, csv_place(csv, NULL),
-                      "one of the columns 'kv_prefill' and 'prefill_key' must be there");
+                      "one of the columns 'kv_prefill' and 'prefill_key' is required");
   if (check_attention(csv, &self->row, diag)) return -1;
   add_attention(self->reading, self->degree, &self->row, csv_place(csv, NULL));
   return 0;
@@ -268,7 +269,8 @@ static int read_meta(Reading *self, const ImportInput *input, Diag *diag) {
   if (!meta) return -1;
   self->gpu = input->gpu ? input->gpu : scalar(meta, "hardware");
   if (!self->gpu || !*self->gpu)
-    return diag_error(diag, place_of_file(path), "'hardware' is missing, and no GPU was named");
+    return diag_error(diag, place_of_file(path),
+                      "'hardware' is missing: name the GPU with '--gpu'");
   for (size_t i = 0; i < sizeof META_FACTS / sizeof *META_FACTS; i++) {
     const char *value = scalar(meta, META_FACTS[i].key);
     if (value) profile_set_fact(profile, META_FACTS[i].fact, value);
@@ -289,7 +291,7 @@ static int read_degree(Reading *self, const char *folder, int64_t degree, Diag *
   const char *experts = arena_printf(arena, "%s/moe.csv", folder);
   const bool timed = access(experts, F_OK) == 0, has_experts = llm_moe_layers(&self->llm) > 0;
   if (timed && !has_experts)
-    return diag_error(diag, place_of_file(experts), "the model '%s' has no experts", self->model);
+    return diag_error(diag, place_of_file(experts), "model '%s' has no experts", self->model);
   if (has_experts && !timed) {
     self->degrees_without_experts++;
     return 0;

@@ -45,11 +45,11 @@ typedef struct Reading {
 static int add_step(Reading *self, const BatchShape *batch, double us, Place at, Diag *diag) {
   const StepHead *head = &self->head;
   if (!self->input->model && !head->model)
-    return diag_error(diag, at, "nothing before this step says the model: give it by '--model'");
+    return diag_error(diag, at, "no line before this step names the model: give it with '--model'");
   if (!self->input->gpu && !head->gpu)
-    return diag_error(diag, at, "nothing before this step says the GPU: give it by '--gpu'");
+    return diag_error(diag, at, "no line before this step names the GPU: give it with '--gpu'");
   if (self->n == STEPS_MAX)
-    return diag_error(diag, at, "more than %d steps: import a part of them", STEPS_MAX);
+    return diag_error(diag, at, "the log has more than %d steps: import a part of it", STEPS_MAX);
   ARENA_RESERVE(self->profile->arena, self->steps, self->capacity, self->n + 1);
   self->steps[self->n++] = (Step){.batch = *batch, .us = us};
   return 0;
@@ -61,23 +61,22 @@ static int add_step(Reading *self, const BatchShape *batch, double us, Place at,
 static int same_text(const char **mine, const char *other, const char *what, Place at, Diag *diag) {
   if (!*mine) *mine = other;
   if (!other || strcmp(*mine, other) == 0) return 0;
-  return diag_error(diag, at, "these steps are of %s '%s', and those before of '%s'", what, other,
-                    *mine);
+  return diag_error(diag, at, "these steps are of another %s, '%s', than those before, '%s'", what,
+                    other, *mine);
 }
 
 static int same_degree(int64_t *mine, int64_t other, const char *what, Place at, Diag *diag) {
   if (*mine == 0) *mine = other;
   if (other == 0 || *mine == other) return 0;
-  return diag_error(diag, at, "these steps have %s %lld, and those before %lld", what,
+  return diag_error(diag, at, "these steps have another %s, %lld, than those before, %lld", what,
                     (long long)other, (long long)*mine);
 }
 
 static int take_head(Reading *self, const StepHead *said, Place at, Diag *diag) {
   StepHead *head = &self->head;
   if (said->pipeline_parallel_size > 1)
-    return diag_error(diag, at,
-                      "the steps of a pipeline overlap: their times are not those of a "
-                      "batch alone");
+    return diag_error(
+        diag, at, "the steps of a pipeline overlap: their times are not those of one batch alone");
   return same_text(&head->engine, said->engine, "engine", at, diag) |
          same_text(&head->engine_version, said->engine_version, "version", at, diag) |
          same_text(&head->model, said->model, "model", at, diag) |
@@ -169,12 +168,13 @@ static int read_iteration(Reading *self, const Line *line, const char *at, Diag 
   for (int i = 0; i < USAGE; i++) {
     at = after(line, at, ahead[i]);
     if (!at || !take_number(line, &at, &numbers[i]) || (i < ELAPSED && !is_count(numbers[i])))
-      return diag_error(diag, line_place(line, (Field){0}), "not a whole line of an iteration");
+      return diag_error(diag, line_place(line, (Field){0}),
+                        "the line of an iteration is not complete");
   }
   if (numbers[PROMPT_TOKENS] < numbers[CONTEXTS] ||
       (numbers[CONTEXTS] == 0 && numbers[PROMPT_TOKENS] > 0))
     return diag_error(diag, line_place(line, (Field){0}),
-                      "%g prompts cannot have %g tokens in a step", numbers[CONTEXTS],
+                      "a step with %g prompts cannot have %g prompt tokens", numbers[CONTEXTS],
                       numbers[PROMPT_TOKENS]);
   at = after(line, at, ahead[USAGE]);
   return add_logged(self, line, numbers,
@@ -248,9 +248,9 @@ static int set_format(const Reading *self, const char *key, const char *given, c
                       const char *option, Diag *diag) {
   const char *format = given ? given : words ? format_of(words) : "bf16";
   if (!format) {
-    diag_error(diag, place_of_file(self->input->path), "'%s' does not say which numbers the %s are",
-               words, key);
-    diag_hint(diag, "say it by '%s', such as fp8", option);
+    diag_error(diag, place_of_file(self->input->path),
+               "'%s' does not give the number format of the %s", words, key);
+    diag_hint(diag, "give it with '%s', for example fp8", option);
     return -1;
   }
   profile_set_fact(self->profile, arena_printf(self->profile->arena, "%s_dtype", key), format);

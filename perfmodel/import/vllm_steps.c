@@ -108,7 +108,7 @@ static int read_prefill(const Values *self, BatchShape *batch) {
   Field chunk;
   int n = 0, status;
   while ((status = json_element(&scanner, &chunk)) > 0) {
-    if (n++ == COUNT_MAX) return expected(self, chunk, PREFILL, "a million chunks at most");
+    if (n++ == COUNT_MAX) return expected(self, chunk, PREFILL, "at most a million chunks");
     if (read_chunk(self, chunk, batch)) return -1;
   }
   return status;
@@ -144,7 +144,7 @@ static int read_step(const Values *self, StepLine *step) {
     return expected(self, self->of[US], US, "a time above 0, in microseconds");
   if ((self->of[PREFILL].text && read_prefill(self, batch)) || read_decodes(self, batch)) return -1;
   if (batch->prefill_tokens + batch->decode_seqs == 0)
-    return diag_error(self->diag, line_place(self->line, (Field){0}), "a step of no tokens");
+    return diag_error(self->diag, line_place(self->line, (Field){0}), "the step has no tokens");
   batch->logit_seqs = batch->decode_seqs;
   const int status = read_count(self, DRAFTED, COUNT_MAX, &drafted);
   step->speculative = drafted > 0;
@@ -186,9 +186,9 @@ static int read_request(const Values *self, ServedRequest *request) {
       request->arrived_us <= request->first_token_us &&
       request->first_token_us <= request->last_token_us)
     return 0;
-  return diag_error(self->diag, line_place(self->line, (Field){0}),
-                    "a request has tokens, and arrives before its first, which is not after its "
-                    "last");
+  return diag_error(
+      self->diag, line_place(self->line, (Field){0}),
+      "a request must have tokens and its times must ascend: arrival, first token, last token");
 }
 
 /* ---- Lines ---- */

@@ -61,7 +61,8 @@ static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
   const int64_t room = pool->kv_blocks * pool->block_size;
   if (tokens <= room) return NULL;
   *ret_key = self->chunk == CHUNK_SATURATION ? "chunk" : "chunk_size";
-  return arena_printf(arena, "a chunk of %lld tokens is larger than the KV memory of '%s', %lld",
+  return arena_printf(arena,
+                      "a chunk of %lld tokens exceeds the KV memory of pool '%s', %lld tokens",
                       (long long)tokens, pool->name, (long long)room);
 }
 

@@ -63,7 +63,7 @@ static int read_heading(const Line *line, Heading *ret_heading, Diag *diag) {
   ret_heading->pool = (Field){at, (int)(end - at)};
   if (good) return 0;
   return field_error(line, (Field){line->text, line->length}, "line",
-                     "machine INDEX BLOCK_SIZE KEYS POOL", diag);
+                     "of the form 'machine INDEX BLOCK_SIZE KEYS POOL'", diag);
 }
 
 static int read_key(const Line *line, uint64_t *ret_key, Diag *diag) {
@@ -77,8 +77,8 @@ static int read_key(const Line *line, uint64_t *ret_key, Diag *diag) {
   }
   *ret_key = key;
   if (good && key != 0) return 0;
-  return field_error(line, (Field){line->text, line->length}, "key", "16 digits of hex, not all 0",
-                     diag);
+  return field_error(line, (Field){line->text, line->length}, "key",
+                     "16 hexadecimal digits with a value above 0", diag);
 }
 
 /* The pool of the run that a machine of the file is in, and its first machine; NULL: none. */
@@ -100,8 +100,9 @@ static int read_keys(Reading *self, int64_t n, SavedCache *cache, int64_t kept) 
     uint64_t key;
     const int status = next_line(self, &line);
     if (status == 0)
-      return diag_error(self->diag, heading, "the file ends after %lld of its %lld keys",
-                        (long long)i, (long long)n);
+      return diag_error(self->diag, heading,
+                        "the file ends after %lld of the %lld keys of this instance", (long long)i,
+                        (long long)n);
     if (status < 0 || read_key(&line, &key, self->diag)) return -1;
     if (i < n - kept) continue;
     ARENA_RESERVE(self->arena, cache->keys, cache->capacity, (size_t)cache->n + 1);
@@ -112,10 +113,11 @@ static int read_keys(Reading *self, int64_t n, SavedCache *cache, int64_t kept) 
 
 static int refuse_blocks(const Reading *self, Place at, const PoolSpec *pool, int64_t block_size) {
   const long long here = (long long)pool->block_size, there = (long long)block_size;
-  diag_error(self->diag, at, "blocks of %lld tokens, but those of pool '%s' have %lld", there,
+  diag_error(self->diag, at,
+             "the saved caches have blocks of %lld tokens, those of pool '%s' have %lld", there,
              text_shown(pool->name, self->arena), here);
   diag_hint(self->diag,
-            "either block_size of the pool is %lld, or the caches are of a run with %lld", there,
+            "set 'block_size' of the pool to %lld, or save the caches of a run with %lld", there,
             here);
   return -1;
 }
@@ -131,7 +133,7 @@ static int read_machine(Reading *self, const Line *line) {
   if (!pool || heading.machine >= pool->count) return read_keys(self, heading.n_keys, NULL, 0);
   cache += heading.machine;
   if (cache->given)
-    return diag_error(self->diag, at, "machine %lld of pool '%s' was here before",
+    return diag_error(self->diag, at, "instance %lld of pool '%s' occurs twice",
                       (long long)heading.machine, text_shown(pool->name, self->arena));
   cache->given = self->found = true;
   return read_keys(self, heading.n_keys, cache,
@@ -139,9 +141,9 @@ static int read_machine(Reading *self, const Line *line) {
 }
 
 static int refuse_all(const Reading *self, Place at) {
-  diag_error(self->diag, at, "nothing in '%s' is of a machine here that keeps a cache",
+  diag_error(self->diag, at, "'%s' has no cache of any instance of this configuration",
              text_shown(self->reader->path, self->arena));
-  diag_hint(self->diag, "machines are found by the name of their pool and their number in it");
+  diag_hint(self->diag, "instances are found by the name of their pool and their number in it");
   return -1;
 }
 
@@ -157,7 +159,7 @@ int saved_caches_load(SavedCaches *ret_saved, LineReader *reader, Place at, cons
   if (status < 0) return -1;
   if (status == 0 || !line_is(&line, first_line))
     return diag_error(diag, status ? line_place(&line, (Field){0}) : place_of_file(reader->path),
-                      "a file of caches begins with '%s'", first_line);
+                      "a file of saved caches must begin with '%s'", first_line);
   while ((status = next_line(&self, &line)) > 0)
     if (read_machine(&self, &line)) return -1;
   if (status < 0) return -1;
@@ -184,7 +186,8 @@ int saved_caches_save(const SimResult *result, FILE *file, Place at, Arena *aren
     for (uint32_t i = 0; i < pool->count; i++, cache++) {
       if (!*cache) continue;
       if (!text_is_plain(pool->name))
-        return diag_error(diag, at, "the name of pool '%s' cannot stand in a line",
+        return diag_error(diag, at,
+                          "the name of pool '%s' holds a control character and cannot be saved",
                           text_shown(pool->name, arena));
       write_machine(pool, i, *cache, file, arena);
     }

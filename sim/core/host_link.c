@@ -26,7 +26,7 @@ int host_link_init(HostLink *self, const HostLinkOptions *options, Arena *arena,
   *self = (HostLink){.options = *options};
   const Node *list = options->background;
   if (!list) return 0;
-  if (list->kind != NODE_LIST) return diag_error(diag, list->at, "'background' wants a list");
+  if (list->kind != NODE_LIST) return diag_error(diag, list->at, "'background' must be a list");
   self->background = ARENA_ARRAY(arena, BackgroundTraffic, list->n_children);
   int status = 0;
   for (const Node *item = list->first; item; item = item->next) {
@@ -63,10 +63,10 @@ int host_link_check(const HostLink *self, double bytes, const char *owner, Place
   for (LinkDirection direction = LINK_TO_GPU; direction < LINK_DIRECTIONS; direction++) {
     const double least = peak_of(self, direction) * self->options.efficiency * HOST_LINK_LEAST;
     if (least <= 0)
-      return diag_error(diag, at, "%s wants a link to CPU memory with a rate above 0", owner);
+      return diag_error(diag, at, "%s needs a link to CPU memory with a bandwidth above 0", owner);
     if ((bytes + (double)self->options.half_size) / least > LONGEST_S)
-      return diag_error(diag, at, "%s wants a link to CPU memory that is not as slow as %g B/s",
-                        owner, peak_of(self, direction));
+      return diag_error(diag, at, "%s needs a faster link to CPU memory than one of %g B/s", owner,
+                        peak_of(self, direction));
   }
   return 0;
 }

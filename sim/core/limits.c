@@ -10,12 +10,12 @@ static void tell_of_memory(Engine *self, double needed) {
   const double expected = self->config->expected_requests;
   const double whole = expected > arrived && arrived > 0 ? needed / arrived * expected : needed;
   diag_environment(self->diag, place_of_file(NULL),
-                   "the run needs more memory than the %s it may take: %s for %llu requests in "
-                   "flight after %.6g s, about %s for the whole workload",
+                   "the run needs more memory than its limit of %s: %s for %llu requests in flight "
+                   "after %.6g s, about %s for the whole workload",
                    limit, bytes_text(needed, now), (unsigned long long)self->requests.n_live,
                    tick_seconds(self->now), bytes_text(whole, all));
   diag_hint(self->diag, "requests that arrive faster than the cluster serves them wait in memory; "
-                        "'--memory' sets what a run may take");
+                        "'--memory' sets the limit");
 }
 
 void engine_lacks_memory(Engine *self, size_t growth) {
@@ -25,7 +25,8 @@ void engine_lacks_memory(Engine *self, size_t growth) {
 
 void engine_passed_the_end(Engine *self) {
   if (!self->failed)
-    diag_error(self->diag, place_of_file(NULL), "the run passes 106 days of simulated time");
+    diag_error(self->diag, place_of_file(NULL),
+               "the run is longer than 106 days of simulated time, the limit of the simulator");
   self->failed = true;
 }
 

@@ -9,12 +9,12 @@ int reports_check(const ReportOptions *options, const Node *map, Place owner, Di
   const Node *delay = map ? node_find(map, "delay") : NULL;
   const Place at = delay ? delay->at : owner;
   if (options->delay > 0 && options->interval == 0) {
-    diag_error(diag, at, "'delay' is of reports, and without 'interval' there are none");
-    diag_hint(diag, "for events told one by one a short interval, such as 1 ms, comes close");
+    diag_error(diag, at, "'delay' applies to reports, and without 'interval' there are none");
+    diag_hint(diag, "a short interval, such as 1 ms, comes close to reporting each event at once");
     return -1;
   }
   if (options->delay / MOST_UNDER_WAY <= options->interval) return 0;
-  return diag_error(diag, at, "'delay' is of %d intervals at most", MOST_UNDER_WAY);
+  return diag_error(diag, at, "'delay' must be at most %d intervals", MOST_UNDER_WAY);
 }
 
 /* --- made */

@@ -56,12 +56,12 @@ static int check(const void *state, const PoolSpec *pool, Place at, Diag *diag) 
   if (host_link_check(&pool->host_link, (double)cpu_memory(pool), "kvtier 'flexgen'", at, diag))
     return -1;
   if (cpu_memory(pool) < weights)
-    return diag_error(diag, at,
-                      "kvtier 'flexgen' puts %lld bytes of weights into CPU memory, which has room "
-                      "for %lld",
-                      (long long)weights, (long long)cpu_memory(pool));
+    return diag_error(
+        diag, at,
+        "kvtier 'flexgen' keeps %lld bytes of weights in CPU memory, which has room for %lld",
+        (long long)weights, (long long)cpu_memory(pool));
   if (capacity(self, pool) >= 1) return 0;
-  return diag_error(diag, at, "kvtier 'flexgen' has CPU memory for no block of KV");
+  return diag_error(diag, at, "kvtier 'flexgen' has no room in CPU memory for a block of KV");
 }
 
 static int64_t start(const void *state, void *machine_state, const PoolSpec *pool,

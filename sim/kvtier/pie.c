@@ -76,14 +76,15 @@ static int64_t wanted_blocks(const State *self, const MachineState *machine) {
 static int check_fixed(const State *self, const PoolSpec *pool, Place at, Diag *diag) {
   const int32_t swapped = fixed_swapped(self, pool);
   if (swapped < 0)
-    return diag_error(diag, at,
-                      "expansion %g swaps more layers than the model has: at most %lld of %lld",
-                      self->expansion, (long long)pool->num_hidden_layers - 2,
-                      (long long)pool->num_hidden_layers);
+    return diag_error(
+        diag, at,
+        "an expansion of %g swaps more layers than the model allows: at most %lld of %lld",
+        self->expansion, (long long)pool->num_hidden_layers - 2,
+        (long long)pool->num_hidden_layers);
   const int64_t need = cpu_need(pool, swapped, fixed_blocks(self, pool));
   if (need <= pool->cpu_kv_blocks) return 0;
   return diag_error(diag, at,
-                    "expansion %g needs %lld blocks of KV in CPU memory, which holds %lld",
+                    "an expansion of %g needs %lld blocks of KV in CPU memory, which holds %lld",
                     self->expansion, (long long)need, (long long)pool->cpu_kv_blocks);
 }
 
@@ -91,11 +92,10 @@ static int check(const void *state, const PoolSpec *pool, Place at, Diag *diag) 
   const State *self = state;
   const int64_t n = pool->num_hidden_layers;
   if (n < LAYERS_MIN || n > SWAP_LAYERS_MAX)
-    return diag_error(diag, at,
-                      "kvtier 'pie' swaps layers of models with %d to %d, not of one with %lld",
+    return diag_error(diag, at, "kvtier 'pie' supports models with %d to %d layers, not %lld",
                       LAYERS_MIN, SWAP_LAYERS_MAX, (long long)n);
   if (pool->cpu_kv_blocks <= 0)
-    return diag_error(diag, at, "kvtier 'pie' wants CPU memory, of which '%s' has none for KV",
+    return diag_error(diag, at, "kvtier 'pie' needs CPU memory, and pool '%s' has none for KV",
                       pool->name);
   const double most = (double)pool->cpu_kv_blocks * (double)pool->kv_block_bytes;
   if (host_link_check(&pool->host_link, most, "kvtier 'pie'", at, diag)) return -1;

@@ -48,7 +48,9 @@ static Place place_of(const Node *map, const char *key, Place owner) {
 static int read_row(const Node *row, int n, double *cumulative, Diag *diag) {
   static const OptionSpec share = {.key = "confusion", .type = OPTION_REAL, .min = 0, .max = 1};
   if (row->kind != NODE_LIST || row->n_children != n)
-    return diag_error(diag, row->at, "'confusion' wants %d shares in each of its %d rows", n, n);
+    return diag_error(
+        diag, row->at,
+        "each row of 'confusion' must be a list of %d shares, one for each of the %d rows", n, n);
   double sum = 0;
   int i = 0;
   for (const Node *cell = row->first; cell; cell = cell->next) {
@@ -70,9 +72,9 @@ static int read_confusion(State *self, const Node *map, Arena *arena, Diag *diag
   for (int i = 0; i < 2; i++)
     if (node_find(map, implied[i]))
       return diag_error(diag, node_find(map, implied[i])->key_at,
-                        "'%s' follows from 'confusion' and cannot be given beside it", implied[i]);
+                        "'%s' follows from 'confusion': the two exclude each other", implied[i]);
   if (matrix->kind != NODE_LIST || matrix->n_children == 0)
-    return diag_error(diag, matrix->at, "'confusion' wants a list of rows, one for each bucket");
+    return diag_error(diag, matrix->at, "'confusion' must be a list of rows, one for each bucket");
   const int n = matrix->n_children;
   double *cumulative = ARENA_ARRAY(arena, double, (size_t)n *(size_t)n);
   int status = 0, i = 0;
@@ -90,9 +92,9 @@ static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *
   if (self->accuracy == 0) self->accuracy = measured_accuracy(self->granularity);
   if (self->accuracy > 0) return 0;
   diag_error(diag, place_of(map, "granularity", owner),
-             "no accuracy is known for 'granularity' %lld: 'accuracy' must say it",
+             "no accuracy is known for a 'granularity' of %lld: set 'accuracy'",
              (long long)self->granularity);
-  diag_hint(diag, "those of 100, 200 and 400 tokens are known");
+  diag_hint(diag, "the accuracies for 100, 200 and 400 tokens are known");
   return -1;
 }
 

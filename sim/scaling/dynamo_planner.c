@@ -101,8 +101,8 @@ static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pool
   for (uint32_t p = 0; p < n_pools; p++)
     n[pools[p].role]++;
   if (n[ROLE_PREFILL] == 1 && n[ROLE_DECODE] == 1 && n[ROLE_MIXED] == 0) return 0;
-  diag_error(diag, at, "scaler 'dynamo_planner' sizes one pool that prefills and one that decodes");
-  diag_hint(diag, "other pools are sized by 'target', 'forecast' or 'schedule'");
+  diag_error(diag, at, "scaler 'dynamo_planner' needs one prefill pool and one decode pool");
+  diag_hint(diag, "the scalers 'target', 'forecast' and 'schedule' support other pools");
   return -1;
 }
 

@@ -86,7 +86,8 @@ static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pool
     if (pools[p].scaling.max == 0 || pools[p].scaling.machine_rate > 0) continue;
     status = diag_error(diag, at, "scaler 'forecast' needs the 'machine_rate' of pool '%s'",
                         pools[p].name);
-    diag_hint(diag, "say what a machine serves, such as pools.%s.scaling.machine_rate: 2 /s",
+    diag_hint(diag,
+              "set the rate that one instance serves, such as pools.%s.scaling.machine_rate: 2 /s",
               pools[p].name);
   }
   return status;

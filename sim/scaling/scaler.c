@@ -11,7 +11,7 @@ int scaler_check_pool(const char *name, Place at, const PoolSpec *pools, uint32_
     if (strcmp(pools[p].name, name) == 0) return 0;
     names[n++] = pools[p].name;
   }
-  diag_error(diag, at, "no pool '%s' is scaled", name);
+  diag_error(diag, at, "there is no pool '%s' with 'scaling'", name);
   diag_hint_choices(diag, name, names, NULL);
   return -1;
 }

@@ -42,9 +42,9 @@ static int bind_step(State *self, const Node *node, Diag *diag) {
   if (option_bind(schedule_step_options, node, NULL, node->at, step, diag)) return -1;
   const Step *before = self->n_steps > 1 ? step - 1 : NULL;
   if (step->at >= self->every)
-    return diag_error(diag, node->at, "a step at or after 'every' never comes");
+    return diag_error(diag, node->at, "a step at or after 'every' never takes effect");
   if (before && before->at > step->at)
-    return diag_error(diag, node->at, "steps must stand in the order of their times");
+    return diag_error(diag, node->at, "the times of 'steps' must ascend");
   return 0;
 }
 
@@ -53,7 +53,7 @@ static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *
   State *self = state;
   const Node *list = self->steps_node;
   if (!list) return 0; // check_pools says so
-  if (list->kind != NODE_LIST) return diag_error(diag, list->at, "'steps' wants a list of them");
+  if (list->kind != NODE_LIST) return diag_error(diag, list->at, "'steps' must be a list of maps");
   self->steps = ARENA_ARRAY(arena, Step, list->n_children);
   int status = 0;
   for (const Node *node = list->first; node; node = node->next)
@@ -66,8 +66,8 @@ static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pool
   const State *self = state;
   int status = 0;
   if (self->n_steps == 0) {
-    diag_error(diag, at, "scaler 'schedule' has no 'steps'");
-    diag_hint(diag, "such as steps: [{at: 0 h, machines: 4}, {at: 8 h, machines: 10}]");
+    diag_error(diag, at, "scaler 'schedule' needs 'steps'");
+    diag_hint(diag, "for example steps: [{at: 0 h, machines: 4}, {at: 8 h, machines: 10}]");
     return -1;
   }
   for (int i = 0; i < self->n_steps; i++) {

@@ -84,7 +84,7 @@ static int bind_pool(State *self, const Node *node, Diag *diag) {
   pool->at = node->key_at;
   if (option_bind(target_pool_options, node, NULL, node->at, pool, diag)) return -1;
   if (!has_none(&pool->targets)) return 0;
-  return diag_error(diag, node->at, "pool '%s' has no target", node->key);
+  return diag_error(diag, node->at, "pool '%s' needs at least one target", node->key);
 }
 
 static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *diag) {
@@ -94,7 +94,7 @@ static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *
   const Node *pools = self->pools_node;
   if (!pools) return 0;
   if (pools->kind != NODE_MAP)
-    return diag_error(diag, pools->at, "'pools' wants a map of pools to their targets");
+    return diag_error(diag, pools->at, "'pools' must be a map of names of pools to their targets");
   self->pools = ARENA_ARRAY(arena, PoolTargets, pools->n_children);
   int status = 0;
   for (const Node *node = pools->first; node; node = node->next)

@@ -118,7 +118,7 @@ grep -q '^# torn: ' torn.csv || fail 'nothing says that the log is cut short'
 expect 0 "$tandem" import vllm-log same.jsonl torn.jsonl -o both.csv
 sed 's/llama3.1-8b/llama3.1-70b/' same.jsonl >other.jsonl
 rejects 3 "$tandem" import vllm-log same.jsonl other.jsonl -o both.csv
-says "these steps are of model 'llama3.1-70b', and those before of 'llama3.1-8b'"
+says "these steps are of another model, 'llama3.1-70b', than those before, 'llama3.1-8b'"
 
 # What is refused.
 rejects 2 "$tandem" validate a.yaml
@@ -130,7 +130,7 @@ rejects 4 "$tandem" validate a.yaml --against absent.jsonl
 rejects 3 "$tandem" validate a.yaml --against empty
 grep -v arrived_us same.jsonl >none.jsonl
 rejects 3 "$tandem" validate a.yaml --against none.jsonl
-says 'it has no request that was served'
+says 'the log has no request that was served'
 sed 's/"start_times"/"sent"/' bench.json >old.json
 rejects 3 "$tandem" validate a.yaml --against old.json
 says '--save-detailed'

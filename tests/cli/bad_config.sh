@@ -35,35 +35,35 @@ says "absent.yaml: error: cannot open 'absent.yaml'"
 broken 's/^slo/slow/' "bad.yaml:10:1: error: unknown key 'slow'" "did you mean 'slo'?"
 broken '1d' "error: missing key 'model'"
 broken 's/count: 2/cuont: 2/' "bad.yaml:7:41: error: unknown key 'cuont'" "did you mean 'count'?"
-broken 's/count: 2/count: two/' "bad.yaml:7:48: error: 'count' wants a whole number"
-broken 's/count: 2/count: 2.5/' "error: 'count' wants a whole number"
+broken 's/count: 2/count: two/' "bad.yaml:7:48: error: 'count' must be a whole number"
+broken 's/count: 2/count: 2.5/' "error: 'count' must be a whole number"
 broken 's/count: 2/count: "2"/' "remove the quotes"
 broken 's/count: 2/cpu_memory: 3 TB/' \
   "bad.yaml:7:53: error: a cpu_memory of 3 TB exceeds the 2 TB of machine 'dgx-h100'"
 broken 's/count: 2/cpu_memory: 1 kB/' \
-  "error: a cpu_memory of 1 kB holds no block of KV, which is 5 MiB"
-broken 's/count: 2/cpu_memory: 12/' "error: 'cpu_memory' wants"
+  "error: a cpu_memory of 1 kB is less than one block of KV, 5 MiB"
+broken 's/count: 2/cpu_memory: 12/' "error: 'cpu_memory' must be"
 broken 's/router: jsq/batcher: request_level\n  kvtier: swap/' \
-  "the batcher does not let requests return that the tier swapped out"
+  "the batcher does not support a kvtier that swaps requests out"
 broken 's/count: 2/count: 0/' "bad.yaml:7:48: error: 'count' must be from 1"
 broken 's/count: 2/count: -1/' "error: 'count' must be from 1"
 broken 's/count: 2/gpu_memory_utilization: 1.5/' \
   "error: 'gpu_memory_utilization' must be from 0.01 to 1"
 broken 's/role: mixed/role: both/' "bad.yaml:7:15: error: unknown role 'both'"
-broken 's,4 /s,4 s,' "bad.yaml:4:36: error: 'rate' wants"
-broken 's,4 /s,4,' "error: 'rate' wants"
+broken 's,4 /s,4 s,' "bad.yaml:4:36: error: 'rate' must be"
+broken 's,4 /s,4,' "error: 'rate' must be"
 broken 's,4 /s,-4 /s,' "error: 'rate' must be"
-broken '9s/$/\nnetwork: {bandwidth: 200 GB}/' "bad.yaml:10:22: error: 'bandwidth' wants"
+broken '9s/$/\nnetwork: {bandwidth: 200 GB}/' "bad.yaml:10:22: error: 'bandwidth' must be"
 broken '9s/$/\nnetwork: {latency: -1 us}/' "error: 'latency' must be"
 broken '9s/$/\nnetwork: {path: nvlnk}/' "unknown path 'nvlnk'" "did you mean 'nvlink'?"
 broken 's/dgx-h100/l4-x8/; 9s/$/\nnetwork: {path: nvlink}/' \
-  "bad.yaml:7:31: error: machine 'l4-x8' has no NVLink for the network's 'path'"
+  "bad.yaml:7:31: error: machine 'l4-x8' has no NVLink, which 'path' of the network needs"
 broken 's/router: jsq/predictor: {name: buckets, granularity: 150}/' \
-  "bad.yaml:9:43: error: no accuracy is known for 'granularity' 150: 'accuracy' must say it" \
-  'hint: those of 100, 200 and 400 tokens are known'
+  "bad.yaml:9:43: error: no accuracy is known for a 'granularity' of 150: set 'accuracy'" \
+  'hint: the accuracies for 100, 200 and 400 tokens are known'
 broken 's/router: jsq/predictor: {name: buckets, confusion: [[1, 0], [0.2, 0.7]]}/' \
   "bad.yaml:9:50: error: the shares of a row of 'confusion' must sum to 1, not 0.9"
-broken 's/^pools:/pools: []\nother:/' "error: 'pools' wants a map" "unknown key 'other'"
+broken 's/^pools:/pools: []\nother:/' "error: 'pools' must be a map" "unknown key 'other'"
 
 # Names.
 broken 's/llama2-70b/llama2-7b/' "bad.yaml:1:8: error: unknown model 'llama2-7b'" \
@@ -83,31 +83,31 @@ broken '9s/$/\nperfmodel: fited/' "bad.yaml:10:12: error: unknown performance mo
 broken 's/{prompt.*/azure-conv-2032/' "bad.yaml:3:12: error: unknown table of lengths"
 
 # Limits.
-broken 's/splitwise/{ttft.p99: 3}/' "bad.yaml:10:17: error: 'ttft.p99' wants a time"
+broken 's/splitwise/{ttft.p99: 3}/' "bad.yaml:10:17: error: 'ttft.p99' must be a time"
 broken 's/splitwise/{ttft.q9: 3 s}/' "bad.yaml:10:7: error: unknown statistic 'q9'"
-broken 's/splitwise/{ttft: 3 s}/' "bad.yaml:10:7: error: 'ttft' wants a statistic"
+broken 's/splitwise/{ttft: 3 s}/' "bad.yaml:10:7: error: 'ttft' needs a statistic"
 broken 's/splitwise/{tfft.p99: 3 s}/' "bad.yaml:10:7: error: unknown limit 'tfft.p99'" \
   "did you mean 'ttft'?"
 broken 's/splitwise/{slowdown: {queue.p99: 3}}/' "bad.yaml:10:18: error: unknown key 'queue.p99'"
-broken 's/splitwise/{slowdown: {ttft.p99: 3 s}}/' "'ttft.p99' wants a number"
+broken 's/splitwise/{slowdown: {ttft.p99: 3 s}}/' "'ttft.p99' must be a number"
 broken 's/splitwise/{name: splitwise, slowdown: {ttft.p99: 3}}/' \
-  "'slowdown.ttft.p99' has a limit already"
+  "'slowdown.ttft.p99' already has a limit"
 broken 's/splitwise/{goodput: {ttft: 1 s}}/' "missing key 'share'"
-broken 's/splitwise/{goodput: {share: 95%}}/' "'goodput' limits nothing"
+broken 's/splitwise/{goodput: {share: 95%}}/' "'goodput' needs a limit"
 broken 's/splitwise/{goodput: {share: 120%, ttft: 1 s}}/' "'share' must be from 1e-06 to 1"
 
 # The control plane.
 broken '9s/$/\nmonitor: {interval: 0 s}/' "bad.yaml:10:21: error: 'interval' must be from"
-broken '9s/$/\nmonitor: {interval: 100}/' "bad.yaml:10:21: error: 'interval' wants a time"
+broken '9s/$/\nmonitor: {interval: 100}/' "bad.yaml:10:21: error: 'interval' must be a time"
 broken '9s/$/\nmonitor: {heavy_above: -1}/' "bad.yaml:10:24: error: 'heavy_above' must be"
 broken 's/router: jsq/dispatcher: power_of_too/' "bad.yaml:9:15: error: unknown dispatcher" \
   "did you mean 'power_of_two'?"
 broken 's/router: jsq/router: dynamo_kv/' \
-  "error: router 'dynamo_kv' goes by what prefix caches hold, and no pool keeps one"
+  "error: router 'dynamo_kv' needs prefix caches, and no pool has one"
 broken 's/router: jsq/router: {name: llm_d, interval: 0 s, delay: 1 s}/' \
-  "error: 'delay' is of reports, and without 'interval' there are none"
+  "error: 'delay' applies to reports, and without 'interval' there are none"
 broken 's/router: jsq/router: {name: llm_d, delay: 6 s}/' \
-  "error: 'delay' is of 100 intervals at most"
+  "error: 'delay' must be at most 100 intervals"
 broken 's/router: jsq/dispatcher: {name: imbalance, heavy_machines: 0}/' \
   "error: 'heavy_machines' must be from 1"
 broken 's/router: jsq/pool: {name: tetriinfer_flip, when: never}/' "error: unknown when 'never'"
@@ -117,11 +117,11 @@ prefill='p: {role: prefill, machine: dgx-h100, count: 2}'
 decode='d: {role: decode, machine: dgx-h100}'
 two_roles="7s/.*/  $prefill\\n  $decode/"
 broken "$two_roles; s/router: jsq/pool: {name: tetriinfer_flip, min_decode: 4}/" \
-  "bad.yaml:10:45: error: 'min_decode' is more than the machines that prefill or decode, 3 in all"
+  "bad.yaml:10:45: error: 'min_decode' exceeds the instances that prefill or decode, 3 in all"
 broken "$two_roles; s/router: jsq/pool: {name: tetriinfer_flip, min_decode: 4, idle_for: 1}/" \
-  "error: 'idle_for' wants a time"
+  "error: 'idle_for' must be a time"
 broken 's/router: jsq/router: splitwise_sim_mixed_pool\n  dispatcher: random/' \
-  "bad.yaml:10:15: error: router 'splitwise_sim_mixed_pool' and dispatcher 'random': the router"
+  "bad.yaml:10:15: error: router 'splitwise_sim_mixed_pool' and dispatcher 'random'"
 config | sed "$two_roles; s/router: jsq/pool: {name: tetriinfer_flip, min_decode: 3}/" >flip.yaml
 expect 0 "$tandem" run flip.yaml --check
 
@@ -129,80 +129,85 @@ expect 0 "$tandem" run flip.yaml --check
 broken '4d' "bad.yaml:3:3: error: missing key 'arrivals'" "or 'closed_loop', clients that wait"
 loop='s/arrivals: .*/closed_loop: '
 broken "$loop{clients: 0}/" "bad.yaml:4:26: error: 'clients' must be from 1"
-broken "$loop{requests: 9}/" "bad.yaml:4:17: error: 'requests' of the workload is given, too" \
+broken "$loop{requests: 9}/" \
+  "bad.yaml:4:17: error: 'requests' is also set in the workload: the two exclude each other" \
   "bad.yaml:4:3: error: missing key 'clients'"
 broken "$loop{clients: 4}/; 5d" "bad.yaml:4:16: error: the clients never stop"
 broken '5s/.*/  closed_loop: {clients: 4, requests: 9, ramp: 1 s}/' \
-  "bad.yaml:5:42: error: 'ramp' does not go with 'arrivals'"
+  "bad.yaml:5:42: error: 'ramp' cannot be used with 'arrivals'"
 broken '3,5d; 2s/$/\n  trace: a.csv\n  rate: 4 \/s\n  closed_loop: {clients: 4}/' \
-  "bad.yaml:4:3: error: 'rate' does not go with 'closed_loop'" 'take the rows of the trace in order'
+  "bad.yaml:4:3: error: 'rate' cannot be used with 'closed_loop'" \
+  'take the rows of the trace in order'
 
 # Conversations.
 turns='5s/.*/  duration: 9 s\n  sessions: '
-broken '5s/$/\n  think_time: {constant: 5 s}/' "bad.yaml:6:3: error: 'think_time' is of sessions" \
-  'such as sessions: {turns: {constant: 5}'
+broken '5s/$/\n  think_time: {constant: 5 s}/' \
+  "bad.yaml:6:3: error: 'think_time' belongs in 'sessions'" \
+  'for example sessions: {turns: {constant: 5}'
 broken "$turns{think_time: {constant: 5}}/" "bad.yaml:6:3: error: missing key 'turns'"
 broken "$turns{turns: 5, think_time: 2 s}/" \
   "bad.yaml:6:21: error: 'turns' must be a map with one distribution" \
-  "bad.yaml:6:36: error: 'think_time' must be a map" 'such as {constant: 5 s}'
+  "bad.yaml:6:36: error: 'think_time' must be a map" 'for example {constant: 5 s}'
 broken "$turns{turns: {constant: 0}, think_time: {constant: 5}}/" \
-  "bad.yaml:6:32: error: 'constant' must be from 1" "bad.yaml:6:59: error: 'constant' wants a time"
+  "bad.yaml:6:32: error: 'constant' must be from 1" \
+  "bad.yaml:6:59: error: 'constant' must be a time"
 broken "$turns{turns: {constant: 2}, think_time: {lognormal: {mean: 1 s}}}/" \
   "bad.yaml:6:49: error: missing key 'sigma'"
 broken "$turns{turns: {constant: 2}, think_time: {exponentail: {mean: 1 s}}}/" \
   "error: unknown distribution 'exponentail'" "did you mean 'exponential'?"
 broken '5s/.*/  sessions: {turns: {constant: 2}}/' "bad.yaml:3:3: error: the arrivals never end" \
-  "or 'count' of the sessions"
+  "or set 'count' of the sessions"
 broken '3,5d; 2s/$/\n  trace: a.csv\n  sessions: {turns: {constant: 2}}/' \
-  "bad.yaml:4:3: error: 'sessions' does not go with 'trace'"
+  "bad.yaml:4:3: error: 'sessions' cannot be used with 'trace'"
 
 # Priorities.
 two='priorities: {values: [{priority: 0, share: 1}, {priority: 1, share: 2}]}'
-broken "5s/$/\\n  $two/" "bad.yaml:6:3: error: no pool's batcher goes by 'priorities'" \
-  'what is possible: batcher: {name: vllm, policy: priority}'
-broken "5s/$/\\n  $two/; s/router: jsq/batcher: vllm/" "no pool's batcher goes by 'priorities'"
+broken "5s/$/\\n  $two/" "bad.yaml:6:3: error: the batcher of no pool uses 'priorities'" \
+  'set batcher: {name: vllm, policy: priority}'
+broken "5s/$/\\n  $two/; s/router: jsq/batcher: vllm/" "the batcher of no pool uses 'priorities'"
 config | sed "5s/$/\\n  $two/; s/router: jsq/batcher: {name: vllm, policy: priority}/" >urgent.yaml
 expect 0 "$tandem" run urgent.yaml --check
 broken '5s/$/\n  priorities: {values: []}/' \
-  "bad.yaml:6:24: error: 'values' must be a list of 1 to 64 priorities" 'such as [{priority: 0'
+  "bad.yaml:6:24: error: 'values' must be a list of 1 to 64 priorities" 'for example [{priority: 0'
 broken '5s/$/\n  priorities: {values: [{priority: 1, share: 0}, {share: 1}]}/' \
   "bad.yaml:6:46: error: 'share' must be from" "bad.yaml:6:50: error: missing key 'priority'"
 
 # What does not go together.
 broken 's/role: mixed/role: prefill/' 'bad.yaml:6:1: error: no pool does decode' \
-  "give one the role 'decode' or 'mixed'"
+  "set 'role' of a pool to 'decode' or 'mixed'"
 broken 's/role: mixed/role: decode/' 'error: no pool does prefill'
 broken 's/count: 2/tensor_parallel_size: 1/' \
   "bad.yaml:7:63: error: model 'llama2-70b' does not fit with tensor_parallel_size 1" \
   'hint: tensor_parallel_size 2 fits'
 broken 's/count: 2/num_gpu_blocks_override: 31/
         s/router: jsq/batcher: {name: tetriinfer, chunk_size: 500}/' \
-  "bad.yaml:9:43: error: a chunk of 500 tokens is larger than the KV memory of 'all', 496"
+  "bad.yaml:9:43: error: a chunk of 500 tokens exceeds the KV memory of pool 'all', 496 tokens"
 broken 's/count: 2/num_gpu_blocks_override: 31, batcher: tetriinfer/' \
-  "bad.yaml:7:70: error: a chunk of 512 tokens is larger than the KV memory of 'all', 496"
+  "bad.yaml:7:70: error: a chunk of 512 tokens exceeds the KV memory of pool 'all', 496 tokens"
 broken 's/count: 2/tensor_parallel_size: 16/' 'exceeds the 8 GPUs'
 broken 's/count: 2/tensor_parallel_size: 3/' 'does not divide the heads'
 broken 's/count: 2/num_gpu_blocks_override: 9, kv_cache_memory_bytes: 3 GB/' \
   "bad.yaml:7:69: error: 'kv_cache_memory_bytes' and 'num_gpu_blocks_override' exclude each other"
 broken 's/count: 2/kv_cache_memory_bytes: 70 GB/' 'kv_cache_memory_bytes 70 GB exceeds the'
-broken 's/count: 2/kv_cache_memory_bytes: 1 kB/' 'kv_cache_memory_bytes 1 kB holds no block'
-broken 's/llama2-70b/opt-13b/' "there are no times of opt-13b_h100-80gb_tp8"
+broken 's/count: 2/kv_cache_memory_bytes: 1 kB/' 'kv_cache_memory_bytes 1 kB is less than one block'
+broken 's/llama2-70b/opt-13b/' "there are no iteration times of opt-13b_h100-80gb_tp8"
 
 # Times that nobody measured: what there is nearest.
 broken '9s/$/\nperfmodel: {engine: vlm}/' \
-  "bad.yaml:10:21: error: there are no times by an engine 'vlm'" "did you mean 'vllm'?"
+  "bad.yaml:10:21: error: there are no iteration times for an engine 'vlm'" "did you mean 'vllm'?"
 broken '9s/$/\nperfmodel: {engine: nim}/' "'sglang', 'trtllm', 'vllm'"
 broken '9s/$/\nperfmodel: {engine: vllm-0.24, version: 0.19}/' \
-  "bad.yaml:10:21: error: 'vllm-0.24' has a version, and so has 'version'"
-broken '9s/$/\nperfmodel: {engine: vllm, version: new}/' "10:36: error: 'new' is no version"
-broken '9s/$/\nperfmodel: vllm-0.24.0/' "'vllm-0.24.0' is no set but times of an engine" \
-  'hint: perfmodel: {engine: vllm, version: 0.24.0}'
+  "bad.yaml:10:21: error: 'vllm-0.24' includes a version: it and 'version' exclude each other"
+broken '9s/$/\nperfmodel: {engine: vllm, version: new}/' "10:36: error: 'new' is not a version"
+broken '9s/$/\nperfmodel: vllm-0.24.0/' \
+  "'vllm-0.24.0' names an engine, not a set of performance models" \
+  'hint: write perfmodel: {engine: vllm, version: 0.24.0}'
 today='s/llama2-70b/llama3.1-70b/; 9s/$/\nperfmodel: {engine: vllm-0.24}/'
 broken "$today; s/count: 2/count: 2, tensor_parallel_size: 2/" \
-  'no times of llama3.1-70b_h100-80gb_tp2_bf16 by any version of vllm' \
-  'nearest first, vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_bf16, '
-broken "$today; s/dgx-h100/mi300x-x8/" 'no times of llama3.1-70b_mi300x-192gb_tp8_bf16' \
-  'nearest first, vllm-0.24.0/llama3.1-70b_'
+  'no iteration times of llama3.1-70b_h100-80gb_tp2_bf16 for any version of vllm' \
+  'nearest performance models are vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_bf16, '
+broken "$today; s/dgx-h100/mi300x-x8/" 'no iteration times of llama3.1-70b_mi300x-192gb_tp8_bf16' \
+  'nearest performance models are vllm-0.24.0/llama3.1-70b_'
 
 # All problems at once, of all blocks.
 broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: 0/; s/jsq/jsqq/; s/splitwise/x/' \
@@ -210,7 +215,7 @@ broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: 0/; s/jsq/jsqq
 
 # --set is checked like the file, and placed at itself.
 rejects 3 "$tandem" run good.yaml --set pools.all.count=none
-says "--set:1:17: error: 'count' wants a whole number"
+says "--set:1:17: error: 'count' must be a whole number"
 rejects 3 "$tandem" run good.yaml --set pools.all.cont=3
 says "--set:1:11: error: unknown key 'cont'"
 rejects 3 "$tandem" run good.yaml --set pools

@@ -35,7 +35,7 @@ prints 'gpus: its store holds 0.0'
 # Degrees that do not divide the model, or the machine.
 broken 's/tensor_parallel_size: 8/tensor_parallel_size: 6/' \
   'bad.yaml:7:63: error: tensor_parallel_size 6 does not divide the heads' \
-  '64 attention, 8 key-value'
+  '64 attention heads, 8 key-value'
 broken 's/pipeline_parallel_size: 8/pipeline_parallel_size: 5/' \
   'pipeline_parallel_size 5 does not divide the 48 layers'
 broken 's/tensor_parallel_size: 8/tensor_parallel_size: 16/' \
@@ -48,16 +48,16 @@ broken 's/codellama-34b/bloom-176b/; s/size: 1, pipeline_parallel_size: 8/size: 
   "bad.yaml:7:63: error: model 'bloom-176b' does not fit with tensor_parallel_size 8: its 352.5 GB"
 
 broken 's/pipeline_parallel_size: 8/pipeline_parallel_size: 8, num_gpu_blocks_override: 7/' \
-  'bad.yaml:6:92: error: 7 blocks of KV memory are fewer than the 8 batches in the pipeline'
+  'bad.yaml:6:92: error: 7 blocks of KV memory are not enough for the 8 batches in the pipeline'
 
 # Shapes that are not the same GPUs.
 broken 's/pipeline_parallel_size: 8/pipeline_parallel_size: 4, data_parallel_size: 2/' \
   'bad.yaml:9:9: error: data_parallel_size is 2 in prefill and 1 in decode'
 broken 's/pipeline_parallel_size: 8/pipeline_parallel_size: 4/' \
-  'its shapes take 4 GPUs in prefill and 8 in decode'
+  'the same GPUs, not 4 in prefill and 8 in decode'
 broken 's/back: {role: decode, machine: a10-x8/back: {role: decode, machine: a100-40gb-x8/' \
-  "its pools are on different machines, 'a10-x8' and 'a100-40gb-x8'"
-broken '7s/}/, count: 2}/' 'its pools have 1 and 2 machines'
+  "the pools of a group must be on one machine type, not on 'a10-x8' and 'a100-40gb-x8'"
+broken '7s/}/, count: 2}/' "must have one 'count', not 1 and 2"
 broken 's/prefill: front/prefill: back/' "bad.yaml:9:19: error: pool 'back' has the role 'decode'"
 broken 's/prefill: front/prefill: side/' "there is no pool 'side'"
 broken '9s/$/\n  more: {prefill: front, decode: back}/' "pool 'front' is in two groups" \
@@ -66,27 +66,27 @@ broken '7s/$/\n  side: {role: mixed, machine: a10-x8, tensor_parallel_size: 8}/'
   "pool 'side' is in no group"
 
 # The store: 600 tokens of 192 KiB are more than 100 MB.
-broken 's/40 GiB/50 MB/' "bad.yaml:9:52: error: its store of 50 MB holds 240 tokens of KV, and a" \
-  'a request has at least 300' 'hint: a token is 196608 bytes, a block 16 tokens'
+broken 's/40 GiB/50 MB/' "bad.yaml:9:52: error: a store of 50 MB holds 240 tokens of KV, but each" \
+  'request has at least 300' 'hint: a token takes 196608 bytes, a block has 16 tokens'
 broken 's/40 GiB/1 B/' 'holds 0 tokens'
 broken 's/40 GiB/641 GiB/' \
-  "bad.yaml:9:52: error: its stores, 1 x 641 GiB, exceed the 640 GiB of CPU memory of machine"
+  "bad.yaml:9:52: error: the stores of the group, 1 x 641 GiB, exceed the 640 GiB"
 expect 0 "$tandem" run good.yaml --check --set groups.gpus.cpu_memory='60 MB'
 
 # The link to it.
 sed 's,^pcie_bandwidth.*,pcie_bandwidth: 10 B/s,' "$source_dir/perfmodel/machines/a10-x8.yaml" \
   >slow.yaml
-broken 's/machine: a10-x8/machine: slow.yaml/' 'more than a day'
+broken 's/machine: a10-x8/machine: slow.yaml/' 'at most a day is supported'
 
 # Policies and blocks that go together.
 broken 's/pool: seesaw/pool: fixed/' "pool policy 'fixed' does not change the shape of groups" \
-  'hint: policies: {pool: seesaw}'
+  "hint: choose 'seesaw': policies: {pool: seesaw}"
 broken '/^groups/d; /^  gpus/d' "pool policy 'seesaw' needs 'groups'"
 broken '/^groups/d; /^  gpus/d; s/pool: seesaw, //; 5s/^/timeline: {interval: 1 s}\n/' \
-  "'timeline' is of groups, and there are none"
+  "'timeline' applies to groups, and the configuration has none"
 broken '5s/^/timeline: {interval: 0 s}\n/' "'interval' must be from 1 ms"
 broken 's/batcher: continuous/batcher: splitwise_sim/' \
-  'the batcher takes prompts in an order of its own'
+  'and the batcher has its own order'
 
 # The link to the host: copies out of a shape and into it follow what its pool says of it, be it the
 # same of both or not; and so do those of an indirect path.

@@ -30,7 +30,8 @@ refused 'trace.csv:3:29: error:'
 trace 46.6805900,374,44 50.9951690,396
 refused 'trace.csv:3:'
 trace 46.6805900,374,0
-refused 'trace.csv:2:33: error:' "'GeneratedTokens' must be" 'such rows are left out, and counted' \
+refused 'trace.csv:2:33: error:' "'GeneratedTokens' must be" \
+  'such rows are left out and counted if' \
   'columns: {arrival: TIMESTAMP, prompt: ContextTokens, output: GeneratedTokens}'
 trace 46.6805900,0,44
 refused 'trace.csv:2:29: error:' "'ContextTokens' must be"
@@ -82,14 +83,14 @@ says 'must name 3 blocks of 16 tokens for a prompt of 40, not 2'
 hashed '{"hash_id_scope": "global", "requests": [{"t": 0, "in": 64, "out": 1, "hash_ids": [1]}]}'
 rejects 3 "$tandem" run trace.yaml
 says 'trace.jsonl:1:19: error:'
-says '"local" is what is possible'
+says '"local" is supported: equal'
 hashed '{"timestamp": 1, "input_length": 40, "output_length": 0}'
 rejects 3 "$tandem" run trace.yaml
 says "trace.jsonl:1:55: error: 'output_length' must be"
-says 'hint: a request that failed has none'
+says 'hint: a failed request has none'
 hashed '{"session_id": "a", "arrival_time_ns": 1, "sub_requests": [{"input_toks": 1}]}'
 rejects 3 "$tandem" run trace.yaml
-says "trace.jsonl:1:59: error: 'sub_requests' are calls that wait"
+says "trace.jsonl:1:59: error: sessions of calls that wait"
 
 # Columns by number are positions, and a first row that is none is no header.
 printf '0.0,10,2\n1.0,20,30\n2.0,30,40\n' >numbers.csv
@@ -102,8 +103,8 @@ prints '3 completed'
 rejects 3 "$tandem" trace numbers.csv --columns arrival=1,prompt=2,output=4
 says 'numbers.csv:1:1: error: there is no column 4: the first line has 3'
 rejects 3 "$tandem" trace numbers.csv --columns prompt=2,output=3
-says 'no column is known to hold the arrivals'
-says 'closed_loop: {clients: …}, need none'
+says 'no known column holds the arrivals'
+says 'closed_loop: {clients: …}, need no arrivals unless'
 for columns in '' arrival arrival= t=1 arrival=1,arrival=2; do
   rejects 2 "$tandem" trace numbers.csv --columns "$columns"
 done
@@ -113,14 +114,15 @@ expect 0 "$tandem" trace "$source_dir/traces/sample/mooncake_sample.jsonl" --for
 prints 'prefix_hit_share,value,0.65'
 expect 0 "$tandem" trace "$source_dir/traces/sample/azure_sample.csv"
 prints 'prefix_hit_share  -'
-says 'nothing is shared'
+says 'requests share no tokens, because'
 sed 's/^policies:/&\n  batcher: {name: vllm}/' trace.yaml >cached.yaml
 trace 46.6805900,374,44 50.9951690,396,109
 expect 0 "$tandem" run cached.yaml --set workload.trace=trace.csv
-says 'trace.csv: nothing is shared'
+says 'trace.csv: requests share no tokens, because'
 expect 0 "$tandem" run cached.yaml \
   --set workload.trace="$source_dir/traces/sample/mooncake_sample.jsonl"
-! grep -q 'nothing is shared' err || fail 'a trace that shares is said to share nothing'
+! grep -q 'requests share no tokens, because' err || fail \
+  'a trace that shares is said to share nothing'
 
 rejects 4 "$tandem" run trace.yaml --set workload.trace=absent.csv
 says "absent.csv"

@@ -66,7 +66,7 @@ expect 0 "$tandem" check low.csv --drop high.csv
 # A sustained row takes seconds, and is not begun without them.
 expect 0 fake --budget 6s -o short.csv
 [ "$(column rates short.csv | grep -c sustained)" -eq 0 ] || fail 'sustained beyond the budget'
-says '2 points left; go on with'
+says '2 points left'
 expect 0 fake --resume -o short.csv
 [ "$(column rates short.csv | grep -c sustained)" -eq 2 ] || fail 'what was left is left'
 
@@ -74,7 +74,7 @@ expect 0 fake --resume -o short.csv
 expect 0 fake_with 'processes=3 pcie=8 ecc-errors=2 mig=1' --only head -o company.csv
 says 'warning: other processes: 2; they take time and power'
 says 'warning: PCIe: 8 of 16 lanes; '
-says 'warning: memory errors: 2 that could not be corrected; '
+says 'warning: memory errors: 2 uncorrectable; '
 says 'warning: MIG: on; '
 for fact in 'other_processes: 2' 'ecc: on' 'ecc_errors: 2' 'mig: on' 'pcie_lanes: 8 of 16' \
   'sm_clock_most_mhz: 1500'; do
@@ -140,7 +140,7 @@ grep -q '^    "attention": "cudnn"$' models/llama3-8b-2l_fake-gpu_tp1_cudnn.yaml
   fail 'whose attention is not in the model'
 sed '0,/cudnn of the fake/s//tandem/' cudnn.csv >two.csv
 rejects 3 "$tandem" fit two.csv -o models
-says "attention of 'tandem' and of 'cudnn' in one group"
+says "attention of 'tandem' and of 'cudnn' in one group cannot be fitted together"
 grep -q '^# attention' whole.csv && fail 'a fact of attention that nobody asked for'
 rejects 3 fake --resume -o cudnn.csv
 says "its 'attention' is 'cudnn', now it is 'unknown'"
@@ -150,7 +150,7 @@ expect 0 fake --resume --attention cudnn -o cudnn.csv
 expect 3 fake --attention cudn -o none.csv
 says "did you mean 'cudnn'?"
 expect 3 "$tandem" calibrate --backend cpu --attention cudnn -o none.csv
-says 'the cpu backend has no attention by cuDNN'
+says 'the cpu backend does not support attention by cuDNN'
 
 # --- whatever ends it
 
@@ -223,7 +223,7 @@ accepted interrupted.csv
 grep -qx '# finished: interrupted' interrupted.csv || fail 'the end is not recorded'
 
 expect 3 fake --budget 1us -o none.csv # a budget shorter than any point
-says '--budget: error: no point fits into 1e-06 s'
+says '--budget: error: no point fits in 1e-06 s'
 [ ! -e none.csv ] || fail 'a profile without points'
 expect 0 fake_with pace=0.001 --budget 0.5s -o budget.csv
 says 'out of budget'
@@ -240,7 +240,7 @@ cmp -s verified got || fail 'a run with nothing to do took away what was found b
 # --- resuming something else
 
 rejects 3 fake -o whole.csv
-says 'the profile is there already'
+says 'the profile already exists'
 rejects 3 fake --resume --seed 2 -o whole.csv
 says "its 'seed' is '1', now it is '2'"
 rejects 3 fake --resume --tp 2 -o whole.csv
@@ -292,7 +292,7 @@ rejects 3 fake --tp 3
 says 'tensor_parallel_size 3 does not divide the heads'
 rejects 3 fake --layers 33
 rejects 3 fake --tp 1,2,1
-says "'llama3-8b-2l' with tensor_parallel_size 1 is there twice"
+says "'llama3-8b-2l' with tensor_parallel_size 1 is given twice"
 expect 3 "$tandem" calibrate --backend fake --model bloom-176b -o none.csv
 prints 'nothing measured: it does not fit'
 grep -q 'all points' out && fail 'it claims to have all points'
@@ -301,9 +301,9 @@ rejects 2 fake --budget soon
 says "a time such as '120 s'"
 rejects 3 fake --tp 1,x
 rejects 2 "$tandem" calibrate --backend fake
-says "it needs '--model NAME'"
+says "a GPU needs '--model NAME'"
 expect 3 "$tandem" calibrate --backend fake --model llama2-70b --tp 1,4 -o large.csv
-says 'tensor_parallel_size 2 would fit'
+says 'tensor_parallel_size 2 fits'
 one_line
 accepted large.csv
 

@@ -157,7 +157,7 @@ expect 0 "$tandem" report claims ./paper --format csv
 grep -q "^P-1,[^,]*,share,,,${share%????}" out || fail "no share of $share"
 seeded '{seed: 7}' 'what: a, value: other.ttft_s.mean' >paper/P-1.yaml
 rejects 3 "$tandem" report claims ./paper
-says "'other' sets 'seed', so its claim can have one only"
+says "'other' sets 'seed', so its claim can have one seed only"
 
 # What is wrong with a claim.
 broken() { # TEXT FIGURE
@@ -165,17 +165,17 @@ broken() { # TEXT FIGURE
   rejects 3 "$tandem" report claims ./paper
   says "$1"
 }
-broken "paper/P-1.yaml:16:22: error: no figure 'ttft'" 'what: a, value: base.ttft'
-broken "names no figure of a source" 'what: a, value: bose.completed'
+broken "paper/P-1.yaml:16:22: error: unknown figure 'ttft'" 'what: a, value: base.ttft'
+broken "is not a figure of a source" 'what: a, value: bose.completed'
 broken "expected a number or a name at the end of '1 +'" 'what: a, value: 1 +'
 broken "a tolerance needs a number in 'paper', not 'many'" \
   'what: a, value: 1, paper: many, tolerance: 2'
-broken "'tolerance' wants a number such as 0.2 or 20%" \
+broken "'tolerance' must be a number such as 0.2 or 20%" \
   'what: a, value: 1, paper: 1, tolerance: some'
-broken "'range' wants [low, high]" 'what: a, value: 1, range: [2, 1]'
+broken "'range' must be [low, high]" 'what: a, value: 1, range: [2, 1]'
 broken "unknown key 'vaule'" 'what: a, vaule: 1'
 broken "'prefill' takes 1 to 2 arguments, not 0" 'what: a, value: one.prefill'
-broken "no figure 'any.rats' of this study" 'what: a, value: least.any.rats'
+broken "the study has no figure 'any.rats'; a figure is" 'what: a, value: least.any.rats'
 
 # What is wrong with its sources, and with the folder.
 source_broken() { # TEXT SED-SCRIPT
@@ -185,7 +185,7 @@ source_broken() { # TEXT SED-SCRIPT
 }
 source_broken "no design 'thrice' in column 'released'" 's/design: twice/design: thrice/'
 source_broken "unknown key 'sets'" 's/set: {workload.l/sets: {workload.l/'
-source_broken "'other' is no column of this paper" 's/\[tandem\]/[other]/'
+source_broken "'other' is not a column of this paper" 's/\[tandem\]/[other]/'
 source_broken "paper/P-1.yaml:4:33: error: unknown router 'nobody'" \
   's/base: {}/base: {set: {policies.router: nobody}}/'
 claim 'what: a, value: 1' >paper/P-1.yaml

@@ -55,8 +55,10 @@ broken() { # KEYS TEXT
   says "$2"
 }
 broken 'paper: many, rule: ratio' "a rule needs a number in 'paper', not 'many'"
-broken 'paper: <7%, rule: share' "'bound' and words such as '<', 'above', 'up to' go together"
-broken 'paper: 7%, rule: bound' "'bound' and words such as '<', 'above', 'up to' go together"
+broken 'paper: <7%, rule: share' \
+  "'bound' needs words such as '<', 'above' or 'up to', and they need 'bound'"
+broken 'paper: 7%, rule: bound' \
+  "'bound' needs words such as '<', 'above' or 'up to', and they need 'bound'"
 broken 'paper: 7, rule: nearly' "unknown rule 'nearly'"
 broken 'paper: 1, rule: near, tolerance: 2' "'rule', 'tolerance' and 'range' exclude each other"
 

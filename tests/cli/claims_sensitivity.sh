@@ -116,9 +116,9 @@ broken "paper/P-1.yaml:19:24: error: the claim has no source 'bace'" \
 says "did you mean 'base'?"
 broken "paper/P-1.yaml:19:24: error: the claim has no figure 'sum'" \
   'why: a, figures: [sum], sweep: {seed: 1..2}'
-broken "figure 'told' is of no source that is moved" \
+broken "no source of figure 'told' is moved" \
   'why: a, sources: [other], figures: [told], sweep: {seed: 1..2}'
-broken "'figures' wants a list of names" 'why: a, figures: some, sweep: {seed: 1..2}'
+broken "'figures' must be a list of names" 'why: a, figures: some, sweep: {seed: 1..2}'
 broken "missing key 'why'" 'sweep: {seed: 1..2}'
 broken "missing key 'sweep'" 'why: a'
 broken "unknown key 'sweeps'" 'why: a, sweeps: {seed: 1..2}'
@@ -126,5 +126,5 @@ broken "range '2..1' is empty" 'why: a, sweep: {seed: 2..1}'
 broken "paper/P-1.yaml:19:22: error: unknown key 'sead'" 'why: a, sweep: {sead: 1..2}'
 claim | sed 's/^figures:/sensitivity: none\nfigures:/' >paper/P-1.yaml
 rejects 3 "$tandem" report claims ./paper
-says "'sensitivity' wants a list"
+says "'sensitivity' must be a list"
 finish

@@ -66,9 +66,9 @@ says "did you mean 'jsq'?"
 rejects 3 "$tandem" compare s.db policies.ruter=jsq 1
 says "did you mean 'policies.router'?"
 rejects 3 "$tandem" compare s.db 1 99
-says 'its runs have numbers from 1 to 12'
+says 'the runs have numbers from 1 to 12'
 rejects 3 "$tandem" compare s.db a.yml 1
-says "called 'a.yml'"
+says "configuration or design 'a.yml'"
 rejects 3 "$tandem" compare s.db 1 2 --figure ttft_s.p98
 says "did you mean 'ttft_s.p9"
 rejects 3 "$tandem" compare s.db seed=1 seed=2

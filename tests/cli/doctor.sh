@@ -61,7 +61,7 @@ prints '"verdict": "ok"'
 doctor 0 '' --format table
 prints '0 noisy, 0 missed'
 expect 0 env TANDEM_FAKE= "$tandem" doctor --backend fake --device 1
-prints 'no band is known'
+prints 'no expected range is known'
 
 # --- the device
 
@@ -90,7 +90,7 @@ caught 1 speed 'prefill 8k' 'slow=prefill_attention by=0.6'
 caught 1 speed copy 'slow=copy_d2d by=-0.2'
 doctor 1 '' --machine slow.yaml
 verdict speed 'gemm 8192' missed
-prints 'nothing is faster than its peak'
+prints 'no device is faster than its peak'
 doctor 1 '' --machine fast.yaml
 verdict speed 'gemm 8192' missed
 
@@ -130,12 +130,12 @@ verdict speed copy missed
 doctor 1 pace=0.01 --budget 1s
 prints 'no time is left for it'
 expect 1 "$tandem" doctor --backend fake
-prints "no machine is known that has 'fake-gpu'"
+prints "no known machine has 'fake-gpu'"
 
 # --- wrong input, and no device
 
 doctor 3 '' --machine other.yaml
-says "'other' has the GPU 'h100-80gb', and the device is 'fake-gpu'"
+says "'other' describes the GPU 'h100-80gb', but the device is 'fake-gpu'"
 rejects 3 "$tandem" doctor --backend fke
 says "did you mean 'fake'?"
 rejects 2 "$tandem" doctor --budget never
@@ -146,11 +146,11 @@ doctor 4 fail=3
 says "backend 'fake' failed at"
 if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ]; then
   expect 4 "$tandem" doctor --backend cuda
-  says 'there is no GPU here'
+  says 'there is no GPU'
   says "'tandem doctor --backend cpu'"
   prints 'missed'
   expect 4 "$(without_backends)" doctor
-  says 'there is no GPU here'
-  says "no backend 'cuda': there is no 'tandem-calib-cuda' beside"
+  says 'there is no GPU'
+  says "backend 'cuda' is not installed: there is no 'tandem-calib-cuda' beside"
 fi
 finish

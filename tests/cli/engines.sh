@@ -31,8 +31,9 @@ says "bad.yaml:9:13: error: unknown key 'max_num_seq'"
 # Nothing is swapped by vLLM of 2026: the file says where, whoever has the tier.
 sed 's/router: jsq/kvtier: swap/; s/^slo.*/engine: vllm-0.33/' good.yaml >bad.yaml
 rejects 3 "$tandem" run bad.yaml
-says "bad.yaml:9:11: error: engine 'vllm-0.33' and kvtier 'swap': nothing is swapped by this engine"
-says 'hint: kvtier: recompute, or an engine that swaps: vllm-0.5.4, vllm-2023'
+says \
+  "bad.yaml:9:11: error: engine 'vllm-0.33' cannot be used with kvtier 'swap'"
+says "hint: set 'kvtier: recompute', or choose an engine that swaps: vllm-0.5.4, vllm-2023"
 expect 0 "$tandem" run bad.yaml --check --set engine=vllm-0.5.4
 expect 0 "$tandem" run good.yaml --set engine=vllm-0.33 --format json
 says 'max_num_batched_tokens 8192, max_num_seqs 1024, gpu_memory_utilization 0.92'

@@ -23,7 +23,7 @@ expect 0 "$other" sweep s.yaml --output s.db --dry-run
 prints '3 points: 0 are there, 3 to simulate'
 expect 0 "$other" sweep s.yaml --output s.db
 prints '3 points: 0 were there, 3 simulated'
-says 'note: 2 of 2 runs are stale: a program with other outcomes made them'
+says 'note: 2 of 2 runs are stale: another version of the program, with other outcomes, made them'
 expect 0 "$other" sweep s.yaml --output s.db
 prints '3 points: 3 were there, 0 simulated'
 expect 0 "$tandem" sweep s.yaml --output s.db
@@ -35,7 +35,7 @@ holds 3 s.db 'SELECT count(DISTINCT digest) FROM sweep'
 for query in summary points sweeps pools slo; do
   expect 0 "$tandem" query s.db $query --format csv
   head -n 1 out | grep -Eq '(^|,)stale(,|$)' || fail "'$query' does not tell stale rows apart"
-  says 'note: 3 of 6 runs are stale: a program with other outcomes made them'
+  says 'note: 3 of 6 runs are stale: another version of the program, with other outcomes, made them'
 done
 expect 0 "$tandem" query s.db sweeps --format csv
 [ "$(grep -c ',1$' out)" -eq 1 ] || fail 'not one of three sweeps is stale'
@@ -58,7 +58,7 @@ expect 0 "$tandem" provision study.yaml --output study.db --format json
 grep -q '"reused": 0' out && fail 'the same program simulates anew'
 expect 0 "$other" provision study.yaml --output study.db --format json
 grep -q '"reused": 0' out || fail 'the other program took its runs'
-says 'runs are stale: a program with other outcomes made them'
+says 'runs are stale: another version of the program, with other outcomes, made them'
 expect 0 "$tandem" query study.db answers --format csv
 sed -n '$p' out | grep -q ',1$' || fail 'its answers are not stale'
 
@@ -76,7 +76,7 @@ expect 0 "$tandem" query map.db --format csv --sql "$sql"
 # --- Merged, they stay apart.
 
 expect 0 "$tandem" merge joined.db s.db study.db
-says 'stale: a program with other outcomes made them'
+says 'stale: another version of the program, with other outcomes, made them'
 holds 3 joined.db "SELECT count(*) FROM run JOIN point ON run_id = run.id JOIN sweep ON
   sweep.id = sweep_id WHERE epochs_agree(run.epoch, sweep.epoch) AND is_stale(sweep.epoch)"
 holds 0 joined.db "SELECT count(*) FROM run JOIN point ON run_id = run.id JOIN sweep ON
@@ -140,7 +140,7 @@ holds 4 rules.db 'SELECT count(*) FROM run WHERE config_digest =
   (SELECT config_digest FROM run WHERE id = 1) AND NOT is_stale(epoch)'
 TANDEM_OTHER_RULE=router.random expect 0 "$other" why rules.db 1 3
 TANDEM_OTHER_RULE=router.random rejects 3 "$other" why rules.db 2 3
-says 'a program with other outcomes made it'
+says 'another version of the program, with other outcomes, made the run'
 
 # A sweep over policies takes the runs whose rules are as they were.
 expect 0 "$tandem" sweep plain.yaml --output p.db --set 'sweep.policies.router=[jsq, random]'

@@ -11,7 +11,7 @@ cd root || exit 2
 of_today() {
   case $name in
   splitwise-* | seesaw | roofline-*) ;; # a paper's, and facts that nobody measured
-  *) says 'note: iteration times of ' ;;
+  *) says 'note: iteration times are those of ' ;;
   esac
 }
 

@@ -81,11 +81,12 @@ grep -q '^60.000000000000,store,,0,1,0$' events.csv || fail 'no store is down'
 expect 0 lose prefill "$down, kind: slow, factor: 2}]" --event-log events.csv
 [ "$(grep -c '^60.000000000000,slow,' events.csv)" -eq 5 ] || fail 'one of its shapes is not slow'
 rejects 3 lose prefill "$down, kind: drain}]"
-says "maintenance of pool 'prefill', which is in a group" 'they can: fail, slow, store'
+says "maintenance cannot be used with pool 'prefill', which is in a group" \
+  'they support fail, slow and store'
 rejects 3 lose decode 'link: {mtbf: 1 h}'
-says "links of pool 'decode', which is in a group"
+says "links cannot be used with pool 'decode', which is in a group"
 rejects 3 grouped --set 'pools.prefill.faults={gpu: {}}' --set 'pools.decode.faults={gpu: {}}'
-says "pools 'prefill' and 'decode' are the same GPUs" "such as 'prefill'"
+says "pools 'prefill' and 'decode' share their GPUs" "such as 'prefill'"
 
 # Why one that was lost is late.
 expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machine: 1}]}' \
@@ -142,7 +143,7 @@ prints "\"instances\": $((least + 2))"
 rejects 3 study --set pools.all.spares=1
 says "design 'all' searches pool 'all', which has 'spares'" '--spares'
 rejects 3 study --set provision.n_plus=2
-says "n_plus 2 leaves no machine of 'pools.all.count: 2'" 'begin its range at 3'
+says "n_plus 2 leaves no instance of 'pools.all.count: 2'" 'begin the range at 3'
 
 # wrong SETTING TEXT... : refused, with each text.
 wrong() {
@@ -150,39 +151,39 @@ wrong() {
   shift
   for text; do says "$text"; done
 }
-wrong 'pools.all.faults.gpu.mtbf=null' "fails.yaml:7:77: error: 'mttr' without 'mtbf'" \
+wrong 'pools.all.faults.gpu.mtbf=null' "fails.yaml:7:77: error: 'mttr' needs 'mtbf'" \
   'such as mtbf: 50700 h'
-wrong 'pools.all.faults={machine: {}}' "failures without 'mtbf'"
-wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 3}]}' "pool 'all' has no machine 3" \
-  'its machines are 0 to 2'
+wrong 'pools.all.faults={machine: {}}' "a source of failures needs 'mtbf'"
+wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 3}]}' "pool 'all' has no instance 3" \
+  'its instances are 0 to 2'
 wrong 'pools.all.faults={schedule: [{machine: 0}]}' "missing key 'at'"
 wrong 'faults.hedge={}' "missing key 'after'"
 wrong 'faults.hedge={after: 1 s, share: 2}' "'share' must be from 0"
 rejects 3 with --set 'faults.hedge={after: 1 s}' --set policies.router=splitwise_sim_mixed_pool
-says "router 'splitwise_sim_mixed_pool' keeps books of what it has sent where" 'routers that can'
+says "'hedge' cannot be used with router 'splitwise_sim_mixed_pool'" 'these routers support it'
 wrong 'faults.checkpoint={}' "missing key 'bandwidth'"
 wrong 'faults.checkpoint={bandwidth: 0 GB/s}' "'bandwidth' must be from 1 B/s"
 wrong 'faults={checkpoint: {bandwidth: 1 GB/s}, retry: {resume: true}}' 'exclude each other' \
   'tokens after the first are made again'
-wrong 'pools.all.faults={schedule: []}' "'schedule' wants a list"
+wrong 'pools.all.faults={schedule: []}' "'schedule' must be a list"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, kind: slow}]}' "needs 'factor'"
-wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, factor: 2}]}' "of 'kind: slow'"
+wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, factor: 2}]}' "needs 'kind: slow'"
 wrong 'pools.all.faults={store: {mtbf: 1 h}}' "pool 'all' is in no group and has no store"
-wrong 'pools.all.faults={link: {mttr: 1 h}}' "'mttr' without 'mtbf'"
-wrong 'pools.all.faults={}' "nothing of pool 'all' fails" 'such as gpu: {}'
+wrong 'pools.all.faults={link: {mttr: 1 h}}' "'mttr' needs 'mtbf'"
+wrong 'pools.all.faults={}' "'faults' of pool 'all' names nothing that fails" 'such as gpu: {}'
 wrong 'pools.all.faults.gpu.mttr=-1 s' "'mttr' must be from 1 ms"
-wrong 'pools.all.faults.gpu.shape=2' "'shape' is of weibull and lognormal, not of exponential"
+wrong 'pools.all.faults.gpu.shape=2' "'shape' applies to weibull and lognormal, not to exponential"
 wrong 'pools.all.faults.gpu.distribution=weibull' "a weibull distribution needs 'shape'"
 wrong 'pools.all.faults.gpu.distribution=normal' "unknown distribution 'normal'"
 wrong 'faults.detection=-1 s' "'detection' must be from 0 s"
 wrong 'faults.retry.limit=-1' "'limit' must be from 0"
 rejects 3 with --set "$spare" --set policies.scaler=target
-says "pool 'all' has 'spares', and another scaler is chosen"
+says "'spares' of pool 'all' cannot be used with another scaler"
 rejects 3 with --set "$spare" --set 'pools.all.scaling={max: 4}'
 says "'scaling' and 'spares' of pool 'all' exclude each other"
 rejects 3 with --set policies.scaler=target --set 'pools.all.scaling={min: 5, max: 4}'
-says "a 'min' of 5 machines is above the 'max' of 4"
-wrong 'pools.all.faults=null' "'faults' is of what fails, and no pool has any" \
+says "'min', 5 instances, is above 'max', 4"
+wrong 'pools.all.faults=null' "'faults' applies to pools that have faults, and none has" \
   'pools.all.faults: {gpu: {}}'
 
 finish

@@ -106,7 +106,7 @@ expect 0 '20.4 ms of it in the layers' "$tandem" fit bare.csv --preset eager-202
 
 # What a preset counts of kernels is in those that were measured.
 "$tandem" fit bare.csv -o plain.yaml >plain 2>err
-expect 0 "'graph-engine' counts 45 us of kernels in each layer; measured ones have them" \
+expect 0 "'graph-engine' counts 45 us of kernels in each layer; measured times include them" \
   "$tandem" fit bare.csv --preset graph-engine -o floors.yaml
 sed '/engine_preset:/d' plain.yaml >plain
 sed '/engine_preset:/d' floors.yaml >floors
@@ -125,13 +125,14 @@ sed '/^ *digest:/d; /^ *profile:/d' plain.yaml >plain
 sed '/^ *digest:/d; /^ *profile:/d' sustained.yaml >fitted
 expect 0 '' cmp plain fitted
 expect 0 '' "$tandem" fit bare.csv --mode eager
-expect 2 "'--mode' is graph or eager, not 'fast'" "$tandem" fit bare.csv --mode fast
+expect 2 "'--mode' must be graph or eager, not 'fast'" "$tandem" fit bare.csv --mode fast
 expect 3 "dgx-h100" "$tandem" fit bare.csv --machine dgx-h10
 
-expect 3 'was fitted to rows of digest' "$tandem" fit --verify other.csv one.yaml
-expect 3 'nearest first, it has m1_g1_tp2, m1_g1_tp1' "$tandem" fit two.csv --tp 4
-expect 3 'nearest first, it has m1_g1_tp1, m1_g1_tp2' "$tandem" fit two.csv --model m2 --tp 1
-expect 3 'several groups for one model file' "$tandem" fit two.csv -o model.yaml
+expect 3 'was fitted to rows with digest' "$tandem" fit --verify other.csv one.yaml
+expect 3 'the profile has, nearest first, m1_g1_tp2, m1_g1_tp1' "$tandem" fit two.csv --tp 4
+expect 3 'the profile has, nearest first, m1_g1_tp1, m1_g1_tp2' "$tandem" fit two.csv --model m2 \
+  --tp 1
+expect 3 'the profile has several groups' "$tandem" fit two.csv -o model.yaml
 expect 3 'at least two points' "$tandem" fit short.csv
 expect 3 'bad.csv:4:' "$tandem" fit bad.csv
 expect 3 'median_us' "$tandem" fit unit.csv
@@ -140,14 +141,14 @@ expect 4 'cannot write' "$tandem" fit one.csv -o nowhere/one.yaml
 expect 4 'cannot make the folder' "$tandem" fit one.csv -o one.csv
 expect 4 'absent.csv' "$tandem" fit absent.csv
 expect 2 "needs MODEL" "$tandem" fit --verify one.csv
-expect 2 "with '--verify' only" "$tandem" fit one.csv one.yaml
+expect 2 "only with '--verify'" "$tandem" fit one.csv one.yaml
 expect 0 'usage: tandem fit' "$tandem" fit --help
 
 sed '/^fit:/,$d' one.yaml >bare.yaml
 expect 3 'no record of a fit' "$tandem" plot fit bare.yaml -o picture.svg
 expect 2 '.png or .svg' "$tandem" plot fit one.yaml -o picture.jpg
-expect 2 "it needs '-o FILE'" "$tandem" plot fit one.yaml
-expect 3 'was fitted to rows of digest' "$tandem" plot fit one.yaml other.csv -o picture.svg
+expect 2 "'-o FILE' is missing" "$tandem" plot fit one.yaml
+expect 3 'was fitted to rows with digest' "$tandem" plot fit one.yaml other.csv -o picture.svg
 if command -v gnuplot >/dev/null; then
   expect 0 '' "$tandem" plot fit one.yaml one.csv -o picture.svg
   expect 0 'sequences' cat picture.svg

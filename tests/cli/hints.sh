@@ -29,17 +29,18 @@ led 3 "--set:1:6: error: unknown limit 'itl.p99'" "did you mean 'tbt.p99'?" \
   run good.yaml --set 'slo={itl.p99: 50 ms}'
 led 3 "--set:1:6: error: unknown limit 'ttft_p99'" "did you mean 'ttft.p99'?" \
   run good.yaml --set 'slo={ttft_p99: 1 s}'
-led 3 "'duration' wants a time such as '120 s', not '10m'" 'the units are s, ps, ns, us, ms, min' \
+led 3 "'duration' must be a time such as '120 s', not '10m'" \
+  'the units are s, ps, ns, us, ms, min' \
   run good.yaml --set workload.duration=10m
-led 3 "--set:1:10: error: 'rate' goes with 'trace' only" "it is 'arrivals.rate'" \
+led 3 "--set:1:10: error: 'rate' goes with 'trace' only" "set 'arrivals.rate'" \
   run good.yaml --set 'workload.rate=3 /s'
 rejects 3 "$tandem" run good.yaml --set model=llama3-70b --set slo=null
-says "--set:1:7: error: there are no times of"
+says "--set:1:7: error: there are no iteration times of"
 says "'perfmodel: roofline' needs no measurements"
 
 # --- keys that are taken out
 expect 0 "$tandem" run good.yaml --set slo=null --set policies.router=null --check
-led 3 "--set:1:1: error: there is no 'slow' to take out" "did you mean 'slo'?" \
+led 3 "--set:1:1: error: there is no key 'slow' to remove" "did you mean 'slo'?" \
   run good.yaml --set slow=null
 expect 0 "$tandem" run "$source_dir/experiments/examples/provision.yaml" --set provision=null \
   --check
@@ -59,13 +60,13 @@ prints 'usage: tandem COMMAND'
 led 2 "unknown command 'rnu'" "did you mean 'run'?" help rnu
 
 # --- files of another kind, or none
-led 3 "'own.csv' is no configuration" 'workload: {trace: own.csv}' run own.csv
-led 3 "'own.csv' is no configuration" "'tandem trace own.csv'" \
+led 3 "'own.csv' is not a configuration" 'workload: {trace: own.csv}' run own.csv
+led 3 "'own.csv' is not a configuration" "'tandem trace own.csv'" \
   sweep own.csv --dry-run
 expect 0 "$tandem" sweep good.yaml --set 'sweep={pools.all.count: [1, 2]}' --output a.db
 led 3 "'a.db' is an SQLite database" 'error' plot fit a.db -o a.png
 rejects 3 "$tandem" trace a.db
-says "a.db: error: 'a.db' is an SQLite database, where a trace is CSV or JSON lines"
+says "a.db: error: 'a.db' is an SQLite database; CSV or JSON lines"
 led 4 "cannot open 'no/where/b.db'" "there is no folder 'no'" run good.yaml --output no/where/b.db
 led 4 "cannot open 'b.db'" 'there is no such file' query b.db
 led 4 "-:11:12: error: cannot open the performance model 'h200.yaml'" \
@@ -76,9 +77,9 @@ perfmodel: h200.yaml
 END
 expect 0 "$tandem" run - --check <good.yaml
 rejects 4 env TANDEM_DATA="$work/none" "$tandem" run good.yaml
-says "TANDEM_DATA is set to '$work/none', which is not there"
+says "TANDEM_DATA is set to '$work/none', which does not exist"
 rejects 4 env TANDEM_DATA="$work" "$tandem" run good.yaml
-says "TANDEM_DATA is set to '$work', where there is no 'perfmodel/models'"
+says "TANDEM_DATA is set to '$work', which has no 'perfmodel/models'"
 
 # --- facts of a machine that are missing say what they are
 grep -v '^sm:' "$source_dir/perfmodel/machines/dgx-h100.yaml" >own.yaml
@@ -89,10 +90,10 @@ led 3 "missing key 'sm'" 'Compute capability of the GPU, 90 for 9.0' \
 alone=$(without_backends cpu)
 without_gpu() { "$alone" "$@"; }
 expect 0 without_gpu calibrate --dry-run
-says 'the CPU is measured'
+says 'the CPU is measured instead'
 prints "backend 'cpu'"
 expect 0 without_gpu calibrate --backend cuda --model llama3-8b --dry-run
-says "planned for 'dgx-h100'"
+says "the plan is for 'dgx-h100'"
 prints "dgx-h100, backend 'none'"
 expect 0 "$tandem" calibrate --machine dgx-a100 --model llama3-8b --tp 2 --dry-run
 prints 'llama3-8b on a100-80gb, tensor_parallel_size 2'
@@ -108,20 +109,21 @@ ts;in;out
 1715342400000;100;10
 1715342402000;300;0
 END
-led 3 'no known trace format begins like this' "it has 'ts', 'in', 'out'" trace log.csv
+led 3 'the trace is in no known format' "it has 'ts', 'in', 'out'" trace log.csv
 own='workload={trace: log.csv, columns: {arrival: ts, prompt: in, output: out}}'
-led 3 "log.csv:3:1: error: time goes back" 'sort: true' run good.yaml --set "$own" --set slo=null
+led 3 "log.csv:3:1: error: times must not decrease" 'sort: true' run good.yaml --set "$own" --set \
+  slo=null
 expect 0 "$tandem" run good.yaml --set "$own" --set workload.sort=true --set slo=null --format json
 prints '"requests": 2'
-says 'rows without a prompt or an output are left out: 1'
+says 'rows without a prompt or an output are omitted: 1'
 sed '2d' log.csv >in_order.csv # the one that is left out comes last
 expect 0 "$tandem" run good.yaml --set "$own" --set workload.trace=in_order.csv --set slo=null \
   --set workload.closed_loop='{clients: 1}'
-says 'rows without a prompt or an output are left out: 1'
+says 'rows without a prompt or an output are omitted: 1'
 expect 0 "$tandem" trace - --columns arrival=ts,prompt=in,output=out --sort <log.csv
 prints 'ts (arrival), in (prompt), out (output); between semicolons'
 prints 'epoch_ms, a number of milliseconds; the first row is at 0, sorted'
 rejects 2 "$tandem" trace log.csv --columns arrival=ts,promt=in
-says "'--columns' wants arrival=C,prompt=C,output=C,session=C"
+says "'--columns' must be arrival=C,prompt=C,output=C,session=C"
 
 finish

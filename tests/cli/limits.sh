@@ -20,7 +20,7 @@ lacks() {
 # --- the stack: a lower limit that may be raised is raised
 
 rejects 4 limited '-s 64' "$tandem" list routers
-lacks 'the stack may take 64 KiB, and 2048 KiB are needed'
+lacks 'the stack is limited to 64 KiB, and 2048 KiB are needed'
 expect 0 limited '-S -s 64' "$tandem" list routers
 
 case $(ldd "$tandem") in

@@ -16,7 +16,7 @@ says "it has no 'llama_"
 
 printf 'GGUF\003\000\000\000' >cut.gguf
 rejects 3 "$tandem" calibrate --backend fake --model cut.gguf
-says 'no sound GGUF file: it ends at byte 8'
+says 'the GGUF file is damaged or not supported: it ends too early at byte 8'
 rejects 4 "$tandem" calibrate --backend fake --model absent.gguf
 says "cannot open 'absent.gguf'"
 command -v python3 >/dev/null || finish
@@ -56,10 +56,10 @@ validated() {
 export TANDEM_LLAMA="$TANDEM_FAKE_LLAMA"
 cp tiny.gguf fake.gguf
 rejects 4 env FAKE_LLAMA=layout "$tandem" calibrate --backend llama --model fake.gguf
-says "'n_ubatch' of a context's parameters is not its default"
+says "'n_ubatch' of the parameters of a context does not have its default"
 expect 4 env FAKE_LLAMA=fails "$tandem" calibrate --backend llama --model fake.gguf -o fake.csv
 says 'llama_decode of'
-says 'fails with -3'
+says 'failed with -3'
 expect 0 llama --model fake.gguf --budget 15s --resume -o fake.csv
 prints 'fake on cpu'
 expect 0 "$tandem" fit fake.csv -o fake.yaml

@@ -54,7 +54,7 @@ prints '80 completed'
 rejects 3 "$tandem" report measured --rows rows.csv --config =two
 says "'=two' has no configuration: the model"
 rejects 3 "$tandem" report measured --rows rows.csv --config three
-says "no point has the id 'three'"
+says "there is no point with the id 'three'"
 
 sed '1s/isl,//' rows.csv >bad.csv
 rejects 3 "$tandem" report measured --rows bad.csv

@@ -129,11 +129,11 @@ prints '2 users at a time'
 expect 0 "$tandem" run users.yaml
 prints '2 completed'
 rejects 3 logged --columns prompt=in,output=3
-says 'no column is known to hold the arrivals'
+says 'no known column holds the arrivals'
 rejects 2 logged --columns prompt=in,outptu=3
-says "'--columns' wants"
+says "'--columns' must be"
 rejects 2 ask --rate 20 --slo "$limits" --time ms
-says "of a '--trace'"
+says "need '--trace'"
 printf 'timestamp,prompt_tokens,completion_tokens\n0,300,30\n1,400,40\n2,100,0\n' >log.csv
 expect 0 logged
 for option in --columns --time --sort; do
@@ -152,7 +152,8 @@ big() {
 expect 0 big --slo 'ttft.p90<5s'
 prints '            not tried, for there are no times of them: tp1, tp2'
 expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1
-prints "note        times of 'serve' are of a KV cache in fp8, its memory is of bf16"
+prints \
+  "note        iteration times of 'serve' assume a KV cache in fp8, but memory was counted for bf16"
 prints '--kv-cache-dtype fp8'
 expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1 --format json
 python3 - <<'END' || fail 'JSON does not say it'
@@ -175,7 +176,7 @@ expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 2
 expect 0 "$tandem" plan --model llama3.1-8b --gpu h100 --isl 60000 --osl 100 --rate 1 --tp 1 \
   --split no --slo 'ttft.p90<60s'
 prints 'KV memory is full at times'
-prints "an instance of 'serve' holds 7 requests of 60,100 tokens"
+prints "an instance of 'serve' has KV memory for 7 requests of 60,100 tokens"
 # Prompts beyond the context are the reason, and are known at once.
 awk 'BEGIN { print "TIMESTAMP,ContextTokens,GeneratedTokens"
   for (i = 0; i < 400; i++)
@@ -194,25 +195,25 @@ rejects 3 ask --rate 20 --slo 'itl.p99<20ms'
 says "unknown limit 'itl.p99'"
 says "did you mean 'tbt.p99'?"
 rejects 3 ask --rate 20 --slo 'ttft.p99=2s'
-says "--slo: error: 'ttft.p99=2s' is no limit"
+says "--slo: error: 'ttft.p99=2s' is not a limit"
 rejects 3 ask --rate 20 --slo 'ttft.p99<2 parsecs'
 says 'ttft.p99'
 rejects 2 ask --rate 0 --slo "$limits"
 rejects 3 ask --slo "$limits"
 says '--rate: error: give the load'
 rejects 3 ask --rate 20 --slo "$limits" --tp 3
-says '--tp: error: no iteration times'
-says 'there are tp1, tp2'
+says '--tp: error: there are no iteration times'
+says 'there are iteration times for tp1, tp2'
 rejects 3 "$tandem" plan --model llama3.1-9b --gpu h100 --isl 9 --osl 9 --rate 1 --slo "$limits"
 says "did you mean 'llama3.1-8b'"
 rejects 3 "$tandem" plan --model llama3.1-8b --gpu h1000 --isl 9 --osl 9 --rate 1 --slo "$limits"
 says "--gpu: error: unknown GPU or machine type 'h1000'"
 rejects 3 "$tandem" plan --model llama3.1-8b --gpu v100 --isl 9 --osl 9 --rate 1 --slo "$limits"
-says 'name one: v100-32gb-x4, v100-32gb-x8'
+says 'choose one: v100-32gb-x4, v100-32gb-x8'
 rejects 3 "$tandem" plan --model llama3.1-405b --gpu l4 --isl 9 --osl 9 --rate 1 --slo "$limits"
 says '--gpu: error:'
 rejects 3 "$tandem" plan --model llama3-8b --gpu h100 --isl 8000 --osl 900 --rate 1 --slo "$limits"
-says 'more than the context'
+says 'exceed the context'
 expect 3 ask --rate 20 --slo 'tpot.p90<1ms' --tp 1 --split no
 prints 'answer      none'
 says "'tpot.p90', limit 0.001 s, is missed"

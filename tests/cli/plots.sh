@@ -72,9 +72,9 @@ says 'did you mean'
 rejects 3 "$tandem" plot load rates.db --axis rat -o none.svg
 says "did you mean 'workload.arrivals.rate'"
 rejects 3 "$tandem" plot load rates.db --axis design -o none.svg
-says "the values of 'design' are no numbers of one unit"
+says "the values of 'design' are not numbers of one unit"
 rejects 3 "$tandem" plot timeline rates.db --metric ttft -o none.svg
-says "the figure 'timeline' takes none"
+says "figure 'timeline' does not use this option"
 expect 0 "$tandem" plot rates rates.db -o rates.png
 is_png rates.png
 expect 0 "$tandem" plot rates rates.db -o rates.svg
@@ -150,10 +150,10 @@ expect 0 "$tandem" plot budgets budgets.db -o budgets.png
 is_png budgets.png
 
 rejects 3 "$tandem" plot requests map.db -o none.png
-says "'map.db' holds nothing for the figure 'requests'"
-says 'it draws: Requests one by one, of runs with --requests'
+says "'map.db' has nothing for the figure 'requests'"
+says 'the figure draws Requests one by one, of runs with --requests'
 rejects 3 "$tandem" plot rates seesaw.db -o none.png
-says 'it needs a number that varies between the runs'
+says 'the figure needs a number that varies between the runs'
 [ ! -e none.png ] || fail 'a picture of nothing'
 rejects 2 "$tandem" plot heap map.db -o none.png
 says "unknown figure 'heap'"
@@ -210,7 +210,7 @@ done
 expect 0 "$tandem" plot batches any.db --run 3 -o batches.png
 rejects 3 "$tandem" plot cluster any.db --run 3000 -o none.png
 rejects 3 "$tandem" plot cluster any.db --metric ttft -o none.png
-says "the figure 'cluster' takes none"
+says "figure 'cluster' does not use this option"
 expect 0 "$tandem" plot bars single.db -o bars.png
 expect 0 "$tandem" plot designs budgets.db -o designs.png
 
@@ -222,9 +222,9 @@ query bars pools.db --metric throughput_rps
 prints '"dgx-h100, '
 prints '"dgx-h100 prefill + dgx-h100 decode, '
 rejects 2 "$tandem" plot load any.db --where count -o none.png
-says "'--where' wants KEY=VALUE"
+says "'--where' must be KEY=VALUE"
 rejects 3 "$tandem" plot load any.db --where count=3 -o none.png
-says "no run that ended by itself has pools.all.count = '3'"
+says "no completed run has pools.all.count = '3'"
 rejects 3 "$tandem" plot requests any.db --run 1 -o none.png
 says 'of runs with --requests'
 

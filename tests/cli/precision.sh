@@ -35,7 +35,7 @@ expect 0 "$tandem" run auto.yaml --set workload.duration=null --set workload.req
 
 # Where it ends otherwise.
 expect 0 "$tandem" run auto.yaml --set workload.requests=500 --set precision=0.5%
-prints 'length       NOT within +-0.5% after the most that it may take, 500 requests: '
+prints 'length       NOT within +-0.5% after the limit of 500 requests: '
 expect 0 "$tandem" run auto.yaml --set 'workload.arrivals.rate=400 /s'
 prints 'SATURATED'
 prints 'length       ended after '
@@ -45,7 +45,7 @@ awk 'BEGIN {
 }' >trace.csv
 trace="{trace: trace.csv, columns: {arrival: arrival, prompt: prompt, output: output}}"
 expect 0 "$tandem" run auto.yaml --set "workload=$trace" --precision 1%
-prints 'all of the workload, 60 requests'
+prints 'after all 60 requests'
 
 # A start is left out of a run of a given length, too.
 config | sed 's/requests: 40/requests: 4000/; s/process: fixed, rate: 4/process: poisson, rate: 12/
@@ -59,14 +59,14 @@ expect 0 "$tandem" run filling.yaml --set warm.requests=auto
 
 # What it cannot be.
 rejects 3 "$tandem" run filling.yaml --set precision=5%
-says "error: 'precision' is of runs that find out how long to be"
-says 'hint: workload: {duration: auto} makes it one'
+says "error: 'precision' applies to runs that choose their length"
+says 'hint: set workload: {duration: auto}'
 rejects 3 "$tandem" run auto.yaml --set precision=0%
 says "'precision' must be from 0.001 to 0.5"
 rejects 3 "$tandem" run auto.yaml --set 'workload.arrivals={process: at_once}'
-says "arrivals at once have no steady state that 'auto' could wait for"
+says "'auto' waits for a steady state, which arrivals at once do not have"
 rejects 3 "$tandem" run auto.yaml --set 'warm={requests: auto, duration: 5 s}'
-says "'duration' does not go with 'requests: auto'"
+says "'duration' cannot be used with 'requests: auto'"
 
 # In sweeps and studies.
 cat auto.yaml - >sweep.yaml <<'END'

@@ -249,7 +249,7 @@ if "$tandem" doctor --backend cpu --budget 1ms >out 2>err || [ $? -eq 1 ]; then
   prints 'verified against references'
   WRONG=added expect 4 by_proxy wrong.csv
   says "operator 'gemm_o' gives wrong results: 'gemm_o' of"
-  says "'added' is"
+  says "'added' differs"
   one_line
   grep -q ',norm,' wrong.csv || fail 'the right operator is not measured'
   for lie in 0 1 1048576; do
@@ -266,10 +266,10 @@ backend silent <<'END'
 def answer(call, request):
     time.sleep(1000)
 END
-TANDEM_BACKEND_TIMEOUT=0.5 refused silent "has not answered 'hello' for 0.5 s"
-says 'TANDEM_BACKEND_TIMEOUT=SECONDS lets it take longer'
+TANDEM_BACKEND_TIMEOUT=0.5 refused silent "did not answer 'hello' within 0.5 s"
+says 'TANDEM_BACKEND_TIMEOUT=SECONDS sets another limit'
 TANDEM_BACKEND_TIMEOUT=soon rejects 3 by silent
-says "'soon' is not a number of seconds"
+says "'soon' must be a number of seconds"
 
 backend deaf <<'END'
 def answer(call, request):
@@ -277,7 +277,7 @@ def answer(call, request):
         sys.stdout.write('\n')
     return {'protocol': 1}
 END
-refused deaf "gives no answer to 'load'"
+refused deaf "gives no valid answer to 'load'"
 
 program garbage <<'END'
 #!/bin/sh
@@ -285,7 +285,7 @@ read -r _
 echo 'Segmentation fault (not really)'
 exec cat
 END
-refused garbage "gives no answer to 'hello'"
+refused garbage "gives no valid answer to 'hello'"
 says "expected '{'"
 
 program long <<'END'
@@ -293,13 +293,13 @@ program long <<'END'
 read -r _
 head -c 100000000 /dev/zero | tr '\0' x
 END
-refused long "gives no answer to 'hello': a line of more than 16 MiB"
+refused long "gives no valid answer to 'hello': the line is longer than 16 MiB"
 
 backend newer <<'END'
 def answer(call, request):
     return {'protocol': 2, 'name': 'newer'}
 END
-refused newer "'./newer' speaks version 2 of the protocol, this program 1"
+refused newer "'./newer' uses version 2 of the protocol, this program version 1"
 
 program over <<'END'
 #!/bin/sh
@@ -323,10 +323,10 @@ END
 }
 answers "'seconds' must be a number from 0 to 1e30, not 'NaN'" '"seconds": NaN'
 answers "'seconds' must be a number from 0 to 1e30, not '-1'" '"seconds": -1'
-answers "'seconds' must be more than 0" '"seconds": 0'
+answers "'seconds' must be above 0" '"seconds": 0'
 answers "'seconds' is missing" ''
 answers "'seconds' must be a number from 0 to 1e30, not '[1]'" '"seconds": [1]'
-answers "'status' must be a name that is known" '"error": "no", "status": "odd"'
+answers "'status' must be a known name" '"error": "no", "status": "odd"'
 answers 'the device is gone' '"error": "the device is gone"'
 answers 'two lines' '"error": "two\\nlines"'
 
@@ -342,7 +342,7 @@ backend comma <<'END'
 def answer(call, request):
     return {'protocol': 1, 'gpu': 'a,b'}
 END
-refused comma "'gpu' must be of letters, digits"
+refused comma "'gpu' must consist of letters, digits"
 backend large <<'END'
 def answer(call, request):
     return {'protocol': 1, 'memory_bytes': 1 << 64}
@@ -355,13 +355,13 @@ rejects 4 by absent
 says './absent: error: cannot start the backend: No such file or directory'
 echo text >text
 rejects 4 by text
-says "make it a program: 'chmod +x'"
+says "make the file executable: 'chmod +x'"
 chmod +x text
 rejects 4 by text
-says "a script begins with what runs it"
+says "the first line of a script must name its interpreter"
 printf '#!/absent/python\n' | program lost
 rejects 4 by lost
-says 'what its first line names is not'
+says 'exists, but the interpreter that its first line names does not'
 rejects 4 "$tandem" calibrate --backend /dev/null --model llama3-8b -o none.csv
 rejects 4 "$tandem" validate closed.yaml --backend ./absent
 rejects 4 "$tandem" doctor --backend ./absent

@@ -53,7 +53,7 @@ has out 'out-of-memory: iteration of llama2-70b on h100-80gb, tensor_parallel_si
 has out 'constant-multiple: iteration of llama2-70b on h100-80gb-pcap, tensor_parallel_size 8'
 has out '  6 rows, lines 21-31 by 2'
 has err '24 rows, 6 findings'
-has err "'tandem check profile.csv --drop CLEANED' leaves these rows out, for 'tandem fit CLEANED'"
+has err "'tandem check profile.csv --drop CLEANED' omits these rows, for 'tandem fit CLEANED'"
 run 3 check profile.csv --format csv
 [ "$(head -n 1 out)" = 'rule,model,gpu,tensor_parallel_size,op,rows,lines,reason' ] ||
   fail 'the header of the CSV has changed'
@@ -67,7 +67,7 @@ run 0 check cleaned.csv
 [ ! -s out ] || fail 'a cleaned profile has findings'
 
 run 2 import splitwise-sim source.csv
-has err "it needs '-o PROFILE'"
+has err "'-o PROFILE' is missing"
 run 2 import llmservingsim . -o profile.csv
 has err "'llmservingsim' needs '--model'"
 run 2 import splitwise-sm source.csv -o profile.csv
@@ -80,7 +80,7 @@ has err 'cannot open the folder'
 run 4 import splitwise-sim none.csv -o other.csv
 run 4 import splitwise-sim source.csv -o none/other.csv
 run 3 check source.csv
-has err "source.csv:1:1: error: column 'gpu' is missing"
+has err "source.csv:1:1: error: missing column 'gpu'"
 run 4 check none.csv
 
 for command in import check; do

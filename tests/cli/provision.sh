@@ -202,7 +202,7 @@ prints '"name": "ttft.p99", "unit": "s"'
 
 # What cannot be met is said with the limit and the counts, as bad input or as a missed SLO.
 expect 3 "$tandem" provision a.yaml --set 'slo={ttft.p50: 1 ms}'
-says "design 'split' meets the limits nowhere: 'ttft.p50', limit 0.001 s, is missed with"
+says "design 'split' meets the limits with no cluster: 'ttft.p50', limit 0.001 s, is missed with"
 says 'pools.prefill.count=5 pools.decode.count=5'
 prints 'none'
 expect 1 "$tandem" provision a.yaml --set 'slo={ttft.p50: 1 ms}' --require-slo
@@ -224,7 +224,7 @@ bad "unknown key 'budget'" 'objective: cost' 'budget: 3' "$split"
 bad "did you mean 'count'?" 'objective: cost' 'designs: {a: {pools.prefill.cout: 3}}'
 bad "'pools.prefill.tensor_parallel_size' cannot be searched" 'objective: cost' \
   'designs: {a: {pools.prefill.tensor_parallel_size: 1..8}}'
-bad "wants a range of instances such as '1..40', not '9..2'" 'objective: cost' \
+bad "must be a range of instances such as '1..40', not '9..2'" 'objective: cost' \
   'designs: {a: {pools.prefill.count: 9..2}}'
 bad "searches more than 2 counts" 'objective: cost' \
   'designs: {a: {pools.a.count: 1..2, pools.b.count: 1..2, pools.c.count: 1..2}}'
@@ -234,19 +234,19 @@ bad "designs 'a' and 'b' have clusters in common" 'objective: cost' \
   'designs: {a: {sold: gpu, pools.prefill.count: 1..5}, b: {pools.prefill.count: 5..9, sold: gpu}}'
 bad "duplicate key 'a'" 'objective: cost' \
   'designs: {a: {pools.prefill.count: 1..2}, a: {pools.prefill.count: 1..3}}'
-bad "the objective is unbounded: nothing limits the machines of design 'split'" \
+bad "the objective is unbounded: nothing limits the number of instances in design 'split'" \
   'objective: throughput' "$split"
 bad "'power' is a budget for the objective 'throughput', not for 'cost'" 'objective: cost' \
   'constraint: {power: 3 kW}' "$split"
-bad "'rate' does not go with the objective 'throughput'" 'objective: throughput' \
+bad "'rate' cannot be used with the objective 'throughput'" 'objective: throughput' \
   'constraint: {rate: 3 /s}' "$split"
 bad "'constraint' has 2 budgets" 'objective: throughput' 'constraint: {power: 3 kW, machines: 2}' \
   "$split"
-bad "'dgx-a100' is no pool and no machine type of any design" 'objective: cost' \
+bad "'dgx-a100' is neither a pool nor a machine type of any design" 'objective: cost' \
   'prices: {dgx-a100: {cost: 2 $/h}}' "$split"
 bad "there is no multiple of 'tolerance'" 'objective: throughput' 'constraint: {machines: 4}' \
   'tolerance: 5 /s' 'rates: {from: 6 /s, to: 9 /s}' "$split"
-bad "'designs' wants a map" 'objective: cost' 'designs: []'
+bad "'designs' must be a map" 'objective: cost' 'designs: []'
 # The keys of a design are paths, also where --set makes it.
 expect 0 "$tandem" provision a.yaml --dry-run --set provision.designs.split.pools.decode.count=3 \
   --set provision.designs.new.pools.prefill.count=7..9
@@ -268,6 +268,6 @@ rejects 2 "$tandem" provision a.yaml --jobs 0
 rejects 3 "$tandem" provision a.yaml --set model=opt-13b --set perfmodel=roofline \
   --set provision.objective=cost \
   --set 'provision.designs.gh={pools.decode.machine: gh200-144gb, pools.decode.count: 1..2}'
-says "the cost of 'gh200-144gb' in design 'gh' is not known"
-says "give it in 'prices'"
+says "the cost of machine 'gh200-144gb' in design 'gh' is not known"
+says "set it in 'prices'"
 finish

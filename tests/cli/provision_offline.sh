@@ -116,10 +116,10 @@ study 'constraint: {machines: 2}' \
   'designs: {many: {pools.all.tensor_parallel_size: 8, pools.all.count: 1..3}}' >b.yaml
 expect 0 "$tandem" provision b.yaml --format csv
 grep -q '^many,4,1,pools.all.count=2,' out || fail 'not two machines'
-grep -q '^many,4,,pools.all.count=3,.*"takes 3 machines, the budget is 2 machines"' out ||
+grep -q '^many,4,,pools.all.count=3,.*"it takes 3 machines, the budget is 2 machines"' out ||
   fail 'no reason for three machines'
 expect 3 "$tandem" provision b.yaml --set 'slo={ttft.p50: 1 ms}'
-says "design 'many' meets the limits nowhere: pools.all.count=1: 'ttft.p50', limit 0.001 s"
+says "design 'many' meets the limits with no cluster: pools.all.count=1: 'ttft.p50', limit 0.001 s"
 expect 1 "$tandem" provision b.yaml --set 'slo={ttft.p50: 1 ms}' --require-slo
 
 # bad MESSAGE LINE... : a study with this block is refused with this message, and nothing printed.
@@ -130,7 +130,7 @@ bad() {
   rejects 3 "$tandem" provision bad.yaml
   says "$message"
 }
-bad "none of the 3 choices of design 'a' can be had" 'designs: {a: {parallelism: {gpus: 7}}}'
+bad "none of the 3 choices of design 'a' is possible" 'designs: {a: {parallelism: {gpus: 7}}}'
 says 'bad.yaml:15:30: error: pipeline_parallel_size 7 does not divide the 48 layers'
 says 'tensor_parallel_size 7 does not divide the heads'
 says "does not fit with tensor_parallel_size 1: its 67.49 GB of weights"
@@ -140,30 +140,30 @@ says 'bad.yaml:15:48: error: there is no pool'
 bad "missing key 'gpus'" 'designs: {a: {parallelism: {pools: [all]}}}'
 bad "'gpus'" 'designs: {a: {parallelism: {gpus: many}}}'
 bad "'pools.all.machine' has no values" 'designs: {a: {pools.all.machine: []}}'
-bad "has '512' twice" 'designs: {a: {policies.batcher.max_num_batched_tokens: [512, 512]}}'
+bad "lists '512' twice" 'designs: {a: {policies.batcher.max_num_batched_tokens: [512, 512]}}'
 bad "both move 'pools.all.data_parallel_size'" \
   'designs: {a: {parallelism: {gpus: 8}, pools.all.data_parallel_size: [1, 2]}}'
 bad "unknown key 'polices'" 'designs: {a: {polices.batcher: [mixed, continuous]}}'
-bad "has arrivals of its own" \
+bad "has its own arrivals, but" \
   'designs: {a: {pools.all.tensor_parallel_size: 8, workload.arrivals: {rate: 3 /s}}}'
-bad "'tolerance' does not go with arrivals at once" 'tolerance: 2 /s' \
+bad "'tolerance' cannot be used with arrivals at once" 'tolerance: 2 /s' \
   'designs: {a: {parallelism: {gpus: 8}}}'
-bad "'rates' does not go with arrivals at once" 'rates: {to: 2 /s}' \
+bad "'rates' cannot be used with arrivals at once" 'rates: {to: 2 /s}' \
   'designs: {a: {parallelism: {gpus: 8}}}'
-bad "the cost of 'a10-x8' in design 'a' is not known" 'constraint: {cost: 2 $/h}' \
+bad "the cost of machine 'a10-x8' in design 'a' is not known" 'constraint: {cost: 2 $/h}' \
   'designs: {a: {parallelism: {gpus: 8}}}'
 bad "designs 'a' and 'b' are the same" \
   'designs: {a: {parallelism: {gpus: 8}}, b: {parallelism: {gpus: 8}}}'
 group='pools: {p: {role: prefill, machine: a10-x8},
       d: {role: decode, machine: a10-x8, tensor_parallel_size: 4, data_parallel_size: 2}},
       groups: {g: {prefill: p, decode: d}}, policies.pool: seesaw, policies.batcher: continuous'
-bad 'data_parallel_size is 1 in prefill and 2 in decode; the replicas cannot change' \
+bad 'data_parallel_size is 1 in prefill and 2 in decode, but must be the same' \
   "designs: {a: {$group, parallelism: {gpus: 4, pools: [p]}}}"
-bad "design 'a' wants a map of keys to values" 'designs: {a: 3}'
+bad "design 'a' must be a map of keys to values" 'designs: {a: 3}'
 # Of arrivals that are not at once nothing is gone through.
 rejects 3 "$tandem" provision a.yaml --set workload.arrivals.process=poisson \
   --set workload.arrivals.rate='3 /s' --set 'slo={ttft.p50: 9 s}'
-says "'parallelism' is for the throughput of arrivals at once"
+says "'parallelism' needs the objective 'throughput' and arrivals at once"
 rejects 3 "$tandem" provision a.yaml --set provision.objective=cost
-says "'parallelism' is for the throughput of arrivals at once"
+says "'parallelism' needs the objective 'throughput' and arrivals at once"
 finish

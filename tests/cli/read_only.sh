@@ -14,7 +14,7 @@ for sql in 'PRAGMA journal_mode = DELETE' 'PRAGMA journal_mode' "VACUUM INTO 'ne
   'DROP TABLE run' 'REINDEX' "EXPLAIN UPDATE run SET name = ''" 'PRAGMA writable_schema = ON' \
   "UPDATE run SET name = ''" "INSERT INTO param VALUES (1, 'a', 'b')"; do
   rejects 3 "$tandem" query runs.db --sql "$sql"
-  says 'a query is one statement that only asks: a SELECT, or a PRAGMA that sets nothing'
+  says 'a query must be one statement that reads only: a SELECT, or a PRAGMA that sets nothing'
 done
 rejects 3 "$tandem" query runs.db --sql "SELECT load_extension('new')"
 rejects 3 "$tandem" query runs.db --sql "UPDATE sqlite_master SET sql = ''"
@@ -32,11 +32,11 @@ done
 mkdir names
 for name in '' :memory: 'file:lost.db' 'file::memory:?cache=shared' /dev/null; do
   expect 3 "$tandem" run a.yaml --output "$name"
-  says "'$name' is no file that holds a database"
+  says "'$name' is not a file that can hold a database"
   [ ! -s out ] || fail "results were lost in '$name'"
   for command in "merge" query; do
     expect 3 "$tandem" $command "$name" runs.db
-    says "'$name' is no file that holds a database"
+    says "'$name' is not a file that can hold a database"
   done
   {
     cat a.yaml
@@ -45,12 +45,12 @@ for name in '' :memory: 'file:lost.db' 'file::memory:?cache=shared' /dev/null; d
   for more in '' --dry-run; do
     # shellcheck disable=SC2086 # no word when empty
     rejects 3 "$tandem" sweep sweep.yaml --output "$name" $more
-    says "'$name' is no file that holds a database"
+    says "'$name' is not a file that can hold a database"
   done
   rejects 3 "$tandem" validate a.yaml --backend fake --output "$name"
   rejects 3 "$tandem" provision "$source_dir/experiments/examples/provision.yaml" --output "$name"
 done
-says 'is no file that holds a database'
+says 'is not a file that can hold a database'
 set -- *memory* *lost* *-sweep
 [ "$*" = '*memory* *lost* *-sweep' ] || fail "files were made: $*"
 expect 0 "$tandem" run a.yaml --output './file:found.db'
@@ -87,7 +87,7 @@ for db in 'folder/50% of #1?.db' file/runs.db; do
   expect 0 $user "$tandem" query "$db" summary
   # shellcheck disable=SC2086 # words
   expect 3 $user "$tandem" plot rates "$db" -o result/rates.svg
-  says 'it needs a number that varies between the runs' # it was read
+  says 'the figure needs a number that varies between the runs' # it was read
   # shellcheck disable=SC2086 # words
   expect 0 $user "$tandem" merge "result/$(dirname "$db").db" "$db"
   prints '1 runs of 1 databases'
@@ -105,7 +105,7 @@ if [ -e log/runs.db ]; then
   chmod 555 log
   # shellcheck disable=SC2086 # words
   rejects 4 $user "$tandem" query log/runs.db
-  says 'copy it to where you may write, with the log that lies beside it'
+  says 'copy it, with the log beside it, to a folder that you may write to'
 fi
 chmod 755 folder log
 

@@ -72,7 +72,7 @@ says "did you mean 'request'?"
 rejects 3 "$tandem" query runs.db --sql 'SELECT count(*) FROM metric WHERE statistc = 1'
 says "did you mean 'statistic'?"
 rejects 3 "$tandem" query runs.db request
-says "that is a table: --sql 'SELECT * FROM request'"
+says "this is a table: --sql 'SELECT * FROM request'"
 expect 0 "$tandem" query runs.db --list
 for path in "$source_dir"/experiments/queries/*.sql; do
   name=$(basename "$path" .sql)
@@ -130,7 +130,7 @@ db = sqlite3.connect(sys.argv[1]); db.executescript(sys.argv[2]); db.close()' "$
   for command in 'run a.yaml --output' query; do
     # shellcheck disable=SC2086 # words
     rejects 3 "$tandem" $command old.db
-    says "old.db: error: 'old.db' has schema version 99, this program has version 10"
+    says "old.db: error: 'old.db' has schema version 99, but this program has version 10"
   done
   sql other.db 'CREATE TABLE a (b); PRAGMA user_version = 1'
   rejects 3 "$tandem" run a.yaml --output other.db

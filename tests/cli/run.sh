@@ -151,12 +151,12 @@ for way in '' --step; do
   rejects 3 "$tandem" run endless.yaml $way --set 'workload.lengths.output={constant: 10000000}' \
     --set 'workload.arrivals.rate=0.000001 /s' --set workload.requests=10 \
     --set max_model_len=none --set pools.all.num_gpu_blocks_override=1000000000000
-  says 'the run passes 106 days of simulated time'
+  says 'the run is longer than 106 days of simulated time, the limit of the simulator'
 done
 
 rejects 3 "$tandem" run endless.yaml --set 'network={bandwidth: 1 B/s}' --set policies.router=jsq \
   --set 'pools={a: {role: prefill, machine: dgx-h100}, b: {role: decode, machine: dgx-h100}}'
-says 'the run passes 106 days of simulated time'
+says 'the run is longer than 106 days of simulated time, the limit of the simulator'
 
 # What the model's context or the KV memory cannot take is rejected, and the summary says why.
 config | sed 's/{constant: 500}/{uniform: [3000, 5000]}/' >context.yaml
@@ -181,9 +181,9 @@ says 'a.yaml: error: no request can be served: 40 whose prompt leaves no room in
 expect 0 "$tandem" query none.db --sql 'SELECT count(*) AS n FROM run' --format csv
 prints 0
 rejects 3 "$tandem" run a.yaml --set pools.all.num_gpu_blocks_override=20
-says "no request can be served: 40 that need more KV memory than 320 tokens on a machine of 'all'"
+says "no request can be served: 40 that need more KV memory than 320 tokens on an instance of 'all'"
 rejects 3 "$tandem" run a.yaml --set max_model_len=long
-says "'max_model_len' wants a whole number"
+says "'max_model_len' must be a whole number"
 rejects 3 "$tandem" run a.yaml --set 'workload.lengths.prompt={constant: 2147483647}'
 says "'constant' must be from 1 to 10000000"
 
@@ -192,7 +192,7 @@ rejects 3 "$tandem" run a.yaml --set model=opt-13b --set perfmodel=roofline --ch
   --set pools.all.tensor_parallel_size=1 \
   --set pools.more='{machine: dgx-h100, count: 1000000}' \
   --set pools.most='{machine: dgx-h100, count: 1000000, data_parallel_size: 2}'
-says "the pools up to 'most' have 11000000 machines"
+says "the pools up to 'most' have 11000000 instances"
 
 # Clients that give up are counted, and the table of requests says when they left.
 expect 0 "$tandem" run a.yaml --set 'workload.patience={e2e: 1 ms}' --requests --output gone.db
@@ -205,10 +205,10 @@ prints '40,0,1'
 # More requests than memory: the run ends, and the sweep goes on without it.
 rejects 4 "$tandem" run a.yaml --memory '20 MB' --set 'workload.arrivals.rate=1e9 /s' \
   --set workload.requests=1e12
-says 'error: the run needs more memory than the 20 MB it may take: '
+says 'error: the run needs more memory than its limit of 20 MB: '
 says 'for the whole workload'
 rejects 2 "$tandem" run a.yaml --memory 20
-says "'--memory' wants a size such as '80 GiB', not '20'"
+says "'--memory' must be a size such as '80 GiB', not '20'"
 {
   cat a.yaml
   echo 'sweep: {workload.requests: [40, 1000000000000]}'
@@ -217,7 +217,7 @@ expect 0 "$tandem" sweep crowd.yaml --set 'workload.arrivals.rate=1e9 /s' --jobs
   --memory '20 MB' --output crowd.db
 prints '1 simulated, 1 failed'
 expect 0 "$tandem" query crowd.db --format csv --sql 'SELECT reason FROM run'
-prints 'the run needs more memory than the 20 MB it may take'
+prints 'the run needs more memory than its limit of 20 MB'
 
 # Ten thousand pools take some kilobytes each.
 {

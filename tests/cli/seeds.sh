@@ -34,7 +34,7 @@ grep -q '^  seed:' study.yaml && fail 'a study of plan has a seed of its own'
 
 # --- A seed that the workload's own overrides is an error, with the way out.
 
-hint="hint: remove the key 'workload.seed', or vary it in place of 'seed'"
+hint="hint: remove the key 'workload.seed', or vary it instead of 'seed'"
 wrong="error: 'seed' changes nothing: arrivals and lengths are drawn from 'workload.seed'"
 rejects 3 "$tandem" sweep own.yaml --output no.db --set sweep.seed=1..3
 says "--set:1:7: $wrong"
@@ -57,11 +57,11 @@ rejects 3 "$tandem" provision own.yaml --set \
   'provision={objective: machines, designs: {a: {seed: 4, pools.all.count: 1..2}}}'
 says "$wrong"
 rejects 3 "$tandem" sweep free.yaml --dry-run --set sweep.seed=1..2 --set sweep.workload.seed=1..2
-says "--set:1:7: error: axis 'seed' changes nothing beside one of 'workload.seed'"
+says "--set:1:7: error: axis 'seed' changes nothing, because"
 for key in seed workload.seed; do
   rejects 3 "$tandem" provision free.yaml --set \
     "provision={objective: machines, seeds: 3, designs: {a: {$key: 4, pools.all.count: 1..2}}}"
-  says "error: design 'a' sets '$key', so that its 3 seeds would be one"
+  says "error: design 'a' sets '$key', so all 3 seeds would give the same run"
 done
 
 # What sets or draws both goes on, and so does what a router or failures draw.

@@ -118,7 +118,7 @@ db.commit()' "$text"
   wait $!
   grep -q '</svg>' piped.svg || fail 'no picture through a pipe'
   rejects 3 "$tandem" plot fit heading.yaml heading.svg -o heading.svg
-  says "'heading.svg' is what is read"
+  says "'heading.svg' is also an input file"
 fi
 
 # --- names in YAML are refused where they stand
@@ -217,11 +217,11 @@ ln trace.csv hard.csv
 cp trace.csv before.csv
 for log in trace.csv ./trace.csv link.csv hard.csv; do
   rejects 3 "$tandem" run replay.yaml --event-log "$log"
-  says "replay.yaml:3:10: error: '--event-log' would be written over 'trace.csv'"
+  says "replay.yaml:3:10: error: '--event-log' would overwrite 'trace.csv'"
 done
 rejects 3 "$tandem" run replay.yaml --event-log replay.yaml
 rejects 3 "$tandem" run replay.yaml --output replay.db --event-log replay.db
-says "'replay.db' is what is read"
+says "'replay.db' is also an input file"
 cmp -s trace.csv before.csv || fail 'the trace was written over'
 
 {
@@ -233,7 +233,7 @@ cmp -s trace.csv before.csv || fail 'the trace was written over'
 } >source.csv
 cp source.csv before.csv
 rejects 3 "$tandem" import splitwise-sim source.csv -o source.csv
-says "source.csv: error: 'source.csv' is what is read"
+says "source.csv: error: 'source.csv' is also an input file"
 cmp -s source.csv before.csv || fail 'an import wrote over what it read'
 expect 0 "$tandem" import splitwise-sim source.csv -o profile.csv
 cp profile.csv before.csv

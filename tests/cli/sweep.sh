@@ -127,7 +127,7 @@ refused "designs 'a' and 'b' are the same" \
 rejects 3 "$tandem" sweep c.yaml --output bad.db
 says "'c.yaml' has no block 'sweep'"
 rejects 3 "$tandem" run s.yaml
-says "'sweep' is for 'tandem sweep'"
+says "block 'sweep' needs the command 'tandem sweep'"
 rejects 2 "$tandem" sweep s.yaml
 for shard in 0/3 4/3 1 1/ /2 1/2x; do
   rejects 2 "$tandem" sweep s.yaml --output bad.db --shard "$shard"
@@ -200,7 +200,7 @@ expect 0 "$tandem" merge joined.db f1.db f2.db f3.db f2.db
 prints '6 runs of 4 databases'
 same joined.db f.db
 rejects 3 "$tandem" merge joined.db f1.db f2.db f3.db
-says "'joined.db' is there already"
+says "'joined.db' already exists"
 expect 0 "$tandem" sweep f.yaml --output joined.db
 prints '6 points: 4 were there, 0 simulated, 2 failed'
 
@@ -243,7 +243,7 @@ same whole.db kill/out.db
 holds ok kill/out.db 'PRAGMA integrity_check'
 : >kill/there.db
 rejects 3 "$tandem" merge kill/there.db kill/whole.db
-says "'kill/there.db' is there already"
+says "'kill/there.db' already exists"
 
 # Beside whoever reads a source or writes to it, with a log or without.
 cat >beside.py <<'END'
@@ -284,7 +284,7 @@ if command -v python3 >/dev/null 2>&1; then
   spoil "UPDATE run SET version = '0.0.1'"
   unmergeable "'spoilt.db' has runs of version '0.0.1', others of version"
   spoil 'PRAGMA user_version = 1'
-  unmergeable "'spoilt.db' has schema version 1, this program has version 10"
+  unmergeable "'spoilt.db' has schema version 1, but this program has version 10"
   spoil 'DELETE FROM point_value; DELETE FROM point; DELETE FROM run'
   rejects 3 "$tandem" merge spoilt-out.db f1.db spoilt.db f3.db
   says "sweep 'f.yaml' lacks shard 2/3"

@@ -144,13 +144,13 @@ refuses() {
   says "$wanted"
 }
 refuses "'expansion' must be from 1" policies.kvtier.expansion=0.9
-refuses 'swaps more layers than the model has' policies.kvtier.expansion=40
+refuses 'swaps more layers than the model allows' policies.kvtier.expansion=40
 refuses 'blocks of KV in CPU memory, which holds' policies.kvtier.expansion=3 \
   'pools.all.cpu_memory=1 GB'
-refuses 'holds no block of KV' 'pools.all.cpu_memory=1 MB'
-refuses "wants CPU memory, of which 'all' has none" 'pools.all.cpu_memory=0 B'
+refuses 'is less than one block of KV' 'pools.all.cpu_memory=1 MB'
+refuses "needs CPU memory, and pool 'all' has none" 'pools.all.cpu_memory=0 B'
 refuses 'to_gpu_bandwidth' 'pools.all.host_link.to_gpu_bandwidth=0 GB/s'
-refuses 'bytes of weights into CPU memory' policies.kvtier=flexgen 'pools.all.cpu_memory=10 GB'
+refuses 'bytes of weights in CPU memory' policies.kvtier=flexgen 'pools.all.cpu_memory=10 GB'
 refuses "'to' must be later than 'from'" 'pools.all.host_link.background=[{from: 2 s, to: 1 s}]'
 cat >long.csv <<'CSV'
 TIMESTAMP,ContextTokens,GeneratedTokens

@@ -47,19 +47,19 @@ fi
 # --- What cannot be drawn.
 
 rejects 2 "$tandem" timeline r.db 1
-says "it needs '-o FILE'"
+says "'-o FILE' is missing"
 rejects 2 "$tandem" timeline c.yaml 1 -o x.json
-says 'only a database has a RUN'
+says 'RUN needs a database'
 rejects 2 "$tandem" timeline r.db 1 --set pools.all.count=3 -o x.json
-says 'a stored run is as it was'
+says 'a stored run cannot be changed'
 rejects 2 "$tandem" timeline r.db 1 --from 3s --to 2s -o x.json
 says "'--to' must be later than '--from'"
 rejects 3 "$tandem" timeline r.db -o x.json
-says "'r.db' has 2 runs: which one?"
+says "'r.db' has 2 runs: name one"
 rejects 3 "$tandem" timeline r.db 3 -o x.json
 says "'r.db' has no run 3"
 rejects 3 "$tandem" timeline c.yaml --machines al -o x.json
-says "'al' is no pool"
+says "'al' is neither a pool"
 rejects 4 "$tandem" timeline c.yaml -o nowhere/x.json
 says "cannot write 'nowhere/x.json'"
 [ ! -e x.json ] || fail 'something was written'

@@ -48,11 +48,11 @@ awk -F, '/chat/ { n[++i] = $2 } END { exit !(n[2] > 4 * n[1]) }' out ||
 expect 0 "$tandem" trace traffic.yaml --every '1 h' --format json
 prints '"component": "chat"'
 rejects 2 "$tandem" trace traffic.yaml
-says "give '--every'"
+says "add '--every'"
 printf 'hour,rate\n0,1\n1,9\n2,3\n' >two.csv
 rejects 3 "$tandem" run traffic.yaml
 says 'traffic.yaml:10:'
-says 'the profile has 3 values of 1 h, 3 h, and does not cover 2 h'
+says 'the profile has 3 values of 1 h, 3 h in all, and does not cover 2 h'
 printf 'hour,rate\n0,1\n1,-9\n' >two.csv
 rejects 3 "$tandem" run traffic.yaml
 says 'two.csv:3:3: error:'
@@ -61,7 +61,7 @@ says 'two.csv:3:3: error:'
 printf 'num_prefill_tokens,num_decode_tokens\n30,5\n20,15\n10,7\n' >lengths.csv
 config | sed '/lengths/,/requests/d; s/^workload:/workload: {trace: lengths.csv}/' >alone.yaml
 rejects 3 "$tandem" run alone.yaml
-says 'lengths.csv:1:1: error: no column is known to hold the arrivals'
+says 'lengths.csv:1:1: error: no known column holds the arrivals'
 says 'clients that wait'
 expect 0 "$tandem" run alone.yaml --set 'workload.closed_loop={clients: 2}'
 prints '3 completed'
@@ -70,7 +70,7 @@ expect 0 "$tandem" run alone.yaml --set workload.loop=2 \
 prints '6 completed'
 for cut in start='1 s' duration='1 s' sort=true; do
   rejects 3 "$tandem" run alone.yaml --set 'workload.closed_loop={clients: 2}' --set "workload.$cut"
-  says 'no column is known to hold the arrivals'
+  says 'no known column holds the arrivals'
 done
 # Times that are there change nothing.
 printf 'arrived_at,num_prefill_tokens,num_decode_tokens\n7,30,5\n3,20,15\nx,10,7\n' >timed.csv

@@ -56,30 +56,30 @@ misused() {
   says "$text"
   [ "$(wc -l <err)" -le 2 ] || fail 'more than a message and a hint'
 }
-misused 'which command'
+misused 'missing COMMAND; see'
 misused "unknown command 'rnu'" rnu
 says "did you mean 'run'?"
-misused 'it needs CONFIG' run
-misused "'b' is one argument too many" run a b
+misused 'missing argument CONFIG' run
+misused "unexpected argument 'b'" run a b
 misused "unknown option '--ouput'" run a --ouput=b
 says "did you mean '--output'?"
 misused "'--output' needs a value" run a --output
 misused "'--step' takes no value" run a --step=1
 misused "'--seed' must be at least 0, not '-1'" run a --seed -1
-misused "'--seed' wants a whole number such as '8192', not '1x'" run a --seed=1x
+misused "'--seed' must be a whole number such as '8192', not '1x'" run a --seed=1x
 misused "'--jobs' must be from 1 to 1024, not '0'" sweep a --jobs 0
-misused "'--budget' wants a time such as '120 s', not '90'" calibrate --budget 90
-misused "'--memory' wants a size" run a --memory '3 s'
+misused "'--budget' must be a time such as '120 s', not '90'" calibrate --budget 90
+misused "'--memory' must be a size" run a --memory '3 s'
 misused "unknown --format 'xml'" run a --format xml
 says "choose from 'table', 'csv', 'json'"
-misused "it needs '-o FILE'" plot fit a
+misused "'-o FILE' is missing" plot fit a
 misused "'--requests' needs '--output'" run a --requests
 misused 'exclude each other' query a summary --sql 'SELECT 1'
 misused "unknown list 'router'" list router
 says "did you mean 'routers'?"
 misused "no key has 'itl' in its name" list options itl
-misused "'itl' is one argument too many" list routers itl
-misused "'--format' is for 'options'" list routers --format markdown
+misused "unexpected argument 'itl'" list routers itl
+misused "'--format' needs 'options'" list routers --format markdown
 misused 'FILE' trace
 
 # Lists name what configurations name.
@@ -100,7 +100,7 @@ prints "s, ps, ns, us, ms, min, h, d"
 expect 0 "$tandem" list perfmodels
 prints 'splitwise-sim'
 expect 0 "$tandem" list perfmodels --engine splitwise-2023 --model bloom --tp 4
-says 'nothing that was measured is all of that; there are 3 without --model, 3 without --tp'
+says 'there are no measurements for all of that; there are 3 without --model, 3 without --tp'
 
 # An installed program reads the data that was installed with it.
 mkdir -p bin share/tandem

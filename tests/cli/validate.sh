@@ -118,15 +118,15 @@ prints 'usage: tandem validate CONFIG'
 
 # Another device than the machine's or the model's.
 rejects 3 "$tandem" validate a.yaml --backend fake --set pools.all.machine=dgx-h100
-says "the times of 'fake.yaml' are of another setup: GPU fake-gpu for h100-80gb"
+says "the times of 'fake.yaml' belong to another setup: GPU fake-gpu for h100-80gb"
 insisted='perfmodel={name: fake.yaml, insist: true}'
 rejects 3 "$tandem" validate a.yaml --backend fake --set pools.all.machine=dgx-h100 \
   --set "$insisted"
-says "the GPU of 'dgx-h100' is 'h100-80gb', and the device of 'fake' is 'Fake GPU', a 'fake-gpu'"
-says "with '--any-device' it runs nevertheless"
+says "the GPU of 'dgx-h100' is 'h100-80gb', but the device of 'fake' is 'Fake GPU', a 'fake-gpu'"
+says "'--any-device' runs nevertheless"
 expect 0 "$tandem" validate a.yaml --backend fake --set pools.all.machine=dgx-h100 --any-device \
   --set "$insisted"
-says "note: iteration times of fake.yaml, GPU fake-gpu for h100-80gb"
+says "note: iteration times are those of fake.yaml, GPU fake-gpu for h100-80gb"
 sed 's/^gpu: .*/gpu: h100-80gb/' fake.yaml >h100.yaml
 rejects 3 "$tandem" validate a.yaml --backend fake --set 'perfmodel={name: h100.yaml, insist: true}'
 says "the GPU of the model 'tiny_h100-80gb_tp1' is 'h100-80gb'"
@@ -134,11 +134,11 @@ sed 's/^gpu: .*/gpu: fake-cpu/; s/Fake GPU/An older processor/' fake.yaml >older
 sed 's/^gpu: .*/gpu: fake-cpu/' fake-gpus.yaml >fake-cpus.yaml
 rejects 3 "$tandem" validate a.yaml --backend fake --device 1 --set perfmodel=older.yaml \
   --set pools.all.machine=fake-cpus.yaml
-says "is of the processor 'An older processor', and the device of 'fake' is 'Fake processor'"
+says "is for the processor 'An older processor', but the device of 'fake' is 'Fake processor'"
 
 # What is refused.
 rejects 2 "$tandem" validate a.yaml
-says "it needs '--backend NAME'"
+says "'--backend NAME' or '--against LOG' is missing"
 rejects 2 "$tandem" validate a.yaml --backend fake --repeat 0
 rejects 3 "$tandem" validate a.yaml --backend fak
 says "did you mean 'fake'"
@@ -151,7 +151,7 @@ rejects 3 "$tandem" validate a.yaml --backend fake \
 says 'a device runs one shard'
 rejects 3 "$tandem" validate a.yaml --backend fake \
   --set 'pools.b={machine: fake-gpus.yaml, tensor_parallel_size: 1, block_size: 32}'
-says 'a device has pages of one size'
+says 'a device has one block size, but'
 rejects 3 "$tandem" validate a.yaml --backend fake --set model=llama2-70b --set perfmodel=roofline
 says 'tensor_parallel_size'
 for batcher in tetriinfer '{name: continuous, pad_prefills: true}' \

@@ -42,22 +42,22 @@ expect 0 "$tandem" query runs.db --format csv --sql 'SELECT COUNT(DISTINCT confi
 prints 2
 sed 's/count: 1, engine: vllm-0.33/count: 1/; $a warm: left.txt' chat.yaml >bad.yaml
 rejects 3 "$tandem" run bad.yaml
-says "bad.yaml:7:7: error: 'warm' is for prefix caches, and no pool keeps one"
-says 'hint: batchers that can keep one: '
+says "bad.yaml:7:7: error: 'warm' needs a prefix cache, and no pool has one"
+says 'hint: these batchers support one'
 sed '$d' bad.yaml >good.yaml
 rejects 3 "$tandem" run good.yaml --save-cache new.txt
-says "good.yaml: error: '--save-cache' is for prefix caches, and no pool keeps one"
+says "good.yaml: error: '--save-cache' needs a prefix cache, and no pool has one"
 rejects 3 "$tandem" run chat.yaml --set warm=left.txt --set pools.all.block_size=32
-says 'left.txt:2:1: error: blocks of 16 tokens, but those of pool'
-says 'hint: either block_size of the pool is 16'
+says 'left.txt:2:1: error: the saved caches have blocks of 16 tokens, those of pool'
+says "hint: set 'block_size' of the pool to 16"
 rejects 3 "$tandem" run chat.yaml --set warm=left.txt --save-cache left.txt
-says "'--save-cache' would be written over"
+says "'--save-cache' would overwrite"
 rejects 3 "$tandem" run chat.yaml --set 'warm={a: 1}'
 
 # In one run over both, what the second half finds.
 [ "$(found both.jsonl --set warm.requests=20)" -eq "$warm" ] || fail 'a warm-up'
 [ "$(found second.jsonl --set 'warm={cache: left.txt, requests: 0}')" -gt 0 ] || fail 'a map'
 rejects 3 "$tandem" run chat.yaml --set warm.requests=40
-says 'error: all requests are of the warm-up, so none is counted'
+says 'error: all requests belong to the warm-up, so none is counted'
 rejects 4 "$tandem" run chat.yaml --set warm=absent.txt
 finish

@@ -17,7 +17,7 @@ expect 0 "$tandem" why runs.db 39 --format csv
 [ "$(parts out)" = "$(printf '%.6f' "$e2e")" ] || fail "parts make $(parts out), E2E is $e2e"
 mv out kept
 expect 0 "$tandem" why runs.db 1 39 --format csv
-says 'note: runs.db: run 1 has no parts of requests, so it was simulated again'
+says "note: 'runs.db: run 1' has no parts of requests, so the run was simulated again"
 cmp -s kept out || fail 'simulated again, the parts differ'
 
 expect 0 "$tandem" why runs.db 39
@@ -40,11 +40,11 @@ expect 0 "$tandem" why runs.db 2 --percentile p90 --by ttft --format json
 prints '{"from_percentile": 90, "to_percentile": 100, "requests": 4, "ttft_s": '
 
 rejects 3 "$tandem" why runs.db 40
-says "runs.db: run 2: error: it has no request '40'"
+says "runs.db: run 2: error: the run has no request '40'"
 says 'up to 39'
 rejects 3 "$tandem" why runs.db first
 rejects 3 "$tandem" why runs.db 9 39
-says 'its runs have numbers from 1 to 2'
+says 'the runs have numbers from 1 to 2'
 rejects 3 "$tandem" why a.yaml 39
 rejects 2 "$tandem" why runs.db 2 39 --slowest 3
 rejects 2 "$tandem" why runs.db --slowest 3 --percentile p99

@@ -153,7 +153,7 @@ static void test_no_folder(void) {
   char kept[sizeof folder];
   snprintf(kept, sizeof kept, "%s", folder);
   snprintf(folder, sizeof folder, "/proc/none/tandem");
-  expect_run("algo 9 tile 22 ", 1, "are not kept", &DEVICE);
+  expect_run("algo 9 tile 22 ", 1, "are not saved", &DEVICE);
   snprintf(folder, sizeof folder, "%s", kept);
   GemmChoices *choices = gemm_choices_open(NULL, &DEVICE, note, sizeof note);
   GemmChoice choice = {.shape = SHAPE, .candidates = 1};

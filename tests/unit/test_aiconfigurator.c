@@ -145,20 +145,21 @@ Test(aiconfigurator, what_is_lacking_is_located_and_the_nearest_named) {
     const char *part, *hint;
     int line, column;
   } cases[] = {
-      {NULL, NULL, "nvfp4", NULL, 2, "'slow' has no tensor cores for 'nvfp4'", "bf16, fp8", 0, 0},
+      {NULL, NULL, "nvfp4", NULL, 2, "GPU 'slow' has no tensor cores for 'nvfp4'", "bf16, fp8", 0,
+       0},
       {NULL, NULL, "fp7", NULL, 2, "unknown format 'fp7'", "did you mean 'fp8'", 0, 0},
       {NULL, NULL, "int8", NULL, 2, "no row has 'gemm_dtype' int8_wo", "bfloat16, fp8", 1, 1},
       {NULL, NULL, NULL, "vlm", 2, "unknown engine 'vlm'", "did you mean 'vllm'", 0, 0},
       {NULL, NULL, NULL, NULL, 3, "tensor_parallel_size 3 does not divide the heads", NULL, 0, 0},
-      {NULL, NULL, NULL, NULL, 4, "no row has 'num_heads' 1", "nearest that were measured: 2", 1,
-       50},
+      {NULL, NULL, NULL, NULL, 4, "no row has 'num_heads' 1",
+       "nearest values that were measured: 2", 1, 50},
       {"gemm.csv", GEMM "bfloat16,torch,1,64,64,-10\n", NULL, NULL, 2,
        "'latency_us' must be a number above 0", NULL, 2, 24},
       {"gemm.csv", GEMM, NULL, NULL, 2, "the table has no rows", NULL, 0, 0},
       {"gemm.csv", "gemm_dtype,m,n,k,latency_us,colour\n", NULL, NULL, 2, "unknown column 'colour'",
        NULL, 1, 29},
       {"gemm.csv", "gemm_dtype,m,n,k\n", NULL, NULL, 2,
-       "one of the columns 'latency_us' and 'latency' (milliseconds) must be there", NULL, 1, 1},
+       "one of the columns 'latency_us' and 'latency' (milliseconds) is required", NULL, 1, 1},
       {"custom_allreduce.csv", "num_gpus,variant,message_size,latency_us\n8,vllm_graph,64,1\n",
        NULL, NULL, 2, "no row has 'num_gpus' 2", "8", 1, 1},
   };
@@ -183,7 +184,7 @@ Test(aiconfigurator, parquet_is_told_how_to_become_csv) {
   unlink(in_folder("gemm.csv"));
   write_file(in_folder("gemm_perf.parquet"), "PAR1");
   cr_expect_eq(import_tables(&profile), -1);
-  cr_expect_str_eq(diag.entries[0].message, "Parquet is not read, CSV is");
+  cr_expect_str_eq(diag.entries[0].message, "Parquet is not supported, CSV is");
   cr_expect(strstr(diag.entries[0].hint, "duckdb -c \"COPY (SELECT * FROM '"));
 }
 

@@ -288,34 +288,35 @@ Test(arrivals, messages_say_what_is_possible) {
   static const struct {
     const char *text, *part, *hint;
   } cases[] = {
-      {DAILY "[1, 2, 3]", "3 values of 1 h, 3 h, and does not cover whole days", "period: none"},
+      {DAILY "[1, 2, 3]", "3 values of 1 h, 3 h in all, and does not cover whole days",
+       "period: none"},
       {DAILY "[1, 2, 3], period: 1 d", "does not cover", "'3 h'"},
-      {DAILY "[1, 2, 3], period: none, start: 2 h", "ends after 1 h of the run", "it repeats"},
+      {DAILY "[1, 2, 3], period: none, start: 2 h", "ends after 1 h of the run",
+       "the profile repeats"},
       {DAILY "[1, -2], period: 2 h", "'rate' must be from 0", NULL},
       {DAILY "[0, 0], period: 2 h", "all 2 rates of the profile are 0", "above 0"},
-      {DAILY "[1], period: 1 h", "two values at least", NULL},
-      {DAILY "{a: 1}", "a profile is a name", NULL},
+      {DAILY "[1], period: 1 h", "two values", NULL},
+      {DAILY "{a: 1}", "a profile must be a name", NULL},
       {DAILY "azure-code", "unknown profile 'azure-code'", "azure-code-2024"},
-      {DAILY "azure-code-2024, step: 1 h", "'step' is of a list", NULL},
-      {DAILY "azure-code-2024, start: soon", "'start' is no time", "Monday 08:00"},
-      {DAILY "azure-code-2024, start: 168 h", "past the end", NULL},
+      {DAILY "azure-code-2024, step: 1 h", "'step' applies to a list of rates", NULL},
+      {DAILY "azure-code-2024, start: soon", "'start' must be a time", "Monday 08:00"},
+      {DAILY "azure-code-2024, start: 168 h", "beyond the end", NULL},
       {DAILY "[1, 2], period: 2 h, start: Monday", "'start' names a day", NULL},
       {DAILY "[1, 2], period: 2 h, peak_rate: 2 /s", "exclude each other", NULL},
       {DAILY "[1, 2], period: 2 h, gaps: gamma", "need 'cv'", NULL},
-      {DAILY "[1, 2], period: 2 h, gaps: fixed, cv: 2", "'cv' is of gamma gaps", NULL},
+      {DAILY "[1, 2], period: 2 h, gaps: fixed, cv: 2", "'cv' needs gamma gaps", NULL},
       {"process: diurnal, rate: 1 /s", "needs 'profile'", NULL},
-      {"process: diurnal, profile: azure-code-2024", "'rate', its mean, or 'peak_rate'", NULL},
+      {"process: diurnal, profile: azure-code-2024", "'rate' (the mean) or 'peak_rate'", NULL},
       {"process: steps, rates: []", "must be a list", "at: 10 min"},
       {"process: steps, rates: [{at: 1 s, rate: 1 /s}]", "must be at 0 s", NULL},
-      {"process: ramp, rates: [{at: 0 s, rate: 1 /s}, {at: 0 s, rate: 1 /s}]", "forward in time",
-       NULL},
+      {"process: ramp, rates: [{at: 0 s, rate: 1 /s}, {at: 0 s, rate: 1 /s}]", "must ascend", NULL},
       {"process: steps, rates: [{at: 0 s, rate: 0 /s}]", "all of 'rates' are 0", NULL},
       {"process: mmpp, states: [{rate: 1 /s, mean_time: 1 s}]", "must be a list", "mean_time"},
       {"process: mmpp, states: [{rate: 0 /s, mean_time: 1 s}, {rate: 0 /s, mean_time: 1 s}]",
-       "a rate of 0", NULL},
-      {"process: at_once, modulation: {cv: 1, time_constant: 1 h}", "'modulation' does not go",
+       "are 0", NULL},
+      {"process: at_once, modulation: {cv: 1, time_constant: 1 h}", "'modulation' cannot be used",
        NULL},
-      {"rate: 1 /s, states: []", "'states' does not go with process 'poisson'", NULL},
+      {"rate: 1 /s, states: []", "'states' cannot be used with process 'poisson'", NULL},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     WorkloadConfig config;
@@ -337,14 +338,15 @@ Test(arrivals, a_mix_says_what_does_not_go_into_it) {
   static const struct {
     const char *text, *part;
   } cases[] = {
-      {TWO ", closed_loop: {clients: 1}}], duration: 1 s}", "'closed_loop' does not go into a mix"},
-      {TWO ", mix: []}], duration: 1 s}", "'mix' does not go into a mix"},
+      {TWO ", closed_loop: {clients: 1}}], duration: 1 s}",
+       "'closed_loop' is not supported in a mix"},
+      {TWO ", mix: []}], duration: 1 s}", "'mix' is not supported in a mix"},
       {TWO "}, {name: a, lengths: sharegpt}], duration: 1 s}", "two components have the name 'a'"},
       {TWO "}, {lengths: sharegpt}], duration: 1 s}", "needs 'name'"},
-      {TWO "}], duration: 1 s, lengths: sharegpt}", "'lengths' does not go with 'mix'"},
+      {TWO "}], duration: 1 s, lengths: sharegpt}", "'lengths' cannot be used with 'mix'"},
       {TWO "}]}", "never end"},
       {"{mix: []}", "must be a list of 1 to 64"},
-      {"{mix: [1]}", "is a map"},
+      {"{mix: [1]}", "must be a map"},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     WorkloadConfig config;

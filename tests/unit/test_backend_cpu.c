@@ -176,7 +176,7 @@ Test(backend_cpu, refuses_models_it_cannot_hold) {
        "block_size"},
       {{"e", NULL, 3, 64, 4, 1, 32, 96, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16,
         .num_experts = 4},
-       "no experts"},
+       "support experts"},
       {{"w", NULL, 3, 64, 4, 1, 32, 96, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16,
         .weights = CALIB_FP8},
        "8 bits"},

@@ -251,10 +251,10 @@ Test(batcher_chunks, tetriinfer_refuses_chunks_that_memory_cannot_hold) {
   cr_expect_str_eq(refusal("{chunk_size: 100}", 100, &key), "");
   cr_expect_null(key);
   cr_expect_str_eq(refusal("{chunk_size: 100}", 99, &key),
-                   "a chunk of 100 tokens is larger than the KV memory of 'pool', 99");
+                   "a chunk of 100 tokens exceeds the KV memory of pool 'pool', 99 tokens");
   cr_expect_str_eq(key, "chunk_size");
   cr_expect_str_eq(refusal("{chunk: saturation, chunk_size: 1}", 128, &key), "");
   cr_expect_str_eq(refusal("{chunk: saturation, chunk_size: 1}", 127, &key),
-                   "a chunk of 128 tokens is larger than the KV memory of 'pool', 127");
+                   "a chunk of 128 tokens exceeds the KV memory of pool 'pool', 127 tokens");
   cr_expect_str_eq(key, "chunk");
 }

@@ -97,12 +97,12 @@ Test(benchmark, refused) {
   } bad[] = {
       {"", "empty"},
       {"ttft,tpot\n1,2\n", "expected '{'"},
-      {"{\"model_id\": \"m\"}", "no result of 'vllm bench serve'"},
+      {"{\"model_id\": \"m\"}", "not a result of 'vllm bench serve'"},
       {"{" TOTALS "\"mean_ttft_ms\": -1}", "a number from 0"},
       {"{" TOTALS "\"mean_ttft_ms\": 1", "before the end of the line"},
       {"{" TOTALS "\"input_lens\": [1, 2], \"output_lens\": [1], \"ttfts\": [1, 1], "
        "\"itls\": [[], []]}",
-       "not of equally many requests"},
+       "differ in the number of requests"},
       {"{" TOTALS "\"input_lens\": [1.5], \"output_lens\": [1], \"ttfts\": [1], \"itls\": [[]]}",
        "a number of tokens"},
   };

@@ -116,9 +116,9 @@ Test(captured, what_is_no_list_of_sizes_is_refused_where_it_stands) {
   } cases[] = {
       {"[8, 4]", "captured sizes must ascend: 4 follows 8", 27},
       {"[0, 4]", "'captured size' must be from 1", 24},
-      {"[]", "wants a list of sizes or the word of an engine", 23},
-      {"vlm", "wants a list of sizes or the word of an engine, not 'vlm'", 23},
-      {"{a: 1}", "wants a list of sizes or the word of an engine", 23},
+      {"[]", "must be a list of sizes or a name for the list of an engine", 23},
+      {"vlm", "must be a list of sizes or a name for the list of an engine, not 'vlm'", 23},
+      {"{a: 1}", "must be a list of sizes or a name for the list of an engine", 23},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     Diag of;

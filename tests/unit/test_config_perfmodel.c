@@ -81,17 +81,17 @@ Test(config_perfmodel, what_makes_no_sense_is_refused_once_and_where_it_stands) 
     const char *machine, *pool, *lines, *message;
     int line;
   } cases[] = {
-      {"l4-x8", "", "", "there are no times of llama2-70b_l4_tp8_", 5},
-      {"dgx-h100", "", "perfmodel: {name: fitted, preset: ideal}\n", "'preset' is for 'roofline'",
-       6},
-      {"dgx-h100", "", "perfmodel: {preset: ideal}\n", "'preset' is for 'roofline'", 6},
-      {"dgx-h100", "", "perfmodel: {all_reduce_scale: 2}\n", "'all_reduce_scale' is for 'roofline'",
-       6},
+      {"l4-x8", "", "", "there are no iteration times of llama2-70b_l4_tp8_", 5},
+      {"dgx-h100", "", "perfmodel: {name: fitted, preset: ideal}\n",
+       "'preset' applies to 'roofline'", 6},
+      {"dgx-h100", "", "perfmodel: {preset: ideal}\n", "'preset' applies to 'roofline'", 6},
+      {"dgx-h100", "", "perfmodel: {all_reduce_scale: 2}\n",
+       "'all_reduce_scale' applies to 'roofline'", 6},
       {"a10-x8", "", "perfmodel: {name: roofline, all_reduce_scale: 0}\n", "all_reduce_scale", 6},
       {"dgx-h100", "", "perfmodel:\n  name: roofline\n  preset: idle\n", "unknown preset 'idle'",
        8},
       {"dgx-h100", ", perfmodel: {name: roofline, engine: vllm}", "",
-       "'engine' is for 'fitted', which looks for times by it, not for 'roofline'", 5},
+       "'engine' applies to 'fitted', which looks for iteration times by it, not to 'roofline'", 5},
       {"dgx-h100", "", "perfmodel: [roofline]\n", "", 6},
       {"dgx-h100", "", "slo: {machine: v100-32gb-x4, perfmodel: roofline}\n",
        "tensor_parallel_size 8 exceeds the 4 GPUs of machine 'v100-32gb-x4'", 6},
@@ -118,7 +118,7 @@ Test(config_perfmodel, a_file_is_of_its_pool) {
       {"splitwise-2023/bloom-176b_h100-80gb_tp8", "dgx-h100", "", "false",
        "model bloom-176b for llama2-70b"},
       {"splitwise-2023/llama2-70b_h100-80gb_tp4", "dgx-h100", "", "false",
-       "of another setup: tensor_parallel_size 4 for 8"},
+       "to another setup: tensor_parallel_size 4 for 8"},
       {"splitwise-2023/llama2-70b_h100-80gb_tp8", "dgx-h200", "", "false",
        "GPU h100-80gb for h200-141gb"},
       {"splitwise-2023/llama2-70b_h100-80gb_tp8", "dgx-h200", "", "true", NULL},
@@ -148,7 +148,7 @@ Test(config_perfmodel, a_file_is_of_its_pool) {
   diag_done(&diag);
   diag_init(&diag);
   cr_assert_eq(load(&config, "dgx-h100", "", "perfmodel: {name: roofline, insist: true}\n"), -1);
-  cr_expect_not_null(strstr(diag.entries[0].message, "'insist' is for the path of a file"));
+  cr_expect_not_null(strstr(diag.entries[0].message, "'insist' applies to the path of a file"));
 }
 
 Test(config_perfmodel, the_example_of_a_roofline_runs) {

@@ -133,9 +133,10 @@ Test(finder, what_does_not_serve_is_named_nearest_first) {
     const Place at = {.path = "a.yaml", .line = 3, .column = 2, .width = 1};
     cr_assert_eq(perfmodel_load_nearest(&model, &wanted[i], true, 4, folder, at, &arena, &diag),
                  -1);
-    expect_entry(&diag, 0, 3, 2, "there are no times of llama3.1-70b_h100-80gb_tp4", "case");
+    expect_entry(&diag, 0, 3, 2, "there are no iteration times of llama3.1-70b_h100-80gb_tp4",
+                 "case");
     cr_expect_not_null(strstr(diag.entries[0].hint,
-                              "first, vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_fp8, vllm-0.24.0/"
+                              "are vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_fp8, vllm-0.24.0/"
                               "llama3.1-70b_a100-80gb_tp4_fp8"),
                        "%s", diag.entries[0].hint);
   }
@@ -148,8 +149,8 @@ Test(finder, a_file_of_another_name_is_refused) {
   cr_assert_eq(
       perfmodel_load_nearest(&model, &asked, false, 4, folder, place_of_file("a"), &arena, &diag),
       -1);
-  cr_expect_not_null(
-      strstr(diag.entries[0].message, "it is 'vllm-0.24.0/llama3.1-8b_h100-80gb_tp4_fp8.yaml'"));
+  cr_expect_not_null(strstr(diag.entries[0].message,
+                            "belongs in 'vllm-0.24.0/llama3.1-8b_h100-80gb_tp4_fp8.yaml'"));
   remove_files();
 }
 

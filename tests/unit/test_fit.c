@@ -334,7 +334,7 @@ Test(fit, a_saved_model_reads_back_and_names_its_profile) {
     FitRecord record;
     cr_assert_eq(fit_record_load(&record, path, &arena, &diag), 0);
     cr_assert_eq(fit_record_check(&record, &profile, &diag), -1);
-    cr_assert_not_null(strstr(diag.entries[diag.n_entries - 1].message, "was fitted to rows of"));
+    cr_assert_not_null(strstr(diag.entries[diag.n_entries - 1].message, "was fitted to rows with"));
   }
   unlink(path);
   rmdir(directory);

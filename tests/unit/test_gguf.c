@@ -126,7 +126,7 @@ Test(gguf, a_count_beyond_all_models_is_refused) {
   begin_llama();
   add_number("llama.block_count", 4000000000u);
   end(0);
-  expect_refused("'llama.block_count' is not a number from 1 to 1000");
+  expect_refused("'llama.block_count' must be a number from 1 to 1000");
 }
 
 Test(gguf, heads_that_differ_between_layers_are_refused) {
@@ -147,7 +147,7 @@ Test(gguf, parts_of_a_model_are_refused) {
 Test(gguf, another_version_is_refused) {
   begin(4);
   end(0);
-  expect_refused("a version that is neither 2 nor 3 at byte 8");
+  expect_refused("the version is neither 2 nor 3 at byte 8");
 }
 
 Test(gguf, a_file_that_ends_is_refused_where_it_does) {

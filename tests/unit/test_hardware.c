@@ -163,7 +163,7 @@ Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) 
       {"bloom-176b", 8, 0.4, 0, "does not fit", "does not fit on all 8 GPUs"},
       {"llama2-70b", 16, 0.9, 0, "exceeds the 8 GPUs", NULL},
       {"llama2-70b", 3, 0.9, 0, "does not divide the heads", NULL},
-      {"llama2-70b", 2, 0.9, 1000000, "1 MB holds no block of 2621 kB", NULL},
+      {"llama2-70b", 2, 0.9, 1000000, "1 MB is less than one block of 2621 kB", NULL},
       {"llama2-70b", 2, 0.9, 20000000000, "20 GB exceeds the", NULL},
   };
   Hardware hardware = machine("dgx-a100");
@@ -233,7 +233,7 @@ Test(hardware, experts_and_formats_that_do_not_fit_the_gpus_are_located) {
   } cases[] = {
       {"gpt-oss-20b", "dgx-h100", {8, 1, 1, 1, 3}, "does not divide the 8 GPUs", NULL},
       {"llama3-8b", "dgx-h100", {2, 1, 1, 1, 2}, "has no experts", NULL},
-      {"deepseek-r1", "dgx-a100", {8, 1, 1, 1, 1}, "fp8_block, which the GPU 'a100-80gb'", "int4"},
+      {"deepseek-r1", "dgx-a100", {8, 1, 1, 1, 1}, "fp8_block, which GPU 'a100-80gb'", "int4"},
       {"mixtral-8x7b", "dgx-h100", {2, 1, 1, 8, 1}, "attention_data_parallel_size 8", NULL},
   };
   const Place at = {.path = "a.yaml", .line = 7, .column = 3, .width = 1};
@@ -297,11 +297,11 @@ Test(hardware, a_price_is_of_the_machine_or_of_a_gpu) {
   } cases[] = {
       {"gpu_cost_per_hour: 2 $/h\nprice_date: 2026-12\n", NULL, 0},
       {"gpu_cost_per_hour: 2 $/h\nprice_date: 2026\n", NULL, 0},
-      {"gpu_cost_per_hour: 2 $/h\nprice_date: 2026-13\n", "wants a date such as", 12},
-      {"gpu_cost_per_hour: 2 $/h\nprice_date: March 2026\n", "wants a date such as", 12},
-      {"gpu_cost_per_hour: 2 $/h\nprice_date: 2026-1-1\n", "wants a date such as", 12},
+      {"gpu_cost_per_hour: 2 $/h\nprice_date: 2026-13\n", "must be a date such as", 12},
+      {"gpu_cost_per_hour: 2 $/h\nprice_date: March 2026\n", "must be a date such as", 12},
+      {"gpu_cost_per_hour: 2 $/h\nprice_date: 2026-1-1\n", "must be a date such as", 12},
       {"cost_per_hour: 2 $/h\ngpu_cost_per_hour: 2 $/h\n", "exclude each other", 12},
-      {"price_source: a friend\n", "'price_source' without a price", 11},
+      {"price_source: a friend\n", "'price_source' needs a price beside it", 11},
       {"sold: half\n", "half", 11},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

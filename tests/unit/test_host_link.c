@@ -152,7 +152,7 @@ Test(host_link, wrong_schedules_are_reported_where_they_stand) {
   cr_assert_lt(load(&link, "background: 3"), 0);
   cr_assert_lt(load(&link, "background: [{from: 3 s, to: 2 s}, {share: 120%}, {sahre: 1%}]"), 0);
   cr_assert_eq(diag.n_entries, 4);
-  cr_assert_str_eq(diag.entries[0].message, "'background' wants a list");
+  cr_assert_str_eq(diag.entries[0].message, "'background' must be a list");
   cr_assert_str_eq(diag.entries[1].message, "'to' must be later than 'from'");
   cr_assert_eq(diag.entries[1].at.line, 1);
   cr_assert_str_eq(diag.entries[3].message, "unknown key 'sahre'");

@@ -102,7 +102,8 @@ Test(host_time, the_engine_adds_it_to_times_of_its_kernels) {
   }
   Config config;
   cr_assert_eq(load(&config, vllm, ", engine: {request_time: 1 ms}", ""), -1);
-  expect_entry(&diag, 0, 5, 68, "'request_time' is of the 'engine' of the run", "a pool");
+  expect_entry(&diag, 0, 5, 68, "'request_time' belongs in the 'engine' of the whole configuration",
+               "a pool");
 }
 
 /* Times count from the arrival; all is later by what it takes to reach the router. */

@@ -113,7 +113,7 @@ Test(import, splitwise_sim_lines_that_cannot_be_are_located) {
     const char *text, *part;
     int line, column;
   } cases[] = {
-      {"model,hardware\n" LINE, "column 'prompt_size' is missing", 1, 1},
+      {"model,hardware\n" LINE, "missing column 'prompt_size'", 1, 1},
       {SPLITWISE LINE "m,g,0,1,128,0,0,90,40,5210,8\n", "'prompt_size' must be a whole number", 3,
        5},
       {SPLITWISE LINE "m,g,512,1,128,0,0,nan,40,5210,8\n", "'prompt_time' must be a number above 0",
@@ -289,15 +289,14 @@ Test(import, llmservingsim_bundles_that_cannot_be_are_located) {
     int line, column;
   } cases[] = {
       {"gpu: x\n", DENSE, attention, "'hardware' is missing", 0, 0},
-      {META, "layer,tokens,time_ms\nembedding,1,2\n", attention, "column 'time_us' is missing", 1,
-       1},
+      {META, "layer,tokens,time_ms\nembedding,1,2\n", attention, "missing column 'time_us'", 1, 1},
       {META, "layer,tokens,time_us\nmoe,1,2\n", attention, "unknown layer 'moe'", 2, 1},
       {META, "layer,tokens,time_us\nembedding,1,2\nembedding,2,2\nqkv_proj,1,50\n", attention,
        "layer 'qkv_proj' has no time for 2", 3, 1},
       {META, "layer,tokens,time_us\nqkv_proj,1,2\nqkv_proj,1,2\n", attention,
-       "layer 'qkv_proj' is there twice for 1", 3, 1},
+       "layer 'qkv_proj' occurs twice for 1", 3, 1},
       {META, DENSE, "prefill_chunk,n_decode,kv_decode,time_us\n0,1,16,8\n",
-       "one of the columns 'kv_prefill' and 'prefill_key' must be there", 2, 1},
+       "one of the columns 'kv_prefill' and 'prefill_key' is required", 2, 1},
       {META, DENSE, "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n0,0,0,0,5\n",
        "the row has neither a prefill nor a decode", 2, 1},
       {META, "layer,tokens,time_us\nqkv_proj,1,0.05\n", attention,
@@ -481,19 +480,19 @@ Test(import, steps_of_vllm_that_are_not) {
     const char *text, *message;
   } cases[] = {
       {"{\"model\": \"m\", \"gpu\": \"g\", \"pipeline_parallel_size\": 2}\n",
-       "the steps of a pipeline overlap: their times are not those of a batch alone"},
+       "the steps of a pipeline overlap: their times are not those of one batch alone"},
       {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"decode_seqs\": 3, \"context_tokens\": 2, "
        "\"us\": 9}\n",
        "'decode_seqs' must be at most 'context_tokens', not '3'"},
       {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"prompt_tokens\": 1, \"output_tokens\": 1, "
        "\"arrived_us\": 9, \"first_token_us\": 8, \"last_token_us\": 9}\n",
-       "a request has tokens, and arrives before its first, which is not after its last"},
+       "a request must have tokens and its times must ascend: arrival, first token, last token"},
       {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"decode\": [0], \"us\": 9000}\n",
        "'decode' must be a list of contexts, each at least 1, not '0'"},
       {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"prefill\": [[5]], \"us\": 9000}\n",
        "'prefill' must be a list of [new tokens, past tokens], not '[5]'"},
-      {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"us\": 9000}\n", "a step of no tokens"},
-      {"Iteration(1): 2 context requests, 1000 cont\n", "not a whole line of an iteration"},
+      {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"us\": 9000}\n", "the step has no tokens"},
+      {"Iteration(1): 2 context requests, 1000 cont\n", "the line of an iteration is not complete"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Profile profile;

@@ -33,7 +33,7 @@ Test(limits, what_a_router_keeps_of_machines_counts_before_it_is_made) {
   scene.config.memory_limit = arena.bytes + 100 * 4096 * 15;
   cr_expect_lt(scene_run(&scene, rows, COUNT(rows)), 0);
   cr_assert_eq(diag.n_entries, 1u);
-  cr_expect(strstr(diag.entries[0].message, "100 machines alone"), "%s", diag.entries[0].message);
+  cr_expect(strstr(diag.entries[0].message, "100 instances alone"), "%s", diag.entries[0].message);
 }
 
 Test(limits, a_run_ends_at_its_limit_of_memory_and_says_what_it_needs) {
@@ -50,5 +50,5 @@ Test(limits, a_run_ends_at_its_limit_of_memory_and_says_what_it_needs) {
   cr_assert_lt(scene_run(&scene, rows, N), 0);
   cr_assert_eq(diag.n_entries, 1);
   cr_expect_eq(diag.entries[0].kind, DIAG_ENVIRONMENT);
-  cr_expect(strstr(diag.entries[0].message, "1 machines alone"), "%s", diag.entries[0].message);
+  cr_expect(strstr(diag.entries[0].message, "1 instances alone"), "%s", diag.entries[0].message);
 }

@@ -203,11 +203,11 @@ Test(llm, bad_files_are_reported_where_they_are_wrong) {
        "\"fp9\"}," JSON_SHAPE,
        2, "unknown quant_method 'fp9'"},
       {"config.json", "{\"model_type\": \"mixtral\", \"num_local_experts\": 8," JSON_SHAPE, 1,
-       "missing key 'num_experts_per_tok' of a model with 'num_experts'"},
+       "missing key 'num_experts_per_tok', which a model with 'num_experts' needs"},
       {"config.json", "{\"model_type\": \"deepseek_v3\", \"kv_lora_rank\": 512," JSON_SHAPE, 1,
        "missing key 'qk_nope_head_dim'"},
       {"m.yaml", SHAPE "num_experts: 4\nnum_experts_per_tok: 5\nmoe_intermediate_size: 8\n", 1,
-       "num_experts_per_tok 5 is more than num_experts 4"},
+       "num_experts_per_tok 5 exceeds num_experts 4"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Llm llm;

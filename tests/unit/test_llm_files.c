@@ -151,7 +151,7 @@ Test(llm_files, unknown_formats_say_what_is_known) {
   } cases[] = {
       {LLAMA "{\"quant_method\": \"fp88\"}," SHAPE, "unknown quant_method 'fp88'", "'fp8'"},
       {LLAMA "{\"quant_method\": \"fp8\", \"ignore\": [\"re:.*(?!mlp).*\"]}," SHAPE,
-       "not understood", "'(a|b)'"},
+       "not supported", "'(a|b)'"},
       {LLAMA "{\"quant_method\": \"gptq\", \"bits\": 3}," SHAPE, "weights of 3 bits", "4 or 8"},
       {LLAMA "{\"quant_method\": \"compressed-tensors\", \"config_groups\": {\"a\": {\"weights\":"
              "{\"num_bits\": 2}}}}," SHAPE,
@@ -347,7 +347,7 @@ static void check_file(const char *configs, const char *name) {
   const int status = load(&llm, arena_printf(&arena, "%s/%s.json", configs, name));
   if (text_ends_with(name, "hf_quant_config")) {
     cr_expect_eq(status, -1, "%s", name);
-    cr_expect_not_null(strstr(diag.entries[0].hint, "formats without a shape"));
+    cr_expect_not_null(strstr(diag.entries[0].hint, "number formats but no shape"));
     return;
   }
   if (row < 0) return; // a file that came later

@@ -119,32 +119,32 @@ Test(option, a_bad_value_is_refused_in_words_that_say_what_is_wanted) {
     const char *text, *message;
     int column;
   } CASES[] = {
-      {"count: 1.5", "'count' wants a whole number such as '8192', not '1.5'", 8},
-      {"count: many", "'count' wants a whole number such as '8192', not 'many'", 8},
-      {"count: '3'", "'count' wants a whole number such as '8192', not the quoted text '3'", 8},
-      {"count: [3]", "'count' wants a whole number such as '8192', not a list", 8},
-      {"count:", "'count' wants a whole number such as '8192' but has no value", 7},
+      {"count: 1.5", "'count' must be a whole number such as '8192', not '1.5'", 8},
+      {"count: many", "'count' must be a whole number such as '8192', not 'many'", 8},
+      {"count: '3'", "'count' must be a whole number such as '8192', not the quoted text '3'", 8},
+      {"count: [3]", "'count' must be a whole number such as '8192', not a list", 8},
+      {"count:", "'count' must be a whole number such as '8192', but has no value", 7},
       {"count: 0", "'count' must be from 1 to 40, not '0'", 8},
       {"count: 41", "'count' must be from 1 to 40, not '41'", 8},
       {"count: 1e30", "'count' must be from 1 to 40, not '1e30'", 8},
-      {"share: x", "'share' wants a number such as '0.9', not 'x'", 8},
+      {"share: x", "'share' must be a number such as '0.9', not 'x'", 8},
       {"share: 1.01", "'share' must be from 0 to 1, not '1.01'", 8},
-      {"rate: 70 s", "'rate' wants a rate such as '70 /s', not '70 s'", 7},
-      {"rate: 70", "'rate' wants a rate such as '70 /s', not '70'", 7},
+      {"rate: 70 s", "'rate' must be a rate such as '70 /s', not '70 s'", 7},
+      {"rate: 70", "'rate' must be a rate such as '70 /s', not '70'", 7},
       {"rate: -1 /s", "'rate' must be at least 0 /s, not '-1 /s'", 7},
-      {"strict: yes", "'strict' wants true or false, not 'yes'", 9},
-      {"strict: 'true'", "'strict' wants true or false, not the quoted text 'true'", 9},
-      {"name: ~", "'name' wants text but has no value", 7},
-      {"name: {a: 1}", "'name' wants text, not a map", 7},
+      {"strict: yes", "'strict' must be true or false, not 'yes'", 9},
+      {"strict: 'true'", "'strict' must be true or false, not the quoted text 'true'", 9},
+      {"name: ~", "'name' must be text, but has no value", 7},
+      {"name: {a: 1}", "'name' must be text, not a map", 7},
       {"router: jsqq", "unknown router 'jsqq'", 9},
-      {"router: [jsq]", "'router' wants a name, not a list", 9},
+      {"router: [jsq]", "'router' must be a name, not a list", 9},
       {"latency: 1 s", "'latency' must be from 0 s to 10 ms, not '1 s'", 10},
-      {"latency: 5", "'latency' wants a time such as '120 s', not '5'", 10},
+      {"latency: 5", "'latency' must be a time such as '120 s', not '5'", 10},
       {"memory: 0 B", "'memory' must be at least 1 B, not '0 B'", 9},
       {"memory: 1e10 TB", "'memory' must be at least 1 B", 9},
-      {"bandwidth: 5 GB", "'bandwidth' wants a bandwidth such as '200 Gbps', not '5 GB'", 12},
-      {"power: 5 V", "'power' wants a power such as '700 W', not '5 V'", 8},
-      {"price: 5", "'price' wants a price such as '2.5 $/h', not '5'", 8},
+      {"bandwidth: 5 GB", "'bandwidth' must be a bandwidth such as '200 Gbps', not '5 GB'", 12},
+      {"power: 5 V", "'power' must be a power such as '700 W', not '5 V'", 8},
+      {"price: 5", "'price' must be a price such as '2.5 $/h', not '5'", 8},
       {"Count: 5", "unknown key 'Count'", 1},
   };
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -208,22 +208,21 @@ Test(option, a_missing_key_is_reported_at_the_map_or_its_owner) {
   Place owner = {.path = "a.yaml", .line = 9};
   cr_assert_eq(option_bind(NEEDED, pools, NULL, owner, &target, &diag), -1);
   cr_assert_eq(diag.n_entries, 1);
-  cr_assert_str_eq(diag.entries[0].message, "missing key 'model', which wants text");
+  cr_assert_str_eq(diag.entries[0].message, "missing key 'model' (text)");
   cr_assert_eq(diag.entries[0].at.line, 2);
   cr_assert_eq(option_bind(NEEDED, NULL, NULL, owner, &target, &diag), -1);
   cr_assert_eq(diag.n_entries, 3);
-  cr_assert_str_eq(diag.entries[2].message,
-                   "missing key 'count', which wants a whole number such as '8192'");
+  cr_assert_str_eq(diag.entries[2].message, "missing key 'count' (a whole number such as '8192')");
   cr_assert_eq(diag.entries[2].at.line, 9);
 }
 
 Test(option, a_scalar_or_list_where_options_belong_is_refused) {
   const Node *root = yaml_parse("a.yaml", "pools: 3\n", 9, &arena, &diag);
   cr_assert_eq(option_bind(SPECS, root->first, NULL, root->at, &target, &diag), -1);
-  cr_assert_str_eq(diag.entries[0].message, "'pools' wants a map, not '3'");
+  cr_assert_str_eq(diag.entries[0].message, "'pools' must be a map, not '3'");
   const Node *list = yaml_parse("a.yaml", "[1]", 3, &arena, &diag);
   cr_assert_eq(option_bind(SPECS, list, NULL, list->at, &target, &diag), -1);
-  cr_assert_str_eq(diag.entries[1].message, "'a.yaml' wants a map, not a list");
+  cr_assert_str_eq(diag.entries[1].message, "'a.yaml' must be a map, not a list");
 }
 
 Test(option, a_row_prints_as_key_values_and_default_above_its_help) {

@@ -87,7 +87,7 @@ Test(patience_drawn, wrong_blocks_are_located) {
     const char *text, *message;
     int column;
   } cases[] = {
-      {"{share: 50%}", "'patience' needs 'ttft' or 'e2e': what clients wait for", 1},
+      {"{share: 50%}", "'patience' needs 'ttft' or 'e2e', the time for which clients wait", 1},
       {"{ttft: 0 s}", NULL, 8},
       {"{ttft: 1 s, e2e: {gamma: 1 s}}", "unknown distribution 'gamma'", 19},
       {"{e2e: 3 s, share: 2}", NULL, 19},

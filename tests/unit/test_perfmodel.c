@@ -370,7 +370,7 @@ Test(perfmodel, bad_files_are_reported_where_they_are_wrong) {
       {TOP REST "linear: {knots: 5}\n", 9, "expected a list of knots"},
       {TOP REST "linear: 5\n", 9, "5"},
       {TOP REST "linear: {knots: [[3e9, 0.1]]}\n", 9, "at most 2000000000 apart"},
-      {TOP REST "linear: {knots: [[1, 0.1]], measured: [5, 2]}\n", 9, "upside down"},
+      {TOP REST "linear: {knots: [[1, 0.1]], measured: [5, 2]}\n", 9, "above the upper end"},
       {TOP REST "linear: {knots: [[1, 0.1]], mesured: [1, 2]}\n", 9, "mesured"},
       {TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
                   "    - {sequences: 2, knots: [[0, 0.1]]}\n"
@@ -428,12 +428,12 @@ Test(perfmodel, a_missing_combination_names_those_there_are) {
     const char *set, *model, *message, *hint;
     int64_t tp;
   } cases[] = {
-      {"splitwise-2023", "llama3-8b", "no times of 'llama3-8b' on 'a100-80gb'",
-       "nearest first, splitwise-2023/bloom-176b_a100-80gb_tp8, "
+      {"splitwise-2023", "llama3-8b", "no iteration times of 'llama3-8b' on 'a100-80gb'",
+       "models are splitwise-2023/bloom-176b_a100-80gb_tp8, "
        "splitwise-2023/llama2-70b_a100-80gb_tp8, splitwise-2023/llama2-70b_a100-80gb_tp4",
        8},
-      {"splitwise-2023", "llama2-70b", "no times of 'llama2-70b' on 'a100-80gb'",
-       "nearest first, splitwise-2023/llama2-70b_a100-80gb_tp2, "
+      {"splitwise-2023", "llama2-70b", "no iteration times of 'llama2-70b' on 'a100-80gb'",
+       "models are splitwise-2023/llama2-70b_a100-80gb_tp2, "
        "splitwise-2023/llama2-70b_a100-80gb_tp4, splitwise-2023/llama2-70b_a100-80gb_tp8",
        1},
       {"fited", "llama2-70b", "unknown set of performance models 'fited'", "'splitwise-sim'", 8},

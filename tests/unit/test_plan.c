@@ -96,10 +96,10 @@ Test(plan, refuses_what_it_cannot_mean) {
   refuses(&wrong, "unknown engine 'vlm'");
   wrong = asked;
   wrong.tensor_parallel = "2,x";
-  refuses(&wrong, "no list of degrees");
+  refuses(&wrong, "not a list of degrees");
   wrong = asked;
   wrong.slo = "ttft.p99<2s,";
-  refuses(&wrong, "is no limit");
+  refuses(&wrong, "is not a limit");
   wrong = asked;
   wrong.trace = "a.csv";
   refuses(&wrong, "a trace has its own");

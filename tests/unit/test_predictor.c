@@ -104,17 +104,19 @@ Test(predictor, options_that_make_no_sense_are_refused) {
   static const struct {
     const char *options, *message;
   } cases[] = {
-      {"{granularity: 150}", "no accuracy is known for 'granularity' 150: 'accuracy' must say it"},
+      {"{granularity: 150}", "no accuracy is known for a 'granularity' of 150: set 'accuracy'"},
       {"{confusion: [[0.5, 0.4], [0, 1]]}",
        "the shares of a row of 'confusion' must sum to 1, not 0.9"},
-      {"{confusion: [[1, 0], [1]]}", "'confusion' wants 2 shares in each of its 2 rows"},
-      {"{confusion: [[1, 0], 3]}", "'confusion' wants 2 shares in each of its 2 rows"},
+      {"{confusion: [[1, 0], [1]]}",
+       "each row of 'confusion' must be a list of 2 shares, one for each of the 2 rows"},
+      {"{confusion: [[1, 0], 3]}",
+       "each row of 'confusion' must be a list of 2 shares, one for each of the 2 rows"},
       {"{confusion: [[1.5, -0.5], [0, 1]]}", "'confusion' must be from 0 to 1, not '1.5'"},
-      {"{confusion: 1}", "'confusion' wants a list of rows, one for each bucket"},
+      {"{confusion: 1}", "'confusion' must be a list of rows, one for each bucket"},
       {"{confusion: [[1]], accuracy: 0.5}",
-       "'accuracy' follows from 'confusion' and cannot be given beside it"},
+       "'accuracy' follows from 'confusion': the two exclude each other"},
       {"{confusion: [[1]], max_tokens: 5}",
-       "'max_tokens' follows from 'confusion' and cannot be given beside it"},
+       "'max_tokens' follows from 'confusion': the two exclude each other"},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     Diag diag;

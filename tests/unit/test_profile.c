@@ -209,8 +209,8 @@ Test(profile, bad_files_are_located) {
       {"", "has no header row", 0, 0},
       {HEADER, "a profile needs at least two points, found 0", 0, 0},
       {HEADER GOOD, "a profile needs at least two points, found 1", 0, 0},
-      {"# no colon\n" HEADER GOOD GOOD, "must be '# key: value'", 1, 1},
-      {"# a: b\n# a: c\n" HEADER GOOD GOOD, "'a' is there twice", 2, 1},
+      {"# no colon\n" HEADER GOOD GOOD, "must have the form '# key: value'", 1, 1},
+      {"# a: b\n# a: c\n" HEADER GOOD GOOD, "'a' occurs twice", 2, 1},
       {HEADER GOOD "m,g,8,warp,,1,512,262144,0,0,1,100,,,,,,,,,\n", "unknown operator 'warp'", 3,
        7},
       {HEADER GOOD "m,g,8,iteration,fast,1,512,262144,0,0,1,100,,,,,,,,,\n",
@@ -222,7 +222,7 @@ Test(profile, bad_files_are_located) {
       {HEADER GOOD "m,g,8,decode_attention,,1,0,0,4,0,4,100,,,,,,,,,\n",
        "the batch has no work for operator 'decode_attention'", 3, 1},
       {HEADER GOOD "m,g,8,gemm_o,,1,0,0,0,0,0,100,,,,,,,,,\n",
-       "the size says no work for operator 'gemm_o'", 3, 1},
+       "the size gives no work for operator 'gemm_o'", 3, 1},
       {HEADER GOOD "m,g,8,iteration,,1,512,262144,0,0,1,nan,,,,,,,,,\n",
        "'median_us' must be a number above 0, not 'nan'", 3, 37},
       {HEADER GOOD "m,g,8,iteration,,1,512,262144,0,0,1,-5,,,,,,,,,\n",
@@ -248,7 +248,7 @@ Test(profile, columns_of_another_unit_are_told_the_right_one) {
   memcpy(strstr(text, "median_us"), "median_ms", 9);
   cr_assert_eq(load_text(&profile, text, strlen(text)), -1);
   cr_assert_eq(diag.n_entries, 2); // one column is missing, one unknown
-  expect_entry(&diag, 0, 1, 1, "column 'median_us' is missing", text);
+  expect_entry(&diag, 0, 1, 1, "missing column 'median_us'", text);
   expect_entry(&diag, 1, 1, 121, "unknown column 'median_ms'", text);
   cr_assert_not_null(strstr(diag.entries[1].hint, "microseconds"));
 }

@@ -162,7 +162,7 @@ Test(protocol, what_is_no_object_is_refused) {
     protocol_put_int(&line, arena_printf(&arena, "k%d", i), i);
   protocol_end(&line);
   cr_expect_neq(protocol_parse(&object, line.text, line.length - 1, error), 0);
-  cr_expect_str_eq(error, "it has more than 64 members");
+  cr_expect_str_eq(error, "the object has more than 64 members");
 }
 
 Test(protocol, what_is_out_of_range_is_refused_by_name) {

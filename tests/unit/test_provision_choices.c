@@ -85,10 +85,10 @@ Test(provision_choices, what_cannot_be_meant_is_refused) {
       {"{pools: [a]}", "missing key 'gpus'"},
       {"{gpus: 0}", "'gpus'"},
       {"{gpus: 8, pools: [c]}", "there is no pool 'c'"},
-      {"{gpus: 8, pools: [a, a]}", "pool 'a' is there twice"},
-      {"{gpus: 8, pools: a}", "'pools' wants a list of names of pools"},
-      {"{gpus: 8, pools: []}", "'pools' wants a list of names of pools"},
-      {"{gpus: 8, pools: [{a: b}]}", "'pools' wants a list of names of pools"},
+      {"{gpus: 8, pools: [a, a]}", "pool 'a' is listed twice"},
+      {"{gpus: 8, pools: a}", "'pools' must be a list of names of pools"},
+      {"{gpus: 8, pools: []}", "'pools' must be a list of names of pools"},
+      {"{gpus: 8, pools: [{a: b}]}", "'pools' must be a list of names of pools"},
       {"{gpus: 720, pools: [a, b]}", "more than 10000 shapes"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -341,9 +341,9 @@ Test(provision_choices, a_choice_over_the_budget_or_a_limit_is_no_answer) {
   const Ran *ran = run(1);
   cr_expect_eq(ran->outcomes[0].answers[0].choice, 0);
   cr_expect_str_eq(outcome_measurement(&ran->outcomes[0], 0, 2)->why_not,
-                   "takes 114 $/h, the budget is 40 $/h");
+                   "it takes 114 $/h, the budget is 40 $/h");
   cr_expect_not(ran->outcomes[1].answers[0].found);
-  cr_expect_str_eq(ran->outcomes[1].why_not, "takes 114 $/h, the budget is 40 $/h");
+  cr_expect_str_eq(ran->outcomes[1].why_not, "it takes 114 $/h, the budget is 40 $/h");
   bool flips = false;
   cr_expect_eq(provision_best(&ran->study, ran->outcomes, &flips), 0);
 

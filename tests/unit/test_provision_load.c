@@ -114,8 +114,9 @@ Test(provision_load, machines_take_what_prices_say) {
     cr_expect_eq(design->roles[0], ROLE_PREFILL);
   }
   expect_refused("objective: cost, prices: {dgx-a100: {cost: 1 $/h}}, designs: {a: {seed: 3}}",
-                 "'dgx-a100' is no pool and no machine type");
-  expect_refused("objective: cost, prices: [1], designs: {a: {seed: 3}}", "wants a map of machine");
+                 "'dgx-a100' is neither a pool nor a machine type");
+  expect_refused("objective: cost, prices: [1], designs: {a: {seed: 3}}",
+                 "must be a map of machine");
 }
 
 Test(provision_load, designs_may_not_have_clusters_in_common) {
@@ -169,7 +170,7 @@ Test(provision_load, ranges_of_counts) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     expect_refused(
         arena_printf(&arena, "objective: machines, designs: {a: {pools.p.count: %s}}", bad[i]),
-        "wants a range of instances such as '1..40'");
+        "must be a range of instances such as '1..40'");
 }
 
 Test(provision_load, a_budget_goes_with_throughput_and_a_rate_with_what_holds_it) {
@@ -198,15 +199,15 @@ Test(provision_load, a_budget_goes_with_throughput_and_a_rate_with_what_holds_it
   cr_expect_eq(study.rate, 0.5);
   cr_expect_eq(study.budget_of, OBJECTIVE_THROUGHPUT);
   expect_refused("objective: throughput, constraint: {rate: 0.5 /s}, designs: {a: {seed: 3}}",
-                 "'rate' does not go with the objective 'throughput'");
+                 "'rate' cannot be used with the objective 'throughput'");
   expect_refused("objective: throughput, constraint: {power: 1 kW, cost: 1 $/h}, "
                  "designs: {a: {seed: 3}}",
-                 "has 2 budgets, one is enough");
+                 "has 2 budgets, but at most one is allowed");
   expect_refused("objective: throughput, tolerance: 3 /s, rates: {from: 4 /s, to: 5 /s}, "
                  "designs: {a: {seed: 3}}",
                  "there is no multiple of 'tolerance' between");
   expect_refused("objective: throughput, designs: {a: {pools.p.count: 1..3}}",
-                 "nothing limits the machines of design 'a'");
+                 "nothing limits the number of instances in design 'a'");
   expect_refused("objective: machines, designs: {a: {seed: 3}, b: {seed: 3}}",
                  "designs 'a' and 'b' are the same");
 }

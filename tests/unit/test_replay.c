@@ -83,7 +83,7 @@ Test(replay, of_several_runs_one_is_named) {
   store();
   Replay replay;
   cr_assert_eq(replay_load(&replay, db_path, "2", &arena, &diag), 0);
-  refuses(NULL, "has 2 runs: which one?");
+  refuses(NULL, "has 2 runs: name one");
 }
 
 Test(replay, no_other_run_is_named) {
@@ -107,7 +107,7 @@ Test(replay, a_missing_trace_is_noticed) {
 
 Test(replay, other_outcomes_are_refused) {
   change("UPDATE run SET epoch = '00'");
-  refuses("1", "a program with other outcomes made it");
+  refuses("1", "another version of the program, with other outcomes, made the run");
 }
 
 Test(replay, another_digest_is_refused) {
@@ -117,10 +117,10 @@ Test(replay, another_digest_is_refused) {
 
 Test(replay, a_run_that_failed_says_why) {
   change("UPDATE run SET status = 'failed', reason = 'no memory'");
-  refuses("1", "it failed: no memory");
+  refuses("1", "the run failed: no memory");
 }
 
 Test(replay, a_run_that_was_ended_early_is_refused) {
   change("UPDATE run SET status = 'stopped'");
-  refuses("1", "ended it early");
+  refuses("1", "study, so it cannot be replayed");
 }

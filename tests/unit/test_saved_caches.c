@@ -111,15 +111,16 @@ Test(saved_caches, what_is_wrong_is_said_where_it_stands) {
     const char *text, *message;
     int line;
   } cases[] = {
-      {"caches\n", "begins with", 1},
-      {"tandem caches 1\nmachine 0 16\n", "machine INDEX BLOCK_SIZE KEYS POOL", 2},
-      {"tandem caches 1\nmachine 0 0 1 POOL\n", "machine INDEX BLOCK_SIZE KEYS POOL", 2},
+      {"caches\n", "begin with", 1},
+      {"tandem caches 1\nmachine 0 16\n", "of the form 'machine INDEX BLOCK_SIZE KEYS POOL'", 2},
+      {"tandem caches 1\nmachine 0 0 1 POOL\n", "of the form 'machine INDEX BLOCK_SIZE KEYS POOL'",
+       2},
       {"tandem caches 1\nmachine 0 32 0 POOL\n", "blocks of 32 tokens", 2},
-      {"tandem caches 1\nmachine 0 16 2 POOL\n00000000000000aa\n", "ends after 1 of its 2", 2},
-      {"tandem caches 1\nmachine 0 16 1 POOL\naa\n", "16 digits", 3},
-      {"tandem caches 1\nmachine 0 16 1 POOL\n0000000000000000\n", "16 digits", 3},
-      {"tandem caches 1\nmachine 0 16 0 POOL\nmachine 0 16 0 POOL\n", "was here before", 3},
-      {"tandem caches 1\nmachine 0 16 0 x\n", "nothing in 'file'", 0},
+      {"tandem caches 1\nmachine 0 16 2 POOL\n00000000000000aa\n", "ends after 1 of the 2", 2},
+      {"tandem caches 1\nmachine 0 16 1 POOL\naa\n", "16 hexadecimal digits", 3},
+      {"tandem caches 1\nmachine 0 16 1 POOL\n0000000000000000\n", "16 hexadecimal digits", 3},
+      {"tandem caches 1\nmachine 0 16 0 POOL\nmachine 0 16 0 POOL\n", "occurs twice", 3},
+      {"tandem caches 1\nmachine 0 16 0 x\n", "'file' has no cache", 0},
   };
   scene.pools[0].name = "POOL";
   for (size_t i = 0; i < COUNT(cases); i++) {

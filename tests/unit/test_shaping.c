@@ -236,7 +236,9 @@ Test(shaping, a_run_that_passes_the_end_of_time_fails) {
     if (i >= 2) group.turn_bytes[SHAPE_DECODE] = i == 2 ? INT64_MAX : INT64_C(9220000000000000);
     cr_expect_eq(scene_run(&scene, rows, COUNT(rows)), -1, "case %d", i);
     cr_assert_eq(diag.n_entries, i + 1);
-    cr_expect_str_eq(diag.entries[i].message, "the run passes 106 days of simulated time");
+    cr_expect_str_eq(
+        diag.entries[i].message,
+        "the run is longer than 106 days of simulated time, the limit of the simulator");
     group = usual;
     scene.pools[0].host_link = scene.pools[1].host_link = link;
   }

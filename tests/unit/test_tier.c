@@ -458,7 +458,7 @@ Test(tier, pools_that_cannot_have_a_tier_are_refused) {
   use_host(1000000000, 1000000000);
   const PoolSpec good = scene.pools[0];
   PoolSpec *pool = &scene.pools[0];
-  expect_refusal("pie", "{expansion: 9}", "more layers than the model has");
+  expect_refusal("pie", "{expansion: 9}", "more layers than the model allows");
   pool->cpu_kv_blocks = 1000;
   expect_refusal("pie", "{expansion: 2}", "1400 blocks of KV in CPU memory, which holds 1000");
   *pool = good;
@@ -467,12 +467,12 @@ Test(tier, pools_that_cannot_have_a_tier_are_refused) {
   *pool = good;
   pool->cpu_kv_blocks = 0;
   expect_refusal("pie", NULL, "has none for KV");
-  expect_refusal("flexgen", NULL, "of weights into CPU memory");
+  expect_refusal("flexgen", NULL, "of weights in CPU memory");
   *pool = good;
   pool->host_link.options.to_cpu = 0;
-  expect_refusal("pie", NULL, "a rate above 0");
-  expect_refusal("flexgen", NULL, "a rate above 0");
+  expect_refusal("pie", NULL, "a bandwidth above 0");
+  expect_refusal("flexgen", NULL, "a bandwidth above 0");
   *pool = good;
   pool->host_link.options.to_gpu = 1000;
-  expect_refusal("pie", NULL, "not as slow as");
+  expect_refusal("pie", NULL, "a faster link");
 }

@@ -389,10 +389,10 @@ Test(timeline, a_window_and_machines_are_drawn_alone) {
 Test(timeline, machines_are_named_by_pool_and_number) {
   static const struct {
     const char *list, *message;
-  } wrong[] = {{"5", "'5' is not of machines 0 to 4"},
-               {"2..1", "'2..1' is not of machines 0 to 4"},
-               {"fron", "'fron' is no pool, nor a machine such as 3 or 5..7"},
-               {"", "'' is no pool, nor a machine such as 3 or 5..7"}};
+  } wrong[] = {{"5", "'5' is outside the instances 0 to 4"},
+               {"2..1", "'2..1' is outside the instances 0 to 4"},
+               {"fron", "'fron' is neither a pool nor an instance such as 3 or 5..7"},
+               {"", "'' is neither a pool nor an instance such as 3 or 5..7"}};
   load(clusters[0].yaml);
   const bool *some = timeline_machines(&ran.config, "0,2..3", &arena, &diag);
   cr_expect(some && some[0] && !some[1] && some[2] && some[3] && !some[4]);

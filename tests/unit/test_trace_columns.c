@@ -101,21 +101,29 @@ Test(trace_columns, columns_that_cannot_be_are_located) {
       {{"ts", "2", "3"}, "0,5,6\n", 1, 1, "there is no column 'ts'"},
       {{"1", "2", "20"}, "0,5,6,20\n", 1, 7, "the first line is a row"},
       {{"1", "2", "3", "chat"}, "0,5,6,chat\n", 1, 7, "no header with a column 'chat'"},
-      {{"1", "2", "3"}, "0,abc,6\n", 1, 3, "no row, with 'abc' as 'prompt', and no header"},
-      {{"1", "2", "3"}, "01/02/24,5,6\n", 1, 1, "no row, with '01/02/24' as 'arrival'"},
+      {{"1", "2", "3"},
+       "0,abc,6\n",
+       1,
+       3,
+       "neither a row, because 'abc' is given for 'prompt', nor a header"},
+      {{"1", "2", "3"},
+       "01/02/24,5,6\n",
+       1,
+       1,
+       "neither a row, because '01/02/24' is given for 'arrival'"},
       {{"1", "2", "2"}, "0,5,6\n", 1, 3, "'prompt' and 'output' are both column 2"},
-      {{"a", "b", "3"}, "a,b,b\n0,5,6\n", 1, 3, "several columns are called 'b'"},
+      {{"a", "b", "3"}, "a,b,b\n0,5,6\n", 1, 3, "several columns have the name 'b'"},
       {{"1", "2", "3"}, "0,5,6\n1,5\n", 2, 1, "expected 3 fields as in the first row"},
-      {{NULL, "2", "3"}, "0,5,6\n", 1, 1, "no column is known to hold the arrivals"},
-      {{NULL, "2"}, "{\"input_toks\": 1}\n", 1, 1, "'prompt' cannot be given"},
+      {{NULL, "2", "3"}, "0,5,6\n", 1, 1, "no known column holds the arrivals"},
+      {{NULL, "2"}, "{\"input_toks\": 1}\n", 1, 1, "'prompt' cannot be named"},
       {{NULL},
        "start_time,input_tokens,output_tokens,num_model_requests\n",
        1,
        39,
-       "each row is of many requests"},
-      {{NULL}, "ts,time,prompt_tokens,completion_tokens\n", 1, 1, "no column is known to hold"},
-      {{NULL}, "{\"a\": 1}\n", 1, 1, "no known trace format"},
-      {{NULL}, "[{\"a\": 1}]\n", 1, 1, "an object on each line, no list"},
+       "each row must be"},
+      {{NULL}, "ts,time,prompt_tokens,completion_tokens\n", 1, 1, "no known column holds"},
+      {{NULL}, "{\"a\": 1}\n", 1, 1, "the trace is in no known format"},
+      {{NULL}, "[{\"a\": 1}]\n", 1, 1, "must have one object on each line, not a list"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     TraceReading reading = {0};
@@ -306,12 +314,13 @@ Test(trace_columns, rows_without_tokens_have_a_hint) {
   } cases[] = {
       {"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,5,0\n",
        "{arrival: TIMESTAMP, prompt: ContextTokens, output: GeneratedTokens}"},
-      {"arrived_at,num_prefill_tokens,num_decode_tokens\n0,,6\n", "once all columns are named"},
-      {"{\"timestamp\": 1, \"input_length\": 0, \"output_length\": 4}\n", "take its row out"},
+      {"arrived_at,num_prefill_tokens,num_decode_tokens\n0,,6\n",
+       "counted if all columns are named"},
+      {"{\"timestamp\": 1, \"input_length\": 0, \"output_length\": 4}\n", "remove its row from"},
       {"{\"chat_id\": 1, \"timestamp\": 1, \"input_length\": 3, \"output_length\": null}\n",
-       "take its row out"},
-      {"{\"requests\": [{\"t\": 0, \"in\": 0, \"out\": 1}]}\n", "take its row out"},
-      {"{\"input_toks\": 0, \"output_toks\": 4, \"arrival_time_ns\": 1}\n", "take its row out"},
+       "remove its row from"},
+      {"{\"requests\": [{\"t\": 0, \"in\": 0, \"out\": 1}]}\n", "remove its row from"},
+      {"{\"input_toks\": 0, \"output_toks\": 4, \"arrival_time_ns\": 1}\n", "remove its row from"},
       {"Timestamp,Request tokens,Response tokens\n5,472,0\n", "are left out: 1"},
       {"timestamp,prompt_tokens,completion_tokens\n5,0,0\n6,1,0.0\n", "are left out: 2"},
   };
@@ -348,7 +357,7 @@ Test(trace_columns, rows_out_of_order_are_sorted_when_asked) {
   TraceFile file;
   int n = 0;
   cr_expect_eq(read_rows(text, &reading, rows, 2, &n, &file), -1);
-  expect_entry(&diag, 0, 3, 1, "time goes back", "not asked for");
+  expect_entry(&diag, 0, 3, 1, "times must not decrease", "not asked for");
   cr_expect_not_null(strstr(diag.entries[0].hint, "sort: true"));
   reading.sort = true;
   expect_two("sorted", text, &reading, 0, S);
@@ -374,7 +383,7 @@ Test(trace_columns, what_does_not_fit_is_located) {
       {"ts,in,out\n2024-02-20 12:00:00 UTC,2,3\n", 2, 1, "'ts' must be a date"},
       {"ts,in,out\n0,2,3\n99999999,2,3\n", 3, 1, "more than 106 days"},
       {"ts,in,out\n0,0,3\n", 0, 0, "the file has no rows"},
-      {"{\"ts\": 1, \"in\": 2}\n", 1, 1, "key 'out' is missing"},
+      {"{\"ts\": 1, \"in\": 2}\n", 1, 1, "missing key 'out'"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     TraceRow rows[4];

@@ -176,20 +176,20 @@ Test(trace_content, wrong_hashes_are_located_and_counted) {
        "must name 2 blocks of 32 tokens for a prompt of 64, not 1"},
       {WEKA("\"block_size\": 0, ", ""), 16, "'block_size' must be"},
       {WEKA("\"hash_id_scope\": \"global\", ", ""), 19, "must be \"local\", not '\"global\"'"},
-      {WEKA("", "{\"in\": 1, \"out\": 1}"), 15, "key 't' is missing"},
-      {WEKA("", "{\"t\": 0, \"out\": 1}"), 15, "key 'in' is missing"},
+      {WEKA("", "{\"in\": 1, \"out\": 1}"), 15, "missing key 't'"},
+      {WEKA("", "{\"t\": 0, \"out\": 1}"), 15, "missing key 'in'"},
       {WEKA("", "{\"t\": \"x\", \"in\": 1, \"out\": 1}"), 21, "a number of seconds"},
-      {WEKA("", "{\"t\": 0, \"type\": \"subagent\"}"), 15, "key 'requests' is missing"},
+      {WEKA("", "{\"t\": 0, \"type\": \"subagent\"}"), 15, "missing key 'requests'"},
       {WEKA("", "{\"t\": 0, \"type\": \"subagent\", \"requests\": {}}"), 56, "expected '['"},
       {WEKA("", "{\"t\": 9e6, \"type\": \"subagent\", \"requests\": ["
                 "{\"t\": 8e6, \"in\": 1, \"out\": 1}]}"),
-       65, "passes 106 days"},
+       65, "the time is beyond 106 days"},
       {WEKA("", ""), 0, "no rows"},
-      {TOKENS("2", "[1]"), 76, "'input_tok_ids' lists 1 tokens, and 'input_toks' is 2"},
-      {TOKENS("1", "[1, 2]"), 76, "'input_tok_ids' lists 2 tokens, and 'input_toks' is 1"},
+      {TOKENS("2", "[1]"), 76, "'input_tok_ids' lists 1 tokens, but 'input_toks' is 2"},
+      {TOKENS("1", "[1, 2]"), 76, "'input_tok_ids' lists 2 tokens, but 'input_toks' is 1"},
       {TOKENS("1", "[x]"), 77, "'input_tok_ids' must be a list of whole numbers, not 'x'"},
       {TOKENS("1", "[1], \"output_tok_ids\": [1, 2]"), 99, "'output_tok_ids' lists 2 tokens"},
-      {TOKENS("1", "[1], \"sub_requests\": []"), 97, "such sessions are not read"},
+      {TOKENS("1", "[1], \"sub_requests\": []"), 97, "are not supported"},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     Rows rows;

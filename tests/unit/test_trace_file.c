@@ -107,8 +107,8 @@ Test(trace_file, bad_rows_are_located) {
       {"", 0, 0, "empty"},
       {"\n\n", 0, 0, "empty"},
       {AZURE, 0, 0, "no rows"},
-      {"a,b,c\n1,2,3\n", 1, 1, "no known trace format"},
-      {"TIMESTAMP,ContextTokens\n", 1, 1, "no known trace format"},
+      {"a,b,c\n1,2,3\n", 1, 1, "the trace is in no known format"},
+      {"TIMESTAMP,ContextTokens\n", 1, 1, "the trace is in no known format"},
       {AZURE "2023-11-16 18:15:46,1\n", 2, 1, "expected 3 fields"},
       {AZURE "2023-11-16 18:15:46,1,1,1\n", 2, 1, "found 4"},
       {AZURE "2023-11-16 18:15:46,x,1\n", 2, 21, "'ContextTokens' must be a whole number"},
@@ -135,8 +135,8 @@ Test(trace_file, bad_rows_are_located) {
       {SPLITWISE "0,2,0,1e9,1,1,1\n", 2, 7, "not '1e9'"},
       {SPLITWISE "0,2,0,,1,1,1\n", 2, 7, "'arrival_timestamp' is empty"},
       {SPLITWISE "0,2,0,2,1,1,1\n1,2,0,1,1,1,1\n", 3, 7, "'1' comes after '2'"},
-      {"{\"input_length\": 1}\n", 1, 1, "'timestamp' is missing"},
-      {"{\"timestamp\": 1}\n", 1, 1, "no known trace format"},
+      {"{\"input_length\": 1}\n", 1, 1, "missing key 'timestamp'"},
+      {"{\"timestamp\": 1}\n", 1, 1, "the trace is in no known format"},
       {"{\"timestamp\": 1, \"timestamp\": 2, \"input_length\": 1}\n", 1, 19,
        "duplicate key 'timestamp'"},
       {"{\"timestamp\": [1], \"input_length\": 1, \"output_length\": 1}", 1, 15,
@@ -147,7 +147,7 @@ Test(trace_file, bad_rows_are_located) {
       {"{\"timestamp\": }", 1, 15, "expected a value"},
       {"{\"hash_ids\": [1, 2", 1, 19, "expected ']'"},
       {"{\"hash", 1, 7, "expected '\"'"},
-      {"{} x", 1, 4, "nothing after"},
+      {"{} x", 1, 4, "end of the line"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     setup();
@@ -177,8 +177,8 @@ Test(trace_file, a_stated_format_must_match_the_header) {
     const char *format, *text, *part;
     int column;
   } cases[] = {
-      {"azure", SPLITWISE, "header of format 'azure' has a column 'TIMESTAMP'", 1},
-      {"splitwise_sim", AZURE, "header of format 'splitwise_sim'", 1},
+      {"azure", SPLITWISE, "format 'azure' needs a column 'TIMESTAMP'", 1},
+      {"splitwise_sim", AZURE, "format 'splitwise_sim'", 1},
       {"mooncake", AZURE, "expected '{'", 1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

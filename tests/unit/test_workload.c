@@ -90,10 +90,11 @@ Test(workload, a_replay_that_cannot_be_is_an_error) {
   } cases[] = {
       {", start: 11 s", "no row of", false},
       {", start: 11 s, loop: 2", "no row of", true},
-      {", start: 10 s, rate: 1 /s", "it is one row", true},
-      {", duration: 1 s, loop: 2", "it is one row", true},
-      {", rate: 0.00000101 /s, loop: 100", "passes 106 days", false},
-      {", loop: 1000000", "passes 106 days", false},
+      {", start: 10 s, rate: 1 /s", "it has one row", true},
+      {", duration: 1 s, loop: 2", "it has one row", true},
+      {", rate: 0.00000101 /s, loop: 100", "is longer than 106 days, the limit of the simulator",
+       false},
+      {", loop: 1000000", "is longer than 106 days, the limit of the simulator", false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     setup();
@@ -132,7 +133,7 @@ Test(workload, rows_that_arrive_together_can_loop_but_not_have_a_rate) {
   cr_expect_eq(trace_next(source, &row, &diag), 0);
   trace_close(source);
   cr_expect_null(open_replay(path, ", rate: 1 /s", &config));
-  expect_entry(&diag, 0, 1, 1, "all at one time", "rate");
+  expect_entry(&diag, 0, 1, 1, "have the same time", "rate");
   unlink(path);
   teardown();
 }
@@ -200,8 +201,8 @@ Test(workload, wrong_blocks_are_located) {
       {"[1]", 1, "must be a map"},
       {"{requests: 3}", 1, "needs 'trace' (a file) or 'lengths'"},
       {"{trace: a, lengths: b}", 12, "exclude each other"},
-      {"{trace: a, seed: 3}", 12, "'seed' does not go with 'trace'"},
-      {"{trace: a, arrivals: {rate: 1 /s}}", 12, "'arrivals' does not go with 'trace'"},
+      {"{trace: a, seed: 3}", 12, "'seed' cannot be used with 'trace'"},
+      {"{trace: a, arrivals: {rate: 1 /s}}", 12, "'arrivals' cannot be used with 'trace'"},
       {"{trace: a, rate: 1 /s, rate_scale: 2}", 24, "exclude each other"},
       {"{trace: a, format: burst}", 20, "burst"},
       {"{trace: a, start: -1 s}", 19, "start"},
@@ -217,15 +218,15 @@ Test(workload, wrong_blocks_are_located) {
       {"{lengths: sharegpt, arrivals: {process: fixed}, requests: 1}", 31,
        "process 'fixed' needs 'rate'"},
       {"{lengths: sharegpt, arrivals: {rate: 1 /s, cv: 2}, requests: 1}", 44,
-       "'cv' does not go with process 'poisson'"},
+       "'cv' cannot be used with process 'poisson'"},
       {"{lengths: sharegpt, arrivals: {process: at_once, rate: 1 /s}, requests: 1}", 50,
-       "'rate' does not go with process 'at_once'"},
+       "'rate' cannot be used with process 'at_once'"},
       {"{lengths: sharegpt, arrivals: {process: gamma, rate: 1 /s, cv: 0}, requests: 1}", 64, "cv"},
       {"{lengths: sharegpt, arrivals: {rate: 1 /s}, requests: 1, correlation: 1}", 71,
        "correlation"},
       {"{lengths: sharegpt, arrivals: {rate: 1 /s}, requests: 1, loop: 2}", 58,
        "'loop' goes with 'trace' only"},
-      {"{trace: a, documents: {count: 1}}", 12, "'documents' does not go with 'trace'"},
+      {"{trace: a, documents: {count: 1}}", 12, "'documents' cannot be used with 'trace'"},
       {"{lengths: sharegpt, arrivals: {rate: 1 /s}, requests: 1, documents: 3}", 69,
        "must be a map"},
       {"{lengths: sharegpt, arrivals: {rate: 1 /s}, requests: 1, documents: {count: 3}}", 58,

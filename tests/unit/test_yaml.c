@@ -86,8 +86,8 @@ Test(yaml, what_is_not_allowed_is_refused_where_it_stands) {
     int line, column;
     const char *message;
   } CASES[] = {
-      {"a: 1\nb: 2\na: 3\n", 3, 1, "duplicate key 'a', first set in line 1"},
-      {"{x: {b: 1, 'b': 2}}", 1, 12, "duplicate key 'b', first set in line 1"},
+      {"a: 1\nb: 2\na: 3\n", 3, 1, "duplicate key 'a', first set on line 1"},
+      {"{x: {b: 1, 'b': 2}}", 1, 12, "duplicate key 'b', first set on line 1"},
       {"a: &x 1\n", 1, 4, "anchor '&x' is not allowed"},
       {"a: &x [1]\n", 1, 4, "anchor '&x' is not allowed"},
       {"a: &x {b: 1}\n", 1, 4, "anchor '&x' is not allowed"},
@@ -95,7 +95,7 @@ Test(yaml, what_is_not_allowed_is_refused_where_it_stands) {
       {"a: *x\n", 1, 4, "alias '*x' is not allowed"},
       {"a: !t 3\n", 1, 4, "tag '!t' is not allowed"},
       {"a: !!map {b: 1}\n", 1, 4, "is not allowed"},
-      {"a: 1\n---\nb: 2\n", 2, 1, "a second document begins here"},
+      {"a: 1\n---\nb: 2\n", 2, 1, "a file must hold one document, and a second one begins here"},
       {"", 0, 0, "'a.yaml' is empty"},
       {"\n# nothing\n\n", 0, 0, "'a.yaml' is empty"},
       {"---\n", 0, 0, "'a.yaml' is empty"},
@@ -107,13 +107,13 @@ Test(yaml, what_is_not_allowed_is_refused_where_it_stands) {
       {"a: {\"x\\ny\": 1}\n", 1, 5, "a key holds a control character"},
       {"\"x\\e[2J\": 1\n", 1, 1, "a key holds a control character"},
       {"\"\\u009b\": 1\n", 1, 1, "a key holds a control character"},
-      {"a:\n\tb: 1\n", 2, 1, "a tab cannot indent"},
+      {"a:\n\tb: 1\n", 2, 1, "a line must not be indented with a tab"},
       {"a: \"b\nc: 1\n", 1, 4, "quoted scalar"},
       {"a: 1\n  b: 2\n", 2, 4, "mapping values are not allowed"},
       {"a: 1\nb\n", 2, 1, "could not find expected ':'"},
-      {"a: 1\n\xc3\xa9: \xff\n", 2, 4, "not text in UTF-8"},
-      {"a: \xed\xa0\x80\n", 1, 4, "not text in UTF-8"},
-      {"a: \x01\n", 1, 4, "not text in UTF-8"},
+      {"a: 1\n\xc3\xa9: \xff\n", 2, 4, "the text is not UTF-8"},
+      {"a: \xed\xa0\x80\n", 1, 4, "the text is not UTF-8"},
+      {"a: \x01\n", 1, 4, "the text is not UTF-8"},
       {"\xff\xfe"
        "a\0:\0",
        0, 0, "'a.yaml' is text in UTF-16"},
@@ -132,12 +132,12 @@ Test(yaml, what_is_not_allowed_is_refused_where_it_stands) {
 Test(yaml, a_syntax_error_far_from_its_beginning_names_the_line_of_that) {
   cr_assert_null(parse("a: [1, 2\nb: 3\n"));
   check_entry(0, 2, 2, "did not find expected ',' or ']'");
-  cr_assert_str_eq(diag.entries[0].hint, "it starts in line 1");
+  cr_assert_str_eq(diag.entries[0].hint, "it starts on line 1");
 }
 
 Test(yaml, a_nul_byte_is_refused) {
   cr_assert_null(yaml_parse("a.yaml", "a: 1\nb: \0", 9, &arena, &diag));
-  check_entry(0, 2, 4, "not text in UTF-8");
+  check_entry(0, 2, 4, "the text is not UTF-8");
 }
 
 Test(yaml, problems_that_can_be_stepped_over_are_reported_together) {
@@ -147,7 +147,7 @@ Test(yaml, problems_that_can_be_stepped_over_are_reported_together) {
   check_entry(1, 2, 4, "alias");
   check_entry(2, 3, 11, "duplicate key 'd'");
   check_entry(3, 4, 4, "tag");
-  check_entry(4, 4, 1, "duplicate key 'c', first set in line 3");
+  check_entry(4, 4, 1, "duplicate key 'c', first set on line 3");
 }
 
 Test(yaml, nesting_and_keys_have_limits) {
@@ -263,21 +263,21 @@ Test(yaml, assignments_that_make_no_sense_are_refused_where_they_fail) {
     const char *message;
   } CASES[] = {
       {"a.b=1", 3, 1, "'b' cannot be set inside the value '1'"},
-      {"b.c.2=1", 5, 1, "a list of 2 has no entry '2'"},
-      {"b.c.x=1", 5, 1, "a list of 2 has no entry 'x'"},
-      {"b.c.01=1", 5, 2, "a list of 2 has no entry '01'"},
+      {"b.c.2=1", 5, 1, "the list has 2 entries and no entry '2'"},
+      {"b.c.x=1", 5, 1, "the list has 2 entries and no entry 'x'"},
+      {"b.c.01=1", 5, 2, "the list has 2 entries and no entry '01'"},
       {"a", 1, 1, "'a' has no '='"},
       {"", 1, 1, "'' has no '='"},
-      {"=1", 1, 1, "'' lacks a key"},
-      {"b..c=1", 3, 1, "'b..c' lacks a key"},
-      {"b.=1", 3, 1, "'b.' lacks a key"},
-      {"\xc3\xa9.a..b=1", 5, 1, "'\xc3\xa9.a..b' lacks a key"},
-      {"x=null", 1, 1, "there is no 'x' to take out"},
-      {"b.cc.d=~", 3, 2, "there is no 'cc' to take out"},
-      {"b.c.0=null", 5, 1, "a list has no keys to take out"},
+      {"=1", 1, 1, "'' has an empty key"},
+      {"b..c=1", 3, 1, "'b..c' has an empty key"},
+      {"b.=1", 3, 1, "'b.' has an empty key"},
+      {"\xc3\xa9.a..b=1", 5, 1, "'\xc3\xa9.a..b' has an empty key"},
+      {"x=null", 1, 1, "there is no key 'x' to remove"},
+      {"b.cc.d=~", 3, 2, "there is no key 'cc' to remove"},
+      {"b.c.0=null", 5, 1, "a list has no keys to remove"},
       {"a.b=null", 3, 1, "'b' cannot be set inside the value '1'"},
-      {"a=", 1, 1, "'a' is set to nothing"},
-      {"a= # x", 1, 1, "'a' is set to nothing"},
+      {"a=", 1, 1, "'a' has no value"},
+      {"a= # x", 1, 1, "'a' has no value"},
       {"a=[1, *x]", 7, 2, "alias '*x' is not allowed"},
       {"a={x: 1, x: 2}", 10, 1, "duplicate key 'x'"},
       {"a=[1", 3, 1, "did not find expected"},
