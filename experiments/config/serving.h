@@ -6,6 +6,7 @@
 #define EXPERIMENTS_CONFIG_SERVING_H
 #include "base/option.h"
 #include "perfmodel/hardware.h"
+#include "sim/policy.h"
 
 /* What an iteration may hold on some GPUs. */
 typedef struct ServingLimits {
@@ -66,10 +67,10 @@ typedef struct ServingUse {
   Place at;                    // where the engine is named
 } ServingUse;
 
-/* `written` (NULL: nothing) with the keys that the engine has and it lacks, or `written` itself
- * where the engine has no say. `ret_given` is what was added, "key value, …", empty if nothing, and
- * `ret_giver` by which row; both NULL when that does not matter. */
-const Node *serving_complete(const ServingUse *use, const Node *written,
-                             const ServingEngine **ret_giver, const char **ret_given, Arena *arena,
-                             Diag *diag);
+/* The row whose keys a batcher written so (NULL: nothing is) gets; NULL: it gets none. */
+const ServingEngine *serving_giver(const ServingEngine *engine, const Node *written);
+/* The batcher as written, with what its giver has and it lacks, in `ret`. `ret_given` is what was
+ * added, "key value, …", empty if nothing; NULL when that does not matter. */
+int serving_bind_batcher(const ServingUse *use, const Node *written, PolicyChoice *ret,
+                         const char **ret_given, Arena *arena, Diag *diag);
 #endif

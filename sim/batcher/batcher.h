@@ -22,6 +22,39 @@ typedef struct PlanItem {
   int32_t tokens; // of prefill
 } PlanItem;
 
+/* What an iteration may hold at most; 0: the batcher has no such limit. The state of every batcher
+ * begins with it. */
+typedef struct BatchLimits {
+  int64_t max_num_batched_tokens; // of one iteration
+  int64_t max_num_seqs;           // in the batch
+} BatchLimits;
+
+enum { BATCH_TOKENS_MAX = 1000000000, BATCH_SEQS_MAX = 65536 };
+
+/* The options that bind it. */
+#define BATCH_TOKENS_KEY "max_num_batched_tokens"
+#define BATCH_SEQS_KEY   "max_num_seqs"
+#define BATCH_TOKENS(usual, text)                                                                  \
+  {                                                                                                \
+    BATCH_TOKENS_KEY, OPTION_INT, offsetof(BatchLimits, max_num_batched_tokens), usual,            \
+        .min = 1, .max = BATCH_TOKENS_MAX, .help = (text)                                          \
+  }
+#define BATCH_SEQS(usual, text)                                                                    \
+  {                                                                                                \
+    BATCH_SEQS_KEY, OPTION_INT, offsetof(BatchLimits, max_num_seqs), usual,                        \
+        .min = 1, .max = BATCH_SEQS_MAX, .help = (text)                                            \
+  }
+
+/* The limits of a batcher whose options are bound; none of one whose options were wrong. */
+static inline BatchLimits batcher_limits(const PolicyChoice *batcher) {
+  return batcher->state ? *(const BatchLimits *)batcher->state : (BatchLimits){0};
+}
+/* The same batcher with other limits. */
+static inline PolicyChoice batcher_limited(PolicyChoice batcher, BatchLimits limits, Arena *arena) {
+  if (batcher.state) *(BatchLimits *)(batcher.state = policy_state_copy(&batcher, arena)) = limits;
+  return batcher;
+}
+
 /* The next iteration as a change to the last: running decodes go on unless preempted. */
 typedef struct BatchPlan {
   Arena *arena;

@@ -6,7 +6,7 @@
 #include "sim/batcher/splitwise_sim_queues.h"
 
 typedef struct State {
-  SimLimits limits;
+  BatchLimits limits;
   int64_t max_preemptions;
   TaskMarks marks;
 } State;
@@ -22,7 +22,7 @@ static int64_t tokens_of(const MachineView *view, Task task) {
 
 /* A selection in the making. */
 typedef struct Selection {
-  const SimLimits *limits;
+  const BatchLimits *limits;
   const MachineView *view;
   SimQueues *queues;
   int64_t n_seqs, tokens, free_blocks;
@@ -162,10 +162,8 @@ static void leave(void *state, void *machine_state, const MachineView *view, Req
 }
 
 static const OptionSpec options[] = {
-    {"max_num_batched_tokens", OPTION_INT, offsetof(State, limits.max_num_batched_tokens), "2048",
-     .min = 1, .max = 1e9, .help = "its max_batch_tokens"},
-    {"max_num_seqs", OPTION_INT, offsetof(State, limits.max_num_seqs), "512", .min = 1,
-     .max = 65536, .help = "its max_batch_size"},
+    BATCH_TOKENS("2048", "its max_batch_tokens"),
+    BATCH_SEQS("512", "its max_batch_size"),
     {"max_preemptions", OPTION_INT, offsetof(State, max_preemptions), "4", .min = 1, .max = 1e6,
      .help = "its max_preemptions"},
     {0},

@@ -3,7 +3,7 @@
 #include "sim/batcher/splitwise_sim_queues.h"
 
 typedef struct State {
-  SimLimits limits;
+  BatchLimits limits;
   TaskMarks marks;
 } State;
 
@@ -54,8 +54,7 @@ static void leave(void *state, void *machine_state, const MachineView *view, Req
 }
 
 static const OptionSpec options[] = {
-    {"max_num_seqs", OPTION_INT, offsetof(State, limits.max_num_seqs), "512", .min = 1,
-     .max = 65536, .help = "its max_batch_size"},
+    BATCH_SEQS("512", "its max_batch_size"),
     {0},
 };
 

@@ -168,7 +168,8 @@ void sim_queues_commit(SimQueues *self, const MachineView *view, bool stays, Bat
   age(self, view);
 }
 
-bool sim_queues_released(const SimQueues *self, const MachineView *view, const SimLimits *limits) {
+bool sim_queues_released(const SimQueues *self, const MachineView *view,
+                         const BatchLimits *limits) {
   if (self->pending.count == 0) return false;
   if (view->machine->activity == ACTIVITY_IDLE)
     return sim_task_blocks(view, self->pending.items[0]) <= view->machine->free_blocks;

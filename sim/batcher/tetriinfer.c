@@ -23,7 +23,7 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
   if ((why == WAKE_DECODE && machine->decode_queue.count == 1) ||
       (why == WAKE_RELEASE && machine->decode_queue.count > 0))
     return tetriinfer_joins_after(state, view) < INT64_MAX;
-  return (int64_t)machine->batch.n_seqs < ((const TetriInfer *)state)->max_num_seqs &&
+  return (int64_t)machine->batch.n_seqs < ((const TetriInfer *)state)->limits.max_num_seqs &&
          fcfs_wake_decodes(view, why);
 }
 
@@ -86,8 +86,7 @@ static const OptionSpec options[] = {
            .help = "who may join the batch"),
     OPTION(estimate, OPTION_CHOICE, "low", .choices = estimates,
            .help = "end of the predicted range of output tokens that counts"),
-    OPTION(max_num_seqs, OPTION_INT, "256", .min = 1, .max = 65536,
-           .help = "sequences in the batch"),
+    BATCH_SEQS("256", "sequences in the batch"),
     {0},
 };
 
