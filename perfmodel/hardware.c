@@ -1,5 +1,6 @@
 /* Machine types and the KV memory that a model leaves on them. */
 #include "perfmodel/hardware.h"
+#include "base/hash.h"
 #include "perfmodel/datafile.h"
 #include <assert.h>
 #include <stdio.h>
@@ -133,6 +134,7 @@ int hardware_load(Hardware *self, const char *name, const char *data_dir, Place 
   if (hardware.host_to_gpu_bandwidth == 0) hardware.host_to_gpu_bandwidth = hardware.pcie_bandwidth;
   if (hardware.gpu_to_host_bandwidth == 0) hardware.gpu_to_host_bandwidth = hardware.pcie_bandwidth;
   if (hardware.fp32_flops == 0) hardware.fp32_flops = hardware.dense_bf16_flops / 16;
+  hardware.digest = hash_text(node_digest(root), hardware.name);
   *self = hardware;
   return 0;
 }

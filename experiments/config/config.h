@@ -16,7 +16,6 @@
 #include "experiments/config/serving.h"
 #include "experiments/config/slo.h"
 #include "perfmodel/hardware.h"
-#include "perfmodel/presets.h"
 #include "sim/sim.h"
 #include "traces/workload.h"
 
@@ -29,13 +28,11 @@ typedef struct PerfModelChoice {
   bool insist;                        // a file stands for what it is not of
   double time_scale;                  // what all times are multiplied by
   double error_shift;                 // and by 1 + error_shift times the error held out
-  const EnginePreset *engine;         // of a roofline; NULL: it is none
+  const EnginePreset *preset;         // of a roofline; NULL: it is none
   double all_reduce_scale;            // of a roofline
   const Node *captured;               // captured sizes of a roofline; NULL: none
 } PerfModelChoice;
 
-/* One entry of `pools:` as written. A key that the engine has under the same name is bound where it
- * finds that, in `spec`; the rest of `spec` is filled from the others. */
 /* Adapters that components name, as `adapters` has them. */
 typedef struct AdapterConfig {
   int64_t count, rank, bytes; // bytes 0: by the rank and the model
@@ -52,6 +49,8 @@ typedef struct LoraConfig {
   int64_t load_bandwidth;
 } LoraConfig;
 
+/* One entry of `pools:` as written. A key that the simulator has under the same name is bound where
+ * it finds that, in `spec`; the rest of `spec` is filled from the others. */
 typedef struct PoolConfig {
   PoolSpec spec;
   const char *model; // of several; NULL: the only one

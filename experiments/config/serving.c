@@ -72,6 +72,34 @@ const ServingEngine *serving_at(int choice) {
   return choice > 0 && choice <= N_ENGINES ? &engines[choice - 1] : NULL;
 }
 
+/* The i-th: first those of no engine; NULL: it is past the last. An engine may have none. */
+static const EnginePreset *preset_at(int i) {
+  static const EnginePreset *const plain[] = {&preset_ideal, &preset_graph_engine};
+  enum { N_PLAIN = sizeof plain / sizeof *plain };
+  return i < N_PLAIN ? plain[i] : i < N_PLAIN + N_ENGINES ? &engines[i - N_PLAIN].preset : NULL;
+}
+
+const EnginePreset *serving_preset(const char *name) {
+  const EnginePreset *preset;
+  for (int i = 0; (preset = preset_at(i)); i++)
+    if (preset->name && strcmp(preset->name, name) == 0) return preset;
+  return NULL;
+}
+
+const char *const *serving_presets(Arena *arena) {
+  const char **names = ARENA_ARRAY(arena, const char *, N_ENGINES + 3);
+  const EnginePreset *preset;
+  for (int i = 0, n = 0; (preset = preset_at(i)); i++)
+    if (preset->name) names[n++] = preset->name;
+  return names;
+}
+
+const ServingEngine *serving_of_preset(const EnginePreset *preset) {
+  for (int i = 0; i < N_ENGINES; i++)
+    if (&engines[i].preset == preset) return &engines[i];
+  return NULL;
+}
+
 const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware) {
   const ServingLimits *limits = self->limits;
   const double gib = hardware ? (double)hardware->gpu_memory_bytes / 1073741824.0 : 0;

@@ -6,6 +6,7 @@
 #define EXPERIMENTS_CONFIG_SERVING_H
 #include "base/option.h"
 #include "perfmodel/hardware.h"
+#include "perfmodel/presets.h"
 #include "sim/policy.h"
 
 /* What an iteration may hold on some GPUs. */
@@ -38,7 +39,8 @@ typedef struct ServingEngine {
   bool is_the_batcher;              // the batcher without an engine has these limits too
   bool swaps;                       // its tier may move KV to CPU memory
   const char *captured_batch_sizes; // the word for them (perfmodel/captured.h); NULL: none
-  EngineTimes times;                // beside those of its kernels
+  EngineTimes times;                // of its host beside measured times of its kernels
+  EnginePreset preset;              // the same beside a roofline, by a name; NULL: none
 } ServingEngine;
 
 /* The value of a key `engine`: a name, or a map of it and times. */
@@ -56,6 +58,11 @@ int serving_bind(EngineChoice *choice, const Node *node, Diag *diag);
 extern const char *const serving_choices[];
 /* The engine of a choice; NULL for none, and past the last. */
 const ServingEngine *serving_at(int choice);
+/* The preset of this name, NULL if there is none; all their names, NULL-terminated. */
+const EnginePreset *serving_preset(const char *name);
+const char *const *serving_presets(Arena *arena);
+/* The engine whose preset that is; NULL: none. */
+const ServingEngine *serving_of_preset(const EnginePreset *preset);
 /* What holds on this GPU; NULL: on the one with the most. */
 const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware);
 

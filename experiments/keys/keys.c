@@ -111,9 +111,8 @@ static const KeyBlock BLOCKS[] = {
      "perfmodel/models/NAME.yaml, or a file of yours that `model` has the path of. A Hugging Face\n"
      "config.json is read as it is, with the keys that it has.",
      llm_options},
-    {"Presets of engines", "PRESET.yaml", NULL,
-     "perfmodel/presets/NAME.yaml, or a file of yours that `perfmodel.preset` has the path of.",
-     preset_options},
+    {"Presets of rooflines", "PRESET.yaml", NULL,
+     "A file of yours that `perfmodel.preset` has the path of.", preset_options},
 };
 enum { N_BLOCKS = sizeof BLOCKS / sizeof *BLOCKS };
 
