@@ -1,10 +1,10 @@
 /* The `perfmodel:` key, of the run, a pool or the reference machine: where iteration times come
  * from. A name or path, {engine: …} for what was measured of one, or {name: roofline, preset: …}.
  */
-#include "experiments/config/perfmodel.h"
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
 #include "perfmodel/host_time.h"
@@ -17,17 +17,8 @@
 static const char FITTED[] = "fitted", ROOFLINE[] = "roofline";
 static const char ENGINE_DEFAULT[] = "vllm"; // of a pool that names none
 
-typedef struct PerfModelKeys {
-  const char *name, *preset;
-  const char *engine, *version;
-  int weights, kv_cache;
-  double all_reduce_scale, time_scale;
-  bool insist;
-  const Node *captured_batch_sizes;
-} PerfModelKeys;
-
 #define KEY(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(PerfModelKeys, field), __VA_ARGS__ }
+  { .key = #field, .type = kind, .offset = offsetof(PerfModelInputs, field), __VA_ARGS__ }
 
 const OptionSpec config_perfmodel_options[] = {
     KEY(name, OPTION_STRING, .fallback = "fitted",
@@ -106,7 +97,7 @@ static int check_measured(const Node *node, const char *name, Diag *diag) {
 }
 
 /* "vllm-0.24" is an engine and its version. */
-static int bind_version(PerfModelKeys *keys, const Node *node, Arena *arena, Diag *diag) {
+static int bind_version(PerfModelInputs *keys, const Node *node, Arena *arena, Diag *diag) {
   PerfSetup both;
   if (keys->version && !setup_is_version(keys->version)) {
     diag_error(diag, config_place(node, "version"), "'%s' is no version", keys->version);
@@ -139,44 +130,44 @@ static int check_set(const Config *self, const char *name, Place at, Diag *diag)
   return -1;
 }
 
-int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
-                          Arena *arena, Diag *diag) {
+/* Keys that belong together, once they are bound. */
+static int check_keys(const Config *self, const Node *node, PerfModelInputs *keys, Arena *arena,
+                      Diag *diag) {
+  const bool map = node && node->kind == NODE_MAP, path = datafile_is_path(keys->name);
+  const bool fitted = strcmp(keys->name, FITTED) == 0, roofline = strcmp(keys->name, ROOFLINE) == 0;
+  if (!fitted && !roofline && !path &&
+      check_set(self, keys->name, map ? config_place(node, "name") : node->at, diag))
+    return -1;
+  if (keys->insist && !path)
+    return diag_error(diag, config_place(node, "insist"),
+                      "'insist' is for the path of a file, not for '%s'", keys->name);
+  if (map && !fitted && check_unmeasured(node, keys->name, diag)) return -1;
+  if (!roofline) return map ? check_measured(node, keys->name, diag) : 0;
+  const Place at = map ? config_place(node, "preset") : node->at;
+  keys->added = load_preset(self, keys->preset, at, arena, diag);
+  CapturedSizes sizes; // bound again with the model, which outlives this configuration
+  const Node *captured = keys->captured_batch_sizes;
+  return keys->added && (!captured || !captured_bind(&sizes, captured, arena, diag)) ? 0 : -1;
+}
+
+const PerfModelInputs config_fitted = {.name = FITTED,
+                                       .weights = LLM_UNSAID,
+                                       .kv_cache = LLM_UNSAID,
+                                       .all_reduce_scale = 1,
+                                       .time_scale = 1};
+
+int config_bind_perfmodel(const Config *self, const Node *node, PerfModelInputs *ret, Arena *arena,
+                          Diag *diag) {
   static const OptionSpec bare = {.key = "perfmodel", .type = OPTION_STRING};
-  PerfModelKeys keys = {.name = FITTED, .all_reduce_scale = 1, .time_scale = 1};
+  PerfModelInputs keys = config_fitted;
   const bool map = node && node->kind == NODE_MAP;
   if (map && option_bind(config_perfmodel_options, node, NULL, node->at, &keys, diag)) return -1;
   if (node && !map && option_bind_one(&bare, node, &keys.name, diag)) return -1;
   if (map && bind_version(&keys, node, arena, diag)) return -1;
-  PerfModelChoice choice = {.name = config_data_name(self, keys.name, arena),
-                            .measured = {.engine = keys.engine,
-                                         .engine_version = keys.version,
-                                         .weight_dtype = keys.weights,
-                                         .kv_cache_dtype = keys.kv_cache},
-                            .insist = keys.insist,
-                            .time_scale = keys.time_scale};
-  if (keys.engine) choice.engine_at = config_place(node, "engine");
-  const bool is_set = strcmp(keys.name, FITTED) != 0 && strcmp(keys.name, ROOFLINE) != 0 &&
-                      !datafile_is_path(keys.name);
-  if (is_set && check_set(self, keys.name, map ? config_place(node, "name") : node->at, diag))
-    return -1;
-  if (keys.insist && !datafile_is_path(keys.name))
-    return diag_error(diag, config_place(node, "insist"),
-                      "'insist' is for the path of a file, not for '%s'", keys.name);
-  if (map && strcmp(keys.name, FITTED) != 0 && check_unmeasured(node, keys.name, diag)) return -1;
-  choice.other_weights = map && node_find(node, "weights");
-  choice.other_kv_cache = map && node_find(node, "kv_cache");
-  if (strcmp(keys.name, ROOFLINE) == 0) {
-    const Place at = map ? config_place(node, "preset") : node->at;
-    choice.preset = load_preset(self, keys.preset, at, arena, diag);
-    if (!choice.preset) return -1;
-    choice.all_reduce_scale = keys.all_reduce_scale;
-    choice.captured = keys.captured_batch_sizes;
-    CapturedSizes sizes; // bound again with the model, which outlives this configuration
-    if (choice.captured && captured_bind(&sizes, choice.captured, arena, diag)) return -1;
-  } else if (map && check_measured(node, keys.name, diag)) {
-    return -1;
-  }
-  *ret_choice = choice;
+  if (check_keys(self, node, &keys, arena, diag)) return -1;
+  if (keys.engine) keys.engine_at = config_place(node, "engine");
+  keys.name = config_data_name(self, keys.name, arena);
+  *ret = keys;
   return 0;
 }
 
@@ -184,7 +175,7 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
 typedef struct PerfModelLoad {
   const PerfModelInputs *of;
   PerfSetup setup; // that is looked for
-  Place at, engine_at;
+  Place at;
 } PerfModelLoad;
 
 /* What 'fitted' looks for. Of an engine that the pool names, too, it is the version that is nearest
@@ -196,9 +187,9 @@ static PerfSetup wanted(const PerfModelInputs *of, Arena *arena) {
       .model = of->model->name,
       .gpu = of->hardware->gpu,
       .engine = of->engine ? of->engine : pool.engine,
-      .engine_version = of->engine_version,
-      .weight_dtype = of->other_weights ? of->weight_dtype : (int)llm_quantization(of->model),
-      .kv_cache_dtype = of->other_kv_cache ? of->kv_cache_dtype : of->model->kv_cache_dtype,
+      .engine_version = of->version,
+      .weight_dtype = of->weights == LLM_UNSAID ? (int)llm_quantization(of->model) : of->weights,
+      .kv_cache_dtype = of->kv_cache == LLM_UNSAID ? of->model->kv_cache_dtype : of->kv_cache,
       .tensor_parallel_size = of->degrees.tensor,
       .attention_data_parallel_size = of->degrees.attention,
       .expert_parallel_size = of->degrees.expert};
@@ -214,7 +205,7 @@ static int check_engine(const PerfModelLoad *load, Diag *diag) {
   const char *const *engines = finder_engines(load->of->root, &diag->arena);
   for (int i = 0; engines[i]; i++)
     if (strcmp(engines[i], engine) == 0) return 0;
-  diag_error(diag, load->engine_at, "there are no times by an engine '%s'", engine);
+  diag_error(diag, load->of->engine_at, "there are no times by an engine '%s'", engine);
   diag_hint_near(diag, engine, engines);
   return -1;
 }
@@ -315,9 +306,11 @@ static int make_roofline(PerfModel *self, const PerfModelLoad *load, Arena *aren
   const PerfModelInputs *of = load->of;
   if (hardware_check_split(of->model, of->hardware, of->degrees, load->at, diag)) return -1;
   Roofline roofline;
-  roofline_init(&roofline, of->model, of->hardware, of->degrees, of->preset, arena);
+  roofline_init(&roofline, of->model, of->hardware, of->degrees, of->added, arena);
   roofline_scale_all_reduces(&roofline, of->all_reduce_scale);
-  if (of->captured && captured_bind(&roofline.captured, of->captured, arena, diag)) return -1;
+  if (of->captured_batch_sizes &&
+      captured_bind(&roofline.captured, of->captured_batch_sizes, arena, diag))
+    return -1;
   roofline_compile(&roofline, self, of->max_decode_seqs, arena);
   return 0;
 }
@@ -350,7 +343,7 @@ static void scale_times(PerfModel *self, const PerfModelInputs *of, Arena *arena
 
 static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
   const PerfModelLoad *load = context;
-  const bool roofline = load->of->preset;
+  const bool roofline = load->of->added;
   PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
   if (roofline ? make_roofline(perfmodel, load, arena, diag)
                : load_measured(perfmodel, load, arena, diag))
@@ -393,34 +386,15 @@ uint64_t perfmodel_inputs_digest(const PerfModelInputs *self) {
 
 static const char PERFMODEL_KEY[] = "perfmodel ";
 
-const PerfModel *config_load_perfmodel(const Config *self, const Llm *model,
-                                       const PerfModelChoice *choice, const EngineChoice *engine,
-                                       const Hardware *hardware, Parallelism degrees,
-                                       int64_t max_decode_seqs, Place at, Arena *arena,
+const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
+                                       const EngineChoice *engine, Place at, Arena *arena,
                                        Diag *diag) {
   const ServingEngine *serving = serving_at(engine->row);
-  const PerfModelInputs of = {.root = self->perfmodel_root,
-                              .name = choice->name,
-                              .model = model,
-                              .hardware = hardware,
-                              .degrees = degrees,
-                              .max_decode_seqs = max_decode_seqs,
-                              .insist = choice->insist,
-                              .engine = choice->measured.engine,
-                              .engine_version = choice->measured.engine_version,
-                              .weight_dtype = choice->measured.weight_dtype,
-                              .other_weights = choice->other_weights,
-                              .kv_cache_dtype = choice->measured.kv_cache_dtype,
-                              .other_kv_cache = choice->other_kv_cache,
-                              .time_scale = choice->time_scale,
-                              .error_shift = choice->error_shift,
-                              .preset = choice->preset,
-                              .all_reduce_scale = choice->all_reduce_scale,
-                              .captured = choice->captured,
-                              .serving = serving ? serving->name : NULL,
-                              .times = engine->times,
-                              .says_times = engine->says_times};
-  const PerfModelLoad load = {&of, wanted(&of, arena), at, choice->engine_at};
+  of.root = self->perfmodel_root;
+  of.serving = serving ? serving->name : NULL;
+  of.times = engine->times;
+  of.says_times = engine->says_times;
+  const PerfModelLoad load = {&of, wanted(&of, arena), at};
   // The name comes first: notes are in the order of the keys.
   const char *key = arena_printf(arena, "%s%s of %s %016" PRIx64, PERFMODEL_KEY, of.name,
                                  setup_name(&load.setup, arena), perfmodel_inputs_digest(&of));

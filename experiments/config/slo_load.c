@@ -235,20 +235,21 @@ static int load_reference(Config *self, const SloKeys *slo, const Node *node, Ar
   if (config_load_hardware(self, &hardware, slo->machine, machine_at, arena, diag)) return -1;
   if (!self->perfmodel.name) return -1;
   // One file is of one machine, hardly of this one.
-  PerfModelChoice choice = self->perfmodel;
-  if (datafile_is_path(choice.name)) choice = (PerfModelChoice){.name = "fitted"};
+  PerfModelInputs choice = self->perfmodel;
+  if (datafile_is_path(choice.name)) choice = config_fitted;
   choice.time_scale = 1; // what is moved is the cluster, not what it is measured by
   if (slo->perfmodel && config_bind_perfmodel(self, slo->perfmodel, &choice, arena, diag))
     return -1;
-  const Parallelism degrees = {.tensor = slo->tensor_parallel_size, .pipeline = 1, .data = 1};
+  choice.hardware = &hardware;
+  choice.degrees = (Parallelism){.tensor = slo->tensor_parallel_size, .pipeline = 1, .data = 1};
+  choice.max_decode_seqs = 1;
   int status = 0;
   for (uint32_t i = 0; i < self->n_models && !status; i++) {
-    const Llm *model = &self->models[i];
     ModelSpec *spec = &self->specs[i];
-    spec->slo_reference = model->name
-                              ? config_load_perfmodel(self, model, &choice, &self->engine,
-                                                      &hardware, degrees, 1, node->at, arena, diag)
-                              : NULL;
+    choice.model = &self->models[i];
+    spec->slo_reference = choice.model->name ? config_load_perfmodel(self, choice, &self->engine,
+                                                                     node->at, arena, diag)
+                                             : NULL;
     status = spec->slo_reference ? 0 : -1;
   }
   self->sim.model = self->specs[0];
