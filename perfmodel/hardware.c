@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FACT(field, kind, ...)                                                                     \
-  { .key = #field, .type = kind, .offset = offsetof(Hardware, field), __VA_ARGS__ }
-#define ROW(field, kind, ...) FACT(field, kind, .required = true, __VA_ARGS__)
-#define UNBOUNDED             .min = 1, .max = 1e18
-#define SHARE                 .min = 0.01, .max = 1
+#define FACT(field, kind, ...) OPTION_OF(Hardware, field, kind, __VA_ARGS__)
+#define ROW(field, kind, ...)  FACT(field, kind, .required = true, __VA_ARGS__)
+#define UNBOUNDED              .min = 1, .max = 1e18
+#define SHARE                  .min = 0.01, .max = 1
 
 /* Default shares. flops: published products of 1024 tokens reach 0.82 to 0.86 (A100, H100, H200),
  * less where power is short. hbm: mem_bw_empirical_scaling of aiconfigurator's systems. nvlink:

@@ -3,10 +3,7 @@
 #include "perfmodel/datafile.h"
 
 #define TIME(field, ...)                                                                           \
-  {                                                                                                \
-    .key = #field, .type = OPTION_TICKS, .offset = offsetof(EnginePreset, field),                  \
-    .fallback = "0 s", .max = 10, __VA_ARGS__                                                      \
-  }
+  OPTION_OF(EnginePreset, field, OPTION_TICKS, .fallback = "0 s", .max = 10, __VA_ARGS__)
 
 const OptionSpec preset_options[] = {
     TIME(per_iteration, .help = "whatever the model"),

@@ -14,11 +14,8 @@ typedef struct EnginePreset {
   Tick per_sequence;      // for each sequence that needs logits
 } EnginePreset;
 
-/* Norms, activations and attention of few tokens have floors. Llama2-70B, tensor parallel 8, decode
- * at batch 1 with a context of 512: the sum of published operator times is 10.2 ms on the H100 and
- * 16.8 ms on the A100 (README.md, "Summed kernels against measured engines"), 40 and 46 us per
- * layer above the roofline. On the H100 they are norms and activations 18, attention 12, and 12
- * that the products of one token are over the median efficiency. */
+/* Floors of norms, activations and attention: README.md, "Summed kernels against measured engines".
+ */
 #define PRESET_KERNELS_PER_LAYER (45 * (TICKS_PER_SECOND / 1000000))
 
 /* Nothing: below every engine's time. */

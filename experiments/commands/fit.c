@@ -231,15 +231,14 @@ static int find_preset(const Profile *profile, const Options *options, FitOption
   const char *fact = profile_fact(profile, "engine_preset"), *asked = options->preset;
   fit->preset = asked ? asked : fact ? fact : "unknown";
   if (!asked) return 0;
-  const EnginePreset *preset = serving_preset(asked);
+  const ServingEngine *engine;
   const Place at = place_of_file("--preset");
   fit->ideal = !fact || strcmp(fact, preset_ideal.name) != 0; // else kernels alone were measured
-  if (!preset) {
+  if (!serving_preset(asked, &engine)) {
     diag_error(diag, at, "unknown preset '%s'", asked);
     diag_hint_near(diag, asked, serving_presets(&diag->arena));
     return -1;
   }
-  const ServingEngine *engine = serving_of_preset(preset);
   if (!engine) return 0;
   diag_error(diag, at, "the host time of '%s' is not part of a fit", asked);
   diag_hint(diag, "it is that of engine '%s', which a configuration names", engine->name);

@@ -264,9 +264,9 @@ int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelInputs *ret, Arena *arena,
                           Diag *diag);
 extern const PerfModelInputs config_fitted; // without the key
-/* The times of a model on its hardware, whose caller has filled in all up to max_decode_seqs, served
- * by `engine`, whose host is added to times of an engine's kernels alone, or as the configuration
- * says; NULL with the reason at `at`. */
+/* The times of a model on its hardware; the caller has filled in all fields up to max_decode_seqs.
+ * The host of `engine`, which serves it, is added to times of an engine's kernels alone, or as the
+ * configuration says. NULL with the reason at `at`. */
 const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
                                        const EngineChoice *engine, Place at, Arena *arena,
                                        Diag *diag);

@@ -15,12 +15,9 @@ typedef struct ModelKeys {
   }
 
 const OptionSpec config_model_options[] = {
-    {.key = "name",
-     .type = OPTION_STRING,
-     .offset = offsetof(ModelKeys, name),
-     .required = true,
-     .help = "of a model, or the path of its .yaml or Hugging Face config.json",
-     .listed = "models"},
+    OPTION_OF(ModelKeys, name, OPTION_STRING, .required = true,
+              .help = "of a model, or the path of its .yaml or Hugging Face config.json",
+              .listed = "models"),
     FORMAT("quantization", weight_dtype, .help = "format of all matrices of its layers",
            .absent = "as the model's file has it"),
     FORMAT("attention_dtype", attention_dtype, .help = "of those of attention",

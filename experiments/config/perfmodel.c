@@ -17,8 +17,7 @@
 static const char FITTED[] = "fitted", ROOFLINE[] = "roofline";
 static const char ENGINE_DEFAULT[] = "vllm"; // of a pool that names none
 
-#define KEY(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(PerfModelInputs, field), __VA_ARGS__ }
+#define KEY(field, kind, ...) OPTION_OF(PerfModelInputs, field, kind, __VA_ARGS__)
 
 const OptionSpec config_perfmodel_options[] = {
     KEY(name, OPTION_STRING, .fallback = "fitted",
@@ -46,21 +45,15 @@ const OptionSpec config_perfmodel_options[] = {
         .help = "what all times of the model are multiplied by; the engine's host is not"),
     {0}};
 
-static const void *load_preset_file(const void *context, Arena *arena, Diag *diag) {
-  const ConfigFact *fact = context;
-  EnginePreset *preset = ARENA_NEW(arena, EnginePreset);
-  return preset_load(preset, fact->name, arena, diag) ? NULL : preset;
-}
-
 /* A preset by its name, or of a file. */
 static const EnginePreset *load_preset(const Config *self, const char *written, Place at,
                                        Arena *arena, Diag *diag) {
-  const EnginePreset *preset = written ? serving_preset(written) : &preset_graph_engine;
+  const ServingEngine *engine;
+  const EnginePreset *preset = written ? serving_preset(written, &engine) : &preset_graph_engine;
   if (preset) return preset;
-  const ConfigFact fact = {self, config_data_name(self, written, arena), at};
-  const char *key = arena_printf(arena, "preset %s", fact.name);
+  EnginePreset *own = ARENA_NEW(arena, EnginePreset);
   if (datafile_is_path(written))
-    return config_cache_get(self->cache, key, load_preset_file, &fact, diag);
+    return preset_load(own, config_data_name(self, written, arena), arena, diag) ? NULL : own;
   diag_error(diag, at, "unknown preset '%s'", written);
   diag_hint_near(diag, written, serving_presets(&diag->arena));
   return NULL;
@@ -220,39 +213,34 @@ static bool is_of_model(const char *there, const PerfModelInputs *of, Arena *are
          (slash && strcmp(there, slash + 1) == 0) || (known && strcmp(known, model->name) == 0);
 }
 
-/* "tensor_parallel_size 2 for 8, GPU h100-80gb for h200-141gb": what a file is of for what is
+static const char *degree_text(int64_t degree, Arena *arena) {
+  return arena_printf(arena, "%" PRId64, degree > 1 ? degree : 1);
+}
+
+#define DEGREE(field)                                                                              \
+  { #field, degree_text(there->field, arena), degree_text(asked->field, arena) }
+
+/* "GPU h100-80gb for h200-141gb, tensor_parallel_size 2 for 8": what a file is of for what is
  * asked; empty: it is of that. */
 static const char *mismatch(const PerfModel *model, const PerfModelLoad *load, Arena *arena) {
   const PerfSetup *there = &model->setup, *asked = &load->setup;
   const struct {
-    const char *what;
-    int64_t there, asked;
-  } degrees[] = {
-      {"tensor_parallel_size", there->tensor_parallel_size, asked->tensor_parallel_size},
-      {"attention_data_parallel_size", there->attention_data_parallel_size,
-       asked->attention_data_parallel_size},
-      {"expert_parallel_size", there->expert_parallel_size, asked->expert_parallel_size}};
-  const struct {
     const char *what, *there, *asked;
-  } names[] = {{"model", is_of_model(there->model, load->of, arena) ? asked->model : there->model,
+  } parts[] = {{"model", is_of_model(there->model, load->of, arena) ? asked->model : there->model,
                 asked->model},
                {"GPU", there->gpu, asked->gpu},
                {"weights in", dtype_names[there->weight_dtype],
                 dtype_names[model->says_weights ? asked->weight_dtype : there->weight_dtype]},
                {"KV cache in", dtype_names[there->kv_cache_dtype],
-                dtype_names[model->says_kv_cache ? asked->kv_cache_dtype : there->kv_cache_dtype]}};
+                dtype_names[model->says_kv_cache ? asked->kv_cache_dtype : there->kv_cache_dtype]},
+               DEGREE(tensor_parallel_size),
+               DEGREE(attention_data_parallel_size),
+               DEGREE(expert_parallel_size)};
   const char *text = "";
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(names[i].there, names[i].asked) != 0)
-      text = arena_printf(arena, "%s%s%s %s for %s", text, *text ? ", " : "", names[i].what,
-                          names[i].there, names[i].asked);
-  for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
-    const int64_t has = degrees[i].there > 1 ? degrees[i].there : 1;
-    const int64_t wants = degrees[i].asked > 1 ? degrees[i].asked : 1;
-    if (has != wants)
-      text = arena_printf(arena, "%s%s%s %" PRId64 " for %" PRId64, text, *text ? ", " : "",
-                          degrees[i].what, has, wants);
-  }
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strcmp(parts[i].there, parts[i].asked) != 0)
+      text = arena_printf(arena, "%s%s%s %s for %s", text, *text ? ", " : "", parts[i].what,
+                          parts[i].there, parts[i].asked);
   return text;
 }
 

@@ -8,8 +8,7 @@
 
 static const char *const role_choices[] = {"prefill", "decode", "mixed", NULL}; // as Role
 
-#define POOL(field, kind, ...)                                                                     \
-  { .key = #field, .type = kind, .offset = offsetof(PoolConfig, field), __VA_ARGS__ }
+#define POOL(field, kind, ...) OPTION_OF(PoolConfig, field, kind, __VA_ARGS__)
 #define SPEC(field, kind, ...)                                                                     \
   { .key = #field, .type = kind, .offset = offsetof(PoolConfig, spec.field), __VA_ARGS__ }
 #define KV(field, kind, ...)                                                                       \

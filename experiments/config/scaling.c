@@ -21,11 +21,9 @@ typedef struct StartKeys {
 const OptionSpec config_start_up_options[] = {
     START(boot, .help = "of the machine, until its image can be fetched"),
     START(image, .help = "fetching it and starting the engine's process"),
-    {.key = "weights",
-     .type = OPTION_NODE,
-     .offset = offsetof(StartKeys, weights),
-     .help = "loading the model's weights: {from, bandwidth}",
-     .absent = "they take no time"},
+    OPTION_OF(StartKeys, weights, OPTION_NODE,
+              .help = "loading the model's weights: {from, bandwidth}",
+              .absent = "they take no time"),
     START(capture, .help = "of graphs, and what else the engine compiles"),
     START(warm_up, .help = "until it takes requests"),
     {0}};

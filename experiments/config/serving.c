@@ -73,31 +73,27 @@ const ServingEngine *serving_at(int choice) {
 }
 
 /* The i-th: first those of no engine; NULL: it is past the last. An engine may have none. */
-static const EnginePreset *preset_at(int i) {
+static const EnginePreset *preset_at(int i, const ServingEngine **ret_engine) {
   static const EnginePreset *const plain[] = {&preset_ideal, &preset_graph_engine};
   enum { N_PLAIN = sizeof plain / sizeof *plain };
-  return i < N_PLAIN ? plain[i] : i < N_PLAIN + N_ENGINES ? &engines[i - N_PLAIN].preset : NULL;
+  *ret_engine = i >= N_PLAIN && i < N_PLAIN + N_ENGINES ? &engines[i - N_PLAIN] : NULL;
+  return i < N_PLAIN ? plain[i] : *ret_engine ? &(*ret_engine)->preset : NULL;
 }
 
-const EnginePreset *serving_preset(const char *name) {
+const EnginePreset *serving_preset(const char *name, const ServingEngine **ret_engine) {
   const EnginePreset *preset;
-  for (int i = 0; (preset = preset_at(i)); i++)
-    if (preset->name && strcmp(preset->name, name) == 0) return preset;
-  return NULL;
+  for (int i = 0; (preset = preset_at(i, ret_engine)); i++)
+    if (preset->name && strcmp(preset->name, name) == 0) break;
+  return preset;
 }
 
 const char *const *serving_presets(Arena *arena) {
   const char **names = ARENA_ARRAY(arena, const char *, N_ENGINES + 3);
   const EnginePreset *preset;
-  for (int i = 0, n = 0; (preset = preset_at(i)); i++)
+  const ServingEngine *engine;
+  for (int i = 0, n = 0; (preset = preset_at(i, &engine)); i++)
     if (preset->name) names[n++] = preset->name;
   return names;
-}
-
-const ServingEngine *serving_of_preset(const EnginePreset *preset) {
-  for (int i = 0; i < N_ENGINES; i++)
-    if (&engines[i].preset == preset) return &engines[i];
-  return NULL;
 }
 
 const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware) {
@@ -159,12 +155,12 @@ static void give_limits(Filling *self, const ServingEngine *engine, PolicyChoice
   const ServingLimits *usual = serving_limits(engine, self->use->hardware);
   const int64_t context = self->use->max_model_len;
   BatchLimits limits = batcher_limits(batcher);
-  int64_t seqs = node_find(self->map, BATCH_SEQS_KEY) ? limits.max_num_seqs : usual->max_num_seqs;
+  int64_t seqs = node_find(self->map, "max_num_seqs") ? limits.max_num_seqs : usual->max_num_seqs;
   int64_t tokens = usual->max_num_batched_tokens;
   if (engine->whole_prompts && tokens < context) tokens = context;
   if (context > 0) tokens = least(tokens, seqs * context);
-  give_limit(self, BATCH_TOKENS_KEY, &limits.max_num_batched_tokens, tokens);
-  give_limit(self, BATCH_SEQS_KEY, &limits.max_num_seqs,
+  give_limit(self, "max_num_batched_tokens", &limits.max_num_batched_tokens, tokens);
+  give_limit(self, "max_num_seqs", &limits.max_num_seqs,
              least(seqs, limits.max_num_batched_tokens));
   *batcher = batcher_limited(*batcher, limits, self->arena);
 }

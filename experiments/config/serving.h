@@ -58,11 +58,9 @@ int serving_bind(EngineChoice *choice, const Node *node, Diag *diag);
 extern const char *const serving_choices[];
 /* The engine of a choice; NULL for none, and past the last. */
 const ServingEngine *serving_at(int choice);
-/* The preset of this name, NULL if there is none; all their names, NULL-terminated. */
-const EnginePreset *serving_preset(const char *name);
-const char *const *serving_presets(Arena *arena);
-/* The engine whose preset that is; NULL: none. */
-const ServingEngine *serving_of_preset(const EnginePreset *preset);
+/* The preset of this name, NULL if there is none, and the engine that has it, NULL if none has. */
+const EnginePreset *serving_preset(const char *name, const ServingEngine **ret_engine);
+const char *const *serving_presets(Arena *arena); // all names, NULL-terminated
 /* What holds on this GPU; NULL: on the one with the most. */
 const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware);
 

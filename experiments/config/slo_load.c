@@ -17,8 +17,7 @@ typedef struct SloKeys {
   const Node *slowdown, *goodput;
 } SloKeys;
 
-#define SLO(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(SloKeys, field), __VA_ARGS__ }
+#define SLO(field, kind, ...) OPTION_OF(SloKeys, field, kind, __VA_ARGS__)
 
 const OptionSpec config_slo_options[] = {
     SLO(name, OPTION_CHOICE, .choices = slo_choices, .help = "which limits",
@@ -41,26 +40,15 @@ typedef struct GoodputKeys {
 } GoodputKeys;
 
 #define GOODPUT(field, help_text)                                                                  \
-  {                                                                                                \
-    .key = #field, .type = OPTION_TICKS, .offset = offsetof(GoodputKeys, field), .min = 1e-9,      \
-    .max = 1e6, .help = help_text, .absent = "no limit"                                            \
-  }
+  OPTION_OF(GoodputKeys, field, OPTION_TICKS, .min = 1e-9, .max = 1e6, .help = help_text,          \
+            .absent = "no limit")
 
 const OptionSpec config_goodput_options[] = {
-    {.key = "share",
-     .type = OPTION_REAL,
-     .offset = offsetof(GoodputKeys, share),
-     .required = true,
-     .min = 1e-6,
-     .max = 1,
-     .help = "of the requests that must keep all that follow"},
-    {.key = "hours",
-     .type = OPTION_REAL,
-     .offset = offsetof(GoodputKeys, hours),
-     .min = 1e-6,
-     .max = 1,
-     .help = "share of the hours, by arrival, in each of which that is so",
-     .absent = "over the run as a whole"},
+    OPTION_OF(GoodputKeys, share, OPTION_REAL, .required = true, .min = 1e-6, .max = 1,
+              .help = "of the requests that must keep all that follow"),
+    OPTION_OF(GoodputKeys, hours, OPTION_REAL, .min = 1e-6, .max = 1,
+              .help = "share of the hours, by arrival, in each of which that is so",
+              .absent = "over the run as a whole"),
     GOODPUT(ttft, "at most"),
     GOODPUT(tpot, "at most, the mean gap between a request's tokens"),
     GOODPUT(tbt, "the same; one of the two"),

@@ -32,18 +32,11 @@ typedef struct BatchLimits {
 enum { BATCH_TOKENS_MAX = 1000000000, BATCH_SEQS_MAX = 65536 };
 
 /* The options that bind it. */
-#define BATCH_TOKENS_KEY "max_num_batched_tokens"
-#define BATCH_SEQS_KEY   "max_num_seqs"
-#define BATCH_TOKENS(usual, text)                                                                  \
-  {                                                                                                \
-    BATCH_TOKENS_KEY, OPTION_INT, offsetof(BatchLimits, max_num_batched_tokens), usual,            \
-        .min = 1, .max = BATCH_TOKENS_MAX, .help = (text)                                          \
-  }
-#define BATCH_SEQS(usual, text)                                                                    \
-  {                                                                                                \
-    BATCH_SEQS_KEY, OPTION_INT, offsetof(BatchLimits, max_num_seqs), usual,                        \
-        .min = 1, .max = BATCH_SEQS_MAX, .help = (text)                                            \
-  }
+#define BATCH_LIMIT(field, usual, most, text)                                                      \
+  OPTION_OF(BatchLimits, field, OPTION_INT, .fallback = (usual), .min = 1, .max = (most),          \
+            .help = (text))
+#define BATCH_TOKENS(usual, text) BATCH_LIMIT(max_num_batched_tokens, usual, BATCH_TOKENS_MAX, text)
+#define BATCH_SEQS(usual, text)   BATCH_LIMIT(max_num_seqs, usual, BATCH_SEQS_MAX, text)
 
 /* The limits of a batcher whose options are bound; none of one whose options were wrong. */
 static inline BatchLimits batcher_limits(const PolicyChoice *batcher) {

@@ -150,17 +150,6 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
   return arrived(self, machine_state, view, (Task){request, phase});
 }
 
-static void finish(void *state, void *machine_state, const MachineView *view, RequestIx request,
-                   Phase phase) {
-  (void)state;
-  sim_queues_finish(machine_state, view, (Task){request, phase});
-}
-
-static void leave(void *state, void *machine_state, const MachineView *view, RequestIx request) {
-  (void)state, (void)view;
-  sim_queues_leave(machine_state, request);
-}
-
 static const OptionSpec options[] = {
     BATCH_TOKENS("2048", "its max_batch_tokens"),
     BATCH_SEQS("512", "its max_batch_size"),
@@ -181,6 +170,6 @@ const Batcher batcher_splitwise_sim = {
     .start = start,
     .wake = wake,
     .plan = plan,
-    .finish = finish,
-    .leave = leave,
+    .finish = sim_queues_finish,
+    .leave = sim_queues_leave,
 };

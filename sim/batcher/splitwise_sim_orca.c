@@ -42,17 +42,6 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
   return (int64_t)queues->batch.count < self->limits.max_num_seqs;
 }
 
-static void finish(void *state, void *machine_state, const MachineView *view, RequestIx request,
-                   Phase phase) {
-  (void)state;
-  sim_queues_finish(machine_state, view, (Task){request, phase});
-}
-
-static void leave(void *state, void *machine_state, const MachineView *view, RequestIx request) {
-  (void)state, (void)view;
-  sim_queues_leave(machine_state, request);
-}
-
 static const OptionSpec options[] = {
     BATCH_SEQS("512", "its max_batch_size"),
     {0},
@@ -70,6 +59,6 @@ const Batcher batcher_splitwise_sim_orca = {
     .start = start,
     .wake = wake,
     .plan = plan,
-    .finish = finish,
-    .leave = leave,
+    .finish = sim_queues_finish,
+    .leave = sim_queues_leave,
 };

@@ -74,7 +74,11 @@ void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task) {
   if (task.phase == PHASE_PREFILL) insert(&self->prompts, self->prompts.count, task, self->arena);
 }
 
-void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
+void sim_queues_finish(void *state, void *queues, const MachineView *view, RequestIx request,
+                       Phase phase) {
+  (void)state;
+  SimQueues *self = queues;
+  const Task task = {request, phase};
   TaskMark *mark = sim_task_mark(self, task);
   if (mark->in_batch)
     remove_task(&self->batch, task);
@@ -86,7 +90,9 @@ void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
   if (!decode_follows) first_mark(self, task.request)->listed_as = 0;
 }
 
-void sim_queues_leave(SimQueues *self, RequestIx request) {
+void sim_queues_leave(void *state, void *queues, const MachineView *view, RequestIx request) {
+  (void)state, (void)view;
+  SimQueues *self = queues;
   if (2 * (size_t)request + 2 > self->marks->capacity) return; // it came while the machine was down
   for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
     const Task task = {request, phase};

@@ -43,10 +43,10 @@ typedef struct SimQueues {
 void sim_queues_init(SimQueues *self, TaskMarks *marks, Arena *arena);
 /* A task arrived: queues it. */
 void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task);
-/* A phase ended here. */
-void sim_queues_finish(SimQueues *self, const MachineView *view, Task task);
-/* A request leaves that has not finished. */
-void sim_queues_leave(SimQueues *self, RequestIx request);
+/* Hooks of both batchers, whose state of a machine is its SimQueues. */
+void sim_queues_finish(void *state, void *queues, const MachineView *view, RequestIx request,
+                       Phase phase);
+void sim_queues_leave(void *state, void *queues, const MachineView *view, RequestIx request);
 /* A decode waits for its prefill. */
 bool sim_task_runnable(const MachineView *view, Task task);
 

@@ -148,10 +148,10 @@ Test(engines, every_batcher_offers_its_limits) {
     int64_t tokens = 0, seqs = 0;
     Node *map = yaml_parse("test", "{}", 2, &arena, &diag);
     for (const OptionSpec *spec = (*policy)->options; spec->key; spec++) {
-      if (strcmp(spec->key, BATCH_TOKENS_KEY) == 0)
-        yaml_set(map, BATCH_TOKENS_KEY "=77", &arena, &diag), tokens = 77;
-      if (strcmp(spec->key, BATCH_SEQS_KEY) == 0)
-        yaml_set(map, BATCH_SEQS_KEY "=55", &arena, &diag), seqs = 55;
+      if (strcmp(spec->key, "max_num_batched_tokens") == 0)
+        yaml_set(map, "max_num_batched_tokens=77", &arena, &diag), tokens = 77;
+      if (strcmp(spec->key, "max_num_seqs") == 0)
+        yaml_set(map, "max_num_seqs=55", &arena, &diag), seqs = 55;
     }
     const void *state = policy_bind(*policy, map, place_of_file("test"), &arena, &diag);
     const PolicyChoice choice = {*policy, state}, none = {*policy, NULL};

@@ -27,7 +27,8 @@ static Llm model(const char *name) {
 }
 
 static EnginePreset preset(const char *name) {
-  const EnginePreset *engine = serving_preset(name);
+  const ServingEngine *of;
+  const EnginePreset *engine = serving_preset(name, &of);
   cr_assert_not_null(engine, "%s", name);
   return *engine;
 }
