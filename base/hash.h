@@ -18,4 +18,6 @@ static inline uint64_t hash_fold(uint64_t hash, uint64_t word) {
 
 /* FNV-1a over bytes. */
 uint64_t hash_bytes(const void *bytes, size_t size);
+/* Folds a text, or NULL, into a running hash. */
+uint64_t hash_text(uint64_t hash, const char *text);
 #endif

@@ -3,6 +3,7 @@
  * The canonical text is one line of ASCII in flow form that yaml_parse reads back to the same tree.
  * A plain scalar stays plain where flow form allows it, and must where it can be more than text: a
  * number with its unit, a range, a word. All else is written in double quotes. */
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/yaml.h"
 #include <assert.h>
@@ -136,4 +137,14 @@ char *node_text(const Node *node, Arena *arena) {
   Writer writer = {.arena = arena};
   write_node(&writer, node);
   return writer.text;
+}
+
+uint64_t node_digest(const Node *node) {
+  if (!node) return 0;
+  Arena arena;
+  arena_init(&arena);
+  const char *text = node_text(node, &arena);
+  const uint64_t digest = hash_bytes(text, strlen(text));
+  arena_done(&arena);
+  return digest;
 }

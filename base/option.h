@@ -40,6 +40,10 @@ typedef struct OptionSpec {
   const char *word;           // of a number: what may stand in its place, and then is -1
 } OptionSpec;
 
+/* A row whose key is the name of the field that it fills. */
+#define OPTION_OF(Struct, field, kind, ...)                                                        \
+  { .key = #field, .type = (kind), .offset = offsetof(Struct, field), __VA_ARGS__ }
+
 /* Fills the fields of `target` with the defaults. Defaults in tables are trusted (asserted). */
 void option_defaults(const OptionSpec *specs, void *target);
 /* Defaults first, then every key of `map` (NULL: none). Reports all of: unknown key (with a

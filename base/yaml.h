@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef enum NodeKind { NODE_SCALAR, NODE_LIST, NODE_MAP } NodeKind;
 
@@ -53,4 +54,6 @@ const char *node_shown(const Node *node, Arena *arena);
  * order, values in double quotes where they were quoted or flow form needs it. It reads back to
  * itself. */
 char *node_text(const Node *node, Arena *arena);
+/* A digest of that text; 0 of NULL. */
+uint64_t node_digest(const Node *node);
 #endif

@@ -74,7 +74,7 @@ static void fit_terms(FitResult *self, FitTask *task, Errors *errors, Arena *are
 static void fit_iterations(FitResult *self, FitTask *task, Errors *errors, Arena *arena) {
   const FitModel operators = self->model;
   const FitOperators beside = {&operators, self->points, self->n_points};
-  if (task->n_points == 0 || (self->options.ideal && !self->options.adds)) return;
+  if (task->n_points == 0 || self->options.ideal) return;
   self->joined = true;
   task->operators = &beside;
   fit_task_choose(task, arena);
@@ -82,24 +82,6 @@ static void fit_iterations(FitResult *self, FitTask *task, Errors *errors, Arena
   score(task, errors, arena);
   self->way = task->way;
   task->operators = NULL;
-}
-
-enum { PRESET_SEQS = 1024 };
-
-/* The engine's own time, where no iteration has it. */
-static void add_preset(FitResult *self, bool measured) {
-  const FitOptions *options = &self->options;
-  FitCurve *linear = &self->model.curves[PROFILE_LINEAR], *head = &self->model.curves[PROFILE_HEAD];
-  if (measured && !options->adds) return;
-  self->model.overhead += options->overhead;
-  self->layers = options->layers;
-  for (int k = 0; k < linear->n_knots; k++)
-    linear->seconds[k] += self->layers;
-  if (head->n_knots == 0 && options->per_sequence > 0) // a line that holds for any batch
-    *head = (FitCurve){
-        .n_knots = 2, .from_zero = true, .x = {0, PRESET_SEQS}, .low = 1, .high = PRESET_SEQS};
-  for (int k = 0; k < head->n_knots; k++)
-    head->seconds[k] += options->per_sequence * (double)head->x[k];
 }
 
 static void keep_points(FitResult *self, const FitTask *task) {
@@ -180,7 +162,6 @@ int fit_group(FitResult *self, const Profile *profile, const ProfileGroup *group
   count_parts(self);
   if (iterations.n_points == 0) score_composed(self, profile, &errors.held_out);
   score_train(self, &errors.train);
-  add_preset(self, iterations.n_points > 0);
   for (int part = 0; part < FIT_PARTS; part++) {
     FitPartScores *scores = &self->parts[part];
     scores->train = fit_errors_score(&errors.train, (FitPart)part);

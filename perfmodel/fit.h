@@ -3,10 +3,11 @@
  * A profile of whole iterations gives `linear`, `prefill_attention` and one slope or table of
  * `decode_attention`; the engine's own time is inside `linear`. A profile of operators gives each
  * term from its operator; its whole iterations then give `overhead`, and the level of the terms
- * where their sum misses (fit_join.h). Without any, `overhead` is an engine preset's. Replicates
- * count once, by their median, and the loss is the sum of squared relative errors. The number of
- * knots is the smallest whose error on held-out configurations is within one standard error of the
- * least one. Equal inputs give equal models: all that is drawn comes from `seed`. */
+ * where their sum misses (fit_join.h). Without any, `overhead` is 0. Replicates
+ * count once, by their median, and the loss is the sum of squared relative errors (calibration
+ * study, 5.3). The number of knots is the smallest whose error on held-out configurations is within
+ * one standard error of the least one. Equal inputs give equal models: all that is drawn comes from
+ * `seed`. */
 #ifndef PERFMODEL_FIT_H
 #define PERFMODEL_FIT_H
 #include "perfmodel/fit_join.h"
@@ -43,14 +44,10 @@ typedef struct FitPartScores {
 } FitPartScores;
 
 typedef struct FitOptions {
-  /* What an engine adds to its kernels, where whole iterations do not say it. */
-  const char *preset;                    // its name, recorded
-  bool ideal;                            // nothing, whatever was measured
-  double overhead, layers, per_sequence; // seconds of an iteration, of all its layers together and
-                                         // of a sequence, where no iteration was measured
-  bool adds;                             // to iterations, too: they were measured without an engine
-  const char *mode;                      // graph or eager, where rows are of both; NULL: graph
-  FitAllReduce all_reduce;               // of rows that have none
+  const char *preset;      // the engine that was measured, recorded; ideal: kernels alone
+  bool ideal;              // whole iterations beside operators are not used
+  const char *mode;        // graph or eager, where rows are of both; NULL: graph
+  FitAllReduce all_reduce; // of rows that have none
   uint64_t seed;
 } FitOptions;
 
@@ -63,7 +60,6 @@ typedef struct FitResult {
   FitWay way;
   FitLevels levels;
   FitModel model;
-  double layers;    // seconds of the preset's that `linear` has in it
   FitPoint *points; // operators first, each ascending by batch; with the all-reduces added to them
   int n_points;
   FitLeftOut left_out;

@@ -20,11 +20,7 @@ typedef struct PointFile {
 
 #define MAYBE(field, kind, text)                                                                   \
   { .key = #field, .type = kind, .offset = offsetof(RecordFile, field), .help = text }
-#define PART(field, kind, text)                                                                    \
-  {                                                                                                \
-    .key = #field, .type = kind, .offset = offsetof(RecordFile, field), .required = true,          \
-    .help = text                                                                                   \
-  }
+#define PART(field, kind, text) OPTION_OF(RecordFile, field, kind, .required = true, .help = text)
 
 static const OptionSpec RECORD_SPECS[] = {
     PART(profile, OPTION_STRING, "file name of the profile"),

@@ -1,6 +1,7 @@
 /* GGUF, as its specification has it: a magic, a version, two counts, pairs, tensors, data. */
 #include "perfmodel/gguf.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include <errno.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static const bool TYPE_FLOAT[TYPES] = {[6] = true, [12] = true};
 typedef struct Reader {
   FILE *file;
   uint64_t size, at; // of the file; next byte
+  uint64_t digest;   // of what was read
   Place place;
   Arena *arena;
   Diag *diag;
@@ -35,7 +37,8 @@ static int refuse(Reader *self, const char *what) {
 
 static int read_bytes(Reader *self, void *ret_bytes, uint64_t n) {
   if (n > self->size - self->at || fread(ret_bytes, 1, (size_t)n, self->file) != n)
-    return refuse(self, "it ends too early");
+    return refuse(self, "it ends");
+  self->digest = hash_fold(self->digest, hash_bytes(ret_bytes, (size_t)n));
   self->at += n;
   return 0;
 }
@@ -162,6 +165,7 @@ static int read_all(Gguf *self, Reader *reader) {
     if (read_tensor(reader, &self->tensors[self->n_tensors])) return -1;
   }
   const uint64_t begin = (reader->at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  self->digest = hash_fold(reader->digest, reader->size);
   self->data_bytes = begin < reader->size ? (int64_t)(reader->size - begin) : 0;
   return 0;
 }

@@ -28,6 +28,7 @@ typedef struct Gguf {
   GgufTensor *tensors;
   size_t n_pairs, n_tensors;
   int64_t data_bytes; // after the head
+  uint64_t digest;    // of all that was read, and of the file's size
 } Gguf;
 
 /* All in `arena`. −1 with one entry that says the byte. */

@@ -1,16 +1,16 @@
 /* Machine types and the KV memory that a model leaves on them. */
 #include "perfmodel/hardware.h"
+#include "base/hash.h"
 #include "perfmodel/datafile.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FACT(field, kind, ...)                                                                     \
-  { .key = #field, .type = kind, .offset = offsetof(Hardware, field), __VA_ARGS__ }
-#define ROW(field, kind, ...) FACT(field, kind, .required = true, __VA_ARGS__)
-#define UNBOUNDED             .min = 1, .max = 1e18
-#define SHARE                 .min = 0.01, .max = 1
+#define FACT(field, kind, ...) OPTION_OF(Hardware, field, kind, __VA_ARGS__)
+#define ROW(field, kind, ...)  FACT(field, kind, .required = true, __VA_ARGS__)
+#define UNBOUNDED              .min = 1, .max = 1e18
+#define SHARE                  .min = 0.01, .max = 1
 
 /* Default shares. flops: published products of 1024 tokens reach 0.82 to 0.86 (A100, H100, H200),
  * less where power is short. hbm: mem_bw_empirical_scaling of aiconfigurator's systems. nvlink:
@@ -146,6 +146,7 @@ int hardware_load(Hardware *self, const char *name, const char *data_dir, Place 
   if (hardware.host_to_gpu_bandwidth == 0) hardware.host_to_gpu_bandwidth = hardware.pcie_bandwidth;
   if (hardware.gpu_to_host_bandwidth == 0) hardware.gpu_to_host_bandwidth = hardware.pcie_bandwidth;
   if (hardware.fp32_flops == 0) hardware.fp32_flops = hardware.dense_bf16_flops / 16;
+  hardware.digest = hash_text(node_digest(root), hardware.name);
   *self = hardware;
   return 0;
 }

@@ -42,6 +42,7 @@ typedef struct Hardware {
   int sold;                                       // Sold
   double cost_per_hour, gpu_cost_per_hour;        // $, of the machine and of one GPU
   const char *price_date, *price_source;          // of the price; NULL: not said
+  uint64_t digest; // of the name and the file's content, whatever other price it is given
 } Hardware;
 
 /* How the GPUs of a machine share a model: tensor × attention × pipeline of them hold it once, data

@@ -70,6 +70,7 @@ typedef struct Llm {
   bool wide_qk_norm;   // over all heads at once, so that GPUs that share them add up their squares
   bool fp32_router;    // experts are chosen in 32 bits
   bool sigmoid_router; // their shares are sigmoids, not a softmax
+  uint64_t digest;     // of the name, the file's content and the formats that it was made of
 } Llm;
 
 enum { LLM_UNSAID = -1 }; // a choice that is left open

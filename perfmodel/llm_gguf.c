@@ -143,5 +143,6 @@ int llm_gguf_read(Llm *self, const char *path, Arena *arena, Diag *diag) {
   if (refuse_what_is_not_modelled(&making) || read_sizes(&making)) return -1;
   read_tensors(&making);
   self->file = path;
+  self->digest = gguf.digest;
   return 0;
 }

@@ -1,4 +1,5 @@
 /* Model shapes: our own files through an option table, and what files leave open. */
+#include "base/hash.h"
 #include "base/text.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/llm_gguf.h"
@@ -303,6 +304,9 @@ int llm_load_as(Llm *self, const char *name, const LlmFormats *formats, const ch
     return -1;
   formats_apply(&llm, formats);
   sizes_complete(&llm);
+  llm.digest = hash_text(
+      hash_fold(gguf ? llm.digest : node_digest(root), hash_bytes(formats, sizeof *formats)),
+      llm.name);
   *self = llm;
   return 0;
 }

@@ -1,12 +1,9 @@
-/* Engine presets: four times each, from a file. */
+/* Presets: four times each. */
 #include "perfmodel/presets.h"
 #include "perfmodel/datafile.h"
 
 #define TIME(field, ...)                                                                           \
-  {                                                                                                \
-    .key = #field, .type = OPTION_TICKS, .offset = offsetof(EnginePreset, field),                  \
-    .fallback = "0 s", .max = 10, __VA_ARGS__                                                      \
-  }
+  OPTION_OF(EnginePreset, field, OPTION_TICKS, .fallback = "0 s", .max = 10, __VA_ARGS__)
 
 const OptionSpec preset_options[] = {
     TIME(per_iteration, .help = "Host time added to each iteration."),
@@ -16,10 +13,11 @@ const OptionSpec preset_options[] = {
     TIME(per_sequence, .help = "Host time added for each sequence that needs logits."),
     {0}};
 
-int preset_load(EnginePreset *self, const char *name, const char *data_dir, Place at, Arena *arena,
-                Diag *diag) {
-  const char *path = datafile_resolve(data_dir, "presets", "preset", name, at, arena, diag);
-  if (!path) return -1;
+const EnginePreset preset_ideal = {.name = "ideal"};
+const EnginePreset preset_graph_engine = {.name = "graph-engine",
+                                          .kernels_per_layer = PRESET_KERNELS_PER_LAYER};
+
+int preset_load(EnginePreset *self, const char *path, Arena *arena, Diag *diag) {
   const Node *root = yaml_load(path, arena, diag);
   EnginePreset preset = {.name = datafile_stem(path, arena)};
   if (!root || option_bind(preset_options, root, NULL, root->at, &preset, diag)) return -1;

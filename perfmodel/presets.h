@@ -1,21 +1,29 @@
-/* What a serving engine adds to its kernels' time (perfmodel/presets/NAME.yaml, with the evidence):
- * for the roofline models. Fitted models have their engine in the data. */
+/* What an engine's host and its kernels take beside the operators of a roofline. Two are of no
+ * engine and stand here; those of engines are part of their releases (experiments/config/
+ * engines.def), and any other is a file. Fitted models have what they were measured of. */
 #ifndef PERFMODEL_PRESETS_H
 #define PERFMODEL_PRESETS_H
 #include "base/option.h"
 #include "base/units.h"
 
 typedef struct EnginePreset {
-  const char *name;       // ideal, graph-engine, eager-2023, or the stem of a user's file
+  const char *name;       // or the stem of its file
   Tick per_iteration;     // whatever the model
   Tick per_layer;         // for each layer of the iteration
   Tick kernels_per_layer; // what its kernels take beyond their roofline: measured ones have it
   Tick per_sequence;      // for each sequence that needs logits
 } EnginePreset;
 
-extern const OptionSpec preset_options[]; // keys of its file
+/* Floors of norms, activations and attention: README.md, "Summed kernels against measured engines".
+ */
+#define PRESET_KERNELS_PER_LAYER (45 * (TICKS_PER_SECOND / 1000000))
 
-/* `name` is a preset of `data_dir`/presets/ or the path of a .yaml file. */
-int preset_load(EnginePreset *self, const char *name, const char *data_dir, Place at, Arena *arena,
-                Diag *diag);
+/* Nothing: below every engine's time. */
+extern const EnginePreset preset_ideal;
+/* The floors of kernels, and no host: an engine that replays its layers as graphs. */
+extern const EnginePreset preset_graph_engine;
+
+extern const OptionSpec preset_options[]; // keys of a file
+
+int preset_load(EnginePreset *self, const char *path, Arena *arena, Diag *diag);
 #endif

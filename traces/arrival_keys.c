@@ -25,8 +25,7 @@ static const char *const interpolation_choices[] = {"hold", "linear", NULL};
 #define DAY      (86400 * TICKS_PER_SECOND)
 enum { POINTS_MAX = 100000, STATES_MAX = 64 };
 
-#define KEY(name, type_, ...)                                                                      \
-  { .key = #name, .type = OPTION_##type_, .offset = offsetof(ArrivalKeys, name), __VA_ARGS__ }
+#define KEY(name, type_, ...) OPTION_OF(ArrivalKeys, name, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec workload_arrival_options[] = {
     KEY(process, CHOICE, .fallback = "poisson", .choices = process_choices,

@@ -57,8 +57,7 @@ typedef struct SensitivityKeys {
   const Node *sweep, *sources, *figures;
 } SensitivityKeys;
 
-#define KEY(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(SensitivityKeys, field), __VA_ARGS__ }
+#define KEY(field, kind, ...) OPTION_OF(SensitivityKeys, field, kind, __VA_ARGS__)
 
 static const OptionSpec sensitivity_options[] = {
     KEY(why, OPTION_STRING, .required = true, .help = "what the paper does not say"),

@@ -173,8 +173,6 @@ static void print_missing(const FitResult *result) {
 static void print_head_table(const FitResult *result, Arena *arena) {
   printf("%s\n  overhead %.6g ms, engine '%s'\n", group_name(&result->group, arena),
          1e3 * result->model.overhead, result->options.preset);
-  if (result->layers > 0)
-    printf("  %.6g ms of it in the layers, within linear\n", 1e3 * result->layers);
   for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++)
     print_curve(profile_op_name((ProfileOp)op), &result->model.curves[op]);
   print_table("decode_attention", &result->model.decode, arena);
@@ -228,29 +226,25 @@ static void put_result(Rows *rows, const FitResult *result, Arena *arena) {
 
 /* ---- Running ---- */
 
-/* The preset that was asked for, in seconds of this model; without one, the profile's name only. */
-static int find_preset(const Profile *profile, const ProfileGroup *group, const Options *options,
-                       FitOptions *fit, Arena *arena, Diag *diag) {
-  const char *fact = profile_fact(profile, "engine_preset");
-  fit->preset = options->preset ? options->preset : fact ? fact : "unknown";
-  fit->adds = fact && strcmp(fact, "ideal") == 0; // kernels alone were measured
-  if (!options->preset) return 0;
-  const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
-  Place at = place_of_file("--preset");
-  EnginePreset preset;
-  Llm llm = {0};
-  if (preset_load(&preset, options->preset, data_dir, at, arena, diag)) return -1;
-  if (preset.per_layer > 0 && llm_load(&llm, group->model, data_dir, at, arena, diag)) return -1;
-  if (preset.kernels_per_layer > 0)
-    fprintf(stderr,
-            "note: '%s' counts %g us of kernels in each layer; measured times include them, so "
-            "they are not added\n",
-            preset.name, 1e6 * tick_seconds(preset.kernels_per_layer));
-  fit->overhead = tick_seconds(preset.per_iteration);
-  fit->layers = tick_seconds(preset.per_layer * llm.num_hidden_layers);
-  fit->per_sequence = tick_seconds(preset.per_sequence);
-  fit->ideal = fit->overhead + fit->layers + fit->per_sequence == 0;
-  return 0;
+/* What the profile says that its engine is, or the option. A fit has no host time of a release: a
+ * run adds that of the engine that it names. */
+static int find_preset(const Profile *profile, const Options *options, FitOptions *fit,
+                       Diag *diag) {
+  const char *fact = profile_fact(profile, "engine_preset"), *asked = options->preset;
+  fit->preset = asked ? asked : fact ? fact : "unknown";
+  if (!asked) return 0;
+  const ServingEngine *engine;
+  const Place at = place_of_file("--preset");
+  fit->ideal = !fact || strcmp(fact, preset_ideal.name) != 0; // else kernels alone were measured
+  if (!serving_preset(asked, &engine)) {
+    diag_error(diag, at, "unknown preset '%s'", asked);
+    diag_hint_near(diag, asked, serving_presets(&diag->arena));
+    return -1;
+  }
+  if (!engine) return 0;
+  diag_error(diag, at, "the host time of '%s' is not part of a fit", asked);
+  diag_hint(diag, "it is that of engine '%s', which a configuration names", engine->name);
+  return -1;
 }
 
 /* Two all-reduces a layer; without a model of that name nothing is known of them. */
@@ -345,7 +339,7 @@ static int fit(const char *path, const Options *options, Arena *arena, Diag *dia
   for (int i = 0; i < n; i++) {
     FitOptions fit_options_of = {.seed = (uint64_t)options->seed, .mode = options->mode};
     if (check_attention(&profile, &groups[i], diag) ||
-        find_preset(&profile, &groups[i], options, &fit_options_of, arena, diag) ||
+        find_preset(&profile, options, &fit_options_of, diag) ||
         find_all_reduce(&profile, &groups[i], options, &fit_options_of.all_reduce, arena, diag) ||
         fit_group(result, &profile, &groups[i], &fit_options_of, arena, diag))
       continue;
@@ -388,9 +382,9 @@ const Command command_fit = {
     .operands = "PROFILE [MODEL]",
     .options = options,
     .size = sizeof(Options),
-    .notes = "Run 'tandem check' first. MODEL is read with --verify only. A preset adds its time\n"
-             "to a profile of operators; in whole iterations the engine is there already, unless\n"
-             "the profile says that its engine is 'ideal'.",
+    .notes =
+        "Run 'tandem check' first. MODEL is read with --verify only. A fit of operators has no\n"
+        "host time: a run adds that of the engine that it names. Whole iterations have it.",
     .example = "tandem fit profile.csv -o perfmodel/fitted/mine --model llama2-70b",
     .exit_codes = "0 done, 2 wrong usage, 3 bad profile or model, 4 cannot read or write",
     .run = run_fit,

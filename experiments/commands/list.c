@@ -226,8 +226,7 @@ static void print_perfmodels(const Options *wanted, Arena *arena, Diag *diag) {
   }
   if (n_found == 0) note_relaxed(wanted, files, n);
   if (is_picky(wanted)) return;
-  const char *path = arena_printf(arena, "%s/presets", perfmodel_root(arena));
-  for (const char *const *name = folder_names(path, ".yaml", arena); *name; name++)
+  for (const char *const *name = serving_presets(arena); *name; name++)
     printf("%-18s preset %s\n", "roofline", *name);
 }
 

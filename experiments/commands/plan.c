@@ -3,6 +3,7 @@
 #include "base/output.h"
 #include "experiments/commands/study.h"
 #include "experiments/commands/trace_options.h"
+#include "perfmodel/datafile.h"
 #include <string.h>
 
 typedef struct Options {
@@ -51,13 +52,17 @@ static const OptionSpec options[] = {
     CLI_TEXT("--study", study, "FILE",
              "keeps the question as a study; --dry-run prints it and ends"),
     CLI_TEXT("--export", export, "P",
-             "prints what starts the answer: vllm, sglang, tensorrt-llm, llm-d, dynamo"),
+             "prints what starts the answer with the program P, see below"),
     CLI_TEXT("--output", output, "DB", "keeps runs and answers, made by --jobs N threads"),
     CLI_FORMAT,
     {CLI_ROW("--jobs", INT, jobs, "N", NULL), .min = 1, .max = 1024},
     {CLI_ROW("--memory", BYTES, memory, "SIZE", NULL), .min = 1, .max = 1e18},
     CLI_FLAG("--dry-run", dry_run, NULL),
     {0}};
+
+static const char *programs_listed(Arena *arena) {
+  return arena_printf(arena, "P is one of: %s.", datafile_join(export_names(arena), arena));
+}
 
 static int save_study(const char *path, const char *text, Arena *arena, Diag *diag) {
   Output output = {0};
@@ -137,6 +142,7 @@ const Command command_plan = {
     .operands = "",
     .options = options,
     .size = sizeof(Options),
+    .more_notes = programs_listed,
     .example = "tandem plan --model qwen3-32b --gpu h100 --isl 2000 --osl 300 --rate 30 --slo "
                "'ttft.p99<2s'",
     .exit_codes = "0 done, 2 wrong usage, 3 bad input or no design meets the limits, "

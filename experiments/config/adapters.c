@@ -7,8 +7,7 @@
 
 enum { SETS_MAX = 64 };
 
-#define SET(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(AdapterConfig, field), __VA_ARGS__ }
+#define SET(field, kind, ...) OPTION_OF(AdapterConfig, field, kind, __VA_ARGS__)
 
 const OptionSpec config_adapter_options[] = {
     SET(count, OPTION_INT, .fallback = "1", .min = 1, .max = 1e5, .help = "Number of adapters."),
@@ -20,8 +19,7 @@ const OptionSpec config_adapter_options[] = {
         .absent = "2 bytes per parameter for all matrices of the model's layers"),
     {0}};
 
-#define LORA(field, kind, ...)                                                                     \
-  { .key = #field, .type = kind, .offset = offsetof(LoraConfig, field), __VA_ARGS__ }
+#define LORA(field, kind, ...) OPTION_OF(LoraConfig, field, kind, __VA_ARGS__)
 
 const OptionSpec config_lora_options[] = {
     LORA(max_loras, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,

@@ -19,10 +19,8 @@ typedef struct TenantKeys {
 
 static const char *const action_choices[] = {"queue", "reject", "degrade", NULL};
 
-#define CLASS(field, type_, ...)                                                                   \
-  { .key = #field, .type = OPTION_##type_, .offset = offsetof(ClassKeys, field), __VA_ARGS__ }
-#define TENANT(field, type_, ...)                                                                  \
-  { .key = #field, .type = OPTION_##type_, .offset = offsetof(TenantKeys, field), __VA_ARGS__ }
+#define CLASS(field, type_, ...)  OPTION_OF(ClassKeys, field, OPTION_##type_, __VA_ARGS__)
+#define TENANT(field, type_, ...) OPTION_OF(TenantKeys, field, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec config_class_options[] = {
     CLASS(priority, INT, .fallback = "0", .min = -1e6, .max = 1e6,

@@ -19,9 +19,8 @@ typedef struct TopKeys {
   int sold;
 } TopKeys;
 
-#define TOP(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(TopKeys, field), __VA_ARGS__ }
-#define SEED_RANGE .min = 0, .max = INFINITY
+#define TOP(field, kind, ...) OPTION_OF(TopKeys, field, kind, __VA_ARGS__)
+#define SEED_RANGE            .min = 0, .max = INFINITY
 
 const OptionSpec config_options[] = {
     TOP(model, OPTION_NODE, .listed = "models",
@@ -128,10 +127,7 @@ const OptionSpec config_timeline_options[] = {SIM("interval", timeline_interval,
                                               {0}};
 
 #define WINDOW(field, ...)                                                                         \
-  {                                                                                                \
-    .key = #field, .type = OPTION_TICKS, .offset = offsetof(Window, field), .min = 0,              \
-    .max = 8.64e6, __VA_ARGS__                                                                     \
-  }
+  OPTION_OF(Window, field, OPTION_TICKS, .min = 0, .max = 8.64e6, __VA_ARGS__)
 
 const OptionSpec config_window_options[] = {
     WINDOW(from, .fallback = "0 s", .help = "Simulated time at which the window begins."),

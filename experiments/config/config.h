@@ -16,23 +16,16 @@
 #include "experiments/config/serving.h"
 #include "experiments/config/slo.h"
 #include "perfmodel/hardware.h"
-#include "perfmodel/presets.h"
 #include "sim/sim.h"
 #include "traces/workload.h"
 
-/* Where iteration times come from. */
-typedef struct PerfModelChoice {
-  const char *name;   // the set, or a path; NULL: the key was not in order
-  PerfSetup measured; // what else 'fitted' looks for: engine, version; NULL: the pool's
-  Place engine_at;    // of an engine that is named
-  bool other_weights, other_kv_cache; // and formats, where they are not the model's
-  bool insist;                        // a file stands for what it is not of
-  double time_scale;                  // what all times are multiplied by
-  double error_shift;                 // and by 1 + error_shift times the error held out
-  const EnginePreset *engine;         // of a roofline; NULL: it is none
-  double all_reduce_scale;            // of a roofline
-  const Node *captured;               // captured sizes of a roofline; NULL: none
-} PerfModelChoice;
+/* Where iteration times come from: keys of `perfmodel`, then what the pool adds. */
+typedef struct PerfModelInputs {
+#define INPUT(kind, type, name) type name;
+#include "experiments/config/perfmodel_inputs.def"
+#undef INPUT
+  Place engine_at; // of an engine that is named; the one field that makes no difference to a model
+} PerfModelInputs;
 
 /* Adapters that components name, as `adapters` has them. */
 typedef struct AdapterConfig {
@@ -98,10 +91,10 @@ typedef struct Config {
   Llm *models;      // [n_models]
   ModelSpec *specs; // [n_models] as the run has them
   uint32_t n_models;
-  AdapterConfig *adapters;  // [sim.n_adapters]
-  AdapterSet *adapter_sets; // the same as the run has them
-  PerfModelChoice perfmodel;
-  double error_shift; // as in ConfigChanges
+  AdapterConfig *adapters;   // [sim.n_adapters]
+  AdapterSet *adapter_sets;  // the same as the run has them
+  PerfModelInputs perfmodel; // without a name: the key was not in order
+  double error_shift;        // as in ConfigChanges
   EngineChoice engine;
   const Node *prices; // of machine types, in order; NULL: as their files have them
   int sold;           // Sold, of all of them; -1: as their files have it
@@ -268,14 +261,18 @@ Parallelism config_degrees(const PoolConfig *pool);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* `node` is the value of a key `perfmodel`, NULL when absent: then it is what was measured
  * of an engine. */
-int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
-                          Arena *arena, Diag *diag);
-/* The times of `model` on `hardware`, served by `engine`, whose host is added to times of
- * an engine's kernels alone, or as the configuration says; NULL with the reason at `at`. */
-const PerfModel *config_load_perfmodel(const Config *self, const Llm *model,
-                                       const PerfModelChoice *choice, const EngineChoice *engine,
-                                       const Hardware *hardware, Parallelism degrees,
-                                       int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
+int config_bind_perfmodel(const Config *self, const Node *node, PerfModelInputs *ret, Arena *arena,
+                          Diag *diag);
+extern const PerfModelInputs config_fitted; // without the key
+/* The times of a model on its hardware; the caller has filled in all fields up to max_decode_seqs.
+ * The host of `engine`, which serves it, is added to times of an engine's kernels alone, or as the
+ * configuration says. NULL with the reason at `at`. */
+const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
+                                       const EngineChoice *engine, Place at, Arena *arena,
+                                       Diag *diag);
+/* The key of its cache: equal when all inputs say the same, wherever they lie. */
+uint64_t perfmodel_inputs_digest(const PerfModelInputs *self);
+/* The model by its name, or by a map of it and number formats. */
 /* The values of `model` and `models`, of which there must be one; NULL when absent. */
 int config_bind_models(Config *self, const Node *one, const Node *several, Arena *arena,
                        Diag *diag);

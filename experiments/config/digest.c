@@ -14,10 +14,6 @@ static void fold_reals(uint64_t *hash, const double *values, int n) {
     *hash = hash_fold(*hash, hash_bytes(&values[i], sizeof values[i]));
 }
 
-static void fold_text(uint64_t *hash, const char *text) {
-  *hash = hash_fold(*hash, hash_bytes(text, strlen(text)));
-}
-
 static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
   const int64_t counts[] = {pool->role,
                             pool->count,
@@ -130,9 +126,9 @@ const char *config_epoch(const Config *self, Arena *arena) {
 
 static uint64_t digest_text(const Config *self, const char *epoch) {
   uint64_t hash = 0;
-  fold_text(&hash, tandem_version);
-  fold_text(&hash, epoch);
-  fold_text(&hash, self->text);
+  hash = hash_text(hash, tandem_version);
+  hash = hash_text(hash, epoch);
+  hash = hash_text(hash, self->text);
   return hash;
 }
 
@@ -152,7 +148,7 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     fold_pool(&hash, &self->sim.pools[i]);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
-    if (self->pools[i].giver) fold_text(&hash, self->pools[i].given);
+    if (self->pools[i].giver) hash = hash_text(hash, self->pools[i].given);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     fold_sold(&hash, &self->pools[i]);
   for (uint32_t i = 0; i < self->sim.n_groups; i++)

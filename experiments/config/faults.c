@@ -25,8 +25,7 @@ typedef struct LifetimeKeys {
   double shape, repair_shape;
 } LifetimeKeys;
 
-#define LIFE(field, type_, ...)                                                                    \
-  { .key = #field, .type = OPTION_##type_, .offset = offsetof(LifetimeKeys, field), __VA_ARGS__ }
+#define LIFE(field, type_, ...) OPTION_OF(LifetimeKeys, field, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec config_lifetime_options[] = {
     LIFE(mtbf, LIFETIME, .min = 1e-3, .max = 1e12,
@@ -113,8 +112,7 @@ const OptionSpec config_recovery_options[] = {
      .absent = "no hedging"},
     {0}};
 
-#define HEDGE(field, type_, ...)                                                                   \
-  { .key = #field, .type = OPTION_##type_, .offset = offsetof(HedgeOptions, field), __VA_ARGS__ }
+#define HEDGE(field, type_, ...) OPTION_OF(HedgeOptions, field, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec config_hedge_options[] = {
     HEDGE(

@@ -17,8 +17,7 @@ static const char *const layouts[] = {"hnd", "nhd", NULL};
 enum { LAYOUT_HND, LAYOUT_NHD };
 static const double MAX_TURN_S = 86400;
 
-#define KEY(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(GroupKeys, field), __VA_ARGS__ }
+#define KEY(field, kind, ...) OPTION_OF(GroupKeys, field, kind, __VA_ARGS__)
 
 const OptionSpec config_group_options[] = {
     KEY(prefill, OPTION_STRING, .required = true,

@@ -15,12 +15,11 @@ typedef struct ModelKeys {
   }
 
 const OptionSpec config_model_options[] = {
-    {.key = "name",
-     .type = OPTION_STRING,
-     .offset = offsetof(ModelKeys, name),
-     .required = true,
-     .help = "Name of a model, or the path of its .yaml, .gguf or Hugging Face config.json file.",
-     .listed = "models"},
+    OPTION_OF(
+        ModelKeys, name, OPTION_STRING, .required = true,
+        .help =
+            "Name of a model, or the path of its .yaml, .gguf or Hugging Face config.json file.",
+        .listed = "models"),
     FORMAT("quantization", weight_dtype,
            .help = "Number format of all weight matrices of the layers.",
            .absent = "that of the model's file"),

@@ -2,6 +2,7 @@
  * from. A name or path, {engine: …} for what was measured of one, or {name: roofline, preset: …}.
  */
 #include "base/folder.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
@@ -16,17 +17,7 @@
 static const char FITTED[] = "fitted", ROOFLINE[] = "roofline";
 static const char ENGINE_DEFAULT[] = "vllm"; // of a pool that names none
 
-typedef struct PerfModelKeys {
-  const char *name, *preset;
-  const char *engine, *version;
-  int weights, kv_cache;
-  double all_reduce_scale, time_scale;
-  bool insist;
-  const Node *captured_batch_sizes;
-} PerfModelKeys;
-
-#define KEY(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(PerfModelKeys, field), __VA_ARGS__ }
+#define KEY(field, kind, ...) OPTION_OF(PerfModelInputs, field, kind, __VA_ARGS__)
 
 const OptionSpec config_perfmodel_options[] = {
     KEY(name, OPTION_STRING, .fallback = "fitted",
@@ -63,20 +54,18 @@ const OptionSpec config_perfmodel_options[] = {
         .help = "Factor on all times of the performance model. Host times of the engine stay."),
     {0}};
 
-static const void *load_engine(const void *context, Arena *arena, Diag *diag) {
-  const ConfigFact *fact = context;
-  EnginePreset *preset = ARENA_NEW(arena, EnginePreset);
-  return preset_load(preset, fact->name, fact->config->perfmodel_root, fact->at, arena, diag)
-             ? NULL
-             : preset;
-}
-
+/* A preset by its name, or of a file. */
 static const EnginePreset *load_preset(const Config *self, const char *written, Place at,
                                        Arena *arena, Diag *diag) {
-  const char *name = config_data_name(self, written ? written : "graph-engine", arena);
-  const ConfigFact fact = {self, name, at};
-  const char *key = arena_printf(arena, "preset %s", name);
-  return config_cache_get(self->cache, key, load_engine, &fact, diag);
+  const ServingEngine *engine;
+  const EnginePreset *preset = written ? serving_preset(written, &engine) : &preset_graph_engine;
+  if (preset) return preset;
+  EnginePreset *own = ARENA_NEW(arena, EnginePreset);
+  if (datafile_is_path(written))
+    return preset_load(own, config_data_name(self, written, arena), arena, diag) ? NULL : own;
+  diag_error(diag, at, "unknown preset '%s'", written);
+  diag_hint_near(diag, written, serving_presets(&diag->arena));
+  return NULL;
 }
 
 /* Keys that are for what was measured of an engine alone. */
@@ -112,7 +101,7 @@ static int check_measured(const Node *node, const char *name, Diag *diag) {
 }
 
 /* "vllm-0.24" is an engine and its version. */
-static int bind_version(PerfModelKeys *keys, const Node *node, Arena *arena, Diag *diag) {
+static int bind_version(PerfModelInputs *keys, const Node *node, Arena *arena, Diag *diag) {
   PerfSetup both;
   if (keys->version && !setup_is_version(keys->version)) {
     diag_error(diag, config_place(node, "version"), "'%s' is not a version", keys->version);
@@ -145,147 +134,134 @@ static int check_set(const Config *self, const char *name, Place at, Diag *diag)
   return -1;
 }
 
-int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
-                          Arena *arena, Diag *diag) {
+/* Keys that belong together, once they are bound. */
+static int check_keys(const Config *self, const Node *node, PerfModelInputs *keys, Arena *arena,
+                      Diag *diag) {
+  const bool map = node && node->kind == NODE_MAP, path = datafile_is_path(keys->name);
+  const bool fitted = strcmp(keys->name, FITTED) == 0, roofline = strcmp(keys->name, ROOFLINE) == 0;
+  if (!fitted && !roofline && !path &&
+      check_set(self, keys->name, map ? config_place(node, "name") : node->at, diag))
+    return -1;
+  if (keys->insist && !path)
+    return diag_error(diag, config_place(node, "insist"),
+                      "'insist' is for the path of a file, not for '%s'", keys->name);
+  if (map && !fitted && check_unmeasured(node, keys->name, diag)) return -1;
+  if (!roofline) return map ? check_measured(node, keys->name, diag) : 0;
+  const Place at = map ? config_place(node, "preset") : node->at;
+  keys->added = load_preset(self, keys->preset, at, arena, diag);
+  CapturedSizes sizes; // bound again with the model, which outlives this configuration
+  const Node *captured = keys->captured_batch_sizes;
+  return keys->added && (!captured || !captured_bind(&sizes, captured, arena, diag)) ? 0 : -1;
+}
+
+const PerfModelInputs config_fitted = {.name = FITTED,
+                                       .weights = LLM_UNSAID,
+                                       .kv_cache = LLM_UNSAID,
+                                       .all_reduce_scale = 1,
+                                       .time_scale = 1};
+
+int config_bind_perfmodel(const Config *self, const Node *node, PerfModelInputs *ret, Arena *arena,
+                          Diag *diag) {
   static const OptionSpec bare = {.key = "perfmodel", .type = OPTION_STRING};
-  PerfModelKeys keys = {.name = FITTED, .all_reduce_scale = 1, .time_scale = 1};
+  PerfModelInputs keys = config_fitted;
   const bool map = node && node->kind == NODE_MAP;
   if (map && option_bind(config_perfmodel_options, node, NULL, node->at, &keys, diag)) return -1;
   if (node && !map && option_bind_one(&bare, node, &keys.name, diag)) return -1;
   if (map && bind_version(&keys, node, arena, diag)) return -1;
-  PerfModelChoice choice = {.name = config_data_name(self, keys.name, arena),
-                            .measured = {.engine = keys.engine,
-                                         .engine_version = keys.version,
-                                         .weight_dtype = keys.weights,
-                                         .kv_cache_dtype = keys.kv_cache},
-                            .insist = keys.insist,
-                            .time_scale = keys.time_scale};
-  if (keys.engine) choice.engine_at = config_place(node, "engine");
-  const bool is_set = strcmp(keys.name, FITTED) != 0 && strcmp(keys.name, ROOFLINE) != 0 &&
-                      !datafile_is_path(keys.name);
-  if (is_set && check_set(self, keys.name, map ? config_place(node, "name") : node->at, diag))
-    return -1;
-  if (keys.insist && !datafile_is_path(keys.name))
-    return diag_error(diag, config_place(node, "insist"),
-                      "'insist' applies to the path of a file, not to '%s'", keys.name);
-  if (map && strcmp(keys.name, FITTED) != 0 && check_unmeasured(node, keys.name, diag)) return -1;
-  choice.other_weights = map && node_find(node, "weights");
-  choice.other_kv_cache = map && node_find(node, "kv_cache");
-  if (strcmp(keys.name, ROOFLINE) == 0) {
-    const Place at = map ? config_place(node, "preset") : node->at;
-    choice.engine = load_preset(self, keys.preset, at, arena, diag);
-    if (!choice.engine) return -1;
-    choice.all_reduce_scale = keys.all_reduce_scale;
-    choice.captured = keys.captured_batch_sizes;
-    CapturedSizes sizes; // bound again with the model, which outlives this configuration
-    if (choice.captured && captured_bind(&sizes, choice.captured, arena, diag)) return -1;
-  } else if (map && check_measured(node, keys.name, diag)) {
-    return -1;
-  }
-  *ret_choice = choice;
+  if (check_keys(self, node, &keys, arena, diag)) return -1;
+  if (keys.engine) keys.engine_at = config_place(node, "engine");
+  keys.name = config_data_name(self, keys.name, arena);
+  *ret = keys;
   return 0;
 }
 
-/* A performance model to load: what it is made of. */
-typedef struct PerfModelParts {
-  const Config *config;
-  const Llm *model;
-  const PerfModelChoice *choice;
-  const EngineChoice *engine;
-  PerfSetup setup;
-  const Hardware *hardware;
-  Parallelism degrees;
-  int64_t max_decode_seqs;
+/* A performance model to load. */
+typedef struct PerfModelLoad {
+  const PerfModelInputs *of;
+  PerfSetup setup; // that is looked for
   Place at;
-} PerfModelParts;
+} PerfModelLoad;
 
 /* What 'fitted' looks for. Of an engine that the pool names, too, it is the version that is nearest
  * to the pool's. */
-static PerfSetup wanted(const PerfModelParts *parts, Arena *arena) {
-  const PerfModelChoice *choice = parts->choice;
-  const Llm *model = parts->model;
-  const ServingEngine *serving = serving_at(parts->engine->row);
+static PerfSetup wanted(const PerfModelInputs *of, Arena *arena) {
   PerfSetup pool = {.engine = ENGINE_DEFAULT};
-  if (serving) setup_parse_folder(&pool, serving->name, arena);
-  PerfSetup setup = choice->measured;
-  if (!setup.engine) setup.engine = pool.engine;
+  if (of->serving) setup_parse_folder(&pool, of->serving, arena);
+  PerfSetup setup = {
+      .model = of->model->name,
+      .gpu = of->hardware->gpu,
+      .engine = of->engine ? of->engine : pool.engine,
+      .engine_version = of->version,
+      .weight_dtype = of->weights == LLM_UNSAID ? (int)llm_quantization(of->model) : of->weights,
+      .kv_cache_dtype = of->kv_cache == LLM_UNSAID ? of->model->kv_cache_dtype : of->kv_cache,
+      .tensor_parallel_size = of->degrees.tensor,
+      .attention_data_parallel_size = of->degrees.attention,
+      .expert_parallel_size = of->degrees.expert};
   if (!setup.engine_version && strcmp(setup.engine, pool.engine) == 0)
     setup.engine_version = pool.engine_version;
-  setup.model = model->name;
-  setup.gpu = parts->hardware->gpu;
-  if (!choice->other_weights) setup.weight_dtype = (int)llm_quantization(model);
-  if (!choice->other_kv_cache) setup.kv_cache_dtype = model->kv_cache_dtype;
-  setup.tensor_parallel_size = parts->degrees.tensor;
-  setup.attention_data_parallel_size = parts->degrees.attention;
-  setup.expert_parallel_size = parts->degrees.expert;
   return setup;
 }
 
 /* An engine that is named must have times of something. */
-static int check_engine(const PerfModelChoice *choice, const char *data_dir, Diag *diag) {
-  const char *engine = choice->measured.engine;
+static int check_engine(const PerfModelLoad *load, Diag *diag) {
+  const char *engine = load->of->engine;
   if (!engine) return 0;
-  const char *const *engines = finder_engines(data_dir, &diag->arena);
+  const char *const *engines = finder_engines(load->of->root, &diag->arena);
   for (int i = 0; engines[i]; i++)
     if (strcmp(engines[i], engine) == 0) return 0;
-  diag_error(diag, choice->engine_at, "there are no iteration times for an engine '%s'", engine);
+  diag_error(diag, load->of->engine_at, "there are no times by an engine '%s'", engine);
   diag_hint_near(diag, engine, engines);
   return -1;
 }
 
 /* Whether a file is of the pool's model, by Tandem's name or a checkpoint's. */
-static bool is_of_model(const char *there, const PerfModelParts *parts, Arena *arena) {
-  const Llm *model = parts->model;
+static bool is_of_model(const char *there, const PerfModelInputs *of, Arena *arena) {
+  const Llm *model = of->model;
   const char *checkpoint = model->checkpoint ? model->checkpoint : model->name;
   const char *slash = strrchr(checkpoint, '/');
-  const char *known = llm_name_of(there, parts->config->perfmodel_root, arena);
+  const char *known = llm_name_of(there, of->root, arena);
   return strcmp(there, model->name) == 0 || strcmp(there, checkpoint) == 0 ||
          (slash && strcmp(there, slash + 1) == 0) || (known && strcmp(known, model->name) == 0);
 }
 
-/* "tensor_parallel_size 2 for 8, GPU h100-80gb for h200-141gb": what a file is of for what is
+static const char *degree_text(int64_t degree, Arena *arena) {
+  return arena_printf(arena, "%" PRId64, degree > 1 ? degree : 1);
+}
+
+#define DEGREE(field)                                                                              \
+  { #field, degree_text(there->field, arena), degree_text(asked->field, arena) }
+
+/* "GPU h100-80gb for h200-141gb, tensor_parallel_size 2 for 8": what a file is of for what is
  * asked; empty: it is of that. */
-static const char *mismatch(const PerfModel *model, const PerfModelParts *parts, Arena *arena) {
-  const PerfSetup *there = &model->setup, *asked = &parts->setup;
-  const struct {
-    const char *what;
-    int64_t there, asked;
-  } degrees[] = {
-      {"tensor_parallel_size", there->tensor_parallel_size, asked->tensor_parallel_size},
-      {"attention_data_parallel_size", there->attention_data_parallel_size,
-       asked->attention_data_parallel_size},
-      {"expert_parallel_size", there->expert_parallel_size, asked->expert_parallel_size}};
+static const char *mismatch(const PerfModel *model, const PerfModelLoad *load, Arena *arena) {
+  const PerfSetup *there = &model->setup, *asked = &load->setup;
   const struct {
     const char *what, *there, *asked;
-  } names[] = {{"model", is_of_model(there->model, parts, arena) ? asked->model : there->model,
+  } parts[] = {{"model", is_of_model(there->model, load->of, arena) ? asked->model : there->model,
                 asked->model},
                {"GPU", there->gpu, asked->gpu},
                {"weights in", dtype_names[there->weight_dtype],
                 dtype_names[model->says_weights ? asked->weight_dtype : there->weight_dtype]},
                {"KV cache in", dtype_names[there->kv_cache_dtype],
-                dtype_names[model->says_kv_cache ? asked->kv_cache_dtype : there->kv_cache_dtype]}};
+                dtype_names[model->says_kv_cache ? asked->kv_cache_dtype : there->kv_cache_dtype]},
+               DEGREE(tensor_parallel_size),
+               DEGREE(attention_data_parallel_size),
+               DEGREE(expert_parallel_size)};
   const char *text = "";
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(names[i].there, names[i].asked) != 0)
-      text = arena_printf(arena, "%s%s%s %s for %s", text, *text ? ", " : "", names[i].what,
-                          names[i].there, names[i].asked);
-  for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
-    const int64_t has = degrees[i].there > 1 ? degrees[i].there : 1;
-    const int64_t wants = degrees[i].asked > 1 ? degrees[i].asked : 1;
-    if (has != wants)
-      text = arena_printf(arena, "%s%s%s %" PRId64 " for %" PRId64, text, *text ? ", " : "",
-                          degrees[i].what, has, wants);
-  }
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strcmp(parts[i].there, parts[i].asked) != 0)
+      text = arena_printf(arena, "%s%s%s %s for %s", text, *text ? ", " : "", parts[i].what,
+                          parts[i].there, parts[i].asked);
   return text;
 }
 
 /* Whether a file that was named by its path may stand for the pool. */
-static int check_file(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
-  const char *name = parts->choice->name, *other = mismatch(self, parts, arena);
+static int check_file(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
+  const char *name = load->of->name, *other = mismatch(self, load, arena);
   const bool unsaid = !self->says_weights || !self->says_kv_cache;
-  if (*other && !parts->choice->insist) {
-    diag_error(diag, parts->at, "the times of '%s' belong to another setup: %s", name, other);
-    diag_hint(diag, "'perfmodel: {name: %s, insist: true}' uses them nevertheless", name);
+  if (*other && !load->of->insist) {
+    diag_error(diag, load->at, "the times of '%s' are of another setup: %s", name, other);
+    diag_hint(diag, "'perfmodel: {name: %s, insist: true}' takes them all the same", name);
     return -1;
   }
   if (*other) self->taken = arena_printf(arena, "%s, %s", name, other);
@@ -299,18 +275,17 @@ static int check_file(PerfModel *self, const PerfModelParts *parts, Arena *arena
   return 0;
 }
 
-static int load_measured(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
-  const PerfSetup *setup = &parts->setup;
-  const char *data_dir = parts->config->perfmodel_root;
-  if (check_engine(parts->choice, data_dir, diag)) return -1;
-  if (strcmp(parts->choice->name, FITTED) == 0)
-    return perfmodel_load_nearest(self, setup, !parts->choice->measured.engine,
-                                  parts->max_decode_seqs, data_dir, parts->at, arena, diag);
-  if (perfmodel_load_for(self, parts->choice->name, setup->model, setup->gpu,
-                         setup->tensor_parallel_size, parts->max_decode_seqs, data_dir, parts->at,
-                         arena, diag))
+static int load_measured(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
+  const PerfModelInputs *of = load->of;
+  const PerfSetup *setup = &load->setup;
+  if (check_engine(load, diag)) return -1;
+  if (strcmp(of->name, FITTED) == 0)
+    return perfmodel_load_nearest(self, setup, !of->engine, of->max_decode_seqs, of->root, load->at,
+                                  arena, diag);
+  if (perfmodel_load_for(self, of->name, setup->model, setup->gpu, setup->tensor_parallel_size,
+                         of->max_decode_seqs, of->root, load->at, arena, diag))
     return -1;
-  return datafile_is_path(parts->choice->name) ? check_file(self, parts, arena, diag) : 0;
+  return datafile_is_path(of->name) ? check_file(self, load, arena, diag) : 0;
 }
 
 static double spread_share(const void *context, double tokens) {
@@ -320,42 +295,39 @@ static double spread_share(const void *context, double tokens) {
 /* Measured times of attention data parallelism are of ranks that are equally busy. What of `linear`
  * is spread over all of them, whoever's the tokens, is told apart by the share that it has on a
  * roofline. */
-static void spread_linear(PerfModel *self, const PerfModelParts *parts, Arena *arena) {
-  static const EnginePreset ideal = {.name = "ideal"};
+static void spread_linear(PerfModel *self, const PerfModelInputs *of, Arena *arena) {
   if (self->ranks <= 1 || self->form != PERF_COMPOSED) return;
   Roofline roofline;
-  roofline_init(&roofline, parts->model, parts->hardware, parts->degrees, &ideal, arena);
+  roofline_init(&roofline, of->model, of->hardware, of->degrees, &preset_ideal, arena);
   perfmodel_spread(self, spread_share, &roofline, arena);
 }
 
-static int make_roofline(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
-  const PerfModelChoice *choice = parts->choice;
-  const Llm *model = parts->model;
-  const Parallelism degrees = parts->degrees;
-  if (hardware_check_split(model, parts->hardware, degrees, parts->at, diag)) return -1;
+static int make_roofline(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
+  const PerfModelInputs *of = load->of;
+  if (hardware_check_split(of->model, of->hardware, of->degrees, load->at, diag)) return -1;
   Roofline roofline;
-  roofline_init(&roofline, model, parts->hardware, degrees, choice->engine, arena);
-  roofline_scale_all_reduces(&roofline, choice->all_reduce_scale);
-  if (choice->captured && captured_bind(&roofline.captured, choice->captured, arena, diag))
+  roofline_init(&roofline, of->model, of->hardware, of->degrees, of->added, arena);
+  roofline_scale_all_reduces(&roofline, of->all_reduce_scale);
+  if (of->captured_batch_sizes &&
+      captured_bind(&roofline.captured, of->captured_batch_sizes, arena, diag))
     return -1;
-  roofline_compile(&roofline, self, parts->max_decode_seqs, arena);
+  roofline_compile(&roofline, self, of->max_decode_seqs, arena);
   return 0;
 }
 
 /* Whole iterations, as the sets have them and logs of an engine, and rooflines with a preset have
  * their host in them. */
-static int add_host(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
-  const EngineTimes *times = &parts->engine->times;
+static int add_host(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
+  const EngineTimes *times = &load->of->times;
   const HostTime host = {.per_iteration = times->iteration_time,
                          .per_sequence = times->sequence_time,
-                         .eager = times->eager_layer_time * parts->model->num_hidden_layers,
+                         .eager = times->eager_layer_time * load->of->model->num_hidden_layers,
                          .graph_tokens = times->graph_tokens};
   if (host.per_iteration + host.per_sequence + host.eager == 0) return 0;
   const bool kernels_alone = self->setup.engine && !self->host_inside;
-  if (!kernels_alone && !parts->engine->says_times) return 0;
+  if (!kernels_alone && !load->of->says_times) return 0;
   if (self->form != PERF_COMPOSED)
-    return diag_error(diag, parts->at,
-                      "iteration times of the form 'splitwise-sim' include the host time");
+    return diag_error(diag, load->at, "times of the form 'splitwise-sim' have their host in them");
   perfmodel_add_host(self, &host, arena);
   return 0;
 }
@@ -363,54 +335,70 @@ static int add_host(PerfModel *self, const PerfModelParts *parts, Arena *arena, 
 const double config_moves[MOVES] = {-1, 1};
 
 /* Of all that the model says, before its host is added. */
-static void scale_times(PerfModel *self, const PerfModelChoice *choice, Arena *arena) {
+static void scale_times(PerfModel *self, const PerfModelInputs *of, Arena *arena) {
   const double error = isnan(self->held_out_error) ? 0 : self->held_out_error;
-  const double scale = choice->time_scale * (1 + choice->error_shift * error);
+  const double scale = of->time_scale * (1 + of->error_shift * error);
   perfmodel_scale(self, fmin(fmax(scale, TIME_SCALE_MIN), TIME_SCALE_MAX), arena);
 }
 
 static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
-  const PerfModelParts *parts = context;
+  const PerfModelLoad *load = context;
+  const bool roofline = load->of->added;
   PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
-  const int status = parts->choice->engine ? make_roofline(perfmodel, parts, arena, diag)
-                                           : load_measured(perfmodel, parts, arena, diag);
-  if (status) return NULL;
-  if (!parts->choice->engine) spread_linear(perfmodel, parts, arena);
-  scale_times(perfmodel, parts->choice, arena);
-  return add_host(perfmodel, parts, arena, diag) ? NULL : perfmodel;
+  if (roofline ? make_roofline(perfmodel, load, arena, diag)
+               : load_measured(perfmodel, load, arena, diag))
+    return NULL;
+  if (!roofline) spread_linear(perfmodel, load->of, arena);
+  scale_times(perfmodel, load->of, arena);
+  return add_host(perfmodel, load, arena, diag) ? NULL : perfmodel;
+}
+
+/* ---- Its key ---- */
+
+/* Of a preset all but the name, and of fields of kind `words` all, are words of 64 bits. */
+_Static_assert(sizeof(EnginePreset) == sizeof(char *) + 4 * sizeof(Tick) &&
+                   sizeof(Parallelism) == 5 * sizeof(int64_t) &&
+                   sizeof(EngineTimes) == 5 * sizeof(int64_t),
+               "hashed as they stand, without a gap");
+
+static uint64_t preset_digest(const EnginePreset *preset) {
+  return preset ? hash_text(hash_bytes(&preset->per_iteration,
+                                       sizeof *preset - offsetof(EnginePreset, per_iteration)),
+                            preset->name)
+                : 0;
+}
+
+#define DIGEST_text(field)   (field ? hash_text(1, field) : 0)
+#define DIGEST_number(field) (uint64_t)(field)
+#define DIGEST_real(field)   hash_bytes(&(field), sizeof(double))
+#define DIGEST_words(field)  hash_bytes(&(field), sizeof(field))
+#define DIGEST_tree(field)   node_digest(field)
+#define DIGEST_loaded(field) (field)->digest
+#define DIGEST_preset(field) preset_digest(field)
+
+uint64_t perfmodel_inputs_digest(const PerfModelInputs *self) {
+  uint64_t hash = 0;
+#define INPUT(kind, type, name) hash = hash_fold(hash, DIGEST_##kind(self->name));
+#include "experiments/config/perfmodel_inputs.def"
+#undef INPUT
+  return hash;
 }
 
 static const char PERFMODEL_KEY[] = "perfmodel ";
 
-const PerfModel *config_load_perfmodel(const Config *self, const Llm *model,
-                                       const PerfModelChoice *choice, const EngineChoice *engine,
-                                       const Hardware *hardware, Parallelism degrees,
-                                       int64_t max_decode_seqs, Place at, Arena *arena,
+const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
+                                       const EngineChoice *engine, Place at, Arena *arena,
                                        Diag *diag) {
-  PerfModelParts parts = {.config = self,
-                          .model = model,
-                          .choice = choice,
-                          .engine = engine,
-                          .hardware = hardware,
-                          .degrees = degrees,
-                          .max_decode_seqs = max_decode_seqs,
-                          .at = at};
-  parts.setup = wanted(&parts, arena);
-  const PerfSetup *setup = &parts.setup;
-  // A name that came out of a file stands for the file: each was loaded with its own.
-  const EngineTimes *times = &engine->times;
-  const char *key = arena_printf(
-      arena,
-      "%s%s%s of %s %s %s times %.17g %.17g engine %p all_reduce %.17g model %p machine "
-      "%p pp %" PRId64 " seqs %" PRId64 " captured %s host %" PRId64 " %" PRId64 " %" PRId64
-      " %" PRId64 " %d",
-      PERFMODEL_KEY, choice->insist ? "insisted on " : "", choice->name, setup_name(setup, arena),
-      setup->engine, setup->engine_version ? setup->engine_version : "any", choice->time_scale,
-      choice->error_shift, (const void *)choice->engine, choice->all_reduce_scale,
-      (const void *)model->name, (const void *)hardware->name, degrees.pipeline, max_decode_seqs,
-      choice->captured ? node_text(choice->captured, arena) : "none", times->iteration_time,
-      times->sequence_time, times->eager_layer_time, times->graph_tokens, engine->says_times);
-  return config_cache_get(self->cache, key, load_perfmodel, &parts, diag);
+  const ServingEngine *serving = serving_at(engine->row);
+  of.root = self->perfmodel_root;
+  of.serving = serving ? serving->name : NULL;
+  of.times = engine->times;
+  of.says_times = engine->says_times;
+  const PerfModelLoad load = {&of, wanted(&of, arena), at};
+  // The name comes first: notes are in the order of the keys.
+  const char *key = arena_printf(arena, "%s%s of %s %016" PRIx64, PERFMODEL_KEY, of.name,
+                                 setup_name(&load.setup, arena), perfmodel_inputs_digest(&of));
+  return config_cache_get(self->cache, key, load_perfmodel, &load, diag);
 }
 
 void config_note_perfmodels(ConfigCache *cache, FILE *out) {

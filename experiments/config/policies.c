@@ -7,7 +7,6 @@
 #include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
 #include "sim/router/router.h"
-#include <assert.h>
 #include <string.h>
 
 enum { DECODE_SEQS_DEFAULT = 1024 }; // for batchers without a limit of their own
@@ -69,28 +68,22 @@ int config_bind_policy(PolicyChoice *choice, PolicyKind kind, const Node *node, 
 }
 
 int64_t config_max_decode_seqs(const PolicyChoice *batcher) {
-  // a batcher that could not be bound has no state, and its error is told
-  const OptionSpec *spec = batcher->state ? batcher->policy->options : NULL;
-  for (; spec && spec->key; spec++) {
-    if (strcmp(spec->key, "max_num_seqs") != 0) continue;
-    assert(spec->type == OPTION_INT);
-    return *(const int64_t *)((const char *)batcher->state + spec->offset);
-  }
-  return DECODE_SEQS_DEFAULT;
+  const int64_t seqs = batcher_limits(batcher).max_num_seqs;
+  return seqs > 0 ? seqs : DECODE_SEQS_DEFAULT;
+}
+
+static int64_t scaled(int64_t limit, int64_t times, int64_t most) {
+  return limit < most / times ? limit * times : most;
 }
 
 PolicyChoice config_scale_batcher(PolicyChoice batcher, int64_t times, Arena *arena) {
-  static const char *const limits[] = {"max_num_seqs", "max_num_batched_tokens"};
-  if (!batcher.state) return batcher; // its error is told
-  char *state = arena_alloc(arena, batcher.policy->state_size);
-  memcpy(state, batcher.state, batcher.policy->state_size);
-  for (const OptionSpec *spec = batcher.policy->options; spec && spec->key; spec++)
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-      if (strcmp(spec->key, limits[i]) != 0) continue;
-      int64_t *limit = (int64_t *)(state + spec->offset), most = (int64_t)spec->max;
-      *limit = *limit < most / times ? *limit * times : most;
-    }
-  return (PolicyChoice){batcher.policy, state};
+  const BatchLimits own = batcher_limits(&batcher);
+  return batcher_limited(
+      batcher,
+      (BatchLimits){.max_num_batched_tokens =
+                        scaled(own.max_num_batched_tokens, times, BATCH_TOKENS_MAX),
+                    .max_num_seqs = scaled(own.max_num_seqs, times, BATCH_SEQS_MAX)},
+      arena);
 }
 
 /* A dispatcher decodes elsewhere than the router that keeps books of it thinks. */
@@ -110,10 +103,12 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
   // Machines are not known yet: pools complete the batcher of the run by theirs.
   const ServingUse use = {serving_at(self->engine.row), NULL, self->sim.model.max_model_len,
                           config_place(self->root, "engine")};
-  nodes[POLICY_BATCHER] = serving_complete(&use, nodes[POLICY_BATCHER], NULL, NULL, arena, diag);
   for (int kind = 0; kind < POLICY_KINDS; kind++)
     status |=
-        config_bind_policy(&self->sim.policies[kind], (PolicyKind)kind, nodes[kind], arena, diag);
+        kind == POLICY_BATCHER
+            ? serving_bind_batcher(&use, nodes[kind], &self->sim.policies[kind], NULL, arena, diag)
+            : config_bind_policy(&self->sim.policies[kind], (PolicyKind)kind, nodes[kind], arena,
+                                 diag);
   return status | check_dispatcher(self->sim.policies, nodes[POLICY_DISPATCHER], diag);
 }
 

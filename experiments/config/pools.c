@@ -9,8 +9,7 @@
 
 static const char *const role_choices[] = {"prefill", "decode", "mixed", NULL}; // as Role
 
-#define POOL(field, kind, ...)                                                                     \
-  { .key = #field, .type = kind, .offset = offsetof(PoolConfig, field), __VA_ARGS__ }
+#define POOL(field, kind, ...) OPTION_OF(PoolConfig, field, kind, __VA_ARGS__)
 #define SPEC(field, kind, ...)                                                                     \
   { .key = #field, .type = kind, .offset = offsetof(PoolConfig, spec.field), __VA_ARGS__ }
 #define KV(field, kind, ...)                                                                       \
@@ -261,7 +260,7 @@ static bool was_set(Place at) {
 
 /* What its times hang on that was set last, if it was on the command line; else its own
  * `perfmodel`, or the machine. */
-static Place times_place(const Config *self, const Node *node, const PerfModelChoice *choice,
+static Place times_place(const Config *self, const Node *node, const PerfModelInputs *choice,
                          Place machine_at) {
   static const char *const keys[] = {"perfmodel", "tensor_parallel_size", "engine", "model"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -312,15 +311,17 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
       check_lanes(pool, node, &capacity, diag) ||
       fit_cpu_memory(pool, node, &hardware, &capacity, diag))
     return -1;
-  PerfModelChoice choice = self->perfmodel;
+  PerfModelInputs choice = self->perfmodel;
   if (pool->perfmodel && config_bind_perfmodel(self, pool->perfmodel, &choice, arena, diag))
     return -1;
   if (!choice.name) return -1;
   choice.error_shift = self->error_shift;
-  spec->perfmodel =
-      config_load_perfmodel(self, model, &choice, &pool->engine, &hardware, degrees,
-                            max_decode_seqs(self, spec, &capacity),
-                            times_place(self, node, &choice, machine_at), arena, diag);
+  choice.model = model;
+  choice.hardware = &hardware;
+  choice.degrees = degrees;
+  choice.max_decode_seqs = max_decode_seqs(self, spec, &capacity);
+  spec->perfmodel = config_load_perfmodel(
+      self, choice, &pool->engine, times_place(self, node, &choice, machine_at), arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(self, pool, &hardware, &capacity);
   if (config_bind_host(node, pool, &hardware, spec, arena, diag) ||

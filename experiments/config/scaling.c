@@ -22,11 +22,9 @@ typedef struct StartKeys {
 const OptionSpec config_start_up_options[] = {
     START(boot, .help = "Time from power-on until the image can be fetched."),
     START(image, .help = "Time to fetch the image and start the engine's process."),
-    {.key = "weights",
-     .type = OPTION_NODE,
-     .offset = offsetof(StartKeys, weights),
-     .help = "Source of the model's weights, from which the time to load them follows.",
-     .absent = "loading takes no time"},
+    OPTION_OF(StartKeys, weights, OPTION_NODE,
+              .help = "Source of the model's weights, from which the time to load them follows.",
+              .absent = "loading takes no time"),
     START(capture, .help = "Time to capture graphs and compile kernels."),
     START(warm_up, .help = "Time from then on until the instance takes requests."),
     {0}};

@@ -1,6 +1,7 @@
 /* See serving.h. */
 #include "experiments/config/serving.h"
 #include "experiments/config/config.h"
+#include "sim/batcher/batcher.h"
 #include "sim/kvtier/kvtier.h"
 #include <inttypes.h>
 #include <string.h>
@@ -74,6 +75,30 @@ const ServingEngine *serving_at(int choice) {
   return choice > 0 && choice <= N_ENGINES ? &engines[choice - 1] : NULL;
 }
 
+/* The i-th: first those of no engine; NULL: it is past the last. An engine may have none. */
+static const EnginePreset *preset_at(int i, const ServingEngine **ret_engine) {
+  static const EnginePreset *const plain[] = {&preset_ideal, &preset_graph_engine};
+  enum { N_PLAIN = sizeof plain / sizeof *plain };
+  *ret_engine = i >= N_PLAIN && i < N_PLAIN + N_ENGINES ? &engines[i - N_PLAIN] : NULL;
+  return i < N_PLAIN ? plain[i] : *ret_engine ? &(*ret_engine)->preset : NULL;
+}
+
+const EnginePreset *serving_preset(const char *name, const ServingEngine **ret_engine) {
+  const EnginePreset *preset;
+  for (int i = 0; (preset = preset_at(i, ret_engine)); i++)
+    if (preset->name && strcmp(preset->name, name) == 0) break;
+  return preset;
+}
+
+const char *const *serving_presets(Arena *arena) {
+  const char **names = ARENA_ARRAY(arena, const char *, N_ENGINES + 3);
+  const EnginePreset *preset;
+  const ServingEngine *engine;
+  for (int i = 0, n = 0; (preset = preset_at(i, &engine)); i++)
+    if (preset->name) names[n++] = preset->name;
+  return names;
+}
+
 const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware) {
   const ServingLimits *limits = self->limits;
   const double gib = hardware ? (double)hardware->gpu_memory_bytes / 1073741824.0 : 0;
@@ -94,12 +119,15 @@ typedef struct Filling {
   Diag *diag;
 } Filling;
 
+static void say(Filling *self, const char *key, const char *value) {
+  self->given =
+      arena_printf(self->arena, "%s%s%s %s", self->given, *self->given ? ", " : "", key, value);
+}
+
 static void give(Filling *self, const char *key, const Node *value) {
   if (node_find(self->map, key)) return;
   node_set(self->map, key, self->use->at, value, self->arena, self->diag);
-  const char *shown = strcmp(key, "name") == 0 ? "batcher" : key;
-  self->given = arena_printf(self->arena, "%s%s%s %s", self->given, *self->given ? ", " : "", shown,
-                             node_text(value, self->arena));
+  say(self, strcmp(key, "name") == 0 ? "batcher" : key, node_text(value, self->arena));
 }
 
 static void give_text(Filling *self, const char *key, const char *text) {
@@ -114,32 +142,30 @@ static void give_options(Filling *self, const ServingEngine *engine) {
     give(self, node->key, node);
 }
 
-/* A limit as written; 0: not at all, or in no way that binds. */
-static int64_t written_limit(const Node *map, const char *key) {
-  const Node *node = node_find(map, key);
-  double limit = 0;
-  if (!node || node->kind != NODE_SCALAR || !units_parse(node->text, DIM_NONE, &limit)) return 0;
-  return limit >= 1 && limit <= 1e9 ? (int64_t)limit : 0;
-}
-
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+static void give_limit(Filling *self, const char *key, int64_t *limit, int64_t value) {
+  if (node_find(self->map, key)) return;
+  *limit = value;
+  say(self, key, arena_printf(self->arena, "%" PRId64, value));
+}
+
 /* What is not written fits what is (vllm/engine/arg_utils.py): no more tokens than max_num_seqs
  * whole contexts, no more sequences than tokens. */
-static void give_limits(Filling *self, const ServingEngine *engine) {
-  const ServingLimits *limits = serving_limits(engine, self->use->hardware);
+static void give_limits(Filling *self, const ServingEngine *engine, PolicyChoice *batcher) {
+  const ServingLimits *usual = serving_limits(engine, self->use->hardware);
   const int64_t context = self->use->max_model_len;
-  const int64_t written_seqs = written_limit(self->map, "max_num_seqs");
-  const int64_t written_tokens = written_limit(self->map, "max_num_batched_tokens");
-  int64_t seqs = written_seqs > 0 ? written_seqs : limits->max_num_seqs;
-  int64_t tokens = limits->max_num_batched_tokens;
+  BatchLimits limits = batcher_limits(batcher);
+  int64_t seqs = node_find(self->map, "max_num_seqs") ? limits.max_num_seqs : usual->max_num_seqs;
+  int64_t tokens = usual->max_num_batched_tokens;
   if (engine->whole_prompts && tokens < context) tokens = context;
   if (context > 0) tokens = least(tokens, seqs * context);
-  seqs = least(seqs, written_tokens > 0 ? written_tokens : tokens);
-  give_text(self, "max_num_batched_tokens", arena_printf(self->arena, "%" PRId64, tokens));
-  give_text(self, "max_num_seqs", arena_printf(self->arena, "%" PRId64, seqs));
+  give_limit(self, "max_num_batched_tokens", &limits.max_num_batched_tokens, tokens);
+  give_limit(self, "max_num_seqs", &limits.max_num_seqs,
+             least(seqs, limits.max_num_batched_tokens));
+  *batcher = batcher_limited(*batcher, limits, self->arena);
 }
 
 static const char *written_name(const Node *written) {
@@ -147,8 +173,8 @@ static const char *written_name(const Node *written) {
   return name && name->kind == NODE_SCALAR ? name->text : NULL;
 }
 
-/* The row whose keys a batcher of this name gets. */
-static const ServingEngine *giver_of(const ServingEngine *engine, const char *name) {
+const ServingEngine *serving_giver(const ServingEngine *engine, const Node *written) {
+  const char *name = written_name(written);
   if (engine && (!name || strcmp(name, engine->batcher) == 0)) return engine;
   for (int i = 0; name && i < N_ENGINES; i++)
     if (engines[i].is_the_batcher && strcmp(engines[i].batcher, name) == 0) return &engines[i];
@@ -162,10 +188,9 @@ static Node *copy_as_map(const Node *written, Place at, Arena *arena) {
   return map;
 }
 
-const Node *serving_complete(const ServingUse *use, const Node *written,
-                             const ServingEngine **ret_giver, const char **ret_given, Arena *arena,
-                             Diag *diag) {
-  const ServingEngine *giver = giver_of(use->engine, written_name(written));
+int serving_bind_batcher(const ServingUse *use, const Node *written, PolicyChoice *ret,
+                         const char **ret_given, Arena *arena, Diag *diag) {
+  const ServingEngine *giver = serving_giver(use->engine, written);
   const bool bindable = !written || written->kind != NODE_LIST;
   Filling filling = {use, NULL, "", arena, diag};
   if (giver && bindable) {
@@ -174,11 +199,12 @@ const Node *serving_complete(const ServingUse *use, const Node *written,
       node_set(filling.map, "name", written->at, written, arena, diag);
     give_text(&filling, "name", giver->batcher);
     if (giver == use->engine) give_options(&filling, giver);
-    give_limits(&filling, giver);
   }
-  if (ret_giver) *ret_giver = giver;
+  const int status =
+      config_bind_policy(ret, POLICY_BATCHER, filling.map ? filling.map : written, arena, diag);
+  if (filling.map && !status) give_limits(&filling, giver, ret);
   if (ret_given) *ret_given = filling.given;
-  return filling.map ? filling.map : written;
+  return status;
 }
 
 /* ---- Pools ---- */
@@ -197,10 +223,11 @@ static int give_batcher(const Config *self, const Node *node, PoolConfig *pool, 
                           .at = named ? named->at : node->at};
   const bool of_run = !pool->batcher && !(own && use.engine);
   const Node *written = of_run ? run_batcher(self) : pool->batcher;
-  const Node *filled = serving_complete(&use, written, &pool->giver, &pool->given, arena, diag);
+  pool->giver = serving_giver(use.engine, written);
+  pool->given = "";
   if (of_run && !pool->giver && !own) return 0;                       // it has that of the run
   if (of_run && !self->sim.policies[POLICY_BATCHER].state) return -1; // named already
-  return config_bind_policy(&pool->spec.batcher, POLICY_BATCHER, filled, arena, diag);
+  return serving_bind_batcher(&use, written, &pool->spec.batcher, &pool->given, arena, diag);
 }
 
 static void say_given(PoolConfig *pool, const char *text, Arena *arena) {

@@ -6,6 +6,8 @@
 #define EXPERIMENTS_CONFIG_SERVING_H
 #include "base/option.h"
 #include "perfmodel/hardware.h"
+#include "perfmodel/presets.h"
+#include "sim/policy.h"
 
 /* What an iteration may hold on some GPUs. */
 typedef struct ServingLimits {
@@ -37,7 +39,8 @@ typedef struct ServingEngine {
   bool is_the_batcher;              // the batcher without an engine has these limits too
   bool swaps;                       // its tier may move KV to CPU memory
   const char *captured_batch_sizes; // the word for them (perfmodel/captured.h); NULL: none
-  EngineTimes times;                // beside those of its kernels
+  EngineTimes times;                // of its host beside measured times of its kernels
+  EnginePreset preset;              // the same beside a roofline, by a name; NULL: none
 } ServingEngine;
 
 /* The value of a key `engine`: a name, or a map of it and times. */
@@ -55,6 +58,9 @@ int serving_bind(EngineChoice *choice, const Node *node, Diag *diag);
 extern const char *const serving_choices[];
 /* The engine of a choice; NULL for none, and past the last. */
 const ServingEngine *serving_at(int choice);
+/* The preset of this name, NULL if there is none, and the engine that has it, NULL if none has. */
+const EnginePreset *serving_preset(const char *name, const ServingEngine **ret_engine);
+const char *const *serving_presets(Arena *arena); // all names, NULL-terminated
 /* What holds on this GPU; NULL: on the one with the most. */
 const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware);
 
@@ -66,10 +72,10 @@ typedef struct ServingUse {
   Place at;                    // where the engine is named
 } ServingUse;
 
-/* `written` (NULL: nothing) with the keys that the engine has and it lacks, or `written` itself
- * where the engine has no say. `ret_given` is what was added, "key value, …", empty if nothing, and
- * `ret_giver` by which row; both NULL when that does not matter. */
-const Node *serving_complete(const ServingUse *use, const Node *written,
-                             const ServingEngine **ret_giver, const char **ret_given, Arena *arena,
-                             Diag *diag);
+/* The row whose keys a batcher written so (NULL: nothing is) gets; NULL: it gets none. */
+const ServingEngine *serving_giver(const ServingEngine *engine, const Node *written);
+/* The batcher as written, with what its giver has and it lacks, in `ret`. `ret_given` is what was
+ * added, "key value, …", empty if nothing; NULL when that does not matter. */
+int serving_bind_batcher(const ServingUse *use, const Node *written, PolicyChoice *ret,
+                         const char **ret_given, Arena *arena, Diag *diag);
 #endif

@@ -17,8 +17,7 @@ typedef struct SloKeys {
   const Node *slowdown, *goodput;
 } SloKeys;
 
-#define SLO(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(SloKeys, field), __VA_ARGS__ }
+#define SLO(field, kind, ...) OPTION_OF(SloKeys, field, kind, __VA_ARGS__)
 
 const OptionSpec config_slo_options[] = {
     SLO(name, OPTION_CHOICE, .choices = slo_choices, .help = "Set of limits to begin with.",
@@ -42,26 +41,17 @@ typedef struct GoodputKeys {
 } GoodputKeys;
 
 #define GOODPUT(field, help_text)                                                                  \
-  {                                                                                                \
-    .key = #field, .type = OPTION_TICKS, .offset = offsetof(GoodputKeys, field), .min = 1e-9,      \
-    .max = 1e6, .help = help_text, .absent = "no limit"                                            \
-  }
+  OPTION_OF(GoodputKeys, field, OPTION_TICKS, .min = 1e-9, .max = 1e6, .help = help_text,          \
+            .absent = "no limit")
 
 const OptionSpec config_goodput_options[] = {
-    {.key = "share",
-     .type = OPTION_REAL,
-     .offset = offsetof(GoodputKeys, share),
-     .required = true,
-     .min = 1e-6,
-     .max = 1,
-     .help = "Share of the requests that must keep every limit below."},
-    {.key = "hours",
-     .type = OPTION_REAL,
-     .offset = offsetof(GoodputKeys, hours),
-     .min = 1e-6,
-     .max = 1,
-     .help = "Share of the hours in each of which that share of the arrivals must keep the limits.",
-     .absent = "counted over the whole run"},
+    OPTION_OF(GoodputKeys, share, OPTION_REAL, .required = true, .min = 1e-6, .max = 1,
+              .help = "Share of the requests that must keep every limit below."),
+    OPTION_OF(
+        GoodputKeys, hours, OPTION_REAL, .min = 1e-6, .max = 1,
+        .help =
+            "Share of the hours in each of which that share of the arrivals must keep the limits.",
+        .absent = "counted over the whole run"),
     GOODPUT(ttft, "Upper limit on the TTFT of a request."),
     GOODPUT(tpot, "Upper limit on the TPOT of a request, the mean gap between its tokens."),
     GOODPUT(tbt, "Another name of tpot; give one of the two."),
@@ -236,20 +226,21 @@ static int load_reference(Config *self, const SloKeys *slo, const Node *node, Ar
   if (config_load_hardware(self, &hardware, slo->machine, machine_at, arena, diag)) return -1;
   if (!self->perfmodel.name) return -1;
   // One file is of one machine, hardly of this one.
-  PerfModelChoice choice = self->perfmodel;
-  if (datafile_is_path(choice.name)) choice = (PerfModelChoice){.name = "fitted"};
+  PerfModelInputs choice = self->perfmodel;
+  if (datafile_is_path(choice.name)) choice = config_fitted;
   choice.time_scale = 1; // what is moved is the cluster, not what it is measured by
   if (slo->perfmodel && config_bind_perfmodel(self, slo->perfmodel, &choice, arena, diag))
     return -1;
-  const Parallelism degrees = {.tensor = slo->tensor_parallel_size, .pipeline = 1, .data = 1};
+  choice.hardware = &hardware;
+  choice.degrees = (Parallelism){.tensor = slo->tensor_parallel_size, .pipeline = 1, .data = 1};
+  choice.max_decode_seqs = 1;
   int status = 0;
   for (uint32_t i = 0; i < self->n_models && !status; i++) {
-    const Llm *model = &self->models[i];
     ModelSpec *spec = &self->specs[i];
-    spec->slo_reference = model->name
-                              ? config_load_perfmodel(self, model, &choice, &self->engine,
-                                                      &hardware, degrees, 1, node->at, arena, diag)
-                              : NULL;
+    choice.model = &self->models[i];
+    spec->slo_reference = choice.model->name ? config_load_perfmodel(self, choice, &self->engine,
+                                                                     node->at, arena, diag)
+                                             : NULL;
     status = spec->slo_reference ? 0 : -1;
   }
   self->sim.model = self->specs[0];

@@ -154,9 +154,7 @@ static const KeyBlock BLOCKS[] = {
      "A Hugging Face config.json is read as it is, with the keys that it has.",
      llm_options},
     {"Preset files", "PRESET.yaml", NULL,
-     "A file perfmodel/presets/NAME.yaml, or one of your own whose path is the value of\n"
-     "`perfmodel.preset`.",
-     preset_options},
+     "A file of your own whose path is the value of `perfmodel.preset`.", preset_options},
 };
 
 const char *const keys_first[] = {"model",

@@ -2,6 +2,7 @@
 #include "experiments/plan/export.h"
 #include "base/text.h"
 #include "experiments/plan/quote.h"
+#include "sim/batcher/batcher.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -28,15 +29,6 @@ const char *const *export_names(Arena *arena) {
 
 /* ---- Pools ---- */
 
-/* An option of a batcher that is a count; 0: it has no such option. */
-static int64_t batcher_count(const PolicyChoice *batcher, const char *key) {
-  const OptionSpec *spec = batcher->state ? batcher->policy->options : NULL;
-  for (; spec && spec->key; spec++)
-    if (strcmp(spec->key, key) == 0 && spec->type == OPTION_INT)
-      return *(const int64_t *)((const char *)batcher->state + spec->offset);
-  return 0;
-}
-
 /* The format of the KV cache that its times were measured with; -1: not known. */
 static int timed_kv_cache(const Config *config, const PoolConfig *pool) {
   const PerfModel *times = config->sim.pools[pool - config->pools].perfmodel;
@@ -46,6 +38,7 @@ static int timed_kv_cache(const Config *config, const PoolConfig *pool) {
 static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
   const SimConfig *sim = &config->sim;
   const PolicyChoice batcher = sim_pool_policy(sim, &pool->spec, POLICY_BATCHER);
+  const BatchLimits limits = batcher_limits(&batcher);
   const int64_t groups = pool->attention_data_parallel_size;
   return (ExportPool){
       .name = pool->spec.name,
@@ -56,8 +49,8 @@ static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
       .pipeline = pool->pipeline_parallel_size,
       .attention = groups,
       .expert = pool->expert_parallel_size,
-      .batched_tokens = batcher_count(&batcher, "max_num_batched_tokens") / groups,
-      .seqs = batcher_count(&batcher, "max_num_seqs") / groups,
+      .batched_tokens = limits.max_num_batched_tokens / groups,
+      .seqs = limits.max_num_seqs / groups,
       .gpu_memory_utilization = pool->kv.gpu_memory_utilization,
       .fp8_kv_cache = timed_kv_cache(config, pool) == DTYPE_FP8 ||
                       config->models[pool->spec.model].kv_cache_dtype == DTYPE_FP8,

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY(Struct, field, kind, ...)                                                              \
-  { .key = #field, .type = kind, .offset = offsetof(Struct, field), __VA_ARGS__ }
+#define KEY OPTION_OF
 
 typedef struct PriceKeys {
   double power, cost; // 0: as the machine file says

@@ -24,8 +24,7 @@ typedef struct RateKeys {
   double from, to; // 0: not given
 } RateKeys;
 
-#define KEY(Struct, field, kind, ...)                                                              \
-  { .key = #field, .type = kind, .offset = offsetof(Struct, field), __VA_ARGS__ }
+#define KEY OPTION_OF
 
 const OptionSpec provision_options[] = {
     KEY(BlockKeys, objective, OPTION_CHOICE, .choices = objective_names, .required = true,

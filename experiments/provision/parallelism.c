@@ -10,8 +10,7 @@ typedef struct ParallelismKeys {
   const Node *pools; // NULL: all
 } ParallelismKeys;
 
-#define KEY(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(ParallelismKeys, field), __VA_ARGS__ }
+#define KEY(field, kind, ...) OPTION_OF(ParallelismKeys, field, kind, __VA_ARGS__)
 
 const OptionSpec provision_parallelism_options[] = {
     KEY(gpus, OPTION_INT, .required = true, .min = 1, .max = 1024,

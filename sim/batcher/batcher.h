@@ -22,6 +22,32 @@ typedef struct PlanItem {
   int32_t tokens; // of prefill
 } PlanItem;
 
+/* What an iteration may hold at most; 0: the batcher has no such limit. The state of every batcher
+ * begins with it. */
+typedef struct BatchLimits {
+  int64_t max_num_batched_tokens; // of one iteration
+  int64_t max_num_seqs;           // in the batch
+} BatchLimits;
+
+enum { BATCH_TOKENS_MAX = 1000000000, BATCH_SEQS_MAX = 65536 };
+
+/* The options that bind it. */
+#define BATCH_LIMIT(field, usual, most, text)                                                      \
+  OPTION_OF(BatchLimits, field, OPTION_INT, .fallback = (usual), .min = 1, .max = (most),          \
+            .help = (text))
+#define BATCH_TOKENS(usual, text) BATCH_LIMIT(max_num_batched_tokens, usual, BATCH_TOKENS_MAX, text)
+#define BATCH_SEQS(usual, text)   BATCH_LIMIT(max_num_seqs, usual, BATCH_SEQS_MAX, text)
+
+/* The limits of a batcher whose options are bound; none of one whose options were wrong. */
+static inline BatchLimits batcher_limits(const PolicyChoice *batcher) {
+  return batcher->state ? *(const BatchLimits *)batcher->state : (BatchLimits){0};
+}
+/* The same batcher with other limits. */
+static inline PolicyChoice batcher_limited(PolicyChoice batcher, BatchLimits limits, Arena *arena) {
+  if (batcher.state) *(BatchLimits *)(batcher.state = policy_state_copy(&batcher, arena)) = limits;
+  return batcher;
+}
+
 /* The next iteration as a change to the last: running decodes go on unless preempted. */
 typedef struct BatchPlan {
   Arena *arena;

@@ -7,7 +7,7 @@
 #include "sim/batcher/fcfs.h"
 
 typedef struct State {
-  FcfsLimits limits;
+  FcfsLimits fcfs;
   int64_t max_num_prefill_seqs; // 0: no limit
   int64_t scheduler_recv_interval;
   bool pad_prefills;
@@ -46,7 +46,7 @@ static int32_t cut_to_padded(const State *self, BatchPlan *plan) {
   int32_t longest = 0;
   for (size_t i = 0; i < plan->n_prefills; i++) {
     const int32_t with_this = max_tokens(longest, plan->prefills[i].tokens);
-    if (i > 0 && (int64_t)(i + 1) * with_this > self->limits.max_num_batched_tokens)
+    if (i > 0 && (int64_t)(i + 1) * with_this > self->fcfs.limits.max_num_batched_tokens)
       plan->n_prefills = i;
     else
       longest = with_this;
@@ -67,11 +67,11 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   const State *self = state;
   const Machine *machine = view->machine;
   Intake *intake = machine_state;
-  const int64_t seqs = self->limits.max_num_seqs - (int64_t)machine->batch.n_seqs;
+  const int64_t seqs = self->fcfs.limits.max_num_seqs - (int64_t)machine->batch.n_seqs;
   // a prompt's sequence runs from its prefill on, though others' prefills may keep it waiting
   const int64_t unpromised = seqs - (int64_t)machine->decode_queue.count;
   const int64_t prompts = self->max_num_prefill_seqs;
-  Budget budget = {.tokens = self->limits.max_num_batched_tokens,
+  Budget budget = {.tokens = self->fcfs.limits.max_num_batched_tokens,
                    .seqs = prompts > 0 && prompts < unpromised ? prompts : unpromised,
                    .blocks = machine->free_blocks,
                    .arrived_before = take_in(intake, self, view)};
@@ -79,7 +79,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   intake->prefills = plan->pause_decodes = plan->n_prefills > 0;
   if (self->pad_prefills) pad(self, view, plan);
   if (plan->pause_decodes) return;
-  budget.tokens = self->limits.max_num_seqs;
+  budget.tokens = self->fcfs.limits.max_num_seqs;
   budget.seqs = seqs;
   budget.blocks -= batch_growth(&machine->batch, 1);
   fcfs_admit_prefilled(view, plan, &budget);

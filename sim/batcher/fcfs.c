@@ -103,7 +103,7 @@ bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs) {
 bool fcfs_limits_wake(void *state, void *machine_state, const MachineView *view, Wake why,
                       RequestIx request) {
   (void)machine_state, (void)request;
-  const int64_t max_num_seqs = ((const FcfsLimits *)state)->max_num_seqs;
+  const int64_t max_num_seqs = ((const FcfsLimits *)state)->limits.max_num_seqs;
   const bool joins = why == WAKE_DECODE && (int64_t)view->machine->batch.n_seqs < max_num_seqs;
   return joins || fcfs_wake(view, why, max_num_seqs);
 }

@@ -5,23 +5,13 @@
 
 /* The limits that vLLM's batchers have, and their options. */
 typedef struct FcfsLimits {
-  int64_t max_num_batched_tokens; // of one iteration
-  int64_t max_num_seqs;           // in the batch
+  BatchLimits limits;
   bool enable_prefix_caching;
 } FcfsLimits;
 
 /* Their rows, of a state that begins with FcfsLimits. */
-#define FCFS_BATCHED_TOKENS(help_)                                                                 \
-  {                                                                                                \
-    "max_num_batched_tokens", OPTION_INT, offsetof(FcfsLimits, max_num_batched_tokens), "2048",    \
-        .min = 1, .max = 1e9, .help = (help_)                                                      \
-  }
-#define FCFS_SEQS                                                                                  \
-  {                                                                                                \
-    "max_num_seqs", OPTION_INT, offsetof(FcfsLimits, max_num_seqs), "256",                         \
-        .min = 1, .max = 65536, .help = "Maximum number of sequences in a batch."                  \
-  }
-
+#define FCFS_BATCHED_TOKENS(text) BATCH_TOKENS("2048", text)
+#define FCFS_SEQS                 BATCH_SEQS("256", "Maximum number of sequences in a batch.")
 #define FCFS_CACHING                                                                               \
   {                                                                                                \
     "enable_prefix_caching", OPTION_BOOL, offsetof(FcfsLimits, enable_prefix_caching), "false",    \

@@ -8,8 +8,8 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   const Machine *machine = view->machine;
   const int64_t running = (int64_t)machine->batch.n_seqs;
   const int64_t growth = batch_growth(&machine->batch, 1);
-  Budget budget = {.tokens = self->max_num_batched_tokens - running,
-                   .seqs = self->max_num_seqs - running,
+  Budget budget = {.tokens = self->limits.max_num_batched_tokens - running,
+                   .seqs = self->limits.max_num_seqs - running,
                    .blocks = machine->free_blocks - growth};
   fcfs_admit_prefilled(view, plan, &budget);
   fcfs_admit_swapped(view, plan, &budget);

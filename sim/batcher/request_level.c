@@ -8,7 +8,7 @@
 #include "sim/batcher/fcfs.h"
 
 typedef struct State {
-  int64_t max_num_seqs;
+  BatchLimits limits;
   bool padded;
   int64_t padded_prompt_tokens, padded_output_tokens; // at least
 } State;
@@ -56,7 +56,7 @@ static void pad_prompts(const State *self, const MachineView *view, BatchPlan *p
 /* Whole requests: prompts with the outputs they will have, where those are decoded here. */
 static void plan_prompts(const State *self, const MachineView *view, BatchPlan *plan) {
   const Machine *machine = view->machine;
-  int64_t seqs = self->max_num_seqs, blocks = machine->free_blocks;
+  int64_t seqs = self->limits.max_num_seqs, blocks = machine->free_blocks;
   for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
        ix = view->requests[ix].next, seqs--) {
     const Request *request = &view->requests[ix];
@@ -99,8 +99,9 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
       pad_decodes(machine_state, machine, (int64_t)batch->n_seqs, batch->context_tokens, plan);
     return;
   }
-  Budget budget = {
-      .tokens = self->max_num_seqs, .seqs = self->max_num_seqs, .blocks = machine->free_blocks};
+  Budget budget = {.tokens = self->limits.max_num_seqs,
+                   .seqs = self->limits.max_num_seqs,
+                   .blocks = machine->free_blocks};
   fcfs_admits(view, &machine->decode_queue, true, plan, &budget);
   if (plan->n_admits == 0)
     plan_prompts(self, view, plan);
@@ -109,8 +110,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
 }
 
 static const OptionSpec options[] = {
-    {"max_num_seqs", OPTION_INT, offsetof(State, max_num_seqs), "64", .min = 1, .max = 65536,
-     .help = "Maximum number of requests in a batch."},
+    BATCH_SEQS("64", "Maximum number of requests in a batch."),
     {"padded", OPTION_BOOL, offsetof(State, padded), "false",
      .help = "Pad all sequences of a batch to the longest one."},
     {"padded_prompt_tokens", OPTION_INT, offsetof(State, padded_prompt_tokens), "0", .max = 1e6,

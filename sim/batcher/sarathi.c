@@ -19,8 +19,8 @@ static int64_t joining_tokens(const MachineView *view, RequestIx ix, const Budge
 /* What prompts may take of the next iteration; the place of the one that has begun is taken. */
 static Budget budget_of(const FcfsLimits *self, const Machine *machine) {
   const int64_t running = (int64_t)machine->batch.n_seqs;
-  return (Budget){.tokens = self->max_num_batched_tokens - running,
-                  .seqs = self->max_num_seqs - running - machine->n_started,
+  return (Budget){.tokens = self->limits.max_num_batched_tokens - running,
+                  .seqs = self->limits.max_num_seqs - running - machine->n_started,
                   .blocks = machine->free_blocks - batch_growth(&machine->batch, 1)};
 }
 

@@ -6,14 +6,15 @@
 #include "sim/batcher/fcfs.h"
 
 typedef struct State {
-  int64_t max_num_batched_tokens, max_num_seqs, max_preemptions;
+  BatchLimits limits;
+  int64_t max_preemptions;
   double memory_reserve;
 } State;
 
 static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
                  RequestIx request) {
   (void)machine_state, (void)request;
-  return fcfs_wake(view, why, ((State *)state)->max_num_seqs);
+  return fcfs_wake(view, why, ((State *)state)->limits.max_num_seqs);
 }
 
 static bool is_old(const State *self, const MachineView *view, RequestIx ix) {
@@ -71,8 +72,8 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   const int64_t free_blocks = machine->free_blocks - batch_next_growth(&machine->batch);
   const bool crowded = machine->prefill_queue.count > 0 && running > 0;
   const int64_t old = crowded ? count_old(self, view) : 0;
-  Budget budget = {.tokens = self->max_num_batched_tokens - old,
-                   .seqs = self->max_num_seqs - running - machine->blocked.count,
+  Budget budget = {.tokens = self->limits.max_num_batched_tokens - old,
+                   .seqs = self->limits.max_num_seqs - running - machine->blocked.count,
                    .blocks = free_blocks - (int64_t)(reserve * (double)machine->kv_blocks)};
   if (machine->blocked.count > 0) resume(self, view, true, plan, &budget);
   fcfs_prefills(view, plan, &budget);
@@ -88,12 +89,10 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
 }
 
 static const OptionSpec options[] = {
-    {"max_num_batched_tokens", OPTION_INT, offsetof(State, max_num_batched_tokens), "2048",
-     .min = 1, .max = 1e9,
-     .help =
-         "Maximum number of tokens in an iteration, one per decode. A longer prompt runs alone."},
-    {"max_num_seqs", OPTION_INT, offsetof(State, max_num_seqs), "512", .min = 1, .max = 65536,
-     .help = "Maximum number of sequences in a batch."},
+    BATCH_TOKENS(
+        "2048",
+        "Maximum number of tokens in an iteration, one per decode. A longer prompt runs alone."),
+    BATCH_SEQS("512", "Maximum number of sequences in a batch."),
     {"max_preemptions", OPTION_INT, offsetof(State, max_preemptions), "4", .min = 0, .max = 1e6,
      .help = "Maximum number of iterations that a decode may be left out of."},
     {"memory_reserve", OPTION_REAL, offsetof(State, memory_reserve), "0.01", .min = 0, .max = 0.9,

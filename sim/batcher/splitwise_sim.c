@@ -6,7 +6,7 @@
 #include "sim/batcher/splitwise_sim_queues.h"
 
 typedef struct State {
-  SimLimits limits;
+  BatchLimits limits;
   int64_t max_preemptions;
   TaskMarks marks;
 } State;
@@ -22,7 +22,7 @@ static int64_t tokens_of(const MachineView *view, Task task) {
 
 /* A selection in the making. */
 typedef struct Selection {
-  const SimLimits *limits;
+  const BatchLimits *limits;
   const MachineView *view;
   SimQueues *queues;
   int64_t n_seqs, tokens, free_blocks;
@@ -150,23 +150,10 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
   return arrived(self, machine_state, view, (Task){request, phase});
 }
 
-static void finish(void *state, void *machine_state, const MachineView *view, RequestIx request,
-                   Phase phase) {
-  (void)state;
-  sim_queues_finish(machine_state, view, (Task){request, phase});
-}
-
-static void leave(void *state, void *machine_state, const MachineView *view, RequestIx request) {
-  (void)state, (void)view;
-  sim_queues_leave(machine_state, request);
-}
-
 static const OptionSpec options[] = {
-    {"max_num_batched_tokens", OPTION_INT, offsetof(State, limits.max_num_batched_tokens), "2048",
-     .min = 1, .max = 1e9,
-     .help = "Maximum number of tokens in an iteration (SplitwiseSim max_batch_tokens)."},
-    {"max_num_seqs", OPTION_INT, offsetof(State, limits.max_num_seqs), "512", .min = 1,
-     .max = 65536, .help = "Maximum number of requests in a batch (SplitwiseSim max_batch_size)."},
+    BATCH_TOKENS("2048",
+                 "Maximum number of tokens in an iteration (SplitwiseSim max_batch_tokens)."),
+    BATCH_SEQS("512", "Maximum number of requests in a batch (SplitwiseSim max_batch_size)."),
     {"max_preemptions", OPTION_INT, offsetof(State, max_preemptions), "4", .min = 1, .max = 1e6,
      .help = "Maximum number of preemptions of a request (SplitwiseSim max_preemptions)."},
     {0},
@@ -184,6 +171,6 @@ const Batcher batcher_splitwise_sim = {
     .start = start,
     .wake = wake,
     .plan = plan,
-    .finish = finish,
-    .leave = leave,
+    .finish = sim_queues_finish,
+    .leave = sim_queues_leave,
 };

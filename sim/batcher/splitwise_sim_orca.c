@@ -3,7 +3,7 @@
 #include "sim/batcher/splitwise_sim_queues.h"
 
 typedef struct State {
-  SimLimits limits;
+  BatchLimits limits;
   TaskMarks marks;
 } State;
 
@@ -42,20 +42,8 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
   return (int64_t)queues->batch.count < self->limits.max_num_seqs;
 }
 
-static void finish(void *state, void *machine_state, const MachineView *view, RequestIx request,
-                   Phase phase) {
-  (void)state;
-  sim_queues_finish(machine_state, view, (Task){request, phase});
-}
-
-static void leave(void *state, void *machine_state, const MachineView *view, RequestIx request) {
-  (void)state, (void)view;
-  sim_queues_leave(machine_state, request);
-}
-
 static const OptionSpec options[] = {
-    {"max_num_seqs", OPTION_INT, offsetof(State, limits.max_num_seqs), "512", .min = 1,
-     .max = 65536, .help = "Maximum number of requests in a batch (SplitwiseSim max_batch_size)."},
+    BATCH_SEQS("512", "Maximum number of requests in a batch (SplitwiseSim max_batch_size)."),
     {0},
 };
 
@@ -71,6 +59,6 @@ const Batcher batcher_splitwise_sim_orca = {
     .start = start,
     .wake = wake,
     .plan = plan,
-    .finish = finish,
-    .leave = leave,
+    .finish = sim_queues_finish,
+    .leave = sim_queues_leave,
 };

@@ -74,7 +74,11 @@ void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task) {
   if (task.phase == PHASE_PREFILL) insert(&self->prompts, self->prompts.count, task, self->arena);
 }
 
-void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
+void sim_queues_finish(void *state, void *queues, const MachineView *view, RequestIx request,
+                       Phase phase) {
+  (void)state;
+  SimQueues *self = queues;
+  const Task task = {request, phase};
   TaskMark *mark = sim_task_mark(self, task);
   if (mark->in_batch)
     remove_task(&self->batch, task);
@@ -86,7 +90,9 @@ void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
   if (!decode_follows) first_mark(self, task.request)->listed_as = 0;
 }
 
-void sim_queues_leave(SimQueues *self, RequestIx request) {
+void sim_queues_leave(void *state, void *queues, const MachineView *view, RequestIx request) {
+  (void)state, (void)view;
+  SimQueues *self = queues;
   if (2 * (size_t)request + 2 > self->marks->capacity) return; // it came while the machine was down
   for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
     const Task task = {request, phase};
@@ -168,7 +174,8 @@ void sim_queues_commit(SimQueues *self, const MachineView *view, bool stays, Bat
   age(self, view);
 }
 
-bool sim_queues_released(const SimQueues *self, const MachineView *view, const SimLimits *limits) {
+bool sim_queues_released(const SimQueues *self, const MachineView *view,
+                         const BatchLimits *limits) {
   if (self->pending.count == 0) return false;
   if (view->machine->activity == ACTIVITY_IDLE)
     return sim_task_blocks(view, self->pending.items[0]) <= view->machine->free_blocks;

@@ -40,17 +40,13 @@ typedef struct SimQueues {
   uint32_t n_listed;    // requests that have ever come here
 } SimQueues;
 
-typedef struct SimLimits {
-  int64_t max_num_seqs, max_num_batched_tokens;
-} SimLimits;
-
 void sim_queues_init(SimQueues *self, TaskMarks *marks, Arena *arena);
 /* A task arrived: queues it. */
 void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task);
-/* A phase ended here. */
-void sim_queues_finish(SimQueues *self, const MachineView *view, Task task);
-/* A request leaves that has not finished. */
-void sim_queues_leave(SimQueues *self, RequestIx request);
+/* Hooks of both batchers, whose state of a machine is its SimQueues. */
+void sim_queues_finish(void *state, void *queues, const MachineView *view, RequestIx request,
+                       Phase phase);
+void sim_queues_leave(void *state, void *queues, const MachineView *view, RequestIx request);
 /* A decode waits for its prefill. */
 bool sim_task_runnable(const MachineView *view, Task task);
 
@@ -69,5 +65,5 @@ void sim_queues_commit(SimQueues *self, const MachineView *view, bool stays, Bat
 
 /* Whether an idle machine begins for the task at the head of `pending`, or one in a decode run cuts
  * it short, after KV left it. */
-bool sim_queues_released(const SimQueues *self, const MachineView *view, const SimLimits *limits);
+bool sim_queues_released(const SimQueues *self, const MachineView *view, const BatchLimits *limits);
 #endif

@@ -23,7 +23,7 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
   if ((why == WAKE_DECODE && machine->decode_queue.count == 1) ||
       (why == WAKE_RELEASE && machine->decode_queue.count > 0))
     return tetriinfer_joins_after(state, view) < INT64_MAX;
-  return (int64_t)machine->batch.n_seqs < ((const TetriInfer *)state)->max_num_seqs &&
+  return (int64_t)machine->batch.n_seqs < ((const TetriInfer *)state)->limits.max_num_seqs &&
          fcfs_wake_decodes(view, why);
 }
 
@@ -91,8 +91,7 @@ static const OptionSpec options[] = {
                    "completion (reserve_dynamic)."),
     OPTION(estimate, OPTION_CHOICE, "low", .choices = estimates,
            .help = "End of the predicted range of output tokens that is used."),
-    OPTION(max_num_seqs, OPTION_INT, "256", .min = 1, .max = 65536,
-           .help = "Maximum number of sequences in a batch."),
+    BATCH_SEQS("256", "Maximum number of sequences in a batch."),
     {0},
 };
 

@@ -14,13 +14,13 @@ typedef enum DecodePolicy {
 } DecodePolicy;
 
 typedef struct TetriInfer {
+  BatchLimits limits;
   int chunk; // ChunkRule
   int64_t chunk_size;
   int prefill_policy; // PrefillPolicy
   int64_t prefill_sched_batch;
   int decode_policy; // DecodePolicy
   int estimate;      // Estimate
-  int64_t max_num_seqs;
 } TetriInfer;
 
 /* Tokens of a chunk on the machines of a pool. */

@@ -77,8 +77,8 @@ static bool may_join(const TetriInfer *self, const MachineView *view, size_t n_j
 
 void tetriinfer_admit(const TetriInfer *self, const MachineView *view, BatchPlan *plan) {
   const Machine *machine = view->machine;
-  Budget budget = {.tokens = self->max_num_seqs,
-                   .seqs = self->max_num_seqs - (int64_t)machine->batch.n_seqs};
+  Budget budget = {.tokens = self->limits.max_num_seqs,
+                   .seqs = self->limits.max_num_seqs - (int64_t)machine->batch.n_seqs};
   RequestIx ix = machine->decode_queue.first;
   for (; ix != REQUEST_NONE && budget.seqs > 0; ix = view->requests[ix].next) {
     if (!may_join(self, view, plan->n_admits, ix)) break;
@@ -95,7 +95,8 @@ void tetriinfer_admit(const TetriInfer *self, const MachineView *view, BatchPlan
 int64_t tetriinfer_joins_after(const TetriInfer *self, const MachineView *view) {
   const Machine *machine = view->machine;
   const RequestIx ix = machine->decode_queue.first;
-  if (ix == REQUEST_NONE || (int64_t)machine->batch.n_seqs >= self->max_num_seqs) return INT64_MAX;
+  if (ix == REQUEST_NONE || (int64_t)machine->batch.n_seqs >= self->limits.max_num_seqs)
+    return INT64_MAX;
   if (may_join(self, view, 0, ix)) return 0;
   if (self->decode_policy != DECODE_RESERVE_DYNAMIC || machine->batch.n_seqs == 0) return INT64_MAX;
   const Request *request = &view->requests[ix];

@@ -6,7 +6,7 @@
 #include "sim/core/scheduling.h"
 
 typedef struct Vllm {
-  int64_t max_num_batched_tokens, max_num_seqs;
+  BatchLimits limits;
   int64_t long_prefill_token_threshold;
   int64_t batch_wait_timeout_iters;
   double batch_wait_max_tokens_ratio;
@@ -22,12 +22,10 @@ enum { POLICY_FCFS, POLICY_PRIORITY };
 static const char *const policy_choices[] = {"fcfs", "priority", NULL};
 
 static const OptionSpec options[] = {
-    {"max_num_batched_tokens", OPTION_INT, offsetof(Vllm, max_num_batched_tokens), "8192", .min = 1,
-     .max = 1e9,
-     .help = "Maximum number of tokens in a step (TensorRT-LLM max_num_tokens), one per decode. "
-             "Chunks of prompts take the rest."},
-    {"max_num_seqs", OPTION_INT, offsetof(Vllm, max_num_seqs), "1024", .min = 1, .max = 65536,
-     .help = "Maximum number of running requests (TensorRT-LLM max_batch_size)."},
+    BATCH_TOKENS(
+        "8192", "Maximum number of tokens in a step (TensorRT-LLM max_num_tokens), one per decode. "
+                "Chunks of prompts take the rest."),
+    BATCH_SEQS("1024", "Maximum number of running requests (TensorRT-LLM max_batch_size)."),
     {"async_scheduling", OPTION_BOOL, offsetof(Vllm, async_scheduling), "true",
      .help = "Decide each step while the step before it runs."},
     {"enable_prefix_caching", OPTION_BOOL, offsetof(Vllm, enable_prefix_caching), "true",
@@ -66,16 +64,17 @@ static int64_t least_whole(double tokens) {
 
 static SchedulerLimits schedules(const void *options_) {
   const Vllm *self = options_;
-  return (SchedulerLimits){.max_num_batched_tokens = self->max_num_batched_tokens,
-                           .max_num_seqs = self->max_num_seqs,
+  return (SchedulerLimits){.max_num_batched_tokens = self->limits.max_num_batched_tokens,
+                           .max_num_seqs = self->limits.max_num_seqs,
                            .long_prefill_token_threshold = self->long_prefill_token_threshold,
                            .priority = self->policy == POLICY_PRIORITY,
                            .reserve_full_isl = self->scheduler_reserve_full_isl,
                            .no_evict = self->capacity_scheduler_policy == GUARANTEED_NO_EVICT,
                            .whole_prompts = !self->enable_chunked_prefill,
                            .batch_wait_iters = self->batch_wait_timeout_iters,
-                           .batch_wait_tokens = least_whole(self->batch_wait_max_tokens_ratio *
-                                                            (double)self->max_num_batched_tokens),
+                           .batch_wait_tokens =
+                               least_whole(self->batch_wait_max_tokens_ratio *
+                                           (double)self->limits.max_num_batched_tokens),
                            .lag = self->async_scheduling};
 }
 

@@ -7,6 +7,7 @@
  *      mixed ones, of a fitted model and of a roofline; and compiling a model
  *   2  the table "Summed kernels against measured engines" of perfmodel/README.md: the roofline
  *      under each preset beside published times */
+#include "experiments/config/serving.h"
 #include "perfmodel/finder.h"
 #include "perfmodel/roofline.h"
 #include <inttypes.h>
@@ -88,12 +89,11 @@ static double predict_ms(const Llm *llm, const char *machine, const char *preset
                          const BatchShape *batch, const char *data, Arena *arena, Diag *diag) {
   const Place at = place_of_file("bench_perfmodel");
   Hardware hardware;
-  EnginePreset preset;
   Roofline roofline;
-  if (hardware_load(&hardware, machine, data, at, arena, diag) ||
-      preset_load(&preset, preset_name, data, at, arena, diag))
-    fail(diag);
-  roofline_init(&roofline, llm, &hardware, (Parallelism){8, 1, 1, 1, 1}, &preset, arena);
+  const ServingEngine *engine;
+  if (hardware_load(&hardware, machine, data, at, arena, diag)) fail(diag);
+  roofline_init(&roofline, llm, &hardware, (Parallelism){8, 1, 1, 1, 1},
+                serving_preset(preset_name, &engine), arena);
   return 1e3 * roofline_stage_seconds(&roofline, batch, true);
 }
 
@@ -126,16 +126,15 @@ int main(int argc, char **argv) {
   const char *data = arena_printf(&arena, "%s/perfmodel", root);
   Llm llm;
   Hardware hardware;
-  EnginePreset preset;
   PerfModel fitted, made;
   if (llm_load(&llm, "llama2-70b", data, at, &arena, &diag) ||
       hardware_load(&hardware, "dgx-h100", data, at, &arena, &diag) ||
-      preset_load(&preset, "graph-engine", data, at, &arena, &diag) ||
       perfmodel_load_for(&fitted, finder_set_2023, "llama2-70b", hardware.gpu, 8, MAX_SEQS, data,
                          at, &arena, &diag))
     fail(&diag);
   Roofline roofline;
-  roofline_init(&roofline, &llm, &hardware, (Parallelism){8, 1, 1, 1, 1}, &preset, &arena);
+  roofline_init(&roofline, &llm, &hardware, (Parallelism){8, 1, 1, 1, 1}, &preset_graph_engine,
+                &arena);
   const double begin = now_ns();
   roofline_compile(&roofline, &made, MAX_SEQS, &arena);
   const double compile_us = (now_ns() - begin) / 1e3;

@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const int status = data[0] == 'm' ? hardware_load(&hardware, path, ".", at, &arena, &diag)
                      : data[0] == 'l' || data[0] == 'h'
                          ? llm_load(&llm, path, ".", at, &arena, &diag)
-                         : preset_load(&preset, path, ".", at, &arena, &diag);
+                         : preset_load(&preset, path, &arena, &diag);
   unlink(path);
   unlink(arena_printf(&arena, "%s/hf_quant_config.json", folder));
   rmdir(folder);

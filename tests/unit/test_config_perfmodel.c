@@ -166,3 +166,117 @@ Test(config_perfmodel, the_example_of_a_roofline_runs) {
   cr_assert_gt(result.totals.decode_iterations, 1000);
   cr_assert_eq(result.unfinished, 0);
 }
+
+/* ---- The key of a model's cache ---- */
+
+#define OTHER_text(field)   field = "other"
+#define OTHER_number(field) field += 1
+#define OTHER_real(field)   field *= 1.5
+#define OTHER_words(field)  ((int64_t *)(void *)&field)[sizeof(field) / 8 - 1] += 1
+#define OTHER_tree(field)   field = field->first
+#define OTHER_loaded(field)                                                                        \
+  char *copy = arena_copy(&arena, (const char *)(field), sizeof *(field));                         \
+  ++*(uint64_t *)(void *)(copy + ((const char *)&(field)->digest - (const char *)(field)));        \
+  field = (void *)copy
+#define OTHER_preset(field) field = &preset_ideal
+
+static PerfModelInputs inputs(Arena *where) {
+  Llm *model = ARENA_NEW(where, Llm);
+  Hardware *hardware = ARENA_NEW(where, Hardware);
+  EnginePreset *preset = ARENA_NEW(where, EnginePreset);
+  const Place at = place_of_file("test");
+  cr_assert_eq(llm_load(model, "llama2-70b", data_dir, at, where, &diag), 0);
+  cr_assert_eq(hardware_load(hardware, "dgx-h100", data_dir, at, where, &diag), 0);
+  *preset = preset_graph_engine;
+  return (PerfModelInputs){.root = arena_printf(where, "%s", "root"),
+                           .name = arena_printf(where, "%s", "fitted"),
+                           .model = model,
+                           .hardware = hardware,
+                           .degrees = {8, 1, 1, 1, 1},
+                           .max_decode_seqs = 256,
+                           .time_scale = 1,
+                           .error_shift = 1,
+                           .added = preset,
+                           .preset = arena_printf(where, "%s", "graph-engine"),
+                           .all_reduce_scale = 1,
+                           .captured_batch_sizes = yaml_parse("test", "[1, 2]", 6, where, &diag),
+                           .serving = arena_printf(where, "%s", "vllm-0.33")};
+}
+
+/* Of all rows, each of which a model is made of. */
+Test(config_perfmodel, every_input_is_in_the_key_and_no_address) {
+  Arena elsewhere;
+  arena_init(&elsewhere);
+  const PerfModelInputs base = inputs(&arena), same = inputs(&elsewhere);
+  const uint64_t key = perfmodel_inputs_digest(&base);
+  cr_expect_eq(perfmodel_inputs_digest(&same), key);
+  int n = 0;
+#define INPUT(kind, type, name)                                                                    \
+  {                                                                                                \
+    PerfModelInputs changed = base;                                                                \
+    OTHER_##kind(changed.name);                                                                    \
+    cr_expect_neq(perfmodel_inputs_digest(&changed), key, "%s", #name);                            \
+    n++;                                                                                           \
+  }
+#include "experiments/config/perfmodel_inputs.def"
+#undef INPUT
+  cr_expect_geq(n, 20);
+  arena_done(&elsewhere);
+}
+
+/* All 64-bit words of what is hashed as it stands. */
+Test(config_perfmodel, every_word_of_an_input_is_in_the_key) {
+  const PerfModelInputs base = inputs(&arena);
+  const uint64_t key = perfmodel_inputs_digest(&base);
+  for (size_t i = 0; i < sizeof(Parallelism) / 8; i++) {
+    PerfModelInputs changed = base;
+    ((int64_t *)&changed.degrees)[i]++;
+    cr_expect_neq(perfmodel_inputs_digest(&changed), key, "degree %zu", i);
+  }
+  for (size_t i = 0; i < sizeof(EngineTimes) / 8; i++) {
+    PerfModelInputs changed = base;
+    ((int64_t *)&changed.times)[i]++;
+    cr_expect_neq(perfmodel_inputs_digest(&changed), key, "time %zu", i);
+  }
+  for (int i = 0; i < 4; i++) {
+    PerfModelInputs changed = base;
+    EnginePreset preset = *base.added;
+    (&preset.per_iteration)[i]++;
+    changed.added = &preset;
+    cr_expect_neq(perfmodel_inputs_digest(&changed), key, "preset %d", i);
+  }
+}
+
+/* The digest of a model or machine type whose file has one key more, in the test's own file. */
+static uint64_t digest_of_file(bool is_model, const char *of, const char *key) {
+  const Place at = place_of_file("test");
+  Llm llm;
+  Hardware hardware;
+  Node *root = yaml_load(arena_printf(&arena, "%s/%s.yaml", data_dir, of), &arena, &diag);
+  if (key) cr_assert_eq(yaml_set(root, key, &arena, &diag), 0);
+  FILE *file = fopen(path, "w");
+  fprintf(file, "# a remark\n%s\n", node_text(root, &arena));
+  fclose(file);
+  cr_assert_eq(is_model ? llm_load(&llm, path, data_dir, at, &arena, &diag)
+                        : hardware_load(&hardware, path, data_dir, at, &arena, &diag),
+               0);
+  return is_model ? llm.digest : hardware.digest;
+}
+
+/* What it says, in which formats; not its remarks. */
+Test(config_perfmodel, the_digest_of_a_file_is_of_all_that_it_says) {
+  const LlmFormats written = {LLM_UNSAID, LLM_UNSAID, LLM_UNSAID, LLM_UNSAID};
+  const Place at = place_of_file("test");
+  cr_expect_neq(digest_of_file(true, "models/opt-13b", NULL),
+                digest_of_file(true, "models/opt-13b", "attention_sinks=true"));
+  cr_expect_neq(digest_of_file(false, "machines/dgx-h100", NULL),
+                digest_of_file(false, "machines/dgx-h100", "kv_transfer_overhead=1 us"));
+  Llm plain, other;
+  cr_assert_eq(llm_load_as(&plain, "opt-13b", &written, data_dir, at, &arena, &diag), 0);
+  for (int i = 0; i < 4; i++) {
+    LlmFormats formats = written;
+    ((int *)&formats)[i] = DTYPE_FP8;
+    cr_assert_eq(llm_load_as(&other, "opt-13b", &formats, data_dir, at, &arena, &diag), 0);
+    cr_expect_neq(plain.digest, other.digest, "format %d", i);
+  }
+}

@@ -4,6 +4,7 @@
 #include "experiments/config/config.h"
 #include "perfmodel/captured.h"
 #include "perfmodel/datafile.h"
+#include "sim/batcher/batcher.h"
 #include "tests/unit/testing.h"
 
 TestSuite(engines, .init = setup_folder, .fini = teardown_folder);
@@ -127,8 +128,7 @@ Test(engines, every_row_binds_on_every_machine) {
       cr_assert_eq(hardware_load(&hardware, *name, data_dir, place_of_file("test"), &arena, &diag),
                    0);
       const ServingUse use = {engine, &hardware, 4096, place_of_file("test")};
-      const Node *batcher = serving_complete(&use, NULL, NULL, NULL, &arena, &diag);
-      cr_assert_eq(config_bind_policy(&choice, POLICY_BATCHER, batcher, &arena, &diag), 0, "%s",
+      cr_assert_eq(serving_bind_batcher(&use, NULL, &choice, NULL, &arena, &diag), 0, "%s",
                    engine->name);
       cr_expect_str_eq(choice.policy->name, engine->batcher);
       cr_expect_geq(config_max_decode_seqs(&choice), 256);
@@ -140,6 +140,29 @@ Test(engines, every_row_binds_on_every_machine) {
     cr_expect_not_null(captured_words[w].word, "%s", engine->captured_batch_sizes);
   }
   cr_expect_null(serving_at(0));
+}
+
+/* What a batcher's options say is what it offers, and other limits are another batcher's. */
+Test(engines, every_batcher_offers_its_limits) {
+  for (const Policy *const *policy = policy_list(POLICY_BATCHER); *policy; policy++) {
+    int64_t tokens = 0, seqs = 0;
+    Node *map = yaml_parse("test", "{}", 2, &arena, &diag);
+    for (const OptionSpec *spec = (*policy)->options; spec->key; spec++) {
+      if (strcmp(spec->key, "max_num_batched_tokens") == 0)
+        yaml_set(map, "max_num_batched_tokens=77", &arena, &diag), tokens = 77;
+      if (strcmp(spec->key, "max_num_seqs") == 0)
+        yaml_set(map, "max_num_seqs=55", &arena, &diag), seqs = 55;
+    }
+    const void *state = policy_bind(*policy, map, place_of_file("test"), &arena, &diag);
+    const PolicyChoice choice = {*policy, state}, none = {*policy, NULL};
+    const BatchLimits limits = batcher_limits(&choice);
+    cr_expect_eq(limits.max_num_batched_tokens, tokens, "%s", (*policy)->name);
+    cr_expect_eq(limits.max_num_seqs, seqs, "%s", (*policy)->name);
+    const PolicyChoice more = batcher_limited(choice, (BatchLimits){9, 8}, &arena);
+    cr_expect_eq(batcher_limits(&more).max_num_seqs, 8);
+    cr_expect_eq(batcher_limits(&choice).max_num_seqs, seqs);
+    cr_expect_eq(batcher_limits(&none).max_num_seqs, 0);
+  }
 }
 
 Test(engines, what_an_engine_gives_is_in_the_digest) {

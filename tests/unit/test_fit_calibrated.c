@@ -1,7 +1,7 @@
 /* Fits to profiles as calibration writes them. Pinned: which rows are used and what is said of the
  * others; that iterations which differ from their operators are predicted, in each of the three
  * ways and on configurations held out; that jumps at tile edges are followed; all-reduces from
- * rows, from a ring, and their absence; what a preset adds. Not pinned: levels and knots. */
+ * rows, from a ring, and their absence. Not pinned: levels and knots. */
 #include "base/rng.h"
 #include "perfmodel/fit.h"
 #include "tests/unit/testing.h"
@@ -214,24 +214,6 @@ Test(fit_calibrated, one_mode_is_fitted_and_rows_of_other_conditions_are_left_ou
   result = fit(&options);
   cr_expect_float_eq(result->model.overhead, 0.011, 2e-4);
   cr_expect_eq(result->left_out.other_mode, eager);
-}
-
-Test(fit_calibrated, a_preset_adds_to_iterations_that_ran_without_an_engine) {
-  add_operators("graph");
-  add_iterations("graph", (Difference){.overhead = 0.001, .linear = 1, .attention = 1});
-  FitOptions options = {
-      .preset = "x", .overhead = 0.02, .layers = 0.03, .per_sequence = 1e-4, .seed = 1};
-  const FitModel bare = fit(&options)->model;
-  options.adds = true;
-  const FitResult *result = fit(&options);
-  cr_expect_float_eq(result->model.overhead, bare.overhead + 0.02, 1e-9);
-  cr_expect_float_eq(fit_curve_eval(&result->model.curves[PROFILE_LINEAR], 64),
-                     fit_curve_eval(&bare.curves[PROFILE_LINEAR], 64) + 0.03, 1e-9);
-  BatchShape batch = {0, 0, 64, 64 * 512, 64};
-  double measured =
-      0.001 + linear_of(64) + head_of(64) + decode_of(64, 64 * 512) + 0.02 + 0.03 + 64 * 1e-4;
-  cr_expect_float_eq(predict(result, batch) / measured, 1, 0.02);
-  cr_expect_leq(result->parts[FIT_ALL_ITERATIONS].train.mape, 0.01); // of what was measured
 }
 
 /* ---- All-reduces ---- */

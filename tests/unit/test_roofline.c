@@ -2,6 +2,7 @@
  * compiled model is the closed form, sound times for every system's own machine, stages, and how
  * far each preset is from published operator sums and measured engines. Not pinned: the machines
  * that nobody measured. */
+#include "experiments/config/serving.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/roofline.h"
 #include "tests/unit/testing.h"
@@ -26,9 +27,10 @@ static Llm model(const char *name) {
 }
 
 static EnginePreset preset(const char *name) {
-  EnginePreset engine;
-  cr_assert_eq(preset_load(&engine, name, data_dir, place_of_file("test"), &arena, &diag), 0);
-  return engine;
+  const ServingEngine *of;
+  const EnginePreset *engine = serving_preset(name, &of);
+  cr_assert_not_null(engine, "%s", name);
+  return *engine;
 }
 
 static Roofline roofline(const char *llm_name, const char *machine_name, int64_t tp, int64_t pp,
@@ -413,15 +415,6 @@ Test(roofline, the_eager_preset_holds_for_another_model) {
   const Roofline a100 = roofline("bloom-176b", "dgx-a100", 8, 1, "eager-2023");
   assert_close(roofline_stage_seconds(&h100, &batch, true), 36.0e-3, 0.1, "H100");
   assert_close(roofline_stage_seconds(&a100, &batch, true), 48.8e-3, 0.1, "A100");
-}
-
-Test(roofline, an_unknown_preset_is_located_and_names_the_near_one) {
-  const Place at = {.path = "a.yaml", .line = 4, .column = 1, .width = 1};
-  EnginePreset engine;
-  cr_assert_eq(preset_load(&engine, "eager-2032", data_dir, at, &arena, &diag), -1);
-  cr_assert_str_eq(diag.entries[0].message, "unknown preset 'eager-2032'");
-  cr_assert_eq(diag.entries[0].at.line, 4);
-  cr_assert_not_null(strstr(diag.entries[0].hint, "'eager-2023'"));
 }
 
 Test(roofline, every_machine_runs_a_model) {
