@@ -168,9 +168,3 @@ const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy
     return "the batcher does not support a kvtier that swaps requests out";
   return NULL;
 }
-
-void *policy_state_copy(const PolicyChoice *choice, Arena *arena) {
-  void *state = arena_alloc(arena, choice->policy->state_size);
-  if (choice->state) memcpy(state, choice->state, choice->policy->state_size);
-  return state;
-}

@@ -10,8 +10,6 @@ const char *policy_kind_name(PolicyKind kind);
 const Policy *const *policy_list(PolicyKind kind);
 /* The policy with this name, NULL if there is none. */
 const Policy *policy_find(PolicyKind kind, const char *name);
-/* The state of a choice, for one who writes to it. */
-void *policy_state_copy(const PolicyChoice *choice, Arena *arena);
 /* A new state with the options of `map` bound and checked, which lives in `arena`; a key 'name' is
  * skipped. `map` may be NULL: all defaults. NULL with entries in `diag` when something is wrong. */
 void *policy_bind(const Policy *policy, const Node *map, Place owner, Arena *arena, Diag *diag);

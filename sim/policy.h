@@ -7,6 +7,7 @@
 #ifndef SIM_POLICY_H
 #define SIM_POLICY_H
 #include "base/option.h"
+#include <string.h>
 
 typedef struct Policy {
   const char *name;          // as written in YAML
@@ -39,6 +40,13 @@ typedef struct PolicyChoice {
   const Policy *policy;
   const void *state; // policy->state_size bytes; NULL: all zero
 } PolicyChoice;
+
+/* The state of a choice, for one who writes to it. */
+static inline void *policy_state_copy(const PolicyChoice *choice, Arena *arena) {
+  void *state = arena_alloc(arena, choice->policy->state_size);
+  if (choice->state) memcpy(state, choice->state, choice->policy->state_size);
+  return state;
+}
 
 /* The `draws` of one that always does. */
 static inline bool policy_always_draws(const void *state) {

@@ -28,7 +28,7 @@ sed -n 's/\.c$//p' "$work/files" | awk '{ name = substr($0, 5); gsub("/", "_", n
   print name, $0 }' >"$work/objects"
 nm -A "$library" 2>/dev/null | sed 's/^[^:]*:\([^:]*\)\.c\.o:[0-9a-f ]*/\1 /' |
   awk -v objects="$work/objects" '
-    BEGIN { while ((getline line <objects) > 0) { split(line, part, " "); file[part[1]] = part[2] } }
+    BEGIN { while ((getline line <objects) > 0) { split(line, p, " "); file[p[1]] = p[2] } }
     !($1 in file) { next }
     $2 ~ /^[TDRBC]$/ { home[$3] = file[$1] }
     $2 == "U" { need[++n] = file[$1] " " $3 }
@@ -59,7 +59,8 @@ awk '
   }' "$work/arrows" >"$work/circles"
 grep -E '^sim/(core|books)/[^ ]* sim/feature/' "$work/arrows" >"$work/upward" || true
 
-echo "$(grep -c '\.c$' "$work/files") files, $(wc -l <"$work/arrows") arrows," \
-  "$(wc -l <"$work/circles") of them in or between circles, $(wc -l <"$work/upward") from core to features"
+count() { wc -l <"$1"; }
+echo "$(grep -c '\.c$' "$work/files") files, $(count "$work/arrows") arrows:" \
+  "$(count "$work/circles") in or between circles, $(count "$work/upward") from core to features"
 cat "$work/circles" "$work/upward"
 ! [ -s "$work/circles" ] && ! [ -s "$work/upward" ]

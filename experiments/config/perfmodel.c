@@ -144,7 +144,7 @@ static int check_keys(const Config *self, const Node *node, PerfModelInputs *key
     return -1;
   if (keys->insist && !path)
     return diag_error(diag, config_place(node, "insist"),
-                      "'insist' is for the path of a file, not for '%s'", keys->name);
+                      "'insist' applies to the path of a file, not to '%s'", keys->name);
   if (map && !fitted && check_unmeasured(node, keys->name, diag)) return -1;
   if (!roofline) return map ? check_measured(node, keys->name, diag) : 0;
   const Place at = map ? config_place(node, "preset") : node->at;
@@ -260,7 +260,7 @@ static int check_file(PerfModel *self, const PerfModelLoad *load, Arena *arena, 
   const char *name = load->of->name, *other = mismatch(self, load, arena);
   const bool unsaid = !self->says_weights || !self->says_kv_cache;
   if (*other && !load->of->insist) {
-    diag_error(diag, load->at, "the times of '%s' are of another setup: %s", name, other);
+    diag_error(diag, load->at, "the times of '%s' were measured on another setup: %s", name, other);
     diag_hint(diag, "'perfmodel: {name: %s, insist: true}' takes them all the same", name);
     return -1;
   }

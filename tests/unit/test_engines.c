@@ -5,6 +5,7 @@
 #include "perfmodel/captured.h"
 #include "perfmodel/datafile.h"
 #include "sim/batcher/batcher.h"
+#include "sim/policies.h"
 #include "tests/unit/testing.h"
 
 TestSuite(engines, .init = setup_folder, .fini = teardown_folder);
