@@ -26,6 +26,16 @@ const char *const *export_names(Arena *arena) {
   return names;
 }
 
+static const Exporter *find_exporter(const char *name) {
+  for (int i = 0; i < EXPORTERS; i++)
+    if (strcmp(exporters[i]->name, name) == 0) return exporters[i];
+  return NULL;
+}
+
+const char *export_about(const char *name, Arena *arena) {
+  return arena_printf(arena, "flags of %s", find_exporter(name)->of);
+}
+
 /* ---- Pools ---- */
 
 /* An option of a batcher that is a count; 0: it has no such option. */
@@ -260,8 +270,7 @@ void export_print(const char *name, const Config *config, FILE *out, Arena *aren
   for (uint32_t i = 0; i < self.n_pools && self.split; i++)
     self.pools[i].fp8_kv_cache = fp8_kv_cache;       // KV goes from one to the other
   const Exporter *exporter = exporters[self.family]; // the first of them are those of engines
-  for (int i = 0; name && i < EXPORTERS; i++)
-    if (strcmp(exporters[i]->name, name) == 0) exporter = exporters[i];
+  if (name) exporter = find_exporter(name);
   print_notes(&self, exporter);
   exporter->print(&self);
 }

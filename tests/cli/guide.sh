@@ -1,23 +1,33 @@
 #!/bin/sh
-# What the program writes of itself: the page of keys, the manual page, completion for bash.
+# What the program writes of itself: the pages of keys and of commands, the manual page, completion
+# for bash.
 #
-#   tests/cli/guide.sh             looks at them
-#   tests/cli/guide.sh --update    writes the page of keys anew
-keys=experiments/guide/keys.md
+#   tests/cli/guide.sh                  looks at them
+#   tests/cli/guide.sh --update PAGE    writes a page anew: keys or commands
+guide=experiments/guide
+page_of() { # PAGE
+  case $1 in
+  keys) "$TANDEM_BINARY" list options --format markdown ;;
+  commands) "$TANDEM_BINARY" help --all ;;
+  esac
+}
 if [ "${1-}" = --update ]; then
-  exec "$TANDEM_BINARY" list options --format markdown >"$TANDEM_SOURCE_DIR/$keys"
+  page_of "$2" >"$TANDEM_SOURCE_DIR/$guide/$2.md"
+  exit
 fi
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 
-expect 0 "$tandem" list options --format markdown
-if [ -f "$source_dir/$keys" ]; then
-  cmp -s out "$source_dir/$keys" ||
-    fail "keys are not those of $keys: 'ninja -C build keys' writes it anew"
-fi
-# Each link of its contents leads to a heading.
-sed -n 's/.*](#\([^)]*\)).*/\1/p' out | sort -u >links
-sed -n 's/^##* //p' out | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-' | sort -u >headings
-[ "$(comm -23 links headings)" = '' ] || fail 'a link leads nowhere'
+for page in keys commands; do
+  expect 0 page_of $page
+  if [ -d "$source_dir/$guide" ]; then
+    cmp -s out "$source_dir/$guide/$page.md" ||
+      fail "$guide/$page.md is not what is printed: 'ninja -C build $page' writes it anew"
+  fi
+  # Each link of its contents leads to a heading.
+  sed -n 's/.*](#\([^)]*\)).*/\1/p' out | sort -u >links
+  sed -n 's/^##* //p' out | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-' | sort -u >headings
+  [ "$(comm -23 links headings)" = '' ] || fail 'a link leads nowhere'
+done
 
 # So do those of README and of the guide, to a file.
 for page in "$source_dir"/README.md "$source_dir"/experiments/guide/*.md; do

@@ -151,7 +151,7 @@ is_png budgets.png
 
 rejects 3 "$tandem" plot requests map.db -o none.png
 says "'map.db' holds nothing for the figure 'requests'"
-says 'it draws: Requests one by one, of runs with --requests'
+says 'it draws: single requests of runs with --requests'
 rejects 3 "$tandem" plot rates seesaw.db -o none.png
 says 'it needs a number that varies between the runs'
 [ ! -e none.png ] || fail 'a picture of nothing'
