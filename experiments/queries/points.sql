@@ -1,4 +1,4 @@
--- points of each sweep: the values on the axes and the results; :sweep selects one
+-- points of each sweep: the values on the axes and the results (:sweep selects one)
 SELECT
   point.sweep_id AS sweep, point.point, /* axes of point */
   max(value) FILTER (WHERE metric.name = 'instances') AS instances,

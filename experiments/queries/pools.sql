@@ -1,4 +1,4 @@
--- figures of each pool of each run; :run selects one
+-- figures of each pool of each run (:run selects one)
 SELECT
   pool.run_id AS run, /* axes of run */ pool.name, role, pool.machine,
   pool.count AS instances,

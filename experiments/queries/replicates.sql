@@ -1,4 +1,4 @@
--- mean and 95% interval over seeds of equal runs; :figure selects one (ttft_s)
+-- mean and 95% interval over seeds of equal runs (:figure selects one, such as ttft_s)
 -- Runs with equal outcomes are one observation: `different` counts them.
 WITH alike AS (
   SELECT id, seed, tie_seed, epoch, digest,

@@ -1,4 +1,4 @@
--- one row per run; :run selects one
+-- one row per run (:run selects one)
 SELECT
   run.id AS run,
   run.name AS config,

@@ -18,7 +18,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
 
 const Batcher batcher_mixed = {
     .policy = {.name = "mixed",
-               .help = "prompts join the running decodes within a token budget",
+               .help = "whole prompts join the running decodes within a token budget",
                .state_size = sizeof(FcfsLimits),
                .options = fcfs_options},
     .returns_swapped = true,

@@ -78,7 +78,7 @@ static const OptionSpec options[] = {
 
 const Batcher batcher_sarathi = {
     .policy = {.name = "sarathi",
-               .help = "chunks of prompts join the running decodes (Sarathi, vLLM 0.5.4)",
+               .help = "prompt chunks join the running decodes (Sarathi, vLLM 0.5.4)",
                .state_size = sizeof(FcfsLimits),
                .options = options},
     .returns_swapped = true,

@@ -102,7 +102,8 @@ static const OptionSpec options[] = {
 
 const Batcher batcher_splitwise = {
     .policy = {.name = "splitwise",
-               .help = "prompts first, decodes age and may be left out so often (Splitwise)",
+               .help =
+                   "prompts first; decodes may be left out a limited number of times (Splitwise)",
                .state_size = sizeof(State),
                .options = options},
     .returns_swapped = true,

@@ -173,7 +173,7 @@ static const OptionSpec options[] = {
 
 const Batcher batcher_splitwise_sim = {
     .policy = {.name = "splitwise_sim",
-               .help = "SplitwiseSim's mixed batching instance, quirks included",
+               .help = "mixed batching of SplitwiseSim, with its quirks",
                .state_size = sizeof(State),
                .options = options},
     .machine_state_size = sizeof(SimQueues),

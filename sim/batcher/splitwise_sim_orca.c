@@ -61,7 +61,7 @@ static const OptionSpec options[] = {
 
 const Batcher batcher_splitwise_sim_orca = {
     .policy = {.name = "splitwise_sim_orca",
-               .help = "SplitwiseSim's ORCA instance: no token budget, no preemption",
+               .help = "ORCA of SplitwiseSim: no token budget, no preemption",
                .state_size = sizeof(State),
                .options = options},
     .machine_state_size = sizeof(SimQueues),

@@ -94,7 +94,7 @@ static const OptionSpec options[] = {
 const Batcher batcher_tetriinfer = {
     .reorders = true,
     .policy = {.name = "tetriinfer",
-               .help = "prefill in chunks of one size, decodes admitted by prediction (TetriInfer)",
+               .help = "prefill chunks of one size, decodes admitted by prediction (TetriInfer)",
                .state_size = sizeof(TetriInfer),
                .options = options},
     .machine_state_size = sizeof(PrefillSchedule),

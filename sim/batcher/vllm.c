@@ -85,7 +85,7 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
 
 const Batcher batcher_vllm = {
     .policy = {.name = "vllm",
-               .help = "vLLM 0.33: step by step, one ahead, with its prefix cache",
+               .help = "scheduler of vLLM 0.33: one step ahead, with its prefix cache",
                .state_size = sizeof(Vllm),
                .options = options},
     .schedules = schedules,

@@ -26,7 +26,7 @@ static const OptionSpec options[] = {
 
 const Dispatcher dispatcher_imbalance = {
     .policy = {.name = "imbalance",
-               .help = "heavy decodes to the same machines: the worst case (TetriInfer)",
+               .help = "all heavy decodes to the same instances, as a worst case (TetriInfer)",
                .state_size = sizeof(State),
                .options = options},
     .pick = pick,

@@ -34,7 +34,7 @@ static const OptionSpec options[] = {
 
 const Dispatcher dispatcher_least_loaded = {
     .policy = {.name = "least_loaded",
-               .help = "the decode machine with the fewest pending tokens",
+               .help = "the decode instance with the fewest pending tokens",
                .state_size = sizeof(State),
                .options = options},
     .reads_loads = true,

@@ -126,7 +126,7 @@ static const OptionSpec options[] = {
 
 const Dispatcher dispatcher_power_of_two = {
     .policy = {.name = "power_of_two",
-               .help = "of two with room, the lower ratio of heavy decodes (TetriInfer)",
+               .help = "of two instances with room, the one with fewer heavy decodes (TetriInfer)",
                .draws = policy_always_draws,
                .state_size = sizeof(State),
                .options = options},

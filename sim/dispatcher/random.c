@@ -19,7 +19,7 @@ static MachineIx pick(void *state, const ClusterView *view, RequestIx request) {
 
 const Dispatcher dispatcher_random = {
     .policy = {.name = "random",
-               .help = "a decode machine at random",
+               .help = "a random decode instance",
                .draws = policy_always_draws,
                .state_size = sizeof(State)},
     .start = start,

@@ -2,5 +2,5 @@
 #include "sim/dispatcher/dispatcher.h"
 
 const Dispatcher dispatcher_router = {
-    .policy = {.name = "router", .help = "the router chooses the decode machine, on arrival"},
+    .policy = {.name = "router", .help = "the router chooses the decode instance on arrival"},
 };

@@ -139,10 +139,11 @@ static const OptionSpec options[] = {
     {0}};
 
 const KvTier kvtier_flexgen = {
-    .policy = {.name = "flexgen",
-               .help = "weights and KV come from the CPU on demand, compute waits (FlexGen)",
-               .state_size = sizeof(State),
-               .options = options},
+    .policy =
+        {.name = "flexgen",
+         .help = "weights and KV are fetched from the CPU on demand, while compute waits (FlexGen)",
+         .state_size = sizeof(State),
+         .options = options},
     .pick = kvtier_newest,
     .check = check,
     .weights_on_cpu = weights_on_cpu,

@@ -243,7 +243,7 @@ static const OptionSpec options[] = {
 
 const KvTier kvtier_pie = {
     .policy = {.name = "pie",
-               .help = "layers of KV come and go while others compute; capacity adapts (Pie)",
+               .help = "layers of KV are swapped while others compute; the capacity adapts (Pie)",
                .state_size = sizeof(State),
                .options = options},
     .pick = kvtier_newest,

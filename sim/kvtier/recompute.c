@@ -3,6 +3,6 @@
 
 const KvTier kvtier_recompute = {
     .policy = {.name = "recompute",
-               .help = "the last to arrive gives up its KV and is prefilled again (vLLM)"},
+               .help = "the newest request drops its KV and is prefilled again (vLLM)"},
     .pick = kvtier_newest,
 };

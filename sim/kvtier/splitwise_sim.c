@@ -3,5 +3,5 @@
 
 const KvTier kvtier_splitwise_sim = {
     .policy = {.name = "splitwise_sim",
-               .help = "SplitwiseSim: nobody gives way, full machines wait"},
+               .help = "no preemption: full instances wait (SplitwiseSim)"},
 };

@@ -10,7 +10,7 @@ static int check(const void *state, const PoolSpec *pool, Place at, Diag *diag) 
 }
 
 const KvTier kvtier_swap = {
-    .policy = {.name = "swap", .help = "the last to arrive waits with its KV in CPU memory (vLLM)"},
+    .policy = {.name = "swap", .help = "the newest request waits with its KV in CPU memory (vLLM)"},
     .pick = kvtier_newest,
     .swaps = true,
     .check = check,

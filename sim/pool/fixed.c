@@ -2,5 +2,5 @@
 #include "sim/pool/pool.h"
 
 const PoolPolicy pool_fixed = {
-    .policy = {.name = "fixed", .help = "machines keep the role they start with"},
+    .policy = {.name = "fixed", .help = "instances keep their first role"},
 };

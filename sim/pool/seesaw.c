@@ -58,7 +58,8 @@ static const OptionSpec options[] = {
 
 const PoolPolicy pool_seesaw = {
     .policy = {.name = "seesaw",
-               .help = "pools that share their GPUs change shape between prefill and decode",
+               .help =
+                   "pools that share their GPUs change between prefill and decode shapes (Seesaw)",
                .state_size = sizeof(State),
                .options = options},
     .shape = shape,

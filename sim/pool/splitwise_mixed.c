@@ -35,7 +35,7 @@ static const OptionSpec options[] = {
 
 const PoolPolicy pool_splitwise_mixed = {
     .policy = {.name = "splitwise_mixed",
-               .help = "mixed while tasks of the opposite kind are left (Splitwise)",
+               .help = "an instance is mixed while it has tasks of the opposite role (Splitwise)",
                .state_size = sizeof(State),
                .options = options},
     .moves_roles = true,

@@ -15,7 +15,7 @@ static Role review_role(void *state, const ClusterView *view, const Machine *mac
 
 const PoolPolicy pool_splitwise_sim = {
     .policy = {.name = "splitwise_sim",
-               .help = "SplitwiseSim's mixed pool: back only when wholly idle"},
+               .help = "mixed pool of SplitwiseSim: instances return only when idle"},
     .moves_roles = true,
     .claim = claim,
     .review_role = review_role,

@@ -150,7 +150,7 @@ static const OptionSpec options[] = {
 
 const PoolPolicy pool_tetriinfer_flip = {
     .policy = {.name = "tetriinfer_flip",
-               .help = "a machine with little to do flips to the other role (TetriInfer)",
+               .help = "an instance with little load changes to the other role (TetriInfer)",
                .state_size = sizeof(State),
                .options = options},
     .excess = excess,

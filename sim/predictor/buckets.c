@@ -206,7 +206,7 @@ static const OptionSpec options[] = {
 
 const Predictor predictor_buckets = {
     .policy = {.name = "buckets",
-               .help = "a small model that finds the right range of lengths mostly (TetriInfer)",
+               .help = "a small model that predicts a range of output tokens (TetriInfer)",
                .draws = policy_always_draws,
                .state_size = sizeof(State),
                .options = options,

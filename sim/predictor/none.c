@@ -7,6 +7,6 @@ static Prediction predict(const void *state, const Request *request, uint64_t ra
 }
 
 const Predictor predictor_none = {
-    .policy = {.name = "none", .help = "nothing is known of an output's length"},
+    .policy = {.name = "none", .help = "no prediction"},
     .predict = predict,
 };

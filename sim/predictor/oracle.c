@@ -7,6 +7,6 @@ static Prediction predict(const void *state, const Request *request, uint64_t ra
 }
 
 const Predictor predictor_oracle = {
-    .policy = {.name = "oracle", .help = "every output's length is known, at no cost"},
+    .policy = {.name = "oracle", .help = "exact output tokens, at no cost"},
     .predict = predict,
 };

@@ -8,7 +8,7 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 
 const Router router_jsq = {
     .policy = {.name = "jsq",
-               .help = "joins the machine with the fewest requests",
+               .help = "the instance with the fewest requests",
                .state_size = sizeof(Ties),
                .options = router_ties_options,
                .draws = router_ties_draw},

@@ -8,7 +8,7 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 
 const Router router_least_kv = {
     .policy = {.name = "least_kv",
-               .help = "joins the machine with the least KV memory held or promised",
+               .help = "the instance with the least KV memory held or promised",
                .state_size = sizeof(Ties),
                .options = router_ties_options,
                .draws = router_ties_draw},

@@ -124,7 +124,7 @@ static const OptionSpec options[] = {
 
 const Router router_llm_d = {
     .policy = {.name = "llm_d",
-               .help = "the highest of weighted queue, KV and prefix scores (llm-d)",
+               .help = "the highest weighted sum of queue, KV and prefix scores (llm-d)",
                .draws = policy_always_draws,
                .state_size = sizeof(State),
                .options = options,

@@ -32,7 +32,7 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 
 const Router router_power_of_two = {
     .policy = {.name = "power_of_two",
-               .help = "the less loaded of two machines drawn at random",
+               .help = "the less loaded of two random instances",
                .draws = policy_always_draws,
                .state_size = sizeof(State)},
     .start = start,

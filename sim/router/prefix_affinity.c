@@ -119,7 +119,7 @@ static const OptionSpec options[] = {
 
 const Router router_prefix_affinity = {
     .policy = {.name = "prefix_affinity",
-               .help = "the same machine for the same beginning of a prompt, loads bounded",
+               .help = "the same instance for equal prompt prefixes, with bounded loads",
                .state_size = sizeof(State),
                .options = options,
                .draws = draws},

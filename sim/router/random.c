@@ -23,7 +23,7 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 
 const Router router_random = {
     .policy = {.name = "random",
-               .help = "a machine at random",
+               .help = "a random instance",
                .draws = policy_always_draws,
                .state_size = sizeof(State)},
     .start = start,

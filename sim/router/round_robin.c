@@ -17,6 +17,6 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 }
 
 const Router router_round_robin = {
-    .policy = {.name = "round_robin", .help = "each machine in turn", .state_size = sizeof(State)},
+    .policy = {.name = "round_robin", .help = "each instance in turn", .state_size = sizeof(State)},
     .pick = pick,
 };

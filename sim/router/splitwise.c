@@ -81,8 +81,8 @@ static const OptionSpec options[] = {
 
 const Router router_splitwise = {
     .policy = {.name = "splitwise",
-               .help =
-                   "both machines at once by pending tokens, mixed pool past limits (Splitwise)",
+               .help = "prefill and decode instances together, by pending tokens; the mixed pool "
+                       "above limits (Splitwise)",
                .state_size = sizeof(State),
                .options = options,
                .draws = draws},

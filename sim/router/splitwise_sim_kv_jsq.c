@@ -9,6 +9,6 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 
 const Router router_splitwise_sim_kv_jsq = {
     .policy = {.name = "splitwise_sim_kv_jsq",
-               .help = "SplitwiseSim's kv_jsq: fewest requests present, KV on its way not counted"},
+               .help = "kv_jsq of SplitwiseSim: fewest requests, without KV in transfer"},
     .pick = pick,
 };

@@ -32,7 +32,7 @@ static void observe(void *state, const ClusterView *view, RequestIx request, Obs
 
 const Router router_splitwise_sim_kv_token_jsq = {
     .policy = {.name = "splitwise_sim_kv_token_jsq",
-               .help = "SplitwiseSim's kv_token_jsq, whose books only shrink",
+               .help = "kv_token_jsq of SplitwiseSim, whose counts only shrink",
                .state_size = sizeof(State)},
     .start = start,
     .pick = pick,

@@ -145,7 +145,7 @@ static const OptionSpec options[] = {
 
 const Router router_splitwise_sim_mixed_pool = {
     .policy = {.name = "splitwise_sim_mixed_pool",
-               .help = "SplitwiseSim's mixed_pool scheduler, quirks included",
+               .help = "mixed_pool of SplitwiseSim, with its quirks",
                .state_size = sizeof(State),
                .options = options},
     .start = start,

@@ -8,7 +8,7 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 
 const Router router_token_jsq = {
     .policy = {.name = "token_jsq",
-               .help = "joins the machine with the fewest pending tokens",
+               .help = "the instance with the fewest pending tokens",
                .state_size = sizeof(Ties),
                .options = router_ties_options,
                .draws = router_ties_draw},

@@ -116,7 +116,7 @@ static const OptionSpec options[] = {
 
 const Scaler scaler_dynamo_planner = {
     .policy = {.name = "dynamo_planner",
-               .help = "prefill and decode machines for predicted traffic within limits (Dynamo)",
+               .help = "prefill and decode instances for predicted traffic within limits (Dynamo)",
                .state_size = sizeof(State),
                .options = options},
     .check_pools = check_pools,

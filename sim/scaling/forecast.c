@@ -108,7 +108,7 @@ static const OptionSpec options[] = {
 
 const Scaler scaler_forecast = {
     .policy = {.name = "forecast",
-               .help = "machines for the rate that the seasons so far promise (Holt-Winters)",
+               .help = "instances for the arrival rate predicted from past seasons (Holt-Winters)",
                .state_size = sizeof(State),
                .options = options},
     .check_pools = check_pools,

@@ -2,5 +2,5 @@
 #include "sim/scaling/scaler.h"
 
 const Scaler scaler_none = {
-    .policy = {.name = "none", .help = "pools keep the machines they begin with"},
+    .policy = {.name = "none", .help = "a constant number of instances"},
 };

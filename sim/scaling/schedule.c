@@ -97,7 +97,7 @@ static void plan(void *state, const ScalingView *view, double *wanted) {
 
 const Scaler scaler_schedule = {
     .policy = {.name = "schedule",
-               .help = "machines by the time of the day, or of the week",
+               .help = "instances by the time of the day or of the week",
                .state_size = sizeof(State),
                .options = options,
                .check = check},

@@ -10,6 +10,6 @@ static void plan(void *state, const ScalingView *view, double *wanted) {
 
 const Scaler scaler_spares = {
     .policy = {.name = "spares",
-               .help = "as many machines as at the start, spares for those that fail"},
+               .help = "a constant number of instances, with spares for those that fail"},
     .plan = plan,
 };

@@ -140,7 +140,7 @@ static const OptionSpec options[] = {
 
 const Scaler scaler_target = {
     .policy = {.name = "target",
-               .help = "machines in proportion to a figure over its target (Kubernetes' HPA)",
+               .help = "instances in proportion to a figure divided by its target (Kubernetes HPA)",
                .state_size = sizeof(State),
                .options = options,
                .check = check},

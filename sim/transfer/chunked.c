@@ -9,6 +9,6 @@ static TransferChoice pick(const void *state, const Request *request, const Pool
 }
 
 const TransferPolicy transfer_chunked = {
-    .policy = {.name = "chunked", .help = "each chunk's KV while the next is prefilled"},
+    .policy = {.name = "chunked", .help = "the KV of each chunk while the next one is prefilled"},
     .pick = pick,
 };

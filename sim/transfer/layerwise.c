@@ -22,7 +22,7 @@ static const OptionSpec options[] = {
 
 const TransferPolicy transfer_layerwise = {
     .policy = {.name = "layerwise",
-               .help = "each layer's KV as it is computed",
+               .help = "the KV of each layer as soon as it is computed",
                .state_size = sizeof(State),
                .options = options},
     .pick = pick,

@@ -8,6 +8,6 @@ static TransferChoice pick(const void *state, const Request *request, const Pool
 }
 
 const TransferPolicy transfer_serialized = {
-    .policy = {.name = "serialized", .help = "the whole KV cache after prefill"},
+    .policy = {.name = "serialized", .help = "the whole KV after prefill"},
     .pick = pick,
 };

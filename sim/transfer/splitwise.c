@@ -13,6 +13,6 @@ static TransferChoice pick(const void *state, const Request *request, const Pool
 
 const TransferPolicy transfer_splitwise = {
     .policy = {.name = "splitwise",
-               .help = "serialized or layer-wise, whichever leaves less visible (Splitwise)"},
+               .help = "serialized or layer-wise, whichever delays the request less (Splitwise)"},
     .pick = pick,
 };

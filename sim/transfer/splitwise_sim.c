@@ -26,7 +26,7 @@ static const OptionSpec options[] = {
 
 const TransferPolicy transfer_splitwise_sim = {
     .policy = {.name = "splitwise_sim",
-               .help = "SplitwiseSim's flows: uncontended links, polling for room",
+               .help = "transfers of SplitwiseSim: unshared links, polling for room",
                .state_size = sizeof(State),
                .options = options},
     .pick = pick,
