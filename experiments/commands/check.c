@@ -143,13 +143,13 @@ static int run_check(Cli *cli) {
   if (given->drop) {
     // What fails is in `diag`.
     if (drop(&report, data_dir, given->drop, arena, diag) == 0)
-      fprintf(stderr, "'%s' is what is left: 'tandem fit %s'\n", shown, shown);
+      fprintf(stderr, "'%s' has the remaining rows: 'tandem fit %s'\n", shown, shown);
     return EXIT_DONE;
   }
   if (report.n_findings > 0)
     fprintf(stderr,
-            "'tandem check %s --drop CLEANED' leaves these rows out, for 'tandem fit CLEANED'; are "
-            "there many, measure again while nothing else runs\n",
+            "'tandem check %s --drop CLEANED' leaves these rows out, for 'tandem fit CLEANED'; if "
+            "there are many, measure again while nothing else runs\n",
             shown);
   return report.n_findings > 0 ? EXIT_INPUT : EXIT_DONE;
 }

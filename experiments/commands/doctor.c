@@ -208,7 +208,7 @@ static int run_doctor(Cli *cli) {
   backend_close(&self.open);
   if (self.doctor.n > 0) doctor_print(&self.doctor, (OutputFormat)self.given->format);
   if (cli->diag->n_entries > 0 && cli->diag->entries[0].kind == DIAG_INTERRUPTED)
-    cli_interrupted(cli, "what was not looked at is not in the list");
+    cli_interrupted(cli, "the list lacks the remaining checks");
   if (status) return EXIT_ENVIRONMENT; // the entries say more
   return doctor_verdict(&self.doctor) > DOCTOR_NOTED ? EXIT_NOT_MET : EXIT_DONE;
 }

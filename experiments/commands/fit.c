@@ -159,7 +159,7 @@ static void print_left_out(const FitResult *result) {
 
 /* Terms that nothing was measured of: simulations by this model leave them out. */
 static void print_missing(const FitResult *result) {
-  const char *before = "  missing, and taking no time: ";
+  const char *before = "  not measured, and counted as 0: ";
   if (result->parts[FIT_ALL_ITERATIONS].rows > 0) return; // they are inside of iterations
   for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++) {
     const bool has_rows = (op == PROFILE_DECODE_ATTENTION && result->model.decode.n_rows > 0) ||

@@ -168,7 +168,7 @@ static void print_machines(Arena *arena, Diag *diag) {
 
 /* The mean errors on what a fit had not seen, in percent, as the file records them. */
 static void print_errors(const Node *scores) {
-  const char *separator = "; held out: ";
+  const char *separator = "; held-out errors: ";
   for (const Node *part = scores ? scores->first : NULL; part; part = part->next) {
     const Node *held_out = node_find(part, "held_out");
     if (!held_out || held_out->kind != NODE_LIST || !held_out->first) continue;
@@ -202,7 +202,7 @@ static void note_relaxed(const Options *wanted, const PerfFile *files, size_t n)
   fewer[2].gpu = any.gpu;
   fewer[3].weights = any.weights;
   fewer[4].tensor_parallel_size = any.tensor_parallel_size;
-  fputs("nothing that was measured is all of that", stderr);
+  fputs("no performance model matches all filters", stderr);
   const char *separator = "; there are ";
   for (int k = 0; k < 5; k++) {
     int n_found = 0;
@@ -251,8 +251,8 @@ static void print_lengths(Arena *arena, Diag *diag) {
     const char *file = arena_printf(arena, "%s/%s.csv", path, *name);
     if (lengths_load(file, &prompt, &output, arena, diag)) continue;
     printf("%-26s ", *name);
-    print_quantiles("tokens of prompts", &prompt);
-    print_quantiles("; of outputs", &output);
+    print_quantiles("prompt tokens", &prompt);
+    print_quantiles("; output tokens", &output);
     putchar('\n');
   }
 }
@@ -291,12 +291,12 @@ static void print_figures(Arena *arena, Diag *diag) {
       [LEVEL_LATENCY] = "run, each with mean, p50, p90, p95, p99, max",
       [LEVEL_RUN] = "run",
       [LEVEL_EXTRAPOLATED] = "extrapolated",
-      [LEVEL_MACHINE] = "run and pool.NAME, sums over machines; columns of the table machine",
+      [LEVEL_MACHINE] = "run and pool.NAME, summed over instances; columns of the table machine",
       [LEVEL_POOL] = "pool.NAME",
-      [LEVEL_POOL_SPREAD] = "pool.NAME, each with mean and so on",
+      [LEVEL_POOL_SPREAD] = "pool.NAME, each with the same statistics",
       [LEVEL_COMPONENT] = "component.NAME, of a mix",
-      [LEVEL_COMPONENT_SPREAD] = "component.NAME, each with mean and so on",
-      [LEVEL_GROUP] = "group.NAME, sums over its replicas",
+      [LEVEL_COMPONENT_SPREAD] = "component.NAME, each with the same statistics",
+      [LEVEL_GROUP] = "group.NAME, summed over its replicas",
       [LEVEL_REQUEST] = "columns of the table request (run --requests)",
   };
   for (Level level = 0; level < LEVELS; level++) {

@@ -130,9 +130,9 @@ static int run_plan(Cli *cli) {
   const int code = load_and_answer(cli, &plan, &study);
   study_close(&study);
   if (given->output)
-    cli_interrupted(cli, "its runs so far are in '%s'; the same command goes on", given->output);
+    cli_interrupted(cli, "its runs so far are in '%s'; the same command continues", given->output);
   else
-    cli_interrupted(cli, "nothing is kept; with '--output DB' it could go on");
+    cli_interrupted(cli, "nothing was kept; with '--output DB' it could continue");
   return code;
 }
 

@@ -127,9 +127,9 @@ static int run_provision(Cli *cli) {
   const int code = open_and_answer(cli, &self, root);
   study_close(&self);
   if (given->output)
-    cli_interrupted(cli, "its runs so far are in '%s'; the same command goes on", given->output);
+    cli_interrupted(cli, "its runs so far are in '%s'; the same command continues", given->output);
   else
-    cli_interrupted(cli, "nothing is kept; with '--output DB' it could go on");
+    cli_interrupted(cli, "nothing was kept; with '--output DB' it could continue");
   return code;
 }
 

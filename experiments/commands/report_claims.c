@@ -78,7 +78,7 @@ static void print_ranges(const Claim *claim, int figure, Arena *arena, FILE *out
               claim->sensitivities[k].why);
 }
 
-/* "measured, up to 2.9% off in iterations held out; up to 12.5% of the time of a run …". */
+/* "measured, held-out error up to 2.9%; up to 12.5% of the time of a run …". */
 static const char *times_line(const TimesKnown *times, Arena *arena) {
   const char *extrapolated = times_extrapolated_text(times, "a run", arena);
   return arena_printf(arena, "%s%s%s", times_text(times, arena), extrapolated ? "; " : "",
@@ -303,7 +303,7 @@ static int run_report(Cli *cli) {
   if (given->only && !cli->operands[0]) return cli_usage(cli, "'--only' needs a PAPER");
   interrupt_catch();
   const int status = report_claims(given, cli->operands[0], cli->arena, cli->diag);
-  cli_interrupted(cli, "nothing is kept; the same command begins anew");
+  cli_interrupted(cli, "nothing was kept; the same command starts again");
   return status ? EXIT_INPUT : EXIT_DONE;
 }
 

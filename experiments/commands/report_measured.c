@@ -108,7 +108,7 @@ static int run_report(Cli *cli) {
   if (!known) return cli_unknown("set", asked.set, measured_set_names, NULL);
   interrupt_catch();
   const int status = run(given, &asked, cli);
-  cli_interrupted(cli, "nothing is kept; the same command begins anew");
+  cli_interrupted(cli, "nothing was kept; the same command starts again");
   return status ? EXIT_INPUT : EXIT_DONE;
 }
 

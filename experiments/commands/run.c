@@ -121,7 +121,7 @@ static void note_trace(const Run *run, const TraceSource *trace) {
             text_shown(run->config.workload.trace, run->arena), (long long)*trace->left_out);
   if (!run->config.workload.trace || trace->names_tokens || !config_keeps_caches(&run->config))
     return;
-  fprintf(stderr, "%s: nothing is shared: no row names its blocks\n",
+  fprintf(stderr, "%s: the prefix cache finds nothing, because no row names its blocks\n",
           text_shown(run->config.workload.trace, run->arena));
 }
 
@@ -260,7 +260,7 @@ static int run_config(Run *run, const char *path) {
   print_engines(&run->config);
   config_note_perfmodels(run->config.cache, stderr);
   if (given->check) {
-    fprintf(stderr, "%s: in order\n", text_shown(path, run->arena));
+    fprintf(stderr, "%s: the configuration is valid\n", text_shown(path, run->arena));
     return EXIT_DONE;
   }
   if (simulate(run)) return EXIT_INPUT;
@@ -284,7 +284,7 @@ static int run_run(Cli *cli) {
   output_drop(&run.save_cache);
   results_close(&run.results);
   moved_runs_done(&run.moved);
-  cli_interrupted(cli, "nothing of the run is kept; the same command begins anew");
+  cli_interrupted(cli, "nothing of the run is kept; the same command starts again");
   return code;
 }
 

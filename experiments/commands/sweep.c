@@ -172,7 +172,7 @@ static int run_sweep(Cli *cli) {
   if (parse_shard(given->shard, &run.row.shard, &run.row.n_shards))
     return cli_usage(cli, "'--shard' wants K/N, such as 2/8, not '%s'", given->shard);
   sweep(cli->operands[0], given, &run, cli->arena, cli->diag); // what fails is in `diag`
-  cli_interrupted(cli, "%" PRId64 " of %" PRId64 " points are in '%s'; the same command goes on",
+  cli_interrupted(cli, "%" PRId64 " of %" PRId64 " points are in '%s'; the same command continues",
                   tally_ended(&run.tally), run.tally.points, given->output);
   sweep_run_done(&run);
   return EXIT_DONE;

@@ -66,8 +66,8 @@ static void print_summary(const Cli *cli, const Replay *run, const TimelineOptio
   fprintf(stderr, ", a sample each %s\n", format_duration(tick_seconds(drawn->interval), interval));
   if (counts->slices_drawn < counts->slices || counts->arrows_drawn < counts->arrows)
     fprintf(stderr,
-            "note: of %lld slices those that last less than %s together are joined, and %lld "
-            "arrows left out; --from and --to, --machines or --size show more\n",
+            "note: of %lld slices, those shorter than %s were joined, and %lld arrows were left "
+            "out; --from and --to, --machines or --size show more\n",
             (long long)counts->slices, format_duration(tick_seconds(drawn->join), join),
             (long long)(counts->arrows - counts->arrows_drawn));
   if (!on_stdout) fprintf(stderr, "open it at ui.perfetto.dev\n");
@@ -123,7 +123,7 @@ static int run_timeline(Cli *cli) {
   const int code = draw(cli, &run, &output);
   if (run.config.sim.trace) trace_close(run.config.sim.trace);
   output_drop(&output);
-  cli_interrupted(cli, "nothing was written; the same command begins anew");
+  cli_interrupted(cli, "nothing was written; the same command starts again");
   return code;
 }
 

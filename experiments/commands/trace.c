@@ -207,7 +207,7 @@ static int run_trace(Cli *cli) {
     TraceReport report = make_report(&summary, &reuse, &file, arena);
     printers[given->format](&report);
     if (reuse.n_named == 0)
-      fprintf(stderr, "%s: nothing is shared: no row names its blocks\n",
+      fprintf(stderr, "%s: the prefix cache finds nothing, because no row names its blocks\n",
               text_shown(report.path, arena));
   }
   trace_file_close(&file);

@@ -143,7 +143,7 @@ static int run_validate(Cli *cli) {
   if (config_load(&config, cli->operands[0], &changes, cli->arena, cli->diag) == 0)
     code = run(&config, given, &results, cli->arena, cli->diag);
   results_close(&results);
-  cli_interrupted(cli, "nothing of the runs is kept; the same command begins anew");
+  cli_interrupted(cli, "nothing of the runs is kept; the same command starts again");
   return code;
 }
 

@@ -69,7 +69,7 @@ static int run_why(Cli *cli) {
             text_shown(why.source, cli->arena));
   if (status == 0) status = answer(&why, cli, request, percentile);
   why_close(&why);
-  cli_interrupted(cli, "nothing was changed; the same command begins anew");
+  cli_interrupted(cli, "nothing was changed; the same command starts again");
   return status ? EXIT_INPUT : EXIT_DONE;
 }
 

@@ -29,10 +29,11 @@ static void note_formats(Notes *self, const Config *config) {
     if (!times->measured || !times->says_kv_cache || repeats ||
         times->setup.kv_cache_dtype == counted)
       continue;
-    add(self,
-        arena_printf(self->arena, "times of '%s' are of a KV cache in %s, its memory is of %s",
-                     config->sim.pools[i].name, dtype_names[times->setup.kv_cache_dtype],
-                     dtype_names[counted]));
+    add(self, arena_printf(self->arena,
+                           "the times of '%s' were measured with a KV cache in %s, but its memory "
+                           "is counted in %s",
+                           config->sim.pools[i].name, dtype_names[times->setup.kv_cache_dtype],
+                           dtype_names[counted]));
   }
 }
 
@@ -53,11 +54,11 @@ static const char *room_of(const Config *config, const Question *asked, Arena *a
 static const char *pressure_of(const KvPressure *kv, Arena *arena) {
   const char *waits =
       kv->waits >= WAITS_SHARE
-          ? arena_printf(arena, "%.0f%% of the requests wait for room in it", 100 * kv->waits)
+          ? arena_printf(arena, "%.0f%% of the requests wait for it", 100 * kv->waits)
           : NULL;
   if (!(kv->recomputes > 0)) return waits;
-  return arena_printf(arena, "%s%s%.2g%% %s way there", waits ? waits : "", waits ? ", " : "",
-                      100 * kv->recomputes, waits ? "give" : "of the requests give");
+  return arena_printf(arena, "%s%s%.2g%% %s preempted", waits ? waits : "", waits ? ", " : "",
+                      100 * kv->recomputes, waits ? "are" : "of the requests are");
 }
 
 static void note_memory(Notes *self, const Answer *answer, const Config *config,
@@ -68,7 +69,7 @@ static void note_memory(Notes *self, const Answer *answer, const Config *config,
   if (now) add(self, arena_printf(self->arena, "KV memory is full at times: %s", now));
   if (later)
     add(self, arena_printf(self->arena, "%s %.1f%% longer %s",
-                           now ? "with times" : "KV memory is a cliff: with times",
+                           now ? "with times" : "KV memory is nearly full: with times",
                            100 * answer->perfmodel_error, later));
   add(self, room_of(config, asked, self->arena));
 }

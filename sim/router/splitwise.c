@@ -81,8 +81,7 @@ static const OptionSpec options[] = {
 
 const Router router_splitwise = {
     .policy = {.name = "splitwise",
-               .help = "prefill and decode instances together, by pending tokens; the mixed pool "
-                       "above limits (Splitwise)",
+               .help = "both instances by pending tokens; the mixed pool above limits (Splitwise)",
                .state_size = sizeof(State),
                .options = options,
                .draws = draws},

@@ -113,14 +113,14 @@ expect 0 "$tandem" trace "$source_dir/traces/sample/mooncake_sample.jsonl" --for
 prints 'prefix_hit_share,value,0.65'
 expect 0 "$tandem" trace "$source_dir/traces/sample/azure_sample.csv"
 prints 'prefix_hit_share  -'
-says 'nothing is shared'
+says 'the prefix cache finds nothing'
 sed 's/^policies:/&\n  batcher: {name: vllm}/' trace.yaml >cached.yaml
 trace 46.6805900,374,44 50.9951690,396,109
 expect 0 "$tandem" run cached.yaml --set workload.trace=trace.csv
-says 'trace.csv: nothing is shared'
+says 'trace.csv: the prefix cache finds nothing'
 expect 0 "$tandem" run cached.yaml \
   --set workload.trace="$source_dir/traces/sample/mooncake_sample.jsonl"
-! grep -q 'nothing is shared' err || fail 'a trace that shares is said to share nothing'
+! grep -q 'the prefix cache finds nothing' err || fail 'a trace that shares is said not to'
 
 rejects 4 "$tandem" run trace.yaml --set workload.trace=absent.csv
 says "absent.csv"

@@ -32,7 +32,7 @@ interrupted() {
 }
 
 interrupted INT 130 "$tandem" run long.yaml --output runs.db --requests
-says 'tandem run: interrupted, nothing of the run is kept; the same command begins anew'
+says 'tandem run: interrupted, nothing of the run is kept; the same command starts again'
 expect 0 "$tandem" query runs.db --format csv --sql \
   'SELECT (SELECT count(*) FROM run) + (SELECT count(*) FROM request) AS n'
 [ "$(tail -n 1 out)" = 0 ] || fail 'a part of the run is in the database'
@@ -47,10 +47,10 @@ says 'tandem validate: interrupted, nothing of the runs is kept'
   echo 'provision: {objective: machines, designs: {a: {pools.all.count: 1..2}}}'
 } >study.yaml
 interrupted INT 130 "$tandem" provision study.yaml --set workload.requests=30000000
-says "tandem provision: interrupted, nothing is kept; with '--output DB' it could go on"
+says "tandem provision: interrupted, nothing was kept; with '--output DB' it could continue"
 interrupted INT 130 "$tandem" provision study.yaml --set workload.requests=30000000 \
   --output study.db
-says "tandem provision: interrupted, its runs so far are in 'study.db'; the same command goes on"
+says "tandem provision: interrupted, its runs so far are in 'study.db'; the same command continues"
 [ ! -e study.db-sweep ] || fail 'the lock was left behind'
 sed 's/arrivals: .*/arrivals: {process: at_once}/; s/^slo: .*/slo: none/
   s/{objective.*/{objective: throughput, designs: {a: {pools.all.count: 1}}}/
@@ -83,13 +83,13 @@ interrupted_at() {
   echo 'sweep: {workload.requests: [40, 41, 30000000, 30000001]}'
 } >sweep.yaml
 interrupted_at 2 "$tandem" sweep sweep.yaml --output sweep.db
-says "tandem sweep: interrupted, 2 of 4 points are in 'sweep.db'; the same command goes on"
+says "tandem sweep: interrupted, 2 of 4 points are in 'sweep.db'; the same command continues"
 expect 0 "$tandem" sweep sweep.yaml --output sweep.db --dry-run
 prints '4 points: 2 are there, 2 to simulate'
 lists='[40, 41, 500000, 500001]'
 sed "s/{a: .*/{a: {pools.all.count: 1, workload.requests: $lists}}}/" offline.yaml >lists.yaml
 interrupted_at 2 "$tandem" provision lists.yaml --output lists.db
-says "tandem provision: interrupted, its runs so far are in 'lists.db'; the same command goes on"
+says "tandem provision: interrupted, its runs so far are in 'lists.db'; the same command continues"
 
 # A paper's runs.
 mkdir paper
@@ -98,6 +98,6 @@ printf '%s\n' 'title: One' 'tandem: {config: long.yaml}' >paper/paper.yaml
 printf '%s\n' 'claim: It ends.' 'where: §1' 'runs: {a: {}}' \
   'figures: [{what: all, value: a.completed, paper: 1}]' >paper/A-1.yaml
 interrupted INT 130 "$tandem" report claims ./paper
-says 'tandem report claims: interrupted, nothing is kept; the same command begins anew'
+says 'tandem report claims: interrupted, nothing was kept; the same command starts again'
 
 finish

@@ -35,7 +35,7 @@ expect 0 "$tandem" run auto.yaml --set workload.duration=null --set workload.req
 
 # Where it ends otherwise.
 expect 0 "$tandem" run auto.yaml --set workload.requests=500 --set precision=0.5%
-prints 'length       NOT within +-0.5% after the most that it may take, 500 requests: '
+prints 'length       NOT within +-0.5% after the limit of 500 requests: '
 expect 0 "$tandem" run auto.yaml --set 'workload.arrivals.rate=400 /s'
 prints 'SATURATED'
 prints 'length       ended after '
@@ -45,7 +45,7 @@ awk 'BEGIN {
 }' >trace.csv
 trace="{trace: trace.csv, columns: {arrival: arrival, prompt: prompt, output: output}}"
 expect 0 "$tandem" run auto.yaml --set "workload=$trace" --precision 1%
-prints 'all of the workload, 60 requests'
+prints 'the whole workload of 60 requests'
 
 # A start is left out of a run of a given length, too.
 config | sed 's/requests: 40/requests: 4000/; s/process: fixed, rate: 4/process: poisson, rate: 12/

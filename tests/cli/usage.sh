@@ -110,7 +110,7 @@ prints "s, ps, ns, us, ms, min, h, d"
 expect 0 "$tandem" list perfmodels
 prints 'splitwise-sim'
 expect 0 "$tandem" list perfmodels --engine splitwise-2023 --model bloom --tp 4
-says 'nothing that was measured is all of that; there are 3 without --model, 3 without --tp'
+says 'no performance model matches all filters; there are 3 without --model, 3 without --tp'
 
 # An installed program reads the data that was installed with it.
 mkdir -p bin share/tandem
