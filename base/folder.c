@@ -55,6 +55,16 @@ const char *folder_text(const char *path, Arena *arena, Diag *diag) {
   return NULL;
 }
 
+const char *folder_about(const char *path, Arena *arena) {
+  Diag none;
+  diag_init(&none);
+  const char *text = folder_text(path, arena, &none);
+  diag_done(&none);
+  if (!text) return "";
+  text += strspn(text, "- ");
+  return arena_copy(arena, text, strcspn(text, "\n"));
+}
+
 const char *folder_of_program(Arena *arena) {
   enum { SIZE = 4096 };
   char *path = arena_alloc(arena, SIZE);

@@ -38,6 +38,7 @@ typedef struct OptionSpec {
   const char *absent;         // what holds without the key, in words, where `fallback` is NULL
   const char *listed;         // what of `tandem list` has the values; NULL: none has
   const char *word;           // of a number: what may stand in its place, and then is -1
+  const char *group;          // heading of this row and of those below it in the help of a command
 } OptionSpec;
 
 /* A row whose key is the name of the field that it fills. */

@@ -1,5 +1,6 @@
--- A figure of each design, the mean of runs that differ in seeds alone, with its 95% interval, or
--- that of chance within a single run. Rows without a series are the limits that the study has.
+-- figures of each design as bars, with 95% intervals and limits
+-- The mean is over runs that differ in seeds alone; a single run has the interval of chance within
+-- it. Rows without a series are the limits of the study.
 -- series: 40
 -- metrics: ttft.p99, tpot.p99, throughput_rps
 WITH /* values */

@@ -1,7 +1,6 @@
--- The largest rate that a budget buys, by design, from provisioning studies for throughput: cost
--- per hour of the cluster, mean and range of the rate over the seeds. Designs without an answer, or
--- with a cost that is not known, are left out, and so are all of another outcome epoch than the
--- newest study's.
+-- highest rate over the cost of the cluster, by design, from studies of throughput
+-- Mean and range of the rate are over the seeds. Designs without an answer or a known cost are left
+-- out, as are studies of another outcome epoch than that of the newest study.
 SELECT answer.design AS series,
   max(answer.cost_per_hour) AS cost_per_hour,
   avg(answer.rate_rps) AS rate,

@@ -1,6 +1,6 @@
--- How latencies are distributed: the share of requests that took no longer, a curve for each run;
--- of tbt the share of the gaps between tokens. Runs that differ in seeds alone are one.
--- Rows without a series are the limits that the study has.
+-- distribution of latencies, with a curve for each run
+-- The share is that of requests that took no longer; of tbt it is that of the gaps between tokens.
+-- Runs that differ in seeds alone are one. Rows without a series are the limits of the study.
 -- series: 7
 -- metrics: ttft, tpot, e2e
 WITH place AS (

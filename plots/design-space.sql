@@ -1,6 +1,6 @@
--- Machines of the prefill and decode pools, how many SLOs were met, and the cost per hour, of every
--- cluster with one pool of each: of several runs (rates, seeds) the one that met fewest. A
--- run that was ended early, or that failed, met none. Of several epochs the newest run's.
+-- SLO limits met over the sizes of the prefill and decode pools, with the cheapest cluster
+-- Clusters have one pool of each role. Of several runs (rates, seeds), the one that met fewest
+-- limits counts. A run that ended early or failed met none. Of several epochs the newest counts.
 SELECT 'clusters' AS series,
   prefill.count AS prefill_machines,
   decode.count AS decode_machines,

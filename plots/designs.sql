@@ -1,7 +1,7 @@
--- What each design of the newest provisioning study comes to: the mean over the seeds of its
--- objective, the lowest and the highest, and half of the mean's 95% interval. Designs without an
--- answer are left out. A row without a series has the objective: 1 cost, 2 power, 3 machines, 4
--- rate.
+-- objective of each design of the newest study, with its range over seeds
+-- The columns are the mean over the seeds, the lowest, the highest, and half of the mean's 95%
+-- interval. Designs without an answer are left out. A row without series is the objective: 1 cost,
+-- 2 power, 3 machines, 4 rate.
 WITH newest AS (
   SELECT id, objective FROM study ORDER BY id DESC LIMIT 1
 )

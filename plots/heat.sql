@@ -1,5 +1,5 @@
--- A figure over two keys that vary: the mean of the runs in each place, and whether all of them met
--- all limits (NULL: they have none).
+-- a figure over two keys that vary, as a map
+-- A cell is the mean of its runs, and whether all of them met all limits (NULL: they have none).
 -- axes: 2
 -- words: 1
 -- series: 1

@@ -1,6 +1,7 @@
--- Each hour of runs that keep hours (slo.goodput): requests that arrived in a second of it,
--- instances on and down, and the share of its requests that were not good. Rows without a series
--- are the share that may not be: 1 - slo.goodput.share, if all runs have the same.
+-- arrivals, instances and bad requests in each hour of runs with slo.goodput.share
+-- The columns are requests that arrived per second, instances that
+-- were on and down, and the share of requests that were not good. Rows without a series are the
+-- share that is allowed: 1 - slo.goodput.share, if all runs have the same.
 -- series: 7
 WITH place AS (
   SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS series

@@ -1,6 +1,6 @@
--- Figures over the arrival rate, or another number that varies, a curve for each design: the mean
--- of runs that differ in seeds alone, with its 95% interval, or that of chance within a single run.
--- Rows without a series are the limits that the study has.
+-- figures over the arrival rate or another number, with a curve for each design
+-- The mean is over runs that differ in seeds alone, with its 95% interval; a single run has that of
+-- chance within it. Rows without a series are the limits of the study.
 -- axes: 1
 -- numbers: 1
 -- prefer: rate

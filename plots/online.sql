@@ -1,3 +1,3 @@
--- What users see over the arrival rate, by design, and how long groups of GPUs changed their shape.
+-- latencies and reshaping time of GPU groups over the arrival rate, by design
 -- as: load
 -- metrics: ttft.p50, ttft.p99, e2e.p50, tbt.p50, tbt.p99, reshard_s

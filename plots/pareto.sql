@@ -1,7 +1,7 @@
--- What a user gets and what that costs, of runs whose machines have a price: output tokens per
--- second that a user sees, at the median TPOT, and dollars per million output tokens; whether all
--- limits were met, and whether no other run is both faster and cheaper. Rows without a series are
--- the best ones, with their runs, some of which are to be named.
+-- output speed of a user over the price of a million tokens, of machines with a price
+-- The speed is output tokens per second at the median TPOT. Other columns tell whether all limits
+-- were met, and whether no other run is both faster and cheaper. Machines must have a price. Rows
+-- without a series are the best ones, with their runs, some of which are to be named.
 -- series: 7
 -- fold: 1
 WITH place AS (

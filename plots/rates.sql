@@ -1,3 +1,3 @@
--- What the study has limits for, over the arrival rate, by design: with splitwise's Fig. 16.
+-- all figures with limits over the arrival rate, by design (Splitwise, Fig. 16)
 -- as: load
 -- metrics: limits

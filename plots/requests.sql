@@ -1,5 +1,5 @@
--- Requests one by one, of runs with --requests: time to the first token over the prompt, and to the
--- last one over the arrival. Of many requests each n-th, so that there are no more than 3000.
+-- single requests of runs with --requests: TTFT over prompt tokens, E2E over the arrival
+-- Of many requests each n-th is drawn, at most 3000.
 -- series: 4
 WITH place AS (
   SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS series

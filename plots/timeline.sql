@@ -1,6 +1,7 @@
--- What one group of GPUs did over time, and how full both tiers of its KV memory were: of the
--- newest run with a timeline, its first group's first replica. Series 'all': time, shares of the
--- GPUs' KV memory and of the store, prompts, sequences. A series per activity: from, until.
+-- activity and KV memory of a GPU group, of a run with the block 'timeline' (Seesaw, Fig. 6)
+-- The rows are of the newest run with a timeline, its first group's first replica. Series 'all':
+-- time, shares of the GPUs' KV memory and of the store, prompts, sequences. A series per activity:
+-- from, until.
 WITH one AS (
   SELECT run_id, "group", replica FROM timeline ORDER BY run_id DESC, "group", replica LIMIT 1
 ), figure AS (

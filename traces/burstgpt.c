@@ -10,7 +10,7 @@
 
 const TraceFormat format_burstgpt = {
     .name = "burstgpt",
-    .help = "BurstGPT, CSV; the first request arrives at 0, failed ones are left out",
+    .help = "BurstGPT, CSV; the first request arrives at 0; failed requests are left out",
     .forms = TRACE_TABLE,
     .columns = {"Timestamp", "Request tokens", "Response tokens"},
     .clock = CLOCK_EPOCH_S,

@@ -9,7 +9,7 @@
 
 const TraceFormat format_litellm = {
     .name = "litellm",
-    .help = "LiteLLM's table of spend logs, CSV or JSON lines; failed requests are left out",
+    .help = "spend logs of LiteLLM, CSV or JSON lines; failed requests are left out",
     .forms = TRACE_TABLE | TRACE_JSON,
     .columns = {"startTime", "prompt_tokens", "completion_tokens"},
     .marks = {"startTime"},

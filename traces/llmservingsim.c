@@ -10,7 +10,7 @@
 
 const TraceFormat format_llmservingsim = {
     .name = "llmservingsim",
-    .help = "requests.csv of LLMServingSim's logs of vLLM; the first arrives at 0",
+    .help = "requests.csv of LLMServingSim's vLLM logs; the first request arrives at 0",
     .forms = TRACE_TABLE,
     .columns = {"arrival_s", "input_tokens", "output_tokens"},
     .clock = CLOCK_EPOCH_S,

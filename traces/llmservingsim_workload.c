@@ -112,7 +112,7 @@ static int workload_parse(const JsonRow *row, RawRow *ret_row, Diag *diag) {
 
 const TraceFormat format_llmservingsim_workload = {
     .name = "llmservingsim_workload",
-    .help = "workloads of LLMServingSim, JSON lines or a table; nanoseconds are kept",
+    .help = "workloads of LLMServingSim, JSON lines or a table; keeps its times in nanoseconds",
     .forms = TRACE_TABLE | TRACE_JSON,
     .columns = {"arrival_time_ns", "input_toks", "output_toks"},
     .marks = {"input_toks", "sub_requests"},

@@ -17,7 +17,8 @@ static bool read_milliseconds(Field field, TraceTime *ret_time) {
 
 const TraceFormat format_mooncake = {
     .name = "mooncake",
-    .help = "Mooncake traces, JSON lines with blocks of 512 tokens; milliseconds are kept",
+    .help =
+        "Mooncake traces, JSON lines with blocks of 512 tokens; keeps its times in milliseconds",
     .forms = TRACE_JSON,
     .columns = {"timestamp", "input_length", "output_length"},
     .clock = CLOCK_MS,

@@ -138,7 +138,8 @@ static int otel_parse(const JsonRow *row, RawRow *ret_row, Diag *diag) {
 
 const TraceFormat format_otel = {
     .name = "otel",
-    .help = "OpenTelemetry's spans of generative AI, OTLP as JSON lines; the first arrives at 0",
+    .help =
+        "generative-AI spans of OpenTelemetry, OTLP as JSON lines; the first request arrives at 0",
     .forms = TRACE_JSON,
     .columns = {"startTimeUnixNano", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"},
     .marks = {"resourceSpans"},

@@ -11,7 +11,7 @@
 
 const TraceFormat format_qwen_bailian = {
     .name = "qwen_bailian",
-    .help = "Qwen-Bailian traces, JSON lines with blocks of 16 tokens; seconds are kept",
+    .help = "Qwen-Bailian traces, JSON lines with blocks of 16 tokens; keeps its times in seconds",
     .forms = TRACE_JSON,
     .columns = {"timestamp", "input_length", "output_length"},
     .clock = CLOCK_S,

@@ -8,7 +8,7 @@
 
 const TraceFormat format_servegen = {
     .name = "servegen",
-    .help = "workloads of ServeGen, CSV; seconds are kept",
+    .help = "workloads of ServeGen, CSV; keeps its times in seconds",
     .forms = TRACE_TABLE,
     .columns = {"timestamp", "input_tokens", "output_tokens"},
     .marks = {"request_id"},

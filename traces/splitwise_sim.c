@@ -9,7 +9,7 @@
 
 const TraceFormat format_splitwise_sim = {
     .name = "splitwise_sim",
-    .help = "traces of SplitwiseSim, CSV; arrivals in seconds are kept",
+    .help = "traces of SplitwiseSim, CSV; keeps its times in seconds",
     .forms = TRACE_TABLE,
     .columns = {"arrival_timestamp", "prompt_size", "token_size"},
     .clock = CLOCK_S,

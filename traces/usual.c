@@ -66,7 +66,7 @@ bool format_counts_requests(Field name) {
 
 const TraceFormat format_usual = {
     .name = "usual",
-    .help = "a log with usual names, such as timestamp, prompt_tokens, completion_tokens",
+    .help = "any log with usual column names, such as timestamp, prompt_tokens, completion_tokens",
     .forms = TRACE_TABLE | TRACE_JSON,
     .columns = {"timestamp", "prompt_tokens", "completion_tokens"},
     .is_usual = usual_is,

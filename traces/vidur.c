@@ -8,7 +8,7 @@
 
 const TraceFormat format_vidur = {
     .name = "vidur",
-    .help = "traces of Vidur, CSV; seconds are kept",
+    .help = "traces of Vidur, CSV; keeps its times in seconds",
     .forms = TRACE_TABLE,
     .columns = {"arrived_at", "num_prefill_tokens", "num_decode_tokens"},
     .clock = CLOCK_S,

@@ -94,7 +94,7 @@ static int weka_index(const Line *line, TraceIndex *index, Diag *diag) {
 
 const TraceFormat format_weka = {
     .name = "weka",
-    .help = "sessions of agents, JSON lines with blocks of 64 tokens; seconds are kept",
+    .help = "agent sessions, JSON lines with blocks of 64 tokens; keeps its times in seconds",
     .forms = TRACE_JSON,
     .columns = {"t", "in", "out"},
     .clock = CLOCK_S,

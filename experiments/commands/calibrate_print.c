@@ -69,7 +69,7 @@ void calibrate_print_plan(const Calibrate *self, const SampleLimits *limits) {
     print_waived(&group->plan);
     printf("  %zu points in about %.0f s\n", plan_left(&group->plan), seconds);
   }
-  printf("about %.0f s in all, without what loading takes\n", all);
+  printf("about %.0f s in all, without loading\n", all);
 }
 
 static void print_group_summary(const Calibrate *self, const CalibrateGroup *group) {
@@ -99,7 +99,8 @@ static void print_verified(const HarnessReport *report) {
            calib_op_name((CalibOp)at), worst);
   if (report->verified > 0)
     printf("  %lld sizes verified in %.1f s%s\n", (long long)report->verified,
-           report->verify_seconds, report->unverified > 0 ? ", others left for want of time" : "");
+           report->verify_seconds,
+           report->unverified > 0 ? ", the others skipped for lack of time" : "");
 }
 
 void calibrate_print_summary(const Calibrate *self, const HarnessReport *report,

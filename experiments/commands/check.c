@@ -13,7 +13,9 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--drop", drop, "CLEANED", "write the profile without them"), CLI_FORMAT, {0}};
+    {CLI_MAIN, CLI_TEXT("--drop", drop, "CLEANED", "write the profile without the rows found")},
+    {CLI_FORMAT},
+    {0}};
 
 /* ---- Lines ---- */
 
@@ -141,32 +143,35 @@ static int run_check(Cli *cli) {
   if (given->drop) {
     // What fails is in `diag`.
     if (drop(&report, data_dir, given->drop, arena, diag) == 0)
-      fprintf(stderr, "'%s' has the rows that are left: 'tandem fit %s'\n", shown, shown);
+      fprintf(stderr, "'%s' has the remaining rows: 'tandem fit %s'\n", shown, shown);
     return EXIT_DONE;
   }
   if (report.n_findings > 0)
     fprintf(stderr,
-            "'tandem check %s --drop CLEANED' omits these rows, for 'tandem fit CLEANED'; if there "
-            "are many, measure again while nothing else runs\n",
+            "'tandem check %s --drop CLEANED' leaves these rows out, for 'tandem fit CLEANED'; if "
+            "there are many, measure again while nothing else runs\n",
             shown);
   return report.n_findings > 0 ? EXIT_INPUT : EXIT_DONE;
 }
 
 const Command command_check = {
     .name = "check",
-    .help = "what in a profile cannot be",
-    .summary =
-        "Looks for times in a profile that cannot be: faster than the GPU's peaks, more work\n"
-        "in less time, replicates that disagree, copies of other rows, zeros for nothing; and for\n"
-        "rows during which the GPU's clock fell.",
+    .group = COMMANDS_MEASURE,
+    .help = "find physically impossible rows in a profile",
+    .description =
+        "Finds rows whose times are impossible or doubtful: faster than the peak rates of the GPU, "
+        "more work in less time, replicates that disagree, copies of other rows, zeros, and rows "
+        "measured while the clock of the GPU was lowered.",
     .operands = "PROFILE",
+    .arguments = (const CliTerm[]){{"PROFILE", "profile (CSV) of 'tandem calibrate' or 'tandem "
+                                               "import'"},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "--drop leaves out every row named, but keeps those whose power or clock is 0 or whose\n"
-        "spread is 0: they only lose that value.",
-    .example = "tandem check profile.csv --drop cleaned.csv",
-    .exit_codes =
-        "0 nothing found, or dropped, 2 wrong usage, 3 found or bad profile, 4 cannot read",
+    .notes = "Rows whose power, clock or spread is 0 are kept by --drop; only that value is "
+             "removed.",
+    .examples = "tandem check profile.csv --drop cleaned.csv",
+    .exits = {[EXIT_DONE] = "nothing was found, or --drop wrote the other rows",
+              [EXIT_INPUT] = "rows were found, or the file is not a profile"},
     .run = run_check,
 };

@@ -1,10 +1,10 @@
-/* Options, help and endings of commands. */
-#include "experiments/commands/cli.h"
+/* Options and endings of commands. */
 #include "base/text.h"
 #include "calib/cpu_machine.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/stack.h"
 #include "experiments/base/workers.h"
+#include "experiments/commands/manual.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -68,45 +68,15 @@ const char *const *cli_texts(const Node *list, Arena *arena) {
   return texts;
 }
 
-/* ---- Help ---- */
-
-/* "--output DB" */
-static const char *option_usage(const OptionSpec *option, Arena *arena) {
-  return option->value ? arena_printf(arena, "%s %s", option->key, option->value) : option->key;
-}
-
-/* Choices go on in a line of their own where they would be too wide. */
-static void print_option(const OptionSpec *option, int width, Arena *arena) {
-  enum { WIDEST = 100 };
-  if (!option->help) return; // another name of one that has it
-  const int indent = 2 + width + 2;
-  int column = printf("  %-*s  %s", width, option_usage(option, arena), option->help);
-  for (int i = 0; option->choices && option->choices[i]; i++) {
-    const char *choice = option->choices[i];
-    column += printf("%s", i ? "," : ":");
-    if (column + 2 + (int)strlen(choice) > WIDEST - 1) column = printf("\n%*s", indent - 1, "") - 1;
-    column += printf(" %s", choice);
-  }
-  if (option->fallback) printf("  [%s]", option->fallback);
-  putchar('\n');
-}
-
-static void print_help(const Cli *cli) {
-  const Command *command = cli->command;
-  static const OptionSpec help = {.key = "--help", .help = "this text"};
-  int width = (int)strlen(help.key);
-  for (const OptionSpec *option = command->options; option && option->key; option++) {
-    const int length = (int)strlen(option_usage(option, cli->arena));
-    if (length > width) width = length;
-  }
-  printf("%s\n\nusage: tandem %s%s%s [options]\n\n", command->summary, command->name,
-         *command->operands ? " " : "", command->operands);
-  for (const OptionSpec *option = command->options; option && option->key; option++)
-    print_option(option, width, cli->arena);
-  print_option(&help, width, cli->arena);
-  if (command->notes) printf("\n%s\n", command->notes);
-  if (command->more_notes) printf("\n%s\n", command->more_notes(cli->arena));
-  printf("\nexample: %s\nexit codes: %s\n", command->example, command->exit_codes);
+const CliTerm *cli_terms(const char *const *names,
+                         const char *(*about)(const char *name, Arena *arena), Arena *arena) {
+  int n = 0;
+  while (names[n])
+    n++;
+  CliTerm *terms = ARENA_ARRAY(arena, CliTerm, n + 1);
+  while (n-- > 0)
+    terms[n] = (CliTerm){names[n], about(names[n], arena)};
+  return terms;
 }
 
 /* ---- Options ---- */
@@ -114,7 +84,7 @@ static void print_help(const Cli *cli) {
 /* The option that argument `text` names, up to a '='. */
 static const OptionSpec *find_option(const Command *command, const char *text) {
   const size_t length = strcspn(text, "=");
-  for (const OptionSpec *option = command->options; option && option->key; option++)
+  for (const OptionSpec *option = command->options; option->key; option++)
     if (strlen(option->key) == length && strncmp(option->key, text, length) == 0) return option;
   return NULL;
 }
@@ -122,7 +92,7 @@ static const OptionSpec *find_option(const Command *command, const char *text) {
 static int unknown_option(const Cli *cli, const char *text) {
   const OptionSpec *options = cli->command->options;
   int n = 0;
-  while (options && options[n].key)
+  while (options[n].key)
     n++;
   const char **names = ARENA_ARRAY(cli->arena, const char *, n + 2);
   names[n] = "--help";
@@ -174,7 +144,7 @@ static int set_option(const Cli *cli, const OptionSpec *option, const char *text
 static int take_option(const Cli *cli, int argc, char **argv, int *i, void *target) {
   const char *text = argv[*i];
   if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
-    print_help(cli);
+    help_print(cli->command, stdout);
     return EXIT_DONE;
   }
   const OptionSpec *option = find_option(cli->command, text);
@@ -190,11 +160,11 @@ static int take_option(const Cli *cli, int argc, char **argv, int *i, void *targ
 
 /* Whether all options without which the command cannot be were among the arguments. */
 static int check_required(const Cli *cli, int argc, char **argv) {
-  for (const OptionSpec *option = cli->command->options; option && option->key; option++) {
+  for (const OptionSpec *option = cli->command->options; option->key; option++) {
     bool given = !option->required;
     for (int i = 1; i < argc && !given && strcmp(argv[i], "--") != 0; i++)
       given = argv[i][0] == '-' && find_option(cli->command, argv[i]) == option;
-    if (!given) return cli_usage(cli, "'%s' is missing", option_usage(option, cli->arena));
+    if (!given) return cli_usage(cli, "'%s' is missing", help_option_usage(option, cli->arena));
   }
   return GO_ON;
 }
@@ -248,10 +218,9 @@ int cli_run(const Command *command, int argc, char **argv) {
   Diag diag;
   arena_init(&arena);
   diag_init(&diag);
-  config_find_data(&arena);
   void *given = arena_alloc(&arena, command->size + 1);
   if (command->initial) memcpy(given, command->initial, command->size);
-  if (command->options) option_defaults(command->options, given);
+  option_defaults(command->options, given);
   Cli cli = {.command = command,
              .given = given,
              .operands = ARENA_ARRAY(&arena, const char *, argc + 1),

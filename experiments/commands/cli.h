@@ -12,21 +12,38 @@
 
 typedef struct Cli Cli;
 
+/* A name and a text that explains it, in a list ended by {0}. */
+typedef struct CliTerm {
+  const char *name, *text;
+} CliTerm;
+
+typedef enum CommandGroup {
+  COMMANDS_SIMULATE,
+  COMMANDS_RESULTS,
+  COMMANDS_MEASURE,
+  COMMANDS_DATA,
+  COMMAND_GROUPS
+} CommandGroup;
+
+/* Texts are wrapped where they are printed; an empty line separates paragraphs. */
 typedef struct Command {
   const char *name;
-  const char *help;     // half a line, for 'tandem --help'
-  const char *summary;  // one sentence, or a few lines
-  const char *operands; // "OUT DB... [NAME]", as usage shows them: those in [] may be left out, and
-                        // of those with ... there may be any number more
-  const OptionSpec *options; // see CLI_ROW; NULL: none; --help is understood everywhere
-  size_t size;               // of the struct that they fill, zeroes but for
-  const void *initial;       // NULL: all of it
-  const char *notes;         // NULL, or lines below the options
-  const char *(*more_notes)(Arena *arena); // NULL, or lines below those
+  CommandGroup group;       // in 'tandem --help'
+  const char *help;         // its purpose, in one line
+  const char *description;  // two or three sentences
+  const char *operands;     // "OUT DB... [NAME]", as usage shows them: those in [] may be left out,
+                            // and of those with ... there may be any number more
+  const CliTerm *arguments; // the operands; NULL: there are none
+  const OptionSpec *options;               // see CLI_ROW; --help is understood everywhere
+  size_t size;                             // of the struct that they fill, zeroes but for
+  const void *initial;                     // NULL: all of it
+  const char *notes;                       // NULL, or more to know
+  const char *listing;                     // NULL, or the heading of
+  const CliTerm *(*listed)(Arena *arena);  // names that an argument or option may have
   const char *(*words)(Arena *arena);      // NULL, or what the first operand may be, between spaces
-  const char *example;
-  const char *exit_codes;
-  int (*run)(Cli *cli); // returns the exit code when diag stays empty
+  const char *examples;                    // command lines
+  const char *exits[EXIT_ENVIRONMENT + 1]; // by exit code; NULL: as others have it, "": never
+  int (*run)(Cli *cli);                    // returns the exit code when diag stays empty
 } Command;
 
 /* One call of a command. */
@@ -39,32 +56,57 @@ struct Cli {
   Diag *diag;
 };
 
-/* A row of the options that fill `Options`, but for ranges. A flag is OPTION_BOOL, without `value`;
- * OPTION_NODE may be given again and is a list of texts (cli_texts). */
+/* A row of the options that fill `Options`, without its braces: a range, a default or a heading may
+ * follow. A flag is OPTION_BOOL, without `value`; OPTION_NODE may be given again and is a list of
+ * texts (cli_texts). */
 #define CLI_ROW(key_, type_, field_, value_, help_)                                                \
   .key = (key_), .type = OPTION_##type_, .offset = offsetof(Options, field_), .value = (value_),   \
   .help = (help_)
-#define CLI_FLAG(key_, field_, help_)                                                              \
-  { CLI_ROW(key_, BOOL, field_, NULL, help_) }
-#define CLI_TEXT(key_, field_, value_, help_)                                                      \
-  { CLI_ROW(key_, STRING, field_, value_, help_) }
-/* Those that several commands have. */
+#define CLI_FLAG(key_, field_, help_)         CLI_ROW(key_, BOOL, field_, NULL, help_)
+#define CLI_TEXT(key_, field_, value_, help_) CLI_ROW(key_, STRING, field_, value_, help_)
+#define CLI_COUNT(key_, field_, help_, max_)  CLI_ROW(key_, INT, field_, "N", help_), .max = (max_)
+#define CLI_MAIN                              .group = "Main options"
+/* Rows that several commands have, each said once. */
 #define CLI_SET(example)                                                                           \
-  { CLI_ROW("--set", NODE, set, "K=V", "sets a key: --set " example) }
+  CLI_ROW("--set", NODE, set, "KEY=VALUE", "set a key of the configuration, such as " example)
+#define CLI_OUTPUT                                                                                 \
+  CLI_TEXT("--output", output, "DB", "add the runs to this database of results, made if missing")
 #define CLI_FORMAT                                                                                 \
-  {                                                                                                \
-    CLI_ROW("--format", CHOICE, format, "F", "of what is printed"), .choices = format_names,       \
-                                                                    .fallback = "table"            \
-  }
-#define CLI_JOBS(help)                                                                             \
-  { CLI_ROW("--jobs", INT, jobs, "N", help "  [one per CPU]"), .min = 1, .max = 1024 }
-#define CLI_MEMORY(help)                                                                           \
-  {                                                                                                \
-    CLI_ROW("--memory", BYTES, memory, "SIZE", help "  [9/10 of what is free]"), .min = 1,         \
-                                                                                 .max = 1e18       \
-  }
-#define CLI_SEED(key_, field_, help)                                                               \
-  { CLI_ROW(key_, INT, field_, "N", help), .max = 1e19 }
+  CLI_ROW("--format", CHOICE, format, "FORMAT", "output format"), .choices = format_names,         \
+                                                                  .fallback = "table"
+#define CLI_WHERE                                                                                  \
+  CLI_ROW("--where", NODE, where, "KEY=VALUE", "use only the runs whose KEY has this value")
+#define CLI_JOBS                                                                                   \
+  CLI_ROW("--jobs", INT, jobs, "N", "number of threads"), .min = 1, .max = 1024,                   \
+                                                          .absent = "one per CPU"
+#define CLI_MEMORY                                                                                 \
+  CLI_ROW("--memory", BYTES, memory, "SIZE", "memory limit, such as '8 GB'"),                      \
+      .min = 1, .max = 1e18,                                                                       \
+      .absent = "9/10 of the "                                                                     \
+                "free memory"
+#define CLI_SEED                                                                                   \
+  CLI_COUNT("--seed", seed, "random seed, in place of those of the configuration", 1e19)
+#define CLI_TIE_SEED                                                                               \
+  CLI_COUNT("--tie-seed", tie_seed, "shuffle events that happen at the same time by this seed",    \
+            1e19)
+#define CLI_MACHINE(help_) CLI_TEXT("--machine", machine, "NAME", help_), .listed = "machines"
+#define CLI_DEVICE                                                                                 \
+  CLI_COUNT("--device", device, "number of the device to use", INT32_MAX), .fallback = "0"
+#define CLI_THREADS                                                                                \
+  CLI_COUNT("--threads", threads, "number of CPU threads to use", INT32_MAX), .absent = "all"
+#define CLI_ATTENTION                                                                              \
+  CLI_TEXT("--attention", attention, "KERNELS",                                                    \
+           "attention kernels: tandem, or cudnn on the backend cuda"),                             \
+      .absent = "tandem"
+#define CLI_DTYPE                                                                                  \
+  CLI_TEXT("--dtype", dtype, "TYPE", "number type of activations: bf16, fp16 or fp32"),            \
+      .absent = "bf16; fp32 on a CPU"
+#define CLI_BUDGET(help_, time)                                                                    \
+  CLI_ROW("--budget", TICKS, budget, "TIME", help_), .min = 1e-9, .max = 1e12, .fallback = (time)
+#define CLI_EXPORT                                                                                 \
+  CLI_TEXT("--export", export, "PROGRAM",                                                          \
+           "print the commands or manifests that start the answer under PROGRAM")
+#define CLI_REQUIRE_SLO(help_) CLI_FLAG("--require-slo", require_slo, help_)
 
 /* Runs a command with main()'s arguments, argv[0] its name: reads them, or prints help or what is
  * wrong with them, and gives the exit code. An option takes its value as "--x v" or "--x=v"; "--"
@@ -72,6 +114,9 @@ struct Cli {
 int cli_run(const Command *command, int argc, char **argv);
 /* The texts of an option that may be given again, NULL-terminated. */
 const char *const *cli_texts(const Node *list, Arena *arena);
+/* Names, NULL-terminated, each with what `about` says of it. */
+const CliTerm *cli_terms(const char *const *names,
+                         const char *(*about)(const char *name, Arena *arena), Arena *arena);
 /* --jobs, 0 when it was not given. */
 int cli_jobs(int64_t given);
 /* What a run may take of memory: `given` bytes, or, when that is 0, nine tenths of what is free,

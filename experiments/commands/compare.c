@@ -10,10 +10,11 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("--where", NODE, where, "K=V", "of both sides, only runs that have it")},
-    {CLI_ROW("--figure", NODE, figures, "NAME", "a figure: ttft, ttft.p99, pool.decode.busy_s")},
-    CLI_FLAG("--all", all, "all figures"),
-    CLI_FORMAT,
+    {CLI_MAIN, CLI_WHERE},
+    {CLI_ROW("--figure", NODE, figures, "NAME",
+             "compare this figure, such as ttft, ttft.p99 or pool.decode.busy_s")},
+    {CLI_FLAG("--all", all, "compare all figures")},
+    {CLI_FORMAT},
     {0}};
 
 static int run_compare(Cli *cli) {
@@ -45,17 +46,22 @@ static int run_compare(Cli *cli) {
 
 const Command command_compare = {
     .name = "compare",
-    .help = "two sets of runs side by side",
-    .summary = "Sets two sets of stored runs side by side: what differs in their configuration,\n"
-               "each figure's change, its 95% interval over seeds, and whether it is real.",
+    .group = COMMANDS_RESULTS,
+    .help = "compare two sets of runs",
+    .description =
+        "Prints what differs between the configurations of two sets of stored runs, the change "
+        "of each figure, its 95% interval over seeds, and whether the change is real. Runs are "
+        "paired by seed and by whatever else varies within both sets.",
     .operands = "DB A [B]",
+    .arguments = (const CliTerm[]){{"DB", "database of results"},
+                                   {"A, B", "sets of runs: a run number, KEY=VALUE of a "
+                                            "configuration or an axis (router=jsq), the name of a "
+                                            "configuration, or the name of a design. 'compare "
+                                            "OLD.db NEW.db' compares all runs of two databases."},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes = "A and B are runs by number, all runs with a KEY=VALUE (router=jsq) of their\n"
-             "configuration or an axis, those of a configuration by its name, or a design. With\n"
-             "two databases, 'compare OLD.db NEW.db', they are all runs of each. Runs are paired\n"
-             "by their seed and by what else varies within A and B.",
-    .example = "tandem compare sweep.db router=jsq router=token_jsq",
-    .exit_codes = "0 done, 2 wrong usage, 3 no such runs or figures, 4 cannot read it",
+    .examples = "tandem compare sweep.db router=jsq router=token_jsq",
+    .exits = {[EXIT_INPUT] = "there are no such runs or figures"},
     .run = run_compare,
 };

@@ -52,13 +52,13 @@ static void print_case(const char *pattern, const OptionSpec *spec, FILE *out) {
 /* Its options, and what their values are. */
 static void print_command(const Command *command, Arena *arena, FILE *out) {
   fprintf(out, "  '%s')\n    options='--help", command->name);
-  for (const OptionSpec *option = command->options; option && option->key; option++)
+  for (const OptionSpec *option = command->options; option->key; option++)
     fprintf(out, " %s", option->key);
   fputs("'\n", out);
   if (command->words)
     fprintf(out, "    [[ ${#words[@]} -eq 2 ]] && values='%s'\n", command->words(arena));
   fputs("    case $previous in\n", out);
-  for (const OptionSpec *option = command->options; option && option->key; option++)
+  for (const OptionSpec *option = command->options; option->key; option++)
     if (option->value) print_case(option->key, option, out);
   fputs("    esac ;;\n", out);
 }

@@ -18,19 +18,20 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("--backend", STRING, backend, "NAME", "cuda, cpu, llama, fake or ./program"),
+    {CLI_MAIN,
+     CLI_TEXT("--backend", backend, "NAME",
+              "backend to examine: cuda, cpu, llama, fake or ./program"),
      .fallback = "cuda"},
-    {CLI_ROW("--device", INT, device, "N", "which GPU"), .max = INT32_MAX, .fallback = "0"},
-    {CLI_ROW("--machine", STRING, machine, "NAME", "whose peaks count  [by the GPU's name]"),
-     .listed = "machines"},
-    {CLI_ROW("--model", STRING, model, "NAME", "that is timed, or a GGUF  [by the device]"),
-     .listed = "models"},
-    CLI_TEXT("--attention", attention, "KERNELS",
-             "tandem, or cudnn: cuDNN's, of the backend cuda  [tandem]"),
-    {CLI_ROW("--threads", INT, threads, "N", "of a CPU  [all]"), .max = INT32_MAX},
-    {CLI_ROW("--budget", TICKS, budget, "TIME", "what is not measured by then is missed"),
-     .min = 1e-9, .max = 1e12, .fallback = "120 s"},
-    CLI_FORMAT,
+    {CLI_DEVICE},
+    {CLI_TEXT("--model", model, "NAME", "model to time, or a GGUF file"), .listed = "models",
+     .absent = "by the device"},
+    {CLI_BUDGET("time limit; checks that were skipped count as missed", "120 s")},
+    {CLI_FORMAT},
+    {.group = "Device",
+     CLI_MACHINE("machine type with the peak rates to compare with"),
+     .absent = "by the name of the GPU"},
+    {CLI_ATTENTION},
+    {CLI_THREADS},
     {0}};
 
 /* A backend, open, and what is looked at. */
@@ -214,16 +215,19 @@ static int run_doctor(Cli *cli) {
 
 const Command command_doctor = {
     .name = "doctor",
-    .help = "whether the device at hand is fit to measure on",
-    .summary =
-        "Looks at a device before 'tandem calibrate' does: what it says of itself, the result of\n"
-        "every operator, speeds against the peaks, and whether the same work takes the same time.",
+    .group = COMMANDS_MEASURE,
+    .help = "check whether this device is fit to measure on",
+    .description =
+        "Checks a device before 'tandem calibrate' uses it: its state, the result of every "
+        "operator, its speed against the peak rates, and whether equal work takes equal time. "
+        "Each missed check comes with advice.",
     .operands = "",
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "What is missed says what to do. Without a backend that opens, it says what is missing.",
-    .example = "tandem doctor --backend cuda",
-    .exit_codes = "0 all is well, 1 something is missed, 2 usage, 3 bad input, 4 no device",
+    .notes = "If the backend does not open, the output names what is missing on this host.",
+    .examples = "tandem doctor --backend cuda\ntandem doctor --backend cpu",
+    .exits = {[EXIT_DONE] = "all checks passed",
+              [EXIT_NOT_MET] = "a check was missed",
+              [EXIT_ENVIRONMENT] = "there is no such device, or it failed"},
     .run = run_doctor,
 };

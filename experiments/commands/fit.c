@@ -22,18 +22,21 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("-o", output_path, "PATH", "MODEL.yaml, or a folder for all"),
-    {CLI_ROW("--model", STRING, model, "NAME", "only this model"), .listed = "models"},
-    CLI_TEXT("--gpu", gpu, "NAME", "only this GPU"),
-    {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "only this many GPUs"), .max = INT32_MAX},
-    CLI_TEXT("--preset", preset, "NAME", "engine  [what the profile says]"),
-    CLI_TEXT("--mode", mode, "M", "graph or eager, of rows of both  [graph]"),
-    {CLI_ROW("--machine", STRING, machine, "NAME",
-             "whose links rings of all-reduces take, where none were measured"),
-     .listed = "machines"},
-    {CLI_ROW("--seed", INT, seed, "N", "of folds and splits"), .max = 1e19, .fallback = "1"},
-    CLI_FLAG("--verify", verify, "was MODEL fitted to PROFILE?"),
-    CLI_FORMAT,
+    {CLI_MAIN,
+     CLI_TEXT("-o", output_path, "PATH", "file to write (MODEL.yaml), or a folder for all groups")},
+    {CLI_TEXT("--model", model, "NAME", "fit only this model"), .listed = "models"},
+    {CLI_TEXT("--gpu", gpu, "NAME", "fit only this GPU")},
+    {CLI_COUNT("--tp", tensor_parallel_size, "fit only this tensor-parallel degree", INT32_MAX)},
+    {CLI_FORMAT},
+    {.group = "Fitting",
+     CLI_TEXT("--preset", preset, "NAME",
+              "engine preset, whose host time is added to measured kernels"),
+     .absent = "what the profile says"},
+    {CLI_TEXT("--mode", mode, "MODE", "rows to use, graph or eager, if the profile has both"),
+     .absent = "graph"},
+    {CLI_MACHINE("machine type whose links give the times of all-reduces that were not measured")},
+    {CLI_COUNT("--seed", seed, "random seed of folds and splits", 1e19), .fallback = "1"},
+    {CLI_FLAG("--verify", verify, "check whether MODEL was fitted to PROFILE")},
     {0}};
 
 /* ---- Groups ---- */
@@ -158,7 +161,7 @@ static void print_left_out(const FitResult *result) {
 
 /* Terms that nothing was measured of: simulations by this model leave them out. */
 static void print_missing(const FitResult *result) {
-  const char *before = "  missing, and taking no time: ";
+  const char *before = "  not measured, and counted as 0: ";
   if (result->parts[FIT_ALL_ITERATIONS].rows > 0) return; // they are inside of iterations
   for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++) {
     const bool has_rows = (op == PROFILE_DECODE_ATTENTION && result->model.decode.n_rows > 0) ||
@@ -376,16 +379,20 @@ static int run_fit(Cli *cli) {
 
 const Command command_fit = {
     .name = "fit",
-    .help = "performance models from a profile, and how good they are",
-    .summary = "Fits the terms of iteration times to a profile, and prints how far they are off:\n"
-               "on what they were fitted to, on random rows, on configurations held out.",
+    .group = COMMANDS_MEASURE,
+    .help = "fit performance models to a profile",
+    .description =
+        "Fits the terms of iteration times to a profile, and prints the errors: on the rows "
+        "fitted, on a random fifth of the rows, and on held-out configurations.",
     .operands = "PROFILE [MODEL]",
+    .arguments = (const CliTerm[]){{"PROFILE", "profile (CSV); 'tandem check' finds its bad rows"},
+                                   {"MODEL", "fitted model to check, with --verify only"},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "Run 'tandem check' first. MODEL is read with --verify only. A fit of operators has no\n"
-        "host time: a run adds that of the engine that it names. Whole iterations have it.",
-    .example = "tandem fit profile.csv -o perfmodel/fitted/mine --model llama2-70b",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad profile or model, 4 cannot read or write",
+    .notes = "A fit of operators has no host time: a run adds that of its engine. Times of whole "
+             "iterations include it.",
+    .examples = "tandem fit profile.csv -o perfmodel/fitted/mine --model llama2-70b",
+    .exits = {[EXIT_INPUT] = "the profile or the model is wrong"},
     .run = run_fit,
 };

@@ -11,45 +11,48 @@ typedef struct Options {
 } Options;
 
 enum { MAX_DEGREE = 1024 };
-#define DEGREE(key, field, help)                                                                   \
-  { CLI_ROW(key, INT, field, "N", help), .min = 1, .max = MAX_DEGREE, .fallback = "1" }
+#define DEGREE(key, field, help) CLI_COUNT(key, field, help, MAX_DEGREE), .min = 1, .fallback = "1"
 
 static const OptionSpec options[] = {
-    {CLI_ROW("-o", STRING, output, "PROFILE", "the profile to write"), .required = true},
-    {CLI_ROW("--model", STRING, model, "NAME", "the model, by its name in ours"),
-     .listed = "models"},
-    CLI_TEXT("--gpu", gpu, "NAME", "the GPU, by its name in ours"),
-    {CLI_ROW("--machine", STRING, machine, "NAME", "the machine that operators are composed for"),
-     .listed = "machines"},
-    DEGREE("--tensor-parallel", tensor_parallel_size, "GPUs that share attention"),
-    DEGREE("--attention-data-parallel", attention_data_parallel_size,
-           "groups of them with requests of their own"),
-    DEGREE("--expert-parallel", expert_parallel_size, "ways that whole experts are spread"),
-    CLI_TEXT("--quantization", quantization, "FORMAT", "of weights  [what the model says]"),
-    CLI_TEXT("--kv-cache-dtype", kv_cache_dtype, "FORMAT", "of keys and values  [likewise]"),
-    CLI_TEXT("--engine", engine, "NAME", "NAME or NAME-VERSION  [what the folder is called]"),
+    {CLI_MAIN, CLI_TEXT("-o", output, "PROFILE", "profile to write"), .required = true},
+    {CLI_TEXT("--model", model, "NAME", "model that was measured"), .listed = "models"},
+    {CLI_TEXT("--gpu", gpu, "NAME", "GPU that was measured, such as h100-80gb")},
+    {CLI_MACHINE("machine type that operators are composed for")},
+    {CLI_TEXT("--engine", engine, "NAME", "engine, or engine and version"),
+     .absent = "the name of the folder"},
+    {.group = "Composition of operators",
+     DEGREE("--tensor-parallel", tensor_parallel_size, "GPUs that share the attention")},
+    {DEGREE("--attention-data-parallel", attention_data_parallel_size,
+            "groups of such GPUs that serve separate requests")},
+    {DEGREE("--expert-parallel", expert_parallel_size,
+            "number of parts that experts are split "
+            "into")},
+    {CLI_TEXT("--quantization", quantization, "FORMAT", "number format of the weights"),
+     .absent = "that of the model"},
+    {CLI_TEXT("--kv-cache-dtype", kv_cache_dtype, "FORMAT", "number format of the KV cache"),
+     .absent = "that of the model"},
     {0}};
 
-/* The formats, as the list has them. */
-static const char *describe_formats(Arena *arena) {
-  const char *text = "FORMAT";
-  for (int i = 0; importer_at(i); i++) {
-    const Importer *importer = importer_at(i);
-    text = arena_printf(arena, "%s%s %-14s %s%s%s", text, i > 0 ? "\n      " : "", importer->name,
-                        importer->help, importer->needs_model ? "; needs --model" : "",
-                        importer->needs_setup ? " and --machine" : "");
-  }
-  return text;
-}
-
-static int unknown_format(const char *name, Arena *arena) {
+static const char *const *format_list(Arena *arena) {
   int n = 0;
   while (importer_at(n))
     n++;
   const char **names = ARENA_ARRAY(arena, const char *, n + 1);
   while (n-- > 0)
     names[n] = importer_at(n)->name;
-  return cli_unknown("format", name, names, "tandem import --help");
+  return names;
+}
+
+static const char *about(const char *name, Arena *arena) {
+  const Importer *importer = importer_find(name);
+  return arena_printf(arena, "%s%s", importer->help,
+                      importer->needs_setup   ? " (needs --model and --machine)"
+                      : importer->needs_model ? " (needs --model)"
+                                              : "");
+}
+
+static const CliTerm *formats_listed(Arena *arena) {
+  return cli_terms(format_list(arena), about, arena);
 }
 
 /* What an importer looked for in its source, and what it found. */
@@ -92,7 +95,8 @@ static int import(const Importer *importer, const Options *options, const char *
 
 static int run_import(Cli *cli) {
   const Importer *importer = importer_find(cli->operands[0]);
-  if (!importer) return unknown_format(cli->operands[0], cli->arena);
+  if (!importer)
+    return cli_unknown("format", cli->operands[0], format_list(cli->arena), "tandem import --help");
   const Options *given = cli->given;
   if (importer->needs_model && !given->model)
     return cli_usage(cli, "'%s' needs '--model'", importer->name);
@@ -106,13 +110,19 @@ static int run_import(Cli *cli) {
 
 const Command command_import = {
     .name = "import",
-    .help = "a profile from another project's measurements",
-    .summary = "Writes a profile of another project's measurements, with what had to be assumed.",
+    .group = COMMANDS_MEASURE,
+    .help = "convert measurements of other projects to a profile",
+    .description = "Writes a profile from the measurements of another project. The profile records "
+                   "what had to be assumed.",
     .operands = "FORMAT FILE...",
+    .arguments = (const CliTerm[]){{"FORMAT", "format of FILE, from the list below"},
+                                   {"FILE", "file or folder to read"},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
-    .example = "tandem import splitwise-sim perf_model.csv -o profile.csv",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad file, 4 cannot read or write",
-    .more_notes = describe_formats,
+    .listing = "Formats",
+    .listed = formats_listed,
+    .examples = "tandem import splitwise-sim perf_model.csv -o profile.csv",
+    .exits = {[EXIT_INPUT] = "the file is wrong"},
     .run = run_import,
 };

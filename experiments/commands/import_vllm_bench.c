@@ -9,7 +9,7 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("-o", STRING, output, "DB", "adds the runs to this database of results"),
+    {CLI_MAIN, CLI_TEXT("-o", output, "DB", "database of results to add to, made if missing"),
      .required = true},
     {0}};
 
@@ -51,15 +51,19 @@ static int run_import_vllm_bench(Cli *cli) {
 
 const Command command_import_vllm_bench = {
     .name = "import vllm-bench",
-    .help = "measured runs into a database of results",
-    .summary = "Adds what 'vllm bench serve --save-result' measured to a database of results, as\n"
-               "runs beside simulated ones; with --save-detailed also their requests.",
+    .group = COMMANDS_MEASURE,
+    .help = "add 'vllm bench serve' results to a database",
+    .description =
+        "Adds measured runs to a database of results, where they can be compared with simulated "
+        "ones. Files of --save-result have the figures of runs, those of --save-detailed also "
+        "their requests.",
     .operands = "FILE...",
+    .arguments = (const CliTerm[]){{"FILE", "JSON file of 'vllm bench serve --save-result'"}, {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes = "Figures have the names of simulated ones: ttft_s, tpot_s, tbt_s (ITL) and e2e_s\n"
-             "(E2EL), throughput_rps, output_tokens_per_s. Such runs are never stale.",
-    .example = "tandem import vllm-bench openai-infqps-8B.json -o runs.db",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad file, 4 cannot read or write",
+    .notes = "Figures have the names of simulated ones: ttft_s, tpot_s, tbt_s (ITL), e2e_s (E2EL), "
+             "throughput_rps, output_tokens_per_s. Measured runs are never stale.",
+    .examples = "tandem import vllm-bench openai-infqps-8B.json -o runs.db",
+    .exits = {[EXIT_INPUT] = "the file is wrong"},
     .run = run_import_vllm_bench,
 };

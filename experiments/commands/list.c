@@ -26,13 +26,18 @@ enum { FORMAT_MARKDOWN = 1 };
 static const char *const list_formats[] = {"table", "markdown", NULL};
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--engine", engine, "E", "only times by this engine: vllm, vllm-0.24"),
-    {CLI_ROW("--model", STRING, model, "M", "only of models whose name has this in it"),
-     .listed = "models"},
-    CLI_TEXT("--gpu", gpu, "G", "only on GPUs whose name has this in it: h100"),
-    {CLI_ROW("--weights", CHOICE, weights, "F", "of weights"), .choices = dtype_names},
-    {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "only this many GPUs"), .min = 1, .max = 1024},
-    {CLI_ROW("--format", CHOICE, format, "F", "of 'options'"), .choices = list_formats,
+    {.group = "Filters for models and perfmodels",
+     CLI_TEXT("--engine", engine, "ENGINE",
+              "list times of this engine, such as vllm or vllm-0.24")},
+    {CLI_TEXT("--model", model, "TEXT", "list models with TEXT in their name"), .listed = "models"},
+    {CLI_TEXT("--gpu", gpu, "TEXT", "list times on GPUs with TEXT in their name, such as h100")},
+    {CLI_ROW("--weights", CHOICE, weights, "FORMAT", "number format of the weights"),
+     .choices = dtype_names},
+    {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "tensor-parallel degree"), .min = 1,
+     .max = 1024},
+    {.group = "Output",
+     CLI_ROW("--format", CHOICE, format, "FORMAT", "output format of 'options'"),
+     .choices = list_formats,
      .fallback = "table"},
     {0}};
 
@@ -164,7 +169,7 @@ static void print_machines(Arena *arena, Diag *diag) {
 
 /* The mean errors on what a fit had not seen, in percent, as the file records them. */
 static void print_errors(const Node *scores) {
-  const char *separator = "; held out: ";
+  const char *separator = "; held-out errors: ";
   for (const Node *part = scores ? scores->first : NULL; part; part = part->next) {
     const Node *held_out = node_find(part, "held_out");
     if (!held_out || held_out->kind != NODE_LIST || !held_out->first) continue;
@@ -198,7 +203,7 @@ static void note_relaxed(const Options *wanted, const PerfFile *files, size_t n)
   fewer[2].gpu = any.gpu;
   fewer[3].weights = any.weights;
   fewer[4].tensor_parallel_size = any.tensor_parallel_size;
-  fputs("there are no measurements for all of that", stderr);
+  fputs("no performance model matches all filters", stderr);
   const char *separator = "; there are ";
   for (int k = 0; k < 5; k++) {
     int n_found = 0;
@@ -246,8 +251,8 @@ static void print_lengths(Arena *arena, Diag *diag) {
     const char *file = arena_printf(arena, "%s/%s.csv", path, *name);
     if (lengths_load(file, &prompt, &output, arena, diag)) continue;
     printf("%-26s ", *name);
-    print_quantiles("tokens of prompts", &prompt);
-    print_quantiles("; of outputs", &output);
+    print_quantiles("prompt tokens", &prompt);
+    print_quantiles("; output tokens", &output);
     putchar('\n');
   }
 }
@@ -286,12 +291,12 @@ static void print_figures(Arena *arena, Diag *diag) {
       [LEVEL_LATENCY] = "run, each with mean, p50, p90, p95, p99, max",
       [LEVEL_RUN] = "run",
       [LEVEL_EXTRAPOLATED] = "extrapolated",
-      [LEVEL_MACHINE] = "run and pool.NAME, sums over machines; columns of the table machine",
+      [LEVEL_MACHINE] = "run and pool.NAME, summed over instances; columns of the table machine",
       [LEVEL_POOL] = "pool.NAME",
-      [LEVEL_POOL_SPREAD] = "pool.NAME, each with mean and so on",
+      [LEVEL_POOL_SPREAD] = "pool.NAME, each with the same statistics",
       [LEVEL_COMPONENT] = "component.NAME, of a mix",
-      [LEVEL_COMPONENT_SPREAD] = "component.NAME, each with mean and so on",
-      [LEVEL_GROUP] = "group.NAME, sums over its replicas",
+      [LEVEL_COMPONENT_SPREAD] = "component.NAME, each with the same statistics",
+      [LEVEL_GROUP] = "group.NAME, summed over its replicas",
       [LEVEL_REQUEST] = "columns of the table request (run --requests)",
   };
   for (Level level = 0; level < LEVELS; level++) {
@@ -321,32 +326,33 @@ static void print_backends(Arena *arena, Diag *diag) {
 }
 
 static const struct {
-  const char *name;
+  const char *name, *help;
   /* What cannot be loaded is left out, its entries in `diag`; of neither the
    * policies of this kind. */
   void (*print)(Arena *arena, Diag *diag);
   PolicyKind kind;
   void (*print_wanted)(const Options *wanted, Arena *arena, Diag *diag); // of those with options
 } listings[] = {
-    {.name = "engines", .print = print_engines},
-    {.name = "routers", .kind = POLICY_ROUTER},
-    {.name = "predictors", .kind = POLICY_PREDICTOR},
-    {.name = "dispatchers", .kind = POLICY_DISPATCHER},
-    {.name = "pools", .kind = POLICY_POOL},
-    {.name = "batchers", .kind = POLICY_BATCHER},
-    {.name = "transfers", .kind = POLICY_TRANSFER},
-    {.name = "kvtiers", .kind = POLICY_KVTIER},
-    {.name = "scalers", .kind = POLICY_SCALER},
-    {.name = "models", .print_wanted = print_models},
-    {.name = "machines", .print = print_machines},
-    {.name = "perfmodels", .print_wanted = print_perfmodels},
-    {.name = "lengths", .print = print_lengths},
-    {.name = "profiles", .print = print_profiles},
-    {.name = "traces", .print = print_traces},
-    {.name = "figures", .print = print_figures},
-    {.name = "units", .print = print_units},
-    {.name = "backends", .print = print_backends},
-    {.name = "options", .print = print_options},
+    {"engines", "serving engines, with their limits and host times", .print = print_engines},
+    {"routers", "policies that choose the instance of a request", .kind = POLICY_ROUTER},
+    {"predictors", "policies that predict output tokens", .kind = POLICY_PREDICTOR},
+    {"dispatchers", "policies that choose the instance for decode", .kind = POLICY_DISPATCHER},
+    {"pools", "policies that change the roles of instances", .kind = POLICY_POOL},
+    {"batchers", "policies that choose what an iteration holds", .kind = POLICY_BATCHER},
+    {"transfers", "policies that choose when KV is sent", .kind = POLICY_TRANSFER},
+    {"kvtiers", "policies that choose what happens when KV memory is full", .kind = POLICY_KVTIER},
+    {"scalers", "policies that start and stop instances", .kind = POLICY_SCALER},
+    {"models", "models, with their weights and KV per token", .print_wanted = print_models},
+    {"machines", "machine types, with their GPUs and prices", .print = print_machines},
+    {"perfmodels", "performance models, with their range and held-out errors",
+     .print_wanted = print_perfmodels},
+    {"lengths", "tables of prompt and output tokens", .print = print_lengths},
+    {"profiles", "tables of arrival rates over time", .print = print_profiles},
+    {"traces", "formats of traces", .print = print_traces},
+    {"figures", "figures of a run, as reports and databases name them", .print = print_figures},
+    {"units", "units of quantities", .print = print_units},
+    {"backends", "backends that measure, and where they are", .print = print_backends},
+    {"options", "keys of a configuration", .print = print_options},
 };
 enum { N_LISTINGS = sizeof listings / sizeof *listings };
 
@@ -362,6 +368,13 @@ static const char *listing_words(Arena *arena) {
   for (int i = 1; i < N_LISTINGS; i++)
     words = arena_printf(arena, "%s %s", words, listings[i].name);
   return words;
+}
+
+static const CliTerm *listing_terms(Arena *arena) {
+  CliTerm *terms = ARENA_ARRAY(arena, CliTerm, N_LISTINGS + 1);
+  for (int i = 0; i < N_LISTINGS; i++)
+    terms[i] = (CliTerm){listings[i].name, listings[i].help};
+  return terms;
 }
 
 /* 'list options', as a page or with a part of their names. */
@@ -403,20 +416,23 @@ static int run_list(Cli *cli) {
 
 const Command command_list = {
     .name = "list",
-    .help = "what there is: engines, policies, models, machines, options",
-    .summary = "Lists what a configuration can say; without WHAT, everything.",
+    .group = COMMANDS_DATA,
+    .help = "list engines, policies, models, machines and keys",
+    .description = "Lists what a configuration can name.",
     .operands = "[WHAT] [TEXT]",
+    .arguments = (const CliTerm[]){{"WHAT", "list to print; all lists by default"},
+                                   {"TEXT", "part of a name: 'list options TEXT' prints the keys "
+                                            "that contain it"},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
     .initial = &(const Options){.weights = -1},
-    .notes =
-        "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers,\n"
-        "scalers (policies with their options), models, machines, perfmodels, lengths,\n"
-        "profiles (of rates), "
-        "traces (formats), figures (of a run), units or options (keys, with TEXT\n"
-        "those that have it in their name).",
+    .listing = "Lists",
+    .listed = listing_terms,
     .words = listing_words,
-    .example = "tandem list perfmodels --engine vllm --gpu h100 --weights fp8",
-    .exit_codes = "0 done, 2 wrong usage",
+    .examples = "tandem list routers\n"
+                "tandem list options pools.NAME.count\n"
+                "tandem list perfmodels --engine vllm --gpu h100 --weights fp8",
+    .exits = {[EXIT_INPUT] = ""},
     .run = run_list,
 };

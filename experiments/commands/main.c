@@ -15,29 +15,6 @@ static const Command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
-/* A command and the second words that it may have: "report [claims|measured]". Those stand before
- * it. */
-static void print_command(int i, int first) {
-  enum { WIDTH = 24 };
-  int column = printf("  %s", commands[i]->name) - 2;
-  for (int k = first; k < i; k++)
-    column += printf(k == first ? " [%s" : "|%s", strchr(commands[k]->name, ' ') + 1);
-  column += first < i ? printf("]") : 0;
-  printf("%*s  %s\n", WIDTH > column ? WIDTH - column : 0, "", commands[i]->help);
-}
-
-static void print_help(void) {
-  puts("Simulates clusters that serve large language models.\n"
-       "usage: tandem COMMAND [arguments]");
-  for (int i = 0, first = 0; i < N_COMMANDS; i++) {
-    if (strchr(commands[i]->name, ' ')) continue;
-    print_command(i, first);
-    first = i + 1;
-  }
-  puts("\n'tandem help COMMAND' tells more; 'tandem --version' prints the version.\n"
-       "example: tandem run experiments/examples/quickstart.yaml");
-}
-
 static int unknown_command(const char *name) {
   const char *names[N_COMMANDS + 1] = {NULL};
   for (int i = 0; i < N_COMMANDS; i++)
@@ -60,19 +37,24 @@ static const Command *find_command(int argc, char **argv, int *ret_words) {
   return NULL;
 }
 
-/* What installing takes from the tables: 'help --man' and 'help --completion bash'. */
+/* 'help --all', and what installing takes: 'help --man' and 'help --completion bash'. */
 static int print_generated(int argc, char **argv) {
-  const bool completes = strcmp(argv[2], "--completion") == 0;
-  if (completes && (argc != 4 || strcmp(argv[3], "bash") != 0)) {
-    fputs("tandem help: '--completion' must be 'bash'\n", stderr);
-    return EXIT_USAGE;
+  static const struct {
+    const char *option, *value;
+    void (*print)(const Command *const *commands, size_t n, FILE *out);
+  } texts[] = {{"--all", NULL, help_print_all},
+               {"--man", NULL, manual_print},
+               {"--completion", "bash", completion_print}};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    if (strcmp(argv[2], texts[i].option) != 0) continue;
+    if (texts[i].value && (argc != 4 || strcmp(argv[3], texts[i].value) != 0)) {
+      fprintf(stderr, "tandem help: '%s' must be '%s'\n", argv[2], texts[i].value);
+      return EXIT_USAGE;
+    }
+    texts[i].print(commands, N_COMMANDS, stdout);
+    return EXIT_DONE;
   }
-  if (!completes && strcmp(argv[2], "--man") != 0) return unknown_command(argv[2]);
-  if (completes)
-    completion_print(commands, N_COMMANDS, stdout);
-  else
-    manual_print(commands, N_COMMANDS, stdout);
-  return EXIT_DONE;
+  return unknown_command(argv[2]);
 }
 
 static void print_version(void) {
@@ -89,6 +71,10 @@ static bool is_any(const char *text, const char *const *words) {
 int main(int argc, char **argv) {
   static const char *const help[] = {"--help", "-h", "help", NULL}, *const version[] = {"--version",
                                                                                         "-V", NULL};
+  Arena arena;
+  arena_init(&arena);
+  config_find_data(&arena);
+  arena_done(&arena);
   signal(SIGXFSZ, SIG_IGN); // a file that may grow no more is an error of writing it
   if (argc < 2) {
     fputs("tandem: missing COMMAND; see 'tandem --help'\n", stderr);
@@ -105,7 +91,7 @@ int main(int argc, char **argv) {
     if (generates)
       code = print_generated(argc, argv);
     else if (helps)
-      print_help();
+      help_print_program(commands, N_COMMANDS, stdout);
     else
       print_version();
     Diag diag;

@@ -39,16 +39,22 @@ static void print_lines(const char *lines, FILE *out) {
   fputs("\n.EE\n", out);
 }
 
-/* Another name of an option before it. */
-static bool is_alias(const OptionSpec *options, const OptionSpec *option) {
-  const OptionSpec *first = options;
-  while (first->offset != option->offset)
-    first++;
-  return first != option;
+static void print_term(const char *name, const char *text, FILE *out) {
+  fputs(".TP\n.B ", out);
+  print_text(name, out);
+  putc('\n', out);
+  print_text(text, out);
+  putc('\n', out);
 }
 
-/* One without help stands in that of another, where help must fit a screen. */
+static void print_terms(const char *heading, const CliTerm *terms, FILE *out) {
+  if (heading) fprintf(out, ".PP\n%s:\n", heading);
+  for (; terms->name; terms++)
+    print_term(terms->name, terms->text, out);
+}
+
 static void print_option(const OptionSpec *option, Arena *arena, FILE *out) {
+  if (option->group) fprintf(out, ".PP\n%s:\n", option->group);
   fputs(".TP\n\\fB", out);
   print_text(option->key, out);
   fputs("\\fR", out);
@@ -58,37 +64,34 @@ static void print_option(const OptionSpec *option, Arena *arena, FILE *out) {
     fputs("\\fR", out);
   }
   putc('\n', out);
-  print_text(option->help ? option->help : option_values(option, arena), out);
-  for (int i = 0; option->help && option->choices && option->choices[i]; i++) {
-    fputs(i ? ", " : ": ", out);
-    print_text(option->choices[i], out);
+  print_text(help_option_text(option, arena), out);
+  putc('\n', out);
+}
+
+/* Paragraphs. */
+static void print_prose(const char *text, Arena *arena, FILE *out) {
+  for (const char *end; (end = strstr(text, "\n\n")); text = end + 2) {
+    print_text(arena_copy(arena, text, (size_t)(end - text)), out);
+    fputs("\n.PP\n", out);
   }
-  if (option->fallback) {
-    fputs("  [", out);
-    print_text(option->fallback, out);
-    fputs("]", out);
-  }
+  print_text(text, out);
   putc('\n', out);
 }
 
 static void print_command(const Command *command, Arena *arena, FILE *out) {
-  fputs(".SS tandem ", out);
-  print_text(command->name, out);
-  if (*command->operands) putc(' ', out);
-  print_text(command->operands, out);
-  fputs(" [options]\n", out);
-  print_text(command->summary, out);
+  fputs(".SS ", out);
+  print_text(help_usage(command, arena), out);
   putc('\n', out);
-  for (const OptionSpec *option = command->options; option && option->key; option++)
-    if (!is_alias(command->options, option)) print_option(option, arena, out);
-  if (command->notes) print_lines(command->notes, out);
-  if (command->more_notes) print_lines(command->more_notes(arena), out);
-  fputs(".PP\nExample:\n", out);
-  print_lines(arena_printf(arena, "    %s", command->example), out);
-  fputs(".PP\nExit codes: ", out);
-  const char *codes = command->exit_codes;
-  print_text(codes, out);
-  putc('\n', out);
+  print_prose(command->description, arena, out);
+  if (command->arguments) print_terms("Arguments", command->arguments, out);
+  for (const OptionSpec *option = command->options; option->key; option++)
+    print_option(option, arena, out);
+  if (command->notes) fputs(".PP\n", out);
+  if (command->notes) print_prose(command->notes, arena, out);
+  if (command->listed) print_terms(command->listing, command->listed(arena), out);
+  print_terms("Exit codes", help_exit_terms(command, arena), out);
+  fputs(".PP\nExamples:\n", out);
+  print_lines(command->examples, out);
 }
 
 void manual_print(const Command *const *commands, size_t n, FILE *out) {
@@ -96,27 +99,26 @@ void manual_print(const Command *const *commands, size_t n, FILE *out) {
   arena_init(&arena);
   fprintf(out, ".\\\" Written by 'tandem help --man'.\n.TH TANDEM 1 \"\" \"tandem %s\"\n",
           tandem_version);
-  fputs(".SH NAME\ntandem \\- simulates clusters that serve large language models\n"
+  fputs(".SH NAME\ntandem \\- simulate and plan clusters that serve large language models\n"
         ".SH SYNOPSIS\n.B tandem\n.I COMMAND\n.RI [ arguments ]\n.br\n"
         ".B tandem help\n.RI [ COMMAND ]\n"
-        ".SH DESCRIPTION\nSays which cluster, run by which policy, serves a traffic within limits "
-        "on its latencies at the least cost or power, and why.\n"
-        "Data goes to standard output, all else to standard error.\n"
-        "In place of a configuration's path, \\- is standard input.\n"
+        ".SH DESCRIPTION\nTandem simulates clusters that serve large language models. It finds the "
+        "cheapest cluster that serves a workload within limits on its latencies, and explains "
+        "where the time of requests goes.\n"
+        "Results go to standard output, messages to standard error.\n"
+        "The path \\- stands for a configuration on standard input.\n"
         ".SH COMMANDS\n",
         out);
   for (size_t i = 0; i < n; i++)
     print_command(commands[i], &arena, out);
-  fputs(".SH EXIT STATUS\n"
-        ".TP\n0\ndone\n.TP\n1\na stated limit was missed, or what was checked does not hold\n"
-        ".TP\n2\nwrong usage\n.TP\n3\nthe input is wrong\n"
-        ".TP\n4\nthe environment lacks something\n.TP\n130\ninterrupted\n"
-        ".SH ENVIRONMENT\n.TP\n.B TANDEM_DATA\n"
-        "where models, machines, performance models and lengths are looked up, in place of the "
-        "source tree\n"
+  fputs(".SH EXIT STATUS\n", out);
+  print_terms(NULL, help_exit_terms(NULL, &arena), out);
+  fputs(".SH ENVIRONMENT\n.TP\n.B TANDEM_DATA\n"
+        "Folder in which models, machine types, performance models and length tables are looked "
+        "up. The default is the source tree or the data that was installed with the program.\n"
         ".TP\n.B TANDEM_BACKEND_TIMEOUT\n"
-        "seconds that the program of a backend may take for an answer, 600 by default\n"
-        ".SH SEE ALSO\n.B tandem list options\nhas every key of a configuration.\n",
+        "Seconds that a backend may take for one answer. The default is 600.\n"
+        ".SH SEE ALSO\n.B tandem list options\nprints every key of a configuration.\n",
         out);
   arena_done(&arena);
 }

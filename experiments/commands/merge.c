@@ -8,7 +8,8 @@ typedef struct Options {
   bool partial;
 } Options;
 
-static const OptionSpec options[] = {CLI_FLAG("--partial", partial, "sweeps may lack points"), {0}};
+static const OptionSpec options[] = {
+    {CLI_MAIN, CLI_FLAG("--partial", partial, "accept sweeps with missing points")}, {0}};
 
 static int run_merge(Cli *cli) {
   const Options *given = cli->given;
@@ -27,16 +28,18 @@ static int run_merge(Cli *cli) {
 
 const Command command_merge = {
     .name = "merge",
+    .group = COMMANDS_RESULTS,
     .help = "join databases of results",
-    .summary = "Joins databases of results, such as the shards of a sweep, to a new one.",
+    .description =
+        "Joins databases of results, such as the shards of a sweep, into a new one. OUT is "
+        "written completely or not at all.",
     .operands = "OUT DB...",
+    .arguments = (const CliTerm[]){{"OUT", "database to write"}, {"DB", "databases to join"}, {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "OUT appears whole or not at all. Databases of different versions, different outcomes\n"
-        "of one configuration and missing shards are errors. Results of programs with other\n"
-        "outcomes stay apart: 'tandem query' calls them stale.",
-    .example = "tandem merge sweep.db shard-*.db",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something",
+    .notes = "Databases of different versions, different outcomes of one configuration and missing "
+             "shards are errors. Results of a program with other outcomes are kept and marked as "
+             "stale.",
+    .examples = "tandem merge sweep.db shard-*.db",
     .run = run_merge,
 };

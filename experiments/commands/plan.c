@@ -21,48 +21,52 @@ typedef struct Options {
 
 /* Those without help stand in that of others, so that all of it fits a screen. */
 static const OptionSpec options[] = {
-    {ASKED("--model", STRING, model, "M",
-           "'tandem list models', a config.json; --weights fp8: in it"),
+    {CLI_MAIN, ASKED("--model", STRING, model, "MODEL", "model, or the path of its config.json"),
+     .required = true, .listed = "models"},
+    {ASKED("--gpu", STRING, gpu, "GPU", "GPU, such as h100, or a machine type"), .required = true,
+     .listed = "machines"},
+    {ASKED("--slo", STRING, slo, "LIMITS", "latency limits, such as 'ttft.p99<2s,tpot.p99<50ms'"),
      .required = true},
-    {ASKED("--weights", CHOICE, weights, "F", NULL), .choices = dtype_names},
-    {ASKED("--gpu", STRING, gpu, "G", "h100, or a machine type: 'tandem list machines'"),
-     .required = true},
-    {ASKED("--slo", STRING, slo, "LIMITS", "'ttft.p99<2s,tpot.p99<50ms'"), .required = true},
-    {ASKED("--rate", REAL, rate, "R", "requests per second; or --users N, who wait for answers"),
-     .min = 1e-6, .max = 1e6},
-    {ASKED("--users", INT, users, "N", NULL), .min = 1, .max = 1e6},
-    {ASKED("--isl", INT, isl, "N", "tokens of each prompt"), .min = 1, .max = 1e7},
-    {ASKED("--osl", INT, osl, "N", "of each output; or of both --lengths azure-conv-2023, a table"),
-     .min = 1, .max = 1e7},
-    {ASKED("--lengths", STRING, lengths, "T", NULL)},
+    {ASKED("--rate", REAL, rate, "R", "arrival rate in requests per second"), .min = 1e-6,
+     .max = 1e6},
+    {ASKED("--isl", INT, isl, "N", "input length: tokens of each prompt"), .min = 1, .max = 1e7},
+    {ASKED("--osl", INT, osl, "N", "output length: tokens of each output"), .min = 1, .max = 1e7},
+    {.group = "Other workloads",
+     ASKED("--users", INT, users, "N",
+           "number of users, in place of --rate; each waits for an answer before the next request"),
+     .min = 1,
+     .max = 1e6},
+    {ASKED("--lengths", STRING, lengths, "TABLE",
+           "table of token counts, in place of --isl and --osl"),
+     .listed = "lengths"},
     {ASKED("--trace", STRING, trace, "FILE",
-           "lengths and arrivals, in place of all that, or lengths for --users N")},
-    CLI_TEXT("--columns", columns, "F=C",
-             "of the trace: arrival=C,prompt=C,output=C,session=C, names or numbers"),
-    {ASKED("--time", CHOICE, reading.clock, "T", "how its times are written"),
-     .choices = clock_choices, .fallback = "auto"},
-    {ASKED("--sort", BOOL, reading.sort, NULL, "puts its rows in order of time")},
-    {ASKED("--engine", STRING, engine, "E", "sglang, trtllm, vllm-0.24  [the newest vLLM]")},
-    {ASKED("--tp", STRING, tensor_parallel, "LIST", "2,4: degrees to try  [all that are known]")},
-    {ASKED("--split", CHOICE, split, "S", "prefill and decode apart"), .choices = plan_split_names,
-     .fallback = "both"},
-    {ASKED("--objective", CHOICE, objective, "O", "what is least, on so many --seeds N"),
-     .choices = plan_objective_names},
-    {ASKED("--seeds", INT, seeds, "N", NULL), .fallback = "3", .min = 1, .max = 1000},
-    CLI_TEXT("--study", study, "FILE",
-             "keeps the question as a study; --dry-run prints it and ends"),
-    CLI_TEXT("--export", export, "P",
-             "prints what starts the answer with the program P, see below"),
-    CLI_TEXT("--output", output, "DB", "keeps runs and answers, made by --jobs N threads"),
-    CLI_FORMAT,
-    {CLI_ROW("--jobs", INT, jobs, "N", NULL), .min = 1, .max = 1024},
-    {CLI_ROW("--memory", BYTES, memory, "SIZE", NULL), .min = 1, .max = 1e18},
-    CLI_FLAG("--dry-run", dry_run, NULL),
+           "trace of requests, in place of a rate and lengths; with --users only its lengths "
+           "are used")},
+    {CLI_TRACE_COLUMNS},
+    {CLI_TRACE_TIME(question.reading.clock)},
+    {CLI_TRACE_SORT(question.reading.sort)},
+    {.group = "Designs to search",
+     ASKED("--engine", STRING, engine, "ENGINE", "serving engine: vllm, vllm-0.24, sglang, trtllm"),
+     .absent = "the newest vLLM",
+     .listed = "engines"},
+    {ASKED("--weights", CHOICE, weights, "FORMAT", "number format of the weights"),
+     .choices = dtype_names, .absent = "that of the model"},
+    {ASKED("--tp", STRING, tensor_parallel, "LIST", "tensor-parallel degrees to try, such as 2,4"),
+     .absent = "all with iteration times"},
+    {ASKED("--split", CHOICE, split, "SPLIT", "separate pools for prefill and decode"),
+     .choices = plan_split_names, .fallback = "both"},
+    {ASKED("--objective", CHOICE, objective, "OBJECTIVE", "quantity to minimize"),
+     .choices = plan_objective_names, .absent = "cost, or gpus without a price"},
+    {ASKED("--seeds", INT, seeds, "N", "number of seeds to simulate each design with"),
+     .fallback = "3", .min = 1, .max = 1000},
+    {.group = "Output", CLI_FORMAT},
+    {CLI_OUTPUT},
+    {CLI_TEXT("--study", study, "FILE", "write the question as a study, for run and provision")},
+    {CLI_EXPORT},
+    {CLI_FLAG("--dry-run", dry_run, "print the study and stop")},
+    {.group = "Resources", CLI_JOBS},
+    {CLI_MEMORY},
     {0}};
-
-static const char *programs_listed(Arena *arena) {
-  return arena_printf(arena, "P is one of: %s.", datafile_join(export_names(arena), arena));
-}
 
 static int save_study(const char *path, const char *text, Arena *arena, Diag *diag) {
   Output output = {0};
@@ -136,17 +140,23 @@ static int run_plan(Cli *cli) {
 
 const Command command_plan = {
     .name = "plan",
-    .help = "what to buy for a model, a load and limits, without a file",
-    .summary =
-        "Searches engines' designs on a GPU for the least that holds a load within its limits.",
+    .group = COMMANDS_SIMULATE,
+    .help = "find the cheapest cluster for a load and latency limits",
+    .description =
+        "Answers one question without a configuration file: how many GPUs does a model need to "
+        "serve a load within latency limits? It searches the parallel degrees, the split of "
+        "prefill and decode, and the number of instances, and prints the best design, its margin "
+        "and the next best design.",
     .operands = "",
     .options = options,
     .size = sizeof(Options),
-    .more_notes = programs_listed,
-    .example = "tandem plan --model qwen3-32b --gpu h100 --isl 2000 --osl 300 --rate 30 --slo "
-               "'ttft.p99<2s'",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input or no design meets the limits, "
-                  "4 environment, 130 ^C",
+    .notes = "The load is --rate or --users with --isl and --osl or --lengths, or a --trace. With "
+             "--output, runs that DB already has are not repeated.",
+    .listing = "Programs of --export",
+    .listed = study_programs,
+    .examples = "tandem plan --model qwen3-32b --gpu h100 --isl 2000 --osl 300 --rate 30 \\\n"
+                "  --slo 'ttft.p99<2s,tpot.p99<50ms'",
+    .exits = {[EXIT_INPUT] = "the input is wrong, or no design meets the limits"},
     .initial = &(const Options){.question = {.weights = -1, .kv_cache = -1, .objective = -1}},
     .run = run_plan,
 };

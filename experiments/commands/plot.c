@@ -12,15 +12,19 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("-o", STRING, output_path, "FILE", "to write: .png, .svg, or .csv, the rows"),
+    {CLI_MAIN,
+     CLI_TEXT("-o", output_path, "FILE", "file to write: .png, .svg, or .csv for the rows"),
      .required = true},
-    {CLI_ROW("--metric", NODE, metrics, "NAME", "to show: ttft.p99, pool.decode.utilization")},
-    CLI_TEXT("--axis", axis, "KEY", "along x: a key that varies, or the end of its name"),
-    CLI_TEXT("--x", x, "KEY", "of maps: to the right"),
-    CLI_TEXT("--y", y, "KEY", "of maps: upwards"),
-    {CLI_ROW("--run", NODE, runs, "RUN", "a number, a name or KEY=VALUE, as in compare  [all]")},
-    {CLI_ROW("--where", NODE, where, "K=V", "only runs that have it")},
-    CLI_FLAG("--inline", is_inline, "SVG to stand in an HTML page, its colours variables of CSS"),
+    {CLI_ROW("--metric", NODE, metrics, "NAME",
+             "figure to show, such as ttft.p99 or pool.decode.utilization")},
+    {CLI_TEXT("--axis", axis, "KEY", "key along the x axis, or the end of its name")},
+    {CLI_ROW("--run", NODE, runs, "RUN", "runs to draw: a number, a name or KEY=VALUE"),
+     .absent = "all"},
+    {CLI_WHERE},
+    {.group = "Maps and pages", CLI_TEXT("--x", x, "KEY", "key along the x axis of a map")},
+    {CLI_TEXT("--y", y, "KEY", "key along the y axis of a map")},
+    {CLI_FLAG("--inline", is_inline,
+              "write SVG for use inside an HTML page, with CSS variables as colours")},
     {0}};
 
 /* The figures there are, NULL-terminated. */
@@ -35,18 +39,8 @@ static const char *const *figure_names(Arena *arena) {
   return names;
 }
 
-/* Lines with all of results, for help. */
-static const char *figures_listed(Arena *arena) {
-  const char *const *names = plot_query_names(arena);
-  const char *text = "";
-  size_t column = 0;
-  for (int i = 0; names[i]; i++) {
-    const char *gap = i == 0 ? "" : column + strlen(names[i]) > 90 ? ",\n" : ", ";
-    column = *gap && gap[1] == '\n' ? 0 : column + strlen(gap);
-    column += strlen(names[i]);
-    text = arena_printf(arena, "%s%s%s", text, gap, names[i]);
-  }
-  return text;
+static const CliTerm *figures_listed(Arena *arena) {
+  return cli_terms(figure_names(arena), plot_about, arena);
 }
 
 static bool is_known(const char *name, const char *const *names) {
@@ -117,16 +111,23 @@ static int run_plot(Cli *cli) {
 
 const Command command_plot = {
     .name = "plot",
-    .help = "pictures of fitted models and of runs",
-    .summary = "Draws a fitted model (fit MODEL), or runs in a database of results (NAME DB).",
+    .group = COMMANDS_RESULTS,
+    .help = "draw fitted models and stored runs",
+    .description = "Draws a fitted performance model ('plot fit MODEL'), or runs of a database of "
+                   "results ('plot NAME DB'). Drawing .png and .svg needs gnuplot.",
     .operands = "NAME MODEL|DB [PROFILE]",
+    .arguments = (const CliTerm[]){{"NAME", "figure to draw, from the list below"},
+                                   {"MODEL", "fitted performance model (YAML), for 'fit'"},
+                                   {"DB", "database of results, for all other figures"},
+                                   {"PROFILE", "profile to draw beside MODEL; it must be the one "
+                                               "that MODEL was fitted to"},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes = "NAME is fit, with PROFILE an error if MODEL was fitted to another, or, as in "
-             "plots/README.md:",
-    .more_notes = figures_listed,
-    .example = "tandem plot load sweep.db --metric ttft.p99 --axis rate -o load.svg",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad model, profile or database, 4 no gnuplot,\n"
-                  "  cannot write",
+    .notes = "plots/README.md shows each figure.",
+    .listing = "Figures",
+    .listed = figures_listed,
+    .examples = "tandem plot load sweep.db --metric ttft.p99 --axis rate -o load.svg",
+    .exits = {[EXIT_INPUT] = "the model, profile or database is wrong"},
     .run = run_plot,
 };

@@ -11,20 +11,23 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_SET("provision.seeds=5"),
-    CLI_JOBS("simulates on N threads"),
-    CLI_MEMORY("that its runs may take together"),
-    CLI_TEXT("--output", output, "DB", "keeps runs and answers; what is there is not rerun"),
-    CLI_FORMAT,
-    CLI_SEED("--seed", seed, "first seed, in place of those in STUDY"),
-    {CLI_ROW("--spares", INT, spares, "N", "machines beside each count, off until one fails"),
-     .max = 1e6},
-    CLI_FLAG("--full-runs", full_runs, "ends no run early, so that all figures are whole"),
-    CLI_FLAG("--no-range", no_range, "does not search with times moved by their models' error"),
-    CLI_FLAG("--run", run, "simulates the best answer too; --export P starts it: 'plan --help'"),
-    CLI_TEXT("--export", export, "P", NULL),
-    CLI_FLAG("--dry-run", dry_run, "checks STUDY, says what would be searched, and ends"),
-    CLI_FLAG("--require-slo", require_slo, "exit code 1, not 3, when no design meets the limits"),
+    {CLI_MAIN, CLI_SET("provision.seeds=5")},
+    {CLI_OUTPUT},
+    {CLI_FORMAT},
+    {CLI_FLAG("--run", run, "simulate the best answer and print its report too")},
+    {CLI_FLAG("--dry-run", dry_run, "check the study, print what would be searched, and stop")},
+    {.group = "Search",
+     CLI_COUNT("--seed", seed, "first random seed, in place of those of the study", 1e19)},
+    {CLI_COUNT("--spares", spares, "spare instances of each design, off until one fails", 1e6)},
+    {CLI_FLAG("--full-runs", full_runs, "end no run early, so that all its figures are complete")},
+    {CLI_FLAG("--no-range", no_range,
+              "do not search again with iteration times moved by the error of their model")},
+    {.group = "Output", CLI_EXPORT},
+    {CLI_FLAG("--require-slo", require_slo,
+              "exit with code 1, not 3, if no design meets the "
+              "limits")},
+    {.group = "Resources", CLI_JOBS},
+    {CLI_MEMORY},
     {0}};
 
 /* ---- What failures cost ---- */
@@ -133,19 +136,26 @@ static int run_provision(Cli *cli) {
 
 const Command command_provision = {
     .name = "provision",
-    .help = "the cheapest cluster that meets the limits",
-    .summary =
-        "Searches for the cluster that serves a workload within its limits at the least cost,\n"
-        "power or number of machines, or at the largest rate that a budget allows; or, of work\n"
-        "that is all there at once, for the parallelism and options of the largest throughput.",
+    .group = COMMANDS_SIMULATE,
+    .help = "find the cheapest cluster of a study",
+    .description =
+        "Searches the designs of a study for the cluster that serves a workload within its limits "
+        "at the least cost, power or number of instances, or for the highest rate within a budget. "
+        "For requests that are all present at the start, it searches the parallel degrees and "
+        "options with the highest throughput.",
     .operands = "STUDY",
+    .arguments = (const CliTerm[]){{"STUDY", "configuration file with a block 'provision'; "
+                                             "'tandem list options provision' prints its keys"},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "STUDY is a configuration with a block 'provision': 'tandem list options' has its keys.",
-    .example = "tandem provision experiments/examples/provision.yaml",
-    .exit_codes = "0 done, 1 none meets the limits (--require-slo), 2 usage, 3 bad input or none, "
-                  "4, 130",
+    .notes = "With --output, runs that DB already has are not repeated.",
+    .listing = "Programs of --export",
+    .listed = study_programs,
+    .examples = "tandem provision experiments/examples/provision.yaml\n"
+                "tandem provision experiments/examples/provision.yaml --run",
+    .exits = {[EXIT_SLO_MISSED] = "no design meets the limits (--require-slo)",
+              [EXIT_INPUT] = "the study is wrong, or no design meets the limits"},
     .initial = &(const Options){.seed = -1, .spares = -1},
     .run = run_provision,
 };

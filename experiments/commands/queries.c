@@ -11,37 +11,25 @@ static const char *folder_of(Arena *arena) {
   return arena_printf(arena, "%s/experiments/queries", config_data_root());
 }
 
-static const char *load_text(const char *name, Arena *arena, Diag *diag) {
-  return folder_text(arena_printf(arena, "%s/%s.sql", folder_of(arena), name), arena, diag);
+static const char *path_of(const char *name, Arena *arena) {
+  return arena_printf(arena, "%s/%s.sql", folder_of(arena), name);
 }
 
-const char *queries_listed(Arena *arena) {
-  const char *const *names = folder_names(folder_of(arena), ".sql", arena);
-  const char *text = "Queries:";
-  size_t column = strlen(text);
-  for (int i = 0; names[i]; i++) {
-    const bool full = column + strlen(names[i]) > 88;
-    text =
-        arena_printf(arena, "%s%s%s%s", text, full ? "\n" : " ", names[i], names[i + 1] ? "," : "");
-    column = (full ? 0 : column) + strlen(names[i]) + 2;
-  }
-  return text;
+static const char *about(const char *name, Arena *arena) {
+  return folder_about(path_of(name, arena), arena);
 }
 
-int queries_print(OutputFormat format, Arena *arena, Diag *diag) {
-  const char *const *names = folder_names(folder_of(arena), ".sql", arena);
+const CliTerm *queries_listed(Arena *arena) {
+  return cli_terms(folder_names(folder_of(arena), ".sql", arena), about, arena);
+}
+
+void queries_print(OutputFormat format, Arena *arena) {
   Rows rows = {.format = format, .out = stdout, .indent = "", .gap = "\n  ", .end = "\n]\n"};
-  for (int i = 0; names[i]; i++) {
-    const char *text = load_text(names[i], arena, diag);
-    if (!text) return -1;
-    text += strspn(text, "- ");
-    const char *line = arena_copy(arena, text, strcspn(text, "\n"));
-    rows_put(&rows, (Cell[]){{CELL_OF_TEXT("query", names[i]), COLUMN("query", -10)},
-                             {CELL_OF_TEXT("about", line), COLUMN("about", 0)},
+  for (const CliTerm *query = queries_listed(arena); query->name; query++)
+    rows_put(&rows, (Cell[]){{CELL_OF_TEXT("query", query->name), COLUMN("query", -10)},
+                             {CELL_OF_TEXT("about", query->text), COLUMN("about", 0)},
                              {0}});
-  }
   rows_end(&rows);
-  return 0;
 }
 
 /* ---- Names in the database ---- */
@@ -120,7 +108,7 @@ const char *queries_load(const char *name, Results *results, Arena *arena, Diag 
       diag_hint_choices(diag, name, names, "tandem query DB --list");
     return NULL;
   }
-  const char *text = load_text(name, arena, diag);
+  const char *text = folder_text(path_of(name, arena), arena, diag);
   for (size_t i = 0; text && i < sizeof marks / sizeof *marks; i++) {
     const char *at = strstr(text, marks[i].text);
     if (at)

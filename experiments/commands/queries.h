@@ -4,12 +4,13 @@
  * become columns of their own: SQL has no columns that depend on rows. */
 #ifndef EXPERIMENTS_COMMANDS_QUERIES_H
 #define EXPERIMENTS_COMMANDS_QUERIES_H
+#include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
 
-/* Lines with all names, for help. */
-const char *queries_listed(Arena *arena);
-/* A table of them: each with the first line of its comment. */
-int queries_print(OutputFormat format, Arena *arena, Diag *diag);
+/* All of them, each with the first line of its comment. */
+const CliTerm *queries_listed(Arena *arena);
+/* The same as a table. */
+void queries_print(OutputFormat format, Arena *arena);
 /* The text of one, with the columns of its axes; NULL with an entry. */
 const char *queries_load(const char *name, Results *results, Arena *arena, Diag *diag);
 /* Gives parameters their values, texts "NAME=VALUE" (NULL: none); the others stay NULL. */

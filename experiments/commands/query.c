@@ -15,10 +15,11 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--sql", sql, "TEXT", "one SELECT, in place of NAME"),
-    {CLI_ROW("--set", NODE, set, "N=V", "a parameter: ':run' in a query by --set run=3")},
-    CLI_FLAG("--list", list, "the queries that have names, and what each is about"),
-    CLI_FORMAT,
+    {CLI_MAIN, CLI_TEXT("--sql", sql, "TEXT", "run this SELECT statement in place of NAME")},
+    {CLI_ROW("--set", NODE, set, "NAME=VALUE",
+             "set a parameter of the query: --set run=3 sets ':run'")},
+    {CLI_FLAG("--list", list, "print the named queries and what each returns")},
+    {CLI_FORMAT},
     {0}};
 
 /* ---- Printing rows as they come ---- */
@@ -147,7 +148,10 @@ static int run_query(Cli *cli) {
   Diag *diag = cli->diag;
   Results results;
   if (given->sql && operands[1]) return cli_usage(cli, "a name and '--sql' exclude each other");
-  if (given->list) return queries_print((OutputFormat)given->format, arena, diag) ? EXIT_INPUT : 0;
+  if (given->list) {
+    queries_print((OutputFormat)given->format, arena);
+    return EXIT_DONE;
+  }
   if (results_open_reader(&results, operands[0], arena, diag)) return EXIT_INPUT;
   const char *name = operands[1] ? operands[1] : "summary";
   const Asking asking = {given->sql ? given->sql : queries_load(name, &results, arena, diag),
@@ -162,17 +166,24 @@ static int run_query(Cli *cli) {
 
 const Command command_query = {
     .name = "query",
-    .help = "ask a results database",
-    .summary = "Asks a database of results; the database is only read.",
+    .group = COMMANDS_RESULTS,
+    .help = "query a database of results",
+    .description = "Runs a named query or one SQL statement on a database of results. The database "
+                   "is only read.",
     .operands = "DB [NAME]",
+    .arguments = (const CliTerm[]){{"DB", "database of results (SQLite)"},
+                                   {"NAME", "name of a query; 'summary' by default, which prints "
+                                            "one row per run"},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "Without NAME it is summary, one row per run. The tables are described in\n"
-        "experiments/results/schema.sql. Rows are stale when a program with other outcomes made\n"
-        "them (is_stale(epoch)); sweep and provision do not take them for their own.",
-    .more_notes = queries_listed,
-    .example = "tandem query runs.db --sql \"SELECT name, value FROM metric\" --format csv",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad query or database, 4 cannot read it",
+    .notes = "experiments/results/schema.sql describes the tables. A run is stale if a program "
+             "with other outcomes made it; is_stale(epoch) tells so. 'sweep' and 'provision' "
+             "simulate stale runs again.",
+    .listing = "Queries",
+    .listed = queries_listed,
+    .examples = "tandem query runs.db\n"
+                "tandem query runs.db --sql \"SELECT name, value FROM metric\" --format csv",
+    .exits = {[EXIT_INPUT] = "the query is wrong, or the file is not a database of results"},
     .run = run_query,
 };

@@ -10,8 +10,8 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("-o", STRING, output, "FILE",
-             "page to write, such as report.html  [standard output]")},
+    {CLI_MAIN, CLI_TEXT("-o", output, "FILE", "page to write, such as report.html"),
+     .absent = "standard output"},
     {0}};
 
 static int write_page(const Cli *cli, const char *database, const char *path) {
@@ -41,19 +41,19 @@ static int run_report(Cli *cli) {
 
 const Command command_report = {
     .name = "report",
-    .help = "a database of results as a page: question, answer, how sure",
-    .summary =
-        "Writes what a database of results says as one page of HTML that needs no network:\n"
-        "the question, the answer and how sure it is, tables, figures, what was assumed, and\n"
-        "how to repeat it.",
+    .group = COMMANDS_RESULTS,
+    .help = "write a database of results as an HTML page",
+    .description =
+        "Writes one page of HTML that needs no network: the question, the answer and its "
+        "certainty, tables, figures, assumptions, and the commands that repeat it. Each sweep, "
+        "each study and each set of engine measurements has a chapter.",
     .operands = "[DB]",
+    .arguments = (const CliTerm[]){{"DB", "database of results"}, {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "DB may hold runs, sweeps, studies of 'provision' and what engines measured; each sweep\n"
-        "and study has a chapter, and so have the runs of neither. Figures need gnuplot.\n"
-        "'tandem report claims' is of papers, 'tandem report measured' of engines.",
-    .example = "tandem report sweep.db -o report.html",
-    .exit_codes = "0 done, 2 wrong usage, 3 not a database of results, 4 cannot read or write",
+    .notes = "Figures need gnuplot. 'tandem report claims' compares the simulator with papers, "
+             "'tandem report measured' with measurements of engines.",
+    .examples = "tandem report sweep.db -o report.html",
+    .exits = {[EXIT_INPUT] = "the file is not a database of results"},
     .run = run_report,
 };

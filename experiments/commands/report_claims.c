@@ -18,10 +18,10 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--only", only, "ID", "one claim of PAPER, such as SW-F15"),
-    CLI_FLAG("--no-sensitivity", no_sensitivity, "no ranges of figures outside"),
-    CLI_JOBS("threads"),
-    CLI_FORMAT,
+    {CLI_MAIN, CLI_TEXT("--only", only, "ID", "check only this claim of PAPER, such as SW-F15")},
+    {CLI_FLAG("--no-sensitivity", no_sensitivity, "do not vary inputs that the paper leaves open")},
+    {CLI_FORMAT},
+    {CLI_JOBS},
     {0}};
 
 /* ---- Figures as text ---- */
@@ -78,7 +78,7 @@ static void print_ranges(const Claim *claim, int figure, Arena *arena, FILE *out
               claim->sensitivities[k].why);
 }
 
-/* "measured, up to 2.9% off in iterations held out; up to 12.5% of the time of a run …". */
+/* "measured, held-out error up to 2.9%; up to 12.5% of the time of a run …". */
 static const char *times_line(const TimesKnown *times, Arena *arena) {
   const char *extrapolated = times_extrapolated_text(times, "a run", arena);
   return arena_printf(arena, "%s%s%s", times_text(times, arena), extrapolated ? "; " : "",
@@ -309,19 +309,21 @@ static int run_report(Cli *cli) {
 
 const Command command_report_claims = {
     .name = "report claims",
-    .help = "the claims of papers beside what Tandem gives",
-    .summary = "Runs the studies of a paper and prints each claim beside what they give.",
+    .group = COMMANDS_RESULTS,
+    .help = "compare claims of papers with simulations",
+    .description =
+        "Runs the studies of a paper and prints each claim beside the simulated figures and a "
+        "verdict. For a figure outside the claimed range, it varies the inputs that the paper "
+        "does not state, and prints the resulting range.",
     .operands = "[PAPER]",
+    .arguments = (const CliTerm[]){{"PAPER", "folder in experiments/papers, or the path of another "
+                                             "folder; all papers by default"},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "PAPER is a folder of experiments/papers, or the path of another; all without it.\n"
-        "Columns: 'released' by the rules and tables of the simulator that a paper's authors\n"
-        "released, where there is one; 'tandem' with the batch-true model. The verdict is of\n"
-        "the first that has a figure, and is counted by each. Below one that is outside: its\n"
-        "range over an input that the paper does not give, and where in it the figure is inside.",
-    .example = "tandem report claims splitwise --only SW-F15",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something,\n"
-                  "  130 interrupted",
+    .notes = "Column 'released' uses the rules and tables of the simulator that the authors "
+             "released, if there is one; column 'tandem' uses Tandem's own model of batches. The "
+             "verdict is that of the first column that has a figure.",
+    .examples = "tandem report claims splitwise --only SW-F15",
     .run = run_report,
 };

@@ -20,23 +20,30 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--rows", asked.rows, "FILE",
-             "rows with the columns of inferencex, in place of FOLDER"),
-    CLI_TEXT("--set", asked.set, "NAME", "one set of measurements, such as inferencex"),
-    CLI_TEXT("--model", asked.model, "TEXT", "points whose model has this in its name"),
-    CLI_TEXT("--engine", asked.engine, "TEXT", "points whose engine has"),
-    CLI_TEXT("--gpu", asked.gpu, "TEXT", "points whose GPU has"),
-    {CLI_ROW("--mode", CHOICE, mode, "MODE", "points of one machine, or of split clusters"),
-     .choices = modes, .fallback = "any"},
-    CLI_TEXT("--perfmodel", asked.perfmodel, "P", "in place of the engine's, such as roofline"),
-    CLI_TEXT("--config", config, "ID", "prints the configuration of a point, and ends"),
-    CLI_FLAG("--detail", detail, "tells versions of engines and degrees apart"),
-    {CLI_ROW("--format", CHOICE, format, "F", "groups, or of csv and json points"),
+    {CLI_MAIN, CLI_TEXT("--engine", asked.engine, "TEXT",
+                        "use only points whose engine has TEXT in its name")},
+    {CLI_TEXT("--model", asked.model, "TEXT", "use only points whose model has TEXT in its name")},
+    {CLI_TEXT("--gpu", asked.gpu, "TEXT", "use only points whose GPU has TEXT in its name")},
+    {CLI_ROW("--format", CHOICE, format, "FORMAT",
+             "output format; csv and json print points, the others groups"),
      .choices = formats, .fallback = "table"},
-    CLI_TEXT("-o", output, "FILE", "where it is written"),
-    CLI_TEXT("--figure", figure, "FILE", "draws predictions against measurements, .png or .svg"),
-    CLI_JOBS("threads"),
-    CLI_MEMORY("that all runs may take"),
+    {CLI_TEXT("-o", output, "FILE", "file to write"), .absent = "standard output"},
+    {.group = "Points",
+     CLI_TEXT("--rows", asked.rows, "FILE",
+              "read rows with the columns of inferencex, in place of FOLDER")},
+    {CLI_TEXT("--set", asked.set, "NAME", "use one set of measurements, such as inferencex")},
+    {CLI_ROW("--mode", CHOICE, mode, "MODE",
+             "points of one pool (agg) or of prefill and decode pools (disagg)"),
+     .choices = modes, .fallback = "any"},
+    {CLI_TEXT("--perfmodel", asked.perfmodel, "NAME",
+              "performance model in place of that of the engine, such as roofline")},
+    {.group = "Output",
+     CLI_FLAG("--detail", detail, "separate versions of engines and parallel degrees")},
+    {CLI_TEXT("--config", config, "ID", "print the configuration of a point and stop")},
+    {CLI_TEXT("--figure", figure, "FILE",
+              "draw predictions against measurements, as .png or .svg")},
+    {.group = "Resources", CLI_JOBS},
+    {CLI_MEMORY},
     {0}};
 
 /* Prints the configuration of one point. */
@@ -107,12 +114,16 @@ static int run_report(Cli *cli) {
 
 const Command command_report_measured = {
     .name = "report measured",
-    .help = "engines that others measured beside what Tandem gives",
-    .summary = "Simulates what others measured end to end, and prints how far off that is.",
+    .group = COMMANDS_RESULTS,
+    .help = "compare published measurements with simulations",
+    .description =
+        "Simulates configurations that others measured end to end, and prints the error of each "
+        "prediction. Points that cannot be simulated are listed with the reason.",
     .operands = "[FOLDER]",
+    .arguments =
+        (const CliTerm[]){{"FOLDER", "folder of measurements; required without --rows"}, {0}},
     .options = options,
     .size = sizeof(Options),
-    .example = "tandem report measured measurements --engine vllm --format csv",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 no such file, 130 interrupted",
+    .examples = "tandem report measured measurements --engine vllm --format csv",
     .run = run_report,
 };

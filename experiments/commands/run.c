@@ -22,24 +22,30 @@ enum { FORMAT_VLLM = OUTPUT_JSON + 1, FORMAT_VLLM_JSON };
 static const char *const run_formats[] = {"table", "csv", "json", "vllm", "vllm-json", NULL};
 
 static const OptionSpec options[] = {
-    CLI_SET("pools.prefill.count=30"),
-    CLI_TEXT("--output", output, "DB", "adds the run to this database of results"),
-    CLI_FLAG("--requests", requests, "stores every request too"),
-    {CLI_ROW("--format", CHOICE, format, "F", "of what is printed"), .choices = run_formats,
+    {CLI_MAIN, CLI_SET("pools.prefill.count=30")},
+    {CLI_OUTPUT},
+    {CLI_ROW("--format", CHOICE, format, "FORMAT", "output format"), .choices = run_formats,
      .fallback = "table"},
-    CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
-    {CLI_ROW("--precision", REAL, precision, "5%", "goes on until all asked for is known so well"),
-     .min = CONFIG_PRECISION_MIN, .max = CONFIG_PRECISION_MAX},
-    CLI_SEED("--tie-seed", tie_seed, "shuffles events of equal time"),
-    CLI_TEXT("--event-log", event_log, "FILE", "writes what happened when, as CSV"),
-    CLI_TEXT("--save-cache", save_cache, "FILE", "writes what prefix caches held at the end"),
-    CLI_FLAG("--step", step, "simulates every iteration on its own"),
-    CLI_FLAG("--audit", audit, "checks all books after every event"),
-    CLI_MEMORY("that it may take"),
-    CLI_FLAG("--range", range, "runs again with iteration times moved by their model's error"),
-    CLI_FLAG("--check", check, "checks CONFIG and ends"),
-    CLI_FLAG("--require-slo", require_slo, "exit code 1 when an SLO was missed or not measured"),
-    CLI_FLAG("--strict", strict, "no iteration outside the measured range"),
+    {CLI_FLAG("--check", check, "check the configuration and stop")},
+    {CLI_FLAG("--require-slo", require_slo,
+              "exit with code 1 if an SLO limit was missed or not measured")},
+    {.group = "How much is simulated", CLI_SEED},
+    {CLI_TIE_SEED},
+    {CLI_ROW("--precision", REAL, precision, "SHARE",
+             "run until every requested figure has this precision, such as 5%"),
+     .min = CONFIG_PRECISION_MIN, .max = CONFIG_PRECISION_MAX, .absent = "as configured"},
+    {CLI_FLAG("--range", range,
+              "run again with shorter and longer iteration times, moved by the error of the "
+              "performance model")},
+    {CLI_FLAG("--strict", strict,
+              "fail if an iteration is outside the measured range of the performance model")},
+    {CLI_MEMORY},
+    {.group = "Files to write", CLI_FLAG("--requests", requests, "store every request in DB too")},
+    {CLI_TEXT("--event-log", event_log, "FILE", "write all events with their times as CSV")},
+    {CLI_TEXT("--save-cache", save_cache, "FILE",
+              "write the contents of the prefix caches at the end of the run")},
+    {.group = "Debugging", CLI_FLAG("--step", step, "simulate every iteration on its own")},
+    {CLI_FLAG("--audit", audit, "check the state of the simulator after every event")},
     {0}};
 
 /* One run: what is open while it lasts. */
@@ -255,7 +261,7 @@ static int run_config(Run *run, const char *path) {
   print_engines(&run->config);
   config_note_perfmodels(run->config.cache, stderr);
   if (given->check) {
-    fprintf(stderr, "%s: in order\n", text_shown(path, run->arena));
+    fprintf(stderr, "%s: the configuration is valid\n", text_shown(path, run->arena));
     return EXIT_DONE;
   }
   if (simulate(run)) return EXIT_INPUT;
@@ -285,14 +291,20 @@ static int run_run(Cli *cli) {
 
 const Command command_run = {
     .name = "run",
+    .group = COMMANDS_SIMULATE,
     .help = "simulate one configuration",
-    .summary = "Simulates a cluster under a workload and prints what its users would have felt.",
+    .description =
+        "Simulates a cluster under a workload and prints latencies, throughput, utilization and "
+        "cost. If CONFIG has a block 'provision', its best answer is searched for and simulated.",
     .operands = "CONFIG",
+    .arguments =
+        (const CliTerm[]){{"CONFIG", "configuration file (YAML), or - for standard input"}, {0}},
     .options = options,
     .size = sizeof(Options),
-    .example = "tandem run experiments/examples/quickstart.yaml --set pools.serve.count=2",
-    .exit_codes =
-        "0 done, 1 SLO missed, 2 usage, 3 bad input, none served, 4 environment, 130 interrupted",
+    .examples = "tandem run experiments/examples/quickstart.yaml\n"
+                "tandem run experiments/examples/quickstart.yaml --set pools.serve.count=2",
+    .exits = {[EXIT_SLO_MISSED] = "an SLO limit was missed or not measured (--require-slo)",
+              [EXIT_INPUT] = "the configuration is wrong, or no request was served"},
     .initial = &(const Options){.seed = -1, .tie_seed = -1},
     .run = run_run,
 };

@@ -107,6 +107,10 @@ int study_export(Study *self, const char *program) {
   return EXIT_DONE;
 }
 
+const CliTerm *study_programs(Arena *arena) {
+  return cli_terms(export_names(arena), export_about, arena);
+}
+
 int study_check_export(const char *program, Arena *arena) {
   const char *const *names = export_names(arena);
   for (int i = 0; program && names[i]; i++)

@@ -36,6 +36,8 @@ int study_bind_answer(Study *self, double precision, Config *ret_config);
 int study_run_answer(Study *self, FILE *out);
 /* Prints what starts it under a program, which study_check_export knows. The exit code. */
 int study_export(Study *self, const char *program);
+/* The programs, for help. */
+const CliTerm *study_programs(Arena *arena);
 /* EXIT_DONE where there is such a program or none is named, else EXIT_USAGE with a message. */
 int study_check_export(const char *program, Arena *arena);
 void study_close(Study *self);

@@ -20,13 +20,14 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--output", output, "DB", "the database of results, made when there is none"),
-    CLI_SET("sweep.pools.all.count=1..9"),
-    CLI_JOBS("simulations at a time"),
-    CLI_MEMORY("that they may take together"),
-    CLI_TEXT("--shard", shard, "K/N", "only the K-th of N equal parts; see tandem merge"),
-    CLI_FORMAT,
-    CLI_FLAG("--dry-run", dry_run, "says what would be simulated, and ends"),
+    {CLI_MAIN, CLI_OUTPUT},
+    {CLI_SET("sweep.pools.all.count=1..9")},
+    {CLI_FLAG("--dry-run", dry_run, "print what would be simulated and stop")},
+    {CLI_TEXT("--shard", shard, "K/N",
+              "simulate only the K-th of N equal parts, which 'tandem merge' joins")},
+    {CLI_FORMAT},
+    {.group = "Resources", CLI_JOBS},
+    {CLI_MEMORY},
     {0}};
 
 enum { SHARDS_MAX = 1000000 };
@@ -179,16 +180,21 @@ static int run_sweep(Cli *cli) {
 
 const Command command_sweep = {
     .name = "sweep",
-    .help = "simulate all points that axes span",
-    .summary = "Simulates every point that the axes in the block 'sweep' of a configuration span.",
+    .group = COMMANDS_SIMULATE,
+    .help = "simulate all points of a sweep",
+    .description =
+        "Simulates every combination of the values on the axes in the block 'sweep' of a "
+        "configuration. An axis is a key with its values, such as 'pools.all.count: 1..40 step 3' "
+        "or 'workload.arrivals.rate: [70 /s, 100 /s]'.",
     .operands = "EXPERIMENT",
+    .arguments = (const CliTerm[]){{"EXPERIMENT", "configuration file with a block 'sweep'"}, {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes = "Axes: KEY: 1..40 step 3 or [70 /s, 100 /s]; see 'tandem list options'.\n"
-             "A point that is in DB is not simulated again, so a sweep that was killed, or whose\n"
-             "axes grew, goes on where it stopped.",
-    .example = "tandem sweep experiments/examples/sweep.yaml --output sweep.db",
-    .exit_codes = "0 done (points that failed are in DB, with the reason), 2 wrong usage,\n"
-                  "  3 bad input, 4 the environment lacks something, 130 interrupted",
+    .notes = "A sweep needs --output, or --dry-run. Points that DB already has are not simulated "
+             "again, so the same command continues a sweep that was stopped or extended. Points "
+             "that fail are stored with the reason: 'tandem query DB failed' prints them.",
+    .examples = "tandem sweep experiments/examples/sweep.yaml --output sweep.db\n"
+                "tandem query sweep.db points",
+    .exits = {[EXIT_DONE] = "success, also if points failed"},
     .run = run_sweep,
 };

@@ -15,19 +15,26 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("-o", STRING, output, "FILE", "timeline to write, .json; -: standard output"),
+    {CLI_MAIN,
+     CLI_TEXT("-o", output, "FILE",
+              "timeline to write (.json), or - for standard "
+              "output"),
      .required = true},
-    CLI_TEXT("--machines", machines, "LIST", "of pools and machines: prefill,3,5..7  [all]"),
-    {CLI_ROW("--from", TICKS, from, "TIME", "what is over before is left out"), .max = 8.64e6},
-    {CLI_ROW("--to", TICKS, to, "TIME", "what begins after is left out"), .max = 8.64e6},
-    {CLI_ROW("--sample", TICKS, sample, "TIME", "joins shorter slices, and between counters"),
-     .max = 8.64e6},
-    {CLI_ROW("--size", BYTES, size, "SIZE", "about, that a sample is chosen for"),
+    {CLI_TEXT("--machines", machines, "LIST",
+              "pools and instances to draw, such as prefill,3,5..7"),
+     .absent = "all"},
+    {CLI_ROW("--from", TICKS, from, "TIME", "leave out what ends before this time"), .max = 8.64e6},
+    {CLI_ROW("--to", TICKS, to, "TIME", "leave out what begins after this time"), .max = 8.64e6},
+    {CLI_ROW("--size", BYTES, size, "SIZE", "approximate size of FILE; sets --sample"),
      .fallback = "45 MB", .min = 1e5, .max = 1e18},
-    CLI_SET("pools.prefill.count=30"),
-    CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
-    CLI_SEED("--tie-seed", tie_seed, "shuffles events of equal time"),
-    CLI_MEMORY("that it may take"),
+    {.group = "Simulation",
+     CLI_ROW("--sample", TICKS, sample, "TIME",
+             "join slices that are shorter than this; also the interval between counter samples"),
+     .max = 8.64e6},
+    {CLI_SET("pools.prefill.count=30")},
+    {CLI_SEED},
+    {CLI_TIE_SEED},
+    {CLI_MEMORY},
     {0}};
 
 /* Between samples: each looks at all machines. */
@@ -122,14 +129,20 @@ static int run_timeline(Cli *cli) {
 
 const Command command_timeline = {
     .name = "timeline",
-    .help = "a run over time, for Perfetto",
-    .summary = "Draws what each machine and link did when, as events that ui.perfetto.dev opens.",
+    .group = COMMANDS_RESULTS,
+    .help = "write a run as a timeline for Perfetto",
+    .description =
+        "Writes what each instance and link did over time, as trace events that ui.perfetto.dev "
+        "opens. A stored run is simulated again; it is refused if its outcomes would differ.",
     .operands = "DB|CONFIG [RUN]",
+    .arguments = (const CliTerm[]){{"DB", "database of results"},
+                                   {"CONFIG", "configuration file to simulate"},
+                                   {"RUN", "number of a run in DB; the newest run by default"},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes = "A stored run is simulated again, and refused where its outcomes would be others.",
-    .example = "tandem timeline experiments/examples/splitwise-small.yaml -o small.json",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 cannot write, 130 interrupted",
+    .notes = "--set, --seed and --tie-seed are for a CONFIG; a stored run keeps its own.",
+    .examples = "tandem timeline experiments/examples/splitwise-small.yaml -o small.json",
     .initial = &(const Options){.sample = -1, .seed = -1, .tie_seed = -1},
     .run = run_timeline,
 };

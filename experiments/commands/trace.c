@@ -22,18 +22,17 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("--trace-format", CHOICE, trace_format, "NAME", "of FILE"), .choices = format_choices,
-     .fallback = "auto"},
-    CLI_TEXT("--columns", columns, "F=C,F=C",
-             "arrival=C,prompt=C,output=C,session=C: names or numbers"),
-    {CLI_ROW("--time", CHOICE, clock, "T", "how times are written"), .choices = clock_choices,
-     .fallback = "auto"},
-    CLI_FLAG("--sort", sort, "puts rows in order of time"),
-    {CLI_ROW("--block-size", INT, block_size, "N", "tokens of a block of the prefix cache"),
-     .fallback = "16", .min = 1, .max = TRACE_TOKENS_MAX},
-    {CLI_ROW("--every", TICKS, every, "T", "prints the rate in each interval of T instead"),
+    {CLI_MAIN, CLI_ROW("--trace-format", CHOICE, trace_format, "NAME", "format of FILE"),
+     .choices = format_choices, .fallback = "auto"},
+    {CLI_TRACE_COLUMNS},
+    {CLI_ROW("--every", TICKS, every, "TIME",
+             "print the arrival rate in each interval of this length instead"),
      .min = 1e-3, .max = 9e6},
-    CLI_FORMAT,
+    {CLI_FORMAT},
+    {.group = "Reading", CLI_TRACE_TIME(clock)},
+    {CLI_TRACE_SORT(sort)},
+    {CLI_ROW("--block-size", INT, block_size, "N", "tokens in a block of the prefix cache"),
+     .fallback = "16", .min = 1, .max = TRACE_TOKENS_MAX},
     {0}};
 
 /* ---- Printing ---- */
@@ -217,21 +216,25 @@ static int run_trace(Cli *cli) {
 
 const Command command_trace = {
     .name = "trace",
-    .help = "what a trace file holds",
-    .summary =
-        "Reads a trace of requests, plain or gzip, - for standard input, and prints how it is\n"
-        "understood and what it holds: span, rate, lengths, gaps, what a prefix cache could save.\n"
-        "With --every also of the workload that a configuration, FILE.yaml, draws.",
+    .group = COMMANDS_DATA,
+    .help = "describe a trace of requests",
+    .description =
+        "Reads a trace of requests and prints how it was understood and what it contains: time "
+        "span, arrival rate, token counts, gaps between arrivals, and the share of prompt tokens "
+        "that a prefix cache could save.",
     .operands = "FILE",
+    .arguments = (const CliTerm[]){{"FILE", "trace, plain or gzip, or - for standard input; with "
+                                            "--every also a configuration (.yaml), whose workload "
+                                            "is drawn"},
+                                   {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "The first bad row ends the reading. Rows of failed requests are left_out by formats that "
-        "have\n"
-        "them. Means and maxima are exact, percentiles within 0.4%. prefix_hit_share: of prompt "
-        "tokens,\n"
-        "found by a prefix cache that forgets nothing; -: no row names its blocks or a session.",
-    .example = "tandem trace traces/sample/azure_sample.csv --format json",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad trace, 4 cannot read FILE or write",
+    .notes = "The first invalid row ends the reading. Formats that record failed requests leave "
+             "them out; 'left_out' counts them. Means and maxima are exact, percentiles within "
+             "0.4%. 'prefix_hit_share' is the share of prompt tokens that an unlimited prefix "
+             "cache finds; it is '-' if no row names its blocks or its session.",
+    .examples = "tandem trace traces/sample/azure_sample.csv --format json\n"
+                "tandem trace traces/sample/azure_sample.csv --every '10 s'",
+    .exits = {[EXIT_INPUT] = "the trace is wrong"},
     .run = run_trace,
 };

@@ -18,22 +18,23 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--backend", backend, "NAME", "runs the batches: cpu, cuda, llama, fake, ./program"),
-    CLI_TEXT("--against", against, "LOG", "of an engine's requests, simulated as they came"),
-    CLI_SET("workload.requests=100"),
-    CLI_TEXT("--output", output, "DB", "adds both runs to this database of results"),
-    CLI_FORMAT,
-    {CLI_ROW("--repeat", INT, repeats, "N", "measures N times: how well it repeats"), .min = 1,
+    {CLI_MAIN, CLI_TEXT("--backend", backend, "NAME",
+                        "run the batches on: cpu, cuda, llama, fake or ./program")},
+    {CLI_TEXT("--against", against, "LOG", "compare with the log of an engine")},
+    {CLI_ROW("--within", REAL, within, "SHARE", "largest error of a latency that passes"),
+     .min = 1e-6, .max = 100, .fallback = "10%"},
+    {CLI_SET("workload.requests=100")},
+    {CLI_OUTPUT},
+    {.group = "Measurement", CLI_FORMAT},
+    {CLI_ROW("--repeat", INT, repeats, "N", "measure N times, which shows the noise"), .min = 1,
      .max = 100, .fallback = "1"},
-    {CLI_ROW("--within", REAL, within, "SHARE", "how far a latency may be off"), .min = 1e-6,
-     .max = 100, .fallback = "10%"},
-    CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
-    CLI_TEXT("--dtype", dtype, "T", "fp16, fp32  [bf16; cpu: fp32]; '--attention cudnn': cuDNN's"),
-    CLI_TEXT("--attention", attention, "KERNELS", NULL),
-    {CLI_ROW("--device", INT, device, "N", "which device of the backend"), .max = INT32_MAX,
-     .fallback = "0"},
-    CLI_FLAG("--any-device", any_device, "also one that is not the machine's or the model's"),
-    {CLI_ROW("--threads", INT, threads, "N", "of a CPU  [all]"), .max = INT32_MAX},
+    {CLI_SEED},
+    {CLI_DTYPE},
+    {CLI_ATTENTION},
+    {CLI_DEVICE},
+    {CLI_THREADS},
+    {CLI_FLAG("--any-device", any_device,
+              "accept a device other than that of the machine and the performance model")},
     {0}};
 
 /* ---- The database ---- */
@@ -147,19 +148,21 @@ static int run_validate(Cli *cli) {
 
 const Command command_validate = {
     .name = "validate",
-    .help = "predictions against batches that are run, or an engine's log",
-    .summary =
-        "Runs a configuration with predicted iteration times, and again with each batch run by\n"
-        "a backend, or beside the log of an engine; prints how far the prediction is off.",
+    .group = COMMANDS_MEASURE,
+    .help = "compare predictions with a device or an engine's log",
+    .description =
+        "Simulates a configuration with predicted iteration times. Then it repeats the run with "
+        "each batch run by a backend, or reads the log of an engine, and prints the error of each "
+        "latency. One of --backend and --against is required.",
     .operands = "CONFIG",
+    .arguments = (const CliTerm[]){{"CONFIG", "configuration file (YAML)"}, {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "A device runs one shard, for all machines in turn, without all-reduces. LOG: steps of\n"
-        "vllm_steps.py, JSON of 'vllm bench serve --save-detailed', LLMServingSim's requests.csv.",
-    .example = "tandem validate experiments/examples/splitwise-small.yaml --backend cuda",
-    .exit_codes = "0 met, 1 not met or worthless, 2 usage, 3 bad input, 4 environment, 130 "
-                  "interrupted",
+    .notes = "The device runs one shard, in turn for all instances, without all-reduces. LOG is "
+             "the output of vllm_steps.py, JSON of 'vllm bench serve --save-detailed', or "
+             "requests.csv of LLMServingSim.",
+    .examples = "tandem validate experiments/examples/splitwise-small.yaml --backend cuda",
+    .exits = {[EXIT_NOT_MET] = "an error exceeds --within, or the comparison is worthless"},
     .initial = &(const Options){.seed = -1},
     .run = run_validate,
 };

@@ -12,13 +12,15 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("--slowest", INT, slowest, "N", "the N requests that took longest"), .min = 1,
-     .max = 1e6},
-    CLI_TEXT("--percentile", percentile, "P", "bands up to this percentile, and above  [p99]"),
-    {CLI_ROW("--by", CHOICE, by, "M", "what requests are slow by"), .choices = why_measures,
-     .fallback = "e2e"},
-    CLI_FORMAT,
-    CLI_MEMORY("that simulating the run again may take"),
+    {CLI_MAIN, CLI_ROW("--slowest", INT, slowest, "N", "explain each of the N slowest requests"),
+     .min = 1, .max = 1e6},
+    {CLI_TEXT("--percentile", percentile, "P",
+              "compare the requests above this percentile with the others"),
+     .absent = "p99"},
+    {CLI_ROW("--by", CHOICE, by, "LATENCY", "latency that ranks the requests"),
+     .choices = why_measures, .fallback = "e2e"},
+    {CLI_FORMAT},
+    {CLI_MEMORY},
     {0}};
 
 /* "p99.9" or "99.9". */
@@ -73,17 +75,24 @@ static int run_why(Cli *cli) {
 
 const Command command_why = {
     .name = "why",
-    .help = "where the time of requests went",
-    .summary = "Says where the time of a request went and who was in its way, or what the slow\n"
-               "requests of a run have in common. Parts add up to E2E.",
+    .group = COMMANDS_RESULTS,
+    .help = "explain where the time of requests went",
+    .description =
+        "Splits the latency of a request into parts, such as queueing, prefill and decode, and "
+        "names the requests that delayed it. Or it shows what the slow requests of a run have in "
+        "common. The parts of a request add up to its E2E.",
     .operands = "DB [RUN] [REQUEST]",
+    .arguments =
+        (const CliTerm[]){{"DB", "database of results"},
+                          {"RUN", "number of a run; the newest run by default"},
+                          {"REQUEST", "number of a request to explain. A single number is a "
+                                      "REQUEST, but a RUN with --slowest or --percentile."},
+                          {0}},
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "One number is REQUEST, of the newest run, or RUN with --slowest or --percentile; without\n"
-        "any it is --percentile p99 of the newest run. A run that was stored without --requests\n"
-        "is simulated again. Parts are figures of requests: tandem list figures.",
-    .example = "tandem why runs.db --slowest 10",
-    .exit_codes = "0 done, 2 wrong usage, 3 no such run or request, 4 cannot read it",
+    .notes = "A run that was stored without --requests is simulated again. 'tandem list figures' "
+             "describes the parts.",
+    .examples = "tandem why runs.db\ntandem why runs.db --slowest 10",
+    .exits = {[EXIT_INPUT] = "there is no such run or request"},
     .run = run_why,
 };

@@ -169,7 +169,7 @@ static void print_sides(const Printing *self, FILE *out) {
       fprintf(out, "%zu runs%s\n", side->n_runs, side->measured ? ", measured" : "");
   }
   if (compare->paired && compare->n_pairs > 1)
-    fprintf(out, "%zu pairs, of equal seed%s\n", compare->n_pairs, self->shared);
+    fprintf(out, "%zu pairs of equal seed%s\n", compare->n_pairs, self->shared);
   else if (!compare->paired && (compare->sides[0].n_runs > 1 || compare->sides[1].n_runs > 1))
     fputs("not paired: their seeds differ\n", out);
 }
@@ -181,14 +181,15 @@ static const char *same_words(const Compare *self) {
     if (self->sides[i].n_runs > 1 && seed && !seed->varies)
       return "'workload.seed' is the same in all of them, and other seeds change nothing";
   }
-  return "nothing is drawn in them: seeds change nothing";
+  return "they draw nothing at random, so seeds change nothing";
 }
 
 /* Says what is no more than fewer runs would say; whether that is no more than one would. */
 static bool print_repeated(const Compare *self, FILE *out) {
   const size_t a = self->sides[0].n_runs, b = self->sides[1].n_runs, n = a < b ? a : b;
   if (self->n_different == n) return false;
-  fprintf(out, "%zu of %zu have the outcomes of another; equal outcomes are one observation",
+  fprintf(out,
+          "%zu of %zu runs have the outcomes of another; equal outcomes count as one observation",
           n - self->n_different, n);
   if (self->n_different == 1) fprintf(out, ":\n%s", same_words(self));
   putc('\n', out);

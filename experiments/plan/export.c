@@ -27,6 +27,16 @@ const char *const *export_names(Arena *arena) {
   return names;
 }
 
+static const Exporter *find_exporter(const char *name) {
+  for (int i = 0; i < EXPORTERS; i++)
+    if (strcmp(exporters[i]->name, name) == 0) return exporters[i];
+  return NULL;
+}
+
+const char *export_about(const char *name, Arena *arena) {
+  return arena_printf(arena, "flags of %s", find_exporter(name)->of);
+}
+
 /* ---- Pools ---- */
 
 /* The format of the KV cache that its times were measured with; -1: not known. */
@@ -249,8 +259,7 @@ void export_print(const char *name, const Config *config, FILE *out, Arena *aren
   for (uint32_t i = 0; i < self.n_pools && self.split; i++)
     self.pools[i].fp8_kv_cache = fp8_kv_cache;       // KV goes from one to the other
   const Exporter *exporter = exporters[self.family]; // the first of them are those of engines
-  for (int i = 0; name && i < EXPORTERS; i++)
-    if (strcmp(exporters[i]->name, name) == 0) exporter = exporters[i];
+  if (name) exporter = find_exporter(name);
   print_notes(&self, exporter);
   exporter->print(&self);
 }

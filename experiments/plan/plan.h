@@ -106,6 +106,8 @@ void plan_print(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *a
 
 /* Their names, NULL-terminated. */
 const char *const *export_names(Arena *arena);
+/* What one of them prints, in one line. */
+const char *export_about(const char *name, Arena *arena);
 /* What starts the cluster of a configuration under the program `name`, one of them, as that reads
  * it; NULL: the engine's own. */
 void export_print(const char *name, const Config *config, FILE *out, Arena *arena);

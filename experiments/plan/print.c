@@ -70,13 +70,16 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
   fprintf(out, "question    %s (%s) on %s, %s: %s\n", text_shown(plan->question->model, arena),
           dtype_names[llm_quantization(&plan->model)], text_shown(plan->machine, arena),
           plan->engine, load_of(plan->question, arena));
-  fprintf(out, "            within %s, at the least %s\n", text_shown(plan->question->slo, arena),
+  fprintf(out, "            within %s, with the least %s\n", text_shown(plan->question->slo, arena),
           plan->objective);
   if (plan->roofline)
-    fprintf(out, "            nobody measured this model on these GPUs: times are a roofline's\n");
+    fprintf(
+        out,
+        "            this model was not measured on these GPUs: its times come from a roofline\n");
   if (*plan->left_out) fprintf(out, "            the weights do not fit with %s\n", plan->left_out);
   if (*plan->untried)
-    fprintf(out, "            not tried, for there are no times of them: %s\n", plan->untried);
+    fprintf(out, "            not tried, because no iteration times are known: %s\n",
+            plan->untried);
 }
 
 /* ---- The answer ---- */
@@ -87,8 +90,8 @@ static const char *undecided(const Answer *answer, int limit, Arena *arena) {
   static const char *const moves[MOVES] = {"shorter", "longer"};
   for (int i = 0; i < MOVES && answer->moved_slos[i]; i++)
     if (!answer->moved_slos[i][limit].met)
-      return arena_printf(arena, ", but missed with times %.1f%% %s", 100 * answer->perfmodel_error,
-                          moves[i]);
+      return arena_printf(arena, ", but missed if times are %.1f%% %s",
+                          100 * answer->perfmodel_error, moves[i]);
   return "";
 }
 
@@ -131,18 +134,19 @@ static void print_sure(const PlanAnswer *self, const DesignOutcome *outcome, FIL
   if (isinf(high))
     fprintf(out, " %s or more", unit);
   else if (low == high)
-    fprintf(out, " %s throughout", unit);
+    fprintf(out, " %s in all cases", unit);
   else
     fprintf(out, " to %s %s", amount(high, arena), unit);
   if (outcome->ranged)
-    fprintf(out, ", times %.1f%% off either way", 100 * answer->perfmodel_error);
+    fprintf(out, ", with times up to %.1f%% shorter or longer", 100 * answer->perfmodel_error);
   else
-    fputs(", what times are off by is not known", out);
+    fputs(", without the error of the times, which is unknown", out);
   if (self->study->n_seeds > 1 && outcome->n_found > 1 && outcome->n_different == 1)
-    fputs(", seeds change nothing", out);
+    fputs(", equal on all seeds", out);
   else if (self->study->n_seeds > 1)
-    fprintf(out, ", %d seeds (holds on %d)", self->study->n_seeds, outcome->n_holds);
-  fprintf(out, "\n            %.1f%% of its time was not measured\n", 100 * answer->extrapolated);
+    fprintf(out, ", %d seeds (limits met on %d)", self->study->n_seeds, outcome->n_holds);
+  fprintf(out, "\n            %.1f%% of its time is outside the measured range\n",
+          100 * answer->extrapolated);
 }
 
 static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
@@ -164,7 +168,7 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
 
 static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
   if (self->runner_up < 0) {
-    fprintf(out, "runner-up   none: no other design holds the limits\n");
+    fprintf(out, "runner-up   none: no other design meets the limits\n");
     return;
   }
   const DesignOutcome *outcome = &self->outcomes[self->runner_up];
@@ -173,12 +177,13 @@ static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
   const double more = provision_value(self->study, answer) - best;
   fprintf(out, "runner-up   %s: ", named_instances(outcome, arena));
   if (more == 0)
-    fprintf(out, "takes as much; %.1f%% left of %s\n", 100 * answer->margin, answer->binds);
+    fprintf(out, "needs as much, with a margin of %.1f%% on %s\n", 100 * answer->margin,
+            answer->binds);
   else
     fprintf(out, "%s %s more (%.0f%%), %s binds%s\n", amount(more, arena),
             objective_units[self->study->objective], 100 * more / best, answer->binds,
             provision_rivals(self->study, self->outcomes, self->best, self->runner_up)
-                ? "; by what times may be off it may be as good"
+                ? "; within the error of the times it may be as good"
                 : "");
 }
 
@@ -212,7 +217,7 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
             answer->binds, 100 * answer->margin);
   }
   if (n > DESIGNS_SHOWN)
-    fprintf(out, "%-*s  %d more take as much or more, or hold no limits\n", width, "...",
+    fprintf(out, "%-*s  %d more need as much or more, or miss the limits\n", width, "...",
             n - DESIGNS_SHOWN);
 }
 
@@ -245,8 +250,7 @@ static void put_point(Rows *rows, const FrontPoint *point, int width, bool price
 static void print_front(const PlanAnswer *self, FILE *out, Arena *arena) {
   Rows rows = {.format = OUTPUT_TABLE, .out = out, .indent = ""};
   const int width = name_width(self->study);
-  fputs("\ncheapest for its speed, of these clusters at shares of the load, within the limits\n",
-        out);
+  fputs("\ncheapest clusters for their speed, at parts of the load and within the limits\n", out);
   int shown = 0;
   for (int i = 0; i < self->front->n && shown < FRONT_SHOWN; i++) {
     if (!self->front->points[i].best || !self->front->points[i].met) continue;
@@ -267,8 +271,7 @@ static void print_start(const PlanAnswer *self, FILE *out, Arena *arena) {
   if (self->path)
     fprintf(out, "go on       tandem run %s\n", quote_shell(self->path, arena));
   else
-    fputs("go on       --study FILE keeps the question, for 'tandem run FILE' and to be edited\n",
-          out);
+    fputs("go on       --study FILE writes the question as a study for 'tandem run FILE'\n", out);
 }
 
 static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
@@ -277,7 +280,7 @@ static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
     print_answer(self, out, arena);
     print_runner_up(self, out, arena);
   } else {
-    fputs("answer      none: no design holds the limits\n", out);
+    fputs("answer      none: no design meets the limits\n", out);
   }
   print_designs(self, out, arena);
   if (self->best < 0) return;

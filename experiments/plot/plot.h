@@ -42,6 +42,8 @@ bool plot_fits(const char *name, const char *database, const PlotChoice *choice,
 int plot_measured(const Measured *measured, const PlotPlace *place, Arena *arena, Diag *diag);
 /* The names that plot_query knows, NULL-terminated. */
 const char *const *plot_query_names(Arena *arena);
+/* What a figure shows, in one line. */
+const char *plot_about(const char *name, Arena *arena);
 /* Rules for the style of a page that has figures. */
 extern const char plot_css[];
 /* Whether the name of a picture ends in a format that can be drawn: .png or .svg. */

@@ -49,6 +49,16 @@ const char *const *plot_query_names(Arena *arena) {
   return names;
 }
 
+const char *plot_about(const char *name, Arena *arena) {
+  static const char *const others[][2] = {
+      {"fit", "a fitted performance model: the measurements, the fit and its error"},
+      {"batches", "prompt tokens and sequences of the iterations of a run"},
+      {"cluster", "a run over time, by pool: requests, KV memory, prefix cache, power"}};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strcmp(others[i][0], name) == 0) return others[i][1];
+  return folder_about(arena_printf(arena, "%s/plots/%s.sql", config_data_root(), name), arena);
+}
+
 typedef struct Drawing {
   const char *name, *script;
   sqlite3_stmt *rows;
@@ -143,19 +153,6 @@ static bool has_rows(sqlite3_stmt *rows) {
   const bool any = sqlite3_step(rows) == SQLITE_ROW;
   sqlite3_reset(rows);
   return any;
-}
-
-/* The first sentence of the comment that a query begins with: what it draws. */
-static const char *first_sentence(const char *sql, Arena *arena) {
-  const char *text = "";
-  while (strncmp(sql, "-- ", 3) == 0) {
-    const size_t length = strcspn(sql += 3, "\n"), sentence = strcspn(sql, ".");
-    const size_t taken = sentence < length ? sentence : length;
-    text = arena_printf(arena, "%s%s%.*s", text, *text ? " " : "", (int)taken, sql);
-    if (sentence < length || !sql[length]) break;
-    sql += length + 1;
-  }
-  return text;
 }
 
 /* What a line "-- NAME: VALUE" at the head of a query says; NULL: there is none. */
@@ -293,7 +290,7 @@ static void print_rows(const Drawing *self, FILE *out) {
 
 static int draw(Drawing *self, Results *results, const PlotPlace *place, Arena *arena, Diag *diag) {
   Gnuplot gnuplot;
-  const char *about = first_sentence(sqlite3_sql(self->rows), arena);
+  const char *about = plot_about(self->name, arena);
   if (!has_rows(self->rows)) {
     diag_error(diag, place_of_file(results->path), "'%s' has nothing for the figure '%s'",
                results->path, self->name);

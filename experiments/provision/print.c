@@ -26,28 +26,27 @@ static const char *rate_to_hold(const Provision *study, char text[32]) {
 }
 
 static void table_head(const Provision *study, FILE *out) {
-  static const char *const wanted[OBJECTIVES] = {
-      [OBJECTIVE_COST] = "the least cost that holds",
-      [OBJECTIVE_POWER] = "the least power that holds",
-      [OBJECTIVE_MACHINES] = "the fewest machines that hold",
-      [OBJECTIVE_INSTANCES] = "the fewest instances that hold",
-      [OBJECTIVE_GPUS] = "the fewest GPUs that hold"};
+  static const char *const wanted[OBJECTIVES] = {[OBJECTIVE_COST] = "the least cost at",
+                                                 [OBJECTIVE_POWER] = "the least power at",
+                                                 [OBJECTIVE_MACHINES] = "the fewest machines at",
+                                                 [OBJECTIVE_INSTANCES] = "the fewest instances at",
+                                                 [OBJECTIVE_GPUS] = "the fewest GPUs at"};
   char text[32];
   write_cell(study->base->path, 0, out);
   fputs(": ", out);
   if (study->offline)
-    fputs("the largest throughput of requests that are all there at once", out);
+    fputs("the highest throughput of requests that are all present at the start", out);
   else if (study->objective == OBJECTIVE_THROUGHPUT)
-    fprintf(out, "the largest rate, to %s requests/s", amount(study->tolerance, text));
+    fprintf(out, "the highest rate, to within %s requests/s", amount(study->tolerance, text));
   else
     fprintf(out, "%s %s requests/s", wanted[study->objective], rate_to_hold(study, text));
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
     fprintf(out, ", within %s %s", amount(study->budget, text), objective_units[study->budget_of]);
   if (study->n_plus > 0)
-    fprintf(out, ", with %lld machine%s fewer of each pool that is searched",
-            (long long)study->n_plus, study->n_plus > 1 ? "s" : "");
+    fprintf(out, ", with %lld instance%s fewer in each searched pool", (long long)study->n_plus,
+            study->n_plus > 1 ? "s" : "");
   if (study->spares > 0)
-    fprintf(out, ", beside %lld spare%s of each", (long long)study->spares,
+    fprintf(out, ", with %lld spare%s in each", (long long)study->spares,
             study->spares > 1 ? "s" : "");
   fprintf(out, "; %d seed%s\n\n", study->n_seeds, study->n_seeds > 1 ? "s" : "");
 }
@@ -58,17 +57,18 @@ static void table_notes(const Provision *study, const DesignOutcome *outcome, FI
   if (outcome->answers[0].found && study->n_seeds > 1) {
     fprintf(out, "%s: ", name);
     sure_print_mean(study, outcome, out);
-    fprintf(out, "; its answer holds on %d of %d seeds", outcome->n_holds, study->n_seeds);
+    fprintf(out, "; its answer meets the limits on %d of %d seeds", outcome->n_holds,
+            study->n_seeds);
     if (outcome->n_distinct > 1)
-      fprintf(out, "; it flips with the seed: %d different clusters", outcome->n_distinct);
+      fprintf(out, "; the answer depends on the seed: %d different clusters", outcome->n_distinct);
     fputs("\n", out);
   }
   if (outcome->answers[0].found && outcome->answers[0].next_fails)
-    fprintf(out, "%s: one step further %s is missed\n", name, outcome->answers[0].next_fails);
+    fprintf(out, "%s: one step further, %s is missed\n", name, outcome->answers[0].next_fails);
   if (!outcome->monotone)
     fprintf(out,
-            "%s: not monotone: a smaller cluster or a higher rate held where more machines or a "
-            "lower one failed\n",
+            "%s: not monotone: a smaller cluster or a higher rate met the limits where a larger "
+            "cluster or a lower rate missed them\n",
             name);
 }
 
@@ -107,7 +107,7 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
     grid += outcomes[d].n_grid;
   }
   if (study->replays && study->n_seeds > 1 && !study->offline)
-    fputs("a trace is the same on every seed: only what draws at random else can differ\n", out);
+    fputs("a trace is equal on every seed: only other random choices can differ\n", out);
   bool flips = false;
   const int best = provision_best(study, outcomes, &flips);
   if (best >= 0 && !study->offline) sure_print_limits(&outcomes[best], out);
@@ -119,8 +119,7 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
   if (study->offline)
     fprintf(out, "%.0f choices", grid);
   else
-    fprintf(out,
-            "the %.0f of the whole grid, %" PRId64 " ended early (about %.0f%% of events saved)",
+    fprintf(out, "%.0f in the full grid, %" PRId64 " ended early (about %.0f%% of events saved)",
             grid, stopped, events + saved > 0 ? 100 * saved / (events + saved) : 0);
   if (reused > 0) fprintf(out, ", %" PRId64 " from the database", reused);
   if (moved > 0) fprintf(out, "; %" PRId64 " more for the ranges", moved);

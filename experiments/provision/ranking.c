@@ -83,7 +83,7 @@ static void print_spread(const Provision *study, const DesignOutcome *outcome, F
           outcome->high);
   sure_print_mean(study, outcome, out);
   if (outcome->n_distinct > 1)
-    fprintf(out, "; it flips with the seed: %d different choices", outcome->n_distinct);
+    fprintf(out, "; the answer depends on the seed: %d different choices", outcome->n_distinct);
   putc('\n', out);
 }
 

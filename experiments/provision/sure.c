@@ -67,8 +67,9 @@ void sure_print_range(const Provision *study, const DesignOutcome *outcome, FILE
     fprintf(out, "; %s most likely", amount(study, provision_value(study, answer), likely));
   fputs(" (", out);
   if (study->n_seeds > 1) fprintf(out, "%d seeds, ", study->n_seeds);
-  fprintf(out, "times %.1f%% off either way)", 100 * answer->perfmodel_error);
-  if (!outcome->moved[MOVES - 1].found) fputs("; nothing holds with times longer by that", out);
+  fprintf(out, "times up to %.1f%% shorter or longer)", 100 * answer->perfmodel_error);
+  if (!outcome->moved[MOVES - 1].found)
+    fputs("; no cluster meets the limits with the longer times", out);
   const int64_t rivals = count_rivals(outcome);
   if (rivals > 0)
     fprintf(out, "; %" PRId64 " other choice%s within that", rivals, rivals > 1 ? "s are" : " is");
@@ -115,16 +116,15 @@ static Knowledge knowledge_of(const Answer *answer) {
 
 static void print_sources(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
   static const char *const unknown[KNOWLEDGES] = {
-      [ERROR_UNKNOWN] = "measured, but how far they are off is unknown:",
-      [NOT_MEASURED] = "of a roofline, not measured; how far they are off is unknown:"};
+      [ERROR_UNKNOWN] = "measured, with unknown error:",
+      [NOT_MEASURED] = "from a roofline, not measured, with unknown error:"};
   double worst = -1;
   for (int d = 0; d < study->n_designs; d++) {
     const Answer *answer = &outcomes[d].answers[0];
     if (answer->found && knowledge_of(answer) == KNOWN)
       worst = fmax(worst, answer->perfmodel_error);
   }
-  if (worst >= 0)
-    fprintf(out, "times        measured, up to %.1f%% off in iterations held out\n", 100 * worst);
+  if (worst >= 0) fprintf(out, "times        measured, held-out error up to %.1f%%\n", 100 * worst);
   for (Knowledge which = ERROR_UNKNOWN; which < KNOWLEDGES; which++) {
     bool any = false;
     for (int d = 0; d < study->n_designs; d++) {
@@ -152,7 +152,7 @@ static void print_extrapolated(const Provision *study, const DesignOutcome *outc
   if (most)
     fprintf(out,
             "extrapolated up to %.1f%% of an answer's time (far: %.1f%%) is outside the measured "
-            "range, where the error is not known (%s)\n",
+            "range, where the error is unknown (%s)\n",
             100 * most->extrapolated, 100 * most->far, design);
 }
 
@@ -160,7 +160,8 @@ void sure_print_times(const Provision *study, const DesignOutcome *outcomes, int
   char ours[80], theirs[80];
   for (int d = 0; d < study->n_designs && best >= 0; d++)
     if (provision_rivals(study, outcomes, best, d))
-      fprintf(out, "undecided    by what times may be off, '%s' (%s) may be as good as '%s' (%s)\n",
+      fprintf(out,
+              "undecided    within the error of the times, '%s' (%s) may be as good as '%s' (%s)\n",
               study->designs[d].name, sure_range_text(study, &outcomes[d], theirs),
               study->designs[best].name, sure_range_text(study, &outcomes[best], ours));
   print_sources(study, outcomes, out);

@@ -1,4 +1,4 @@
--- What provisioning studies have answered: the best of each design on each seed.
+-- best answer of each design on each seed, from stored studies
 SELECT study.id AS study, objective, design, seed, prefill_instances AS prefill,
   decode_instances AS decode, mixed_instances AS mixed, instances, gpus, machines,
   round(cost_per_hour, 2) AS "$/h", round(cost_per_million_output_tokens, 3) AS "$/M",

@@ -1,4 +1,4 @@
--- What the choices of offline studies gave, best first; below them those that are no answer.
+-- choices of offline studies, best first, and last those without an answer
 SELECT study_id AS study, design, seed, label AS choice, round(throughput_rps, 4) AS "requests/s",
   round(output_tokens_per_s, 1) AS "tokens/s", why_not,
   is_stale(epoch) AS stale

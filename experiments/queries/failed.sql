@@ -1,4 +1,4 @@
--- Runs that failed, and why; of a sweep also where.
+-- runs that failed, with the reason and the sweep and point
 SELECT
   run.id AS run, run.name, /* axes of run */
   run.reason,

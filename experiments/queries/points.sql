@@ -1,4 +1,4 @@
--- The points of each sweep: where they are on its axes, and what came out, of :sweep alone.
+-- points of each sweep: the values on the axes and the results (:sweep selects one)
 SELECT
   point.sweep_id AS sweep, point.point, /* axes of point */
   max(value) FILTER (WHERE metric.name = 'instances') AS instances,

@@ -1,4 +1,4 @@
--- What each pool of each run did, of :run alone.
+-- figures of each pool of each run (:run selects one)
 SELECT
   pool.run_id AS run, /* axes of run */ pool.name, role, pool.machine,
   pool.count AS instances,

@@ -1,5 +1,5 @@
--- Runs that are equal but for seeds: each figure's mean and 95% interval, :figure is one (ttft_s).
--- Those with equal outcomes are one observation: of n runs so many are different.
+-- mean and 95% interval over seeds of equal runs (:figure selects one, such as ttft_s)
+-- Runs with equal outcomes are one observation: `different` counts them.
 WITH alike AS (
   SELECT id, seed, tie_seed, epoch, digest,
     (SELECT value FROM param WHERE run_id = run.id AND key = 'workload.seed') AS workload_seed,

@@ -1,4 +1,4 @@
--- The objectives of each run, the tightest first, of :run alone.
+-- SLO limits of each run, the tightest first (:run selects one)
 SELECT run_id AS run, /* axes of run */ slo.name, round(value, 3) AS value, "limit", unit,
   round(margin, 3) AS margin, met, unmeasured, is_stale(epoch) AS stale
 FROM slo JOIN run ON run.id = run_id

@@ -1,4 +1,4 @@
--- One row per run, or :run alone.
+-- one row per run (:run selects one)
 SELECT
   run.id AS run,
   run.name AS config,

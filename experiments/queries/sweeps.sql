@@ -1,4 +1,4 @@
--- How far each sweep is.
+-- progress of each sweep
 SELECT
   sweep.id AS sweep, sweep.name, sweep.points AS points, count(run.id) AS ended,
   coalesce(sum(run.status = 'failed'), 0) AS failed,

@@ -8,7 +8,7 @@ void report_print_moved(const Report *self, FILE *out) {
   if (!self->ranged) return;
   fputs("range        ", out);
   if (!self->moved[0]) {
-    fputs("none: how far off iteration times are is unknown\n", out);
+    fputs("none: the error of the iteration times is unknown\n", out);
     return;
   }
   const Report *shorter = self->moved[0], *longer = self->moved[1];
@@ -19,7 +19,7 @@ void report_print_moved(const Report *self, FILE *out) {
     fprintf(out, ", $%.2f and $%.2f", shorter->run.cost_usd, longer->run.cost_usd);
   for (int i = 0; i < MOVES; i++)
     if (self->moved[i]->saturated != self->saturated)
-      fprintf(out, "; with %s ones %s", report_moves[i],
+      fprintf(out, "; with %s times %s", report_moves[i],
               self->saturated ? "not saturated" : "SATURATED");
   putc('\n', out);
 }

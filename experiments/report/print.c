@@ -235,7 +235,7 @@ static void table_failures(const Report *self, FILE *out) {
   char failures[32], losses[32], rejected[32], tokens[32];
   const double away = self->machines.down_s / (self->result->n_machines * self->run.duration_s);
   fprintf(out,
-          "failures     %s, machines down %.3g%% of the time; %s requests lost with them, %s for "
+          "failures     %s, instances down %.3g%% of the time; %s requests lost with them, %s for "
           "good, and %s tokens\n",
           format_count(self->machines.failures, failures), 100 * away,
           format_count(self->run.losses, losses), format_count(self->run.rejected_lost, rejected),
@@ -249,7 +249,7 @@ static void table_scaling(const Report *self, FILE *out) {
     scaled |= self->config->sim.pools[i].scaling.max > 0;
   if (!scaled || self->run.duration_s == 0) return;
   char hours[32], ups[32], downs[32], up[32];
-  fprintf(out, "scaling      %.4g instances on in the mean, %s hours of them; %s starts",
+  fprintf(out, "scaling      %.4g instances on average, %s instance hours; %s starts",
           self->run.instance_hours / (self->run.duration_s / 3600),
           format_count(self->run.instance_hours, hours),
           format_count(self->machines.scale_ups, ups));
@@ -428,8 +428,8 @@ static void table_groups(const Report *self, FILE *out) {
     const GroupFigures *figures = &self->groups[g].figures;
     if (figures->store_blocks < figures->decode_gpu_blocks)
       fprintf(out,
-              "%s: its store holds %.3g of what its GPUs do in decode, so that they turn for few "
-              "prompts ('cpu_memory'; 'min_room' and 'finish' of the pool policy)\n",
+              "%s: its store holds %.3g times the KV of its GPUs in decode, so they change shape "
+              "for few prompts ('cpu_memory'; 'min_room' and 'finish' of the pool policy)\n",
               self->groups[g].group->name, figures->store_blocks / figures->decode_gpu_blocks);
   }
 }

@@ -180,7 +180,7 @@ typedef struct TimesKnown {
 /* Adds what a run says of itself: the figures of its scope `extrapolated`. */
 void times_add(TimesKnown *self, const ExtrapolatedFigures *figures);
 void times_merge(TimesKnown *self, const TimesKnown *other);
-/* "measured, up to 5.6% off in iterations held out; some of a roofline, how far off is unknown";
+/* "measured, held-out error up to 5.6%; some from a roofline, not measured, with unknown error";
  * "" of no runs. */
 const char *times_text(const TimesKnown *self, Arena *arena);
 /* "up to 12.5% of the time of RUN (far: 1.0%) is outside the measured range, where the error is not

@@ -91,8 +91,7 @@ static void print_start(const Report *self, FILE *out) {
           out);
   else if (self->start.requests > 0)
     fprintf(out,
-            "steady       from request %s at %s on, by MSER-5; 'warm: auto' leaves the rest "
-            "out\n",
+            "steady       from request %s at %s on, by MSER-5; 'warm: auto' leaves out the rest\n",
             format_count((double)self->start.requests, requests),
             format_duration(tick_seconds(self->start.until), until));
 }
@@ -118,10 +117,10 @@ static void print_length(const Report *self, FILE *out) {
     return;
   case LENGTH_REACHED:
     if (self->config->length.decides && least->share == 0) {
-      fprintf(out, "length       %s requests, until each limit is beyond doubt\n", count);
+      fprintf(out, "length       %s requests, until every limit was decided\n", count);
       return;
     }
-    fprintf(out, "length       %s requests, until every requested figure is within %s; %s is %s\n",
+    fprintf(out, "length       %s requests, until every requested figure was within %s; %s is %s\n",
             count, wanted, least->name, share);
     return;
   case LENGTH_SATURATED:
@@ -134,7 +133,7 @@ static void print_length(const Report *self, FILE *out) {
   case LENGTH_WORKLOAD:
   case LENGTH_MOST:
     fprintf(out, "length       NOT within %s after %s %s requests: %s is %s\n", wanted,
-            self->length_end == LENGTH_MOST ? "the limit of" : "all", count,
+            self->length_end == LENGTH_MOST ? "the limit of" : "the whole workload of", count,
             least->name ? least->name : "every figure", isnan(least->share) ? "unknown" : share);
     return;
   }
@@ -143,11 +142,11 @@ static void print_length(const Report *self, FILE *out) {
 void report_print_steadiness(const Report *self, FILE *out) {
   if (!self->result->batches) return;
   if (self->saturated)
-    fprintf(out,
-            "SATURATED    arrivals exceed what the cluster serves: %.4g of %.4g requests/s; queues "
-            "grow,\n"
-            "             and latencies depend on the length of the run\n",
-            self->run.throughput_rps, self->run.offered_rps);
+    fprintf(
+        out,
+        "SATURATED    arrivals exceed the capacity: %.4g of %.4g requests/s are served; queues\n"
+        "             grow, and latencies depend on the length of the run\n",
+        self->run.throughput_rps, self->run.offered_rps);
   else if (is_short(self))
     fputs("short        the arrivals last less than twice the longest E2E, so it is not known "
           "whether\n"

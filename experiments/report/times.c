@@ -20,8 +20,7 @@ static void print_source(const PerfModel *model, FILE *out) {
   else if (isnan(model->held_out_error))
     fprintf(out, "measured (%s), its error is unknown\n", name);
   else
-    fprintf(out, "measured (%s), %.1f%% off in iterations held out\n", name,
-            100 * model->held_out_error);
+    fprintf(out, "measured (%s), held-out error %.1f%%\n", name, 100 * model->held_out_error);
   arena_done(&arena);
 }
 
@@ -67,13 +66,11 @@ void times_merge(TimesKnown *self, const TimesKnown *other) {
 const char *times_text(const TimesKnown *self, Arena *arena) {
   const char *text = "";
   if (self->known)
-    text =
-        arena_printf(arena, "measured, up to %.1f%% off in iterations held out", 100 * self->error);
+    text = arena_printf(arena, "measured, held-out error up to %.1f%%", 100 * self->error);
   if (self->unknown)
-    text =
-        arena_printf(arena, "%s%smeasured, how far off is unknown", text, *text ? "; some " : "");
+    text = arena_printf(arena, "%s%smeasured, with unknown error", text, *text ? "; some " : "");
   if (self->computed)
-    text = arena_printf(arena, "%s%sof a roofline, not measured, how far off is unknown", text,
+    text = arena_printf(arena, "%s%sfrom a roofline, not measured, with unknown error", text,
                         *text ? "; some " : "");
   return text;
 }
@@ -82,6 +79,6 @@ const char *times_extrapolated_text(const TimesKnown *self, const char *run, Are
   if (!(self->extrapolated > 0)) return NULL;
   return arena_printf(arena,
                       "up to %.1f%% of the time of %s (far: %.1f%%) is outside the measured range, "
-                      "where the error is not known",
+                      "where the error is unknown",
                       100 * self->extrapolated, run, 100 * self->far);
 }

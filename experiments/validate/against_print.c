@@ -61,7 +61,7 @@ static void print_notes(const Against *self, FILE *out) {
   if (self->n_failed > 0)
     fprintf(out, "left out     %zu requests of the log that failed\n", self->n_failed);
   if (self->n_unserved > 0)
-    fprintf(out, "turned away  %zu requests by the simulation, which are in no error\n",
+    fprintf(out, "turned away  %zu requests by the simulation; no error counts them\n",
             self->n_unserved);
   if (self->cached > 0.001)
     fprintf(out,
@@ -72,9 +72,10 @@ static void print_notes(const Against *self, FILE *out) {
     fprintf(out, "extrapolated %.2f%% of simulated time is outside the model's measured range\n",
             100 * self->extrapolated);
   if (self->n_larger > 0)
-    fprintf(out, "larger       %zu steps have more decodes than a batch of the configuration may\n",
+    fprintf(out,
+            "larger       %zu steps have more decodes than the configuration allows in a batch\n",
             self->n_larger);
-  fputs("             errors are of the simulation, relative to the log\n", out);
+  fputs("             errors of the simulation are relative to the log\n", out);
 }
 
 static void print_table(const Against *self, const Config *config, FILE *out) {
@@ -97,7 +98,7 @@ static void print_table(const Against *self, const Config *config, FILE *out) {
     fputs("verdict      not met: nothing could be compared\n", out);
     return;
   }
-  fprintf(out, "verdict      %s: %.*s %s is off by %+.1f%%, the most of all, of %g%% asked for\n",
+  fprintf(out, "verdict      %s: %.*s %s has the largest error, %+.1f%%; the limit is %g%%\n",
           validate_verdict_names[self->verdict], name_length(self->worst->name), self->worst->name,
           self->worst->statistic, 100 * self->worst->error, 100 * self->within);
 }

@@ -77,7 +77,7 @@ static void print_verdict(const Validation *self, FILE *out) {
             "it again\n",
             100 * self->drift, within);
   else
-    fprintf(out, "verdict      %s: %.*s %s is off by %+.1f%%, the most of all, of %g%% asked for\n",
+    fprintf(out, "verdict      %s: %.*s %s has the largest error, %+.1f%%; the limit is %g%%\n",
             validate_verdict_names[self->verdict], (int)strcspn(self->worst->name, "_"),
             self->worst->name, self->worst->statistic, 100 * self->worst->error, within);
 }
@@ -96,12 +96,12 @@ static void print_table(const Validation *self, const Config *config, FILE *out)
   if (extrapolated > 0)
     fprintf(out, "extrapolated %.2f%% of these iterations are outside the model's measured range\n",
             100 * extrapolated);
-  fprintf(out, "replayed     %d times each: the median counts, and they differ by %.2f%%\n",
+  fprintf(out, "replayed     %d times each: the median counts, and times differ by %.2f%%\n",
           VALIDATE_REPLAYS, 100 * self->replay);
   if (!isnan(self->repeat))
     fprintf(out, "repeated     equal batches differ by %.2f%%, the median over %lld more run%s\n",
             100 * self->repeat, (long long)self->n_measured - 1, self->n_measured == 2 ? "" : "s");
-  fputs("             errors are of the prediction, relative to what was measured\n", out);
+  fputs("             errors of the prediction are relative to the measurement\n", out);
   print_verdict(self, out);
 }
 

@@ -118,7 +118,7 @@ int why_slowest(Why *self, int64_t n, WhyMeasure by, OutputFormat format, FILE *
   rows_end(&slowest.rows);
   if (format != OUTPUT_TABLE || slowest.n == 0) return 0;
   const Cause most = most_of(by, slowest.parts);
-  fprintf(out, "\n%s of the time of these is %s: %s\n",
+  fprintf(out, "\n%s of the time of these requests is %s: %s\n",
           why_share(slowest.parts[most], slowest.total, share), metrics_causes[most].name,
           why_part_meanings[most]);
   return 0;
@@ -272,7 +272,7 @@ static void print_table(const Bands *self, FILE *out) {
 
 static void print_sizes(const char *what, double fast, double slow, FILE *out) {
   char slow_tokens[32], fast_tokens[32];
-  fprintf(out, " (%s of %s tokens, not %s)", what, format_count(slow, slow_tokens),
+  fprintf(out, " (%s of %s tokens instead of %s)", what, format_count(slow, slow_tokens),
           format_count(fast, fast_tokens));
 }
 
@@ -284,7 +284,7 @@ static void print_difference(const Bands *self, FILE *out) {
   char slow_s[32], fast_s[32], part[32];
   for (Cause cause = 0; cause < CAUSES; cause++)
     more[cause] = counts(self->by, cause) ? slow->parts[cause] - fast->parts[cause] : 0;
-  fprintf(out, "\nthe slowest %.3g%% take %s, the fastest %g%% %s:", 100 - slow->from,
+  fprintf(out, "\nthe slowest %.3g%% take %s, the fastest %g%% take %s:", 100 - slow->from,
           format_duration(slow->value, slow_s), fast->to, format_duration(fast->value, fast_s));
   for (int i = 0; i < NAMED; i++) {
     const Cause most = most_of(self->by, more);

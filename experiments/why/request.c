@@ -49,7 +49,7 @@ static void print_head(Why *self, const WhyRequest *request, FILE *out) {
           format_count((double)request->prompt_tokens, prompt),
           format_count((double)request->cached_tokens, cached), (long long)request->chunks,
           request->chunks == 1 ? "" : "s", why_machine(self, request->prefill_machine));
-  fprintf(out, "; output of %s", format_count((double)request->output_tokens, output));
+  fprintf(out, "; output of %s tokens", format_count((double)request->output_tokens, output));
   if (request->decode_machine >= 0)
     fprintf(out, " on %s", why_machine(self, request->decode_machine));
   fputs("\n\n", out);
@@ -65,7 +65,7 @@ static void put_part(Rows *rows, const char *name, const char *phase, double sec
                       .shown = format_duration(seconds, duration)},
                      {CELL_OF_NUMBER("share", total > 0 ? seconds / total : NAN),
                       COLUMN("share", 6), .shown = why_share(seconds, total, share)},
-                     {CELL_OF_TEXT(NULL, meaning), COLUMN("that is", -1)},
+                     {CELL_OF_TEXT(NULL, meaning), COLUMN("meaning", -1)},
                      {0},
                  });
 }
@@ -84,7 +84,7 @@ static void put_parts(const WhyRequest *request, bool late, Rows *rows) {
   }
   if (rows->format == OUTPUT_TABLE && sum > 0)
     put_part(rows, late ? "after that" : "to the first token", phase, sum, total,
-             late ? "what E2E has beyond TTFT" : "TTFT");
+             late ? "E2E minus TTFT" : "TTFT");
 }
 
 static void print_json(Why *self, const WhyRequest *request, const char *sentence, FILE *out) {

@@ -15,43 +15,44 @@ typedef enum Whose {
   OF_TRANSFERS, // KV from the same machine or to it
 } Whose;
 
-/* "late because 4.7 s …"; %s is a machine. */
+/* "late because of 4.7 s …"; %s is an instance. */
 typedef struct Reason {
   const char *text;
   bool own;     // work that it has alone, too
-  bool decodes; // the machine is the one that decodes it
-  bool lost;    // it is the one that it was lost with, if it was
+  bool decodes; // the instance is the one that decodes it
   Whose whose;
+  bool lost; // the instance is the one that it was lost with, if it was
 } Reason;
 
 static const Reason reasons[CAUSES] = {
-    [CAUSE_front] = {"before it reached the router", true},
-    [CAUSE_admission] = {"before it was admitted"},
-    [CAUSE_outage] = {"for attempts lost with machines, the last with %s", .lost = true},
-    [CAUSE_hedge] = {"before a second copy of it was sent to %s"},
-    [CAUSE_restore] = {"until its KV was out of the checkpoint store, on %s", .whose = OF_ROOM},
-    [CAUSE_prefill_queue] = {"in line for its prefill on %s", .whose = OF_LINE},
-    [CAUSE_prefill_reshard] = {"while the GPUs of %s loaded weights"},
-    [CAUSE_prefill_wait] = {"between its chunks on %s", .whose = OF_PREFILLS},
-    [CAUSE_prefill] = {"to compute its prompt on %s", true},
-    [CAUSE_prefill_batch] = {"for others in its prefill iterations on %s", .whose = OF_PREFILLS},
-    [CAUSE_prefill_host] = {"for the engine's host on %s, in its prefill", true},
-    [CAUSE_prefill_stall] = {"for copies on %s, in its prefill"},
-    [CAUSE_prefill_preempted] = {"for chunks that %s had no memory to keep", .whose = OF_PREFILLS},
-    [CAUSE_resume] = {"after it was lost with %s, until its next token", .lost = true},
-    [CAUSE_memory_wait] = {"until there was room for its KV on %s", false, true, OF_ROOM},
-    [CAUSE_transfer] = {"to move its KV to %s", true, true},
-    [CAUSE_link_wait] = {"for the KV of others on the way to %s", false, true, OF_TRANSFERS},
+    [CAUSE_front] = {"before the router", true},
+    [CAUSE_admission] = {"of waiting for admission"},
+    [CAUSE_outage] = {"of attempts lost with instances, the last with %s", .lost = true},
+    [CAUSE_hedge] = {"of waiting before a second copy was sent to %s"},
+    [CAUSE_restore] = {"of reading its KV from the checkpoint store on %s", .whose = OF_ROOM},
+    [CAUSE_prefill_queue] = {"of waiting for prefill on %s", .whose = OF_LINE},
+    [CAUSE_prefill_reshard] = {"of waiting while the GPUs of %s loaded weights"},
+    [CAUSE_prefill_wait] = {"of waiting between its chunks on %s", .whose = OF_PREFILLS},
+    [CAUSE_prefill] = {"of computing its prompt on %s", true},
+    [CAUSE_prefill_batch] = {"of other requests in its prefill iterations on %s",
+                             .whose = OF_PREFILLS},
+    [CAUSE_prefill_host] = {"of host time in its prefill iterations on %s", true},
+    [CAUSE_prefill_stall] = {"of waiting for copies in its prefill iterations on %s"},
+    [CAUSE_prefill_preempted] = {"of chunks that %s had no memory to keep", .whose = OF_PREFILLS},
+    [CAUSE_resume] = {"between its loss with %s and its next token", .lost = true},
+    [CAUSE_memory_wait] = {"of waiting for KV memory on %s", false, true, OF_ROOM},
+    [CAUSE_transfer] = {"of moving its KV to %s", true, true},
+    [CAUSE_link_wait] = {"of waiting for other KV on the way to %s", false, true, OF_TRANSFERS},
     [CAUSE_store] = {"in the store of its GPUs, on the way to %s", false, true},
-    [CAUSE_reshard] = {"while the GPUs of %s loaded weights", false, true},
-    [CAUSE_decode_queue] = {"in line for the batch of %s", false, true, OF_ROOM},
-    [CAUSE_decode] = {"to decode on %s", true, true},
-    [CAUSE_decode_batch] = {"for other decodes in its iterations on %s", false, true, OF_DECODES},
-    [CAUSE_decode_prefill] = {"for prefills while it decoded on %s", false, true, OF_BESIDE},
-    [CAUSE_decode_host] = {"for the engine's host on %s, in its decode iterations", true, true},
-    [CAUSE_decode_stall] = {"for copies on %s while it decoded", false, true},
-    [CAUSE_preempted] = {"left out of the batch of %s, or in line again", false, true, OF_DECODES},
-    [CAUSE_recompute] = {"to compute dropped KV again on %s", false, true, OF_DECODES},
+    [CAUSE_reshard] = {"of waiting while the GPUs of %s loaded weights", false, true},
+    [CAUSE_decode_queue] = {"of waiting for the decode batch of %s", false, true, OF_ROOM},
+    [CAUSE_decode] = {"of decoding on %s", true, true},
+    [CAUSE_decode_batch] = {"of other decodes in its iterations on %s", false, true, OF_DECODES},
+    [CAUSE_decode_prefill] = {"of prefills while it decoded on %s", false, true, OF_BESIDE},
+    [CAUSE_decode_host] = {"of host time in its decode iterations on %s", true, true},
+    [CAUSE_decode_stall] = {"of waiting for copies while it decoded on %s", false, true},
+    [CAUSE_preempted] = {"left out of the batch of %s, or waiting again", false, true, OF_DECODES},
+    [CAUSE_recompute] = {"of computing dropped KV again on %s", false, true, OF_DECODES},
     [CAUSE_swapped] = {"with its KV in the CPU memory of %s", false, true, OF_DECODES},
 };
 
@@ -69,19 +70,20 @@ static const struct {
   const char *sql, *one, *many; // how many they are
 } askings[] = {
     [OF_LINE] = {PREFILLS, "behind one request", "behind %s requests"},
-    [OF_HELD] = {DECODES, "one request decoded there meanwhile",
-                 "%s requests decoded there meanwhile"},
-    [OF_PREFILLS] = {PREFILLS, "one other prompt was computed there meanwhile",
-                     "%s other prompts were computed there meanwhile"},
-    [OF_BESIDE] = {PREFILLS, "one prompt was computed there meanwhile",
-                   "%s prompts were computed there meanwhile"},
-    [OF_ROOM] = {DECODES, "one other decoded there meanwhile", "%s others decoded there meanwhile"},
-    [OF_DECODES] = {DECODES, "one other decoded there meanwhile",
-                    "%s others decoded there meanwhile"},
+    [OF_HELD] = {DECODES, "while one request decoded there", "while %s requests decoded there"},
+    [OF_PREFILLS] = {PREFILLS, "while one other prompt was computed there",
+                     "while %s other prompts were computed there"},
+    [OF_BESIDE] = {PREFILLS, "while one prompt was computed there",
+                   "while %s prompts were computed there"},
+    [OF_ROOM] = {DECODES, "while one other request decoded there",
+                 "while %s other requests decoded there"},
+    [OF_DECODES] = {DECODES, "while one other request decoded there",
+                    "while %s other requests decoded there"},
     [OF_TRANSFERS] = {OTHERS("prompt_tokens", "first_token_s", "decode_began_s",
                              "prefill_machine <> decode_machine AND "
                              "(decode_machine = ?5 OR prefill_machine = ?6)"),
-                      "KV of one other moved meanwhile", "KV of %s others moved meanwhile"},
+                      "while the KV of one other request moved",
+                      "while the KV of %s other requests moved"},
 };
 
 /* Those of its machine that had come before it, newest first: when each reached its line, and left
@@ -119,7 +121,7 @@ static double line_began(Why *self, const WhyRequest *request) {
   return began;
 }
 
-/* ", a line that one prompt of 31,000 tokens (request 7) began at 12.3 s". */
+/* ", in a queue that began at 12.3 s with a prompt of 31,000 tokens (request 7)". */
 static const char *beginner(Why *self, const WhyRequest *request) {
   char tokens[32], at[32];
   const double began = line_began(self, request);
@@ -129,9 +131,10 @@ static const char *beginner(Why *self, const WhyRequest *request) {
   sqlite3_bind_double(statement, 3, began);
   sqlite3_bind_int64(statement, 4, request->id);
   if (sqlite3_step(statement) != SQLITE_ROW) return "";
-  return arena_printf(self->arena, ", a line that a prompt of %s tokens (request %lld) began at %s",
-                      format_count(sqlite3_column_double(statement, 0), tokens),
-                      (long long)sqlite3_column_int64(statement, 1), format_duration(began, at));
+  return arena_printf(
+      self->arena, ", in a queue that began at %s with a prompt of %s tokens (request %lld)",
+      format_duration(began, at), format_count(sqlite3_column_double(statement, 0), tokens),
+      (long long)sqlite3_column_int64(statement, 1));
 }
 
 /* From when to when somebody may have been in its way. */
@@ -147,7 +150,7 @@ static void interval_of(const WhyRequest *request, Whose whose, double *ret_from
                                                         : end;
 }
 
-/* ", 12 others decoded there meanwhile, the longest of 9,000 tokens (request 3)". */
+/* ", while 12 other requests decoded there, the longest with 9,000 tokens (request 3)". */
 static const char *others(Why *self, const WhyRequest *request, Whose whose, int64_t machine) {
   char n[32], longest[32];
   double from, to;
@@ -168,7 +171,7 @@ static const char *others(Why *self, const WhyRequest *request, Whose whose, int
       count == 1 ? askings[whose].one
                  : arena_printf(self->arena, askings[whose].many, format_count((double)count, n));
   if (*begun) return arena_printf(self->arena, ", %s%s", many, begun);
-  return arena_printf(self->arena, ", %s, the longest of %s tokens (request %lld)", many,
+  return arena_printf(self->arena, ", %s, the longest with %s tokens (request %lld)", many,
                       format_count(sqlite3_column_double(statement, 1), longest),
                       (long long)sqlite3_column_int64(statement, 2));
 }
@@ -178,7 +181,7 @@ static const char *text_of(Why *self, const WhyRequest *request, const Reason *r
                            int64_t machine) {
   char at[32];
   if (!reason->lost) return arena_printf(self->arena, reason->text, why_machine(self, machine));
-  if (machine < 0) return "until a machine was up that could take it";
+  if (machine < 0) return "of waiting until an instance was up";
   const char *text = arena_printf(self->arena, reason->text, why_machine(self, machine));
   return arena_printf(self->arena, "%s, which failed at %s", text,
                       format_duration(request->failed_s, at));
@@ -210,7 +213,7 @@ const char *why_sentence(Why *self, const WhyRequest *request) {
   const char *text = text_of(self, request, reason, machine);
   format_duration(request->parts[cause], duration);
   if (!is_late)
-    return arena_printf(self->arena, "not late: %s of its time is its own work, %s of it %s",
+    return arena_printf(self->arena, "not late: %s of its time is its own work, mainly %s %s",
                         why_share(own, total, share), duration, text);
   return arena_printf(self->arena, "late because of %s (%s) %s%s", duration,
                       why_share(request->parts[cause], total, share), text,

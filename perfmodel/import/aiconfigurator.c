@@ -392,7 +392,7 @@ static int read_tables(const ImportInput *input, Profile *profile, Diag *diag) {
 
 const Importer import_aiconfigurator = {
     .name = "aiconfigurator",
-    .help = "AIConfigurator's tables: a folder ENGINE-VERSION",
+    .help = "tables of AIConfigurator: a folder ENGINE-VERSION",
     .units = "microseconds; milliseconds where the column is 'latency'",
     .needs_model = true,
     .needs_setup = true,

@@ -368,7 +368,7 @@ static int read_bundle(const ImportInput *input, Profile *profile, Diag *diag) {
 
 const Importer import_llmservingsim = {
     .name = "llmservingsim",
-    .help = "LLMServingSim's bundle: the folder with meta.yaml and tpN/",
+    .help = "bundle of LLMServingSim: the folder with meta.yaml and tpN/",
     .units = "microseconds",
     .needs_model = true,
     .read = read_bundle,

@@ -120,7 +120,7 @@ static int read_file(const ImportInput *input, Profile *profile, Diag *diag) {
 
 const Importer import_splitwise_sim = {
     .name = "splitwise-sim",
-    .help = "SplitwiseSim's perf_model.csv",
+    .help = "perf_model.csv of SplitwiseSim",
     .units = "milliseconds",
     .read = read_file,
 };

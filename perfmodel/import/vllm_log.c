@@ -342,7 +342,7 @@ static int read_logs(const ImportInput *input, Profile *profile, Diag *diag) {
 
 const Importer import_vllm_log = {
     .name = "vllm-log",
-    .help = "vLLM's or SGLang's steps as JSON, or vLLM's --enable-logging-iteration-details",
+    .help = "steps of vLLM or SGLang as JSON, or log of vLLM's --enable-logging-iteration-details",
     .units = "microseconds, or milliseconds as the log says",
     .takes_more = true,
     .read = read_logs,

@@ -99,7 +99,7 @@ expect 0 fake --only linear,gemm_qkv --output some.csv
   fail 'other operators than asked for'
 
 expect 0 "$tandem" fit some.csv -o some.yaml
-prints 'missing, and taking no time: prefill_attention, decode_attention, head'
+prints 'not measured, and counted as 0: prefill_attention, decode_attention, head'
 
 # --- experts
 

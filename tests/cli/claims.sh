@@ -115,11 +115,11 @@ row linked within 1 1
 cp out first.csv
 expect 0 "$tandem" report claims ./paper --format csv --jobs 1
 cmp -s out first.csv || fail 'another number of threads gives other figures'
-measured='measured, up to [0-9.]*% off in iterations held out'
+measured='measured, held-out error up to [0-9.]*%'
 [ "$(grep -c ",\"$measured\",0[0-9.]*,[a-z]*," out)" -gt 15 ] ||
   fail 'nothing on where times come from'
 expect 0 "$tandem" report claims ./paper
-grep -q '^  times (tandem): measured, up to [0-9.]*% off in iterations held out' out ||
+grep -q '^  times (tandem): measured, held-out error up to [0-9.]*%' out ||
   fail 'nothing on where times come from'
 prints '1 claims by released: 16 within, 3 outside, 1 input-missing, 2 reported'
 prints '1 claims by tandem: '

@@ -32,12 +32,12 @@ same_stepped() {
 same_stepped with losses lost_tokens
 expect 0 with
 prints ' 0 unfinished'
-grep -q '^failures     [1-9][0-9]*, machines down ' out || fail 'it does not say what broke'
+grep -q '^failures     [1-9][0-9]*, instances down ' out || fail 'it does not say what broke'
 
 # Scheduled: one of the three is away from 10 min on for 3 of 30 min, start and all.
 expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machine: 1}]}' \
   --event-log events.csv
-prints 'failures     1, machines down 3.3'
+prints 'failures     1, instances down 3.3'
 grep -q '^600.000000000000,failure,,1,' events.csv || fail 'it fails at another time'
 grep -q '^605.000000000000,detection,,1,' events.csv || fail 'it is detected at another time'
 grep -q '^780.000000000000,repair,,1,' events.csv || fail 'it is repaired at another time'
@@ -95,7 +95,7 @@ expect 0 "$tandem" query runs.db --format csv \
   --sql 'SELECT request FROM request WHERE losses > 0 ORDER BY outage_s DESC LIMIT 1'
 request=$(sed -n 2p out)
 expect 0 "$tandem" why runs.db "$request"
-prints 'for attempts lost with machines, the last with all 1, which failed at 10.0 min'
+prints 'of attempts lost with instances, the last with all 1, which failed at 10.0 min'
 
 # By the hour: both are good unless all machines are away for most of one.
 expect 0 with --set 'pools.all.faults=null' --set 'faults=null' --set 'workload.duration=2 h' \

@@ -1,31 +1,39 @@
 #!/bin/sh
-# What the program writes of itself: the page of keys, the figure of README.md, the manual page,
-# completion for bash.
+# What the program writes of itself: the pages of keys and of commands, the figure of README.md, the
+# manual page, completion for bash.
 #
-#   tests/cli/guide.sh             looks at them
-#   tests/cli/guide.sh --update    writes the page of keys and the figure anew
+#   tests/cli/guide.sh                  looks at them
+#   tests/cli/guide.sh --update PAGE    writes one anew: keys, commands or figure
 guide=experiments/guide
-keys=$guide/keys.md
 figure=$guide/rates.svg
-
+page_of() { # PAGE
+  case $1 in
+  keys) "$TANDEM_BINARY" list options --format markdown ;;
+  commands) "$TANDEM_BINARY" help --all ;;
+  esac
+}
 # draw FILE : the figure of README.md, by its commands.
 draw() {
   "$TANDEM_BINARY" sweep "$TANDEM_SOURCE_DIR/experiments/examples/sweep.yaml" --output figure.db &&
     "$TANDEM_BINARY" plot rates figure.db -o "$1"
 }
-
 if [ "${1-}" = --update ]; then
-  "$TANDEM_BINARY" list options --format markdown >"$TANDEM_SOURCE_DIR/$keys" || exit
-  cd "$(mktemp -d)" && draw "$TANDEM_SOURCE_DIR/$figure" && rm -r "$PWD"
+  if [ "$2" = figure ]; then
+    cd "$(mktemp -d)" && draw "$TANDEM_SOURCE_DIR/$figure" && rm -r "$PWD"
+  else
+    page_of "$2" >"$TANDEM_SOURCE_DIR/$guide/$2.md"
+  fi
   exit
 fi
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 
-expect 0 "$tandem" list options --format markdown
-if [ -f "$source_dir/$keys" ]; then
-  cmp -s out "$source_dir/$keys" ||
-    fail "keys are not those of $keys: 'ninja -C build keys' writes it anew"
-fi
+for page in keys commands; do
+  expect 0 page_of $page
+  if [ -d "$source_dir/$guide" ]; then
+    cmp -s out "$source_dir/$guide/$page.md" ||
+      fail "$guide/$page.md is not what is printed: 'ninja -C build $page' writes it anew"
+  fi
+done
 # Another version of gnuplot draws the same otherwise; the epoch changes with any rule.
 epochless() { sed 's/epoch [0-9a-f]*/epoch/' "$1"; }
 if [ -f "$source_dir/$figure" ] &&
@@ -33,7 +41,7 @@ if [ -f "$source_dir/$figure" ] &&
   expect 0 draw drawn.svg
   epochless drawn.svg >drawn
   epochless "$source_dir/$figure" >shown
-  cmp -s drawn shown || fail "$figure is not what is drawn: 'ninja -C build keys' draws it anew"
+  cmp -s drawn shown || fail "$figure is not what is drawn: 'ninja -C build figure' draws it anew"
 fi
 
 rejects 2 "$tandem" help --completion fish

@@ -143,14 +143,14 @@ done
 # Nobody measured it: said so.
 expect 0 "$tandem" plan --model opt-13b --gpu gh200-96gb --isl 500 --osl 50 --rate 1 \
   --slo 'ttft.p50<5s' --split no
-prints "a roofline's"
+prints 'its times come from a roofline'
 
 # What was not tried, times of another KV cache than the one that is counted, and flags that say so.
 big() {
   "$tandem" plan --model llama3.1-70b --gpu b200 --isl 2000 --osl 300 --rate 4 --split no "$@"
 }
 expect 0 big --slo 'ttft.p90<5s'
-prints '            not tried, for there are no times of them: tp1, tp2'
+prints '            not tried, because no iteration times are known: tp1, tp2'
 expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1
 prints \
   "note        iteration times of 'serve' assume a KV cache in fp8, but memory was counted for bf16"

@@ -45,7 +45,7 @@ awk 'BEGIN {
 }' >trace.csv
 trace="{trace: trace.csv, columns: {arrival: arrival, prompt: prompt, output: output}}"
 expect 0 "$tandem" run auto.yaml --set "workload=$trace" --precision 1%
-prints 'after all 60 requests'
+prints 'the whole workload of 60 requests'
 
 # A start is left out of a run of a given length, too.
 config | sed 's/requests: 40/requests: 4000/; s/process: fixed, rate: 4/process: poisson, rate: 12/

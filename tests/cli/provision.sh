@@ -30,17 +30,17 @@ study 'objective: machines' 'seeds: 2' 'designs:' \
 # The table, with its evidence.
 expect 0 "$tandem" provision a.yaml
 [ ! -s err ] || fail 'something on stderr'
-for text in 'the fewest machines that hold 8 requests/s; 2 seeds' 'split' 'whole' 'binds' 'margin' \
-  '(95%); its answer holds on' 'one step further slowdown.' 'best ' \
-  'of the 62 of the whole grid'; do
+for text in 'the fewest machines at 8 requests/s; 2 seeds' 'split' 'whole' 'binds' 'margin' \
+  '(95%); its answer meets the limits on' 'one step further, slowdown.' 'best ' \
+  'of 62 in the full grid'; do
   prints "$text"
 done
 
 # How sure it is: what times may be off by, in the table and for programs; a roofline says that it
 # does not know, and nobody has to wait for it.
-for text in '^split: .* (2 seeds, times [0-9.]*% off either way)' \
+for text in '^split: .* (2 seeds, times up to [0-9.]*% shorter or longer)' \
   '^limit  *value  *limit  margin  times [0-9.]*% off  of ' \
-  '^times        measured, up to [0-9.]*% off in iterations held out$' \
+  '^times        measured, held-out error up to [0-9.]*%$' \
   '; [0-9]* more for the ranges$'; do
   grep -q "$text" out || fail "no line '$text'"
 done
@@ -56,7 +56,7 @@ grep -q ',,$' out || fail 'a range that was not asked for'
 expect 0 "$tandem" provision a.yaml --no-range
 grep -q 'for the ranges' out && fail 'ranges that were not asked for'
 expect 0 "$tandem" provision a.yaml --set perfmodel=roofline
-prints 'times        of a roofline, not measured; how far they are off is unknown: split, whole'
+prints 'times        from a roofline, not measured, with unknown error: split, whole'
 grep -q 'either way' out && fail 'a range of a roofline'
 expect 0 "$tandem" provision a.yaml --dry-run
 prints 'split: pools.prefill.count=1..5 pools.decode.count=1..5'
@@ -129,7 +129,7 @@ expect 0 "$tandem" query runs.db answers --format csv
 
 # Designs are compared by their answers' runs, whatever counts those have.
 expect 0 "$tandem" compare runs.db split whole --figure ttft.p99
-prints '2 pairs, of equal seed'
+prints '2 pairs of equal seed'
 grep -q '^pools.all.count .*-  ' out || fail 'whole designs have no pool that split ones lack'
 rejects 3 "$tandem" compare runs.db splitt whole
 says "did you mean 'split'?"

@@ -35,7 +35,7 @@ study 'designs:' "  $whole" "  $shapes" >a.yaml
 # The table: the best of each design, the rankings, and why others are none.
 expect 0 "$tandem" provision a.yaml
 [ ! -s err ] || fail 'something on stderr'
-for text in 'the largest throughput of requests that are all there at once; 1 seed' \
+for text in 'the highest throughput of requests that are all present at the start; 1 seed' \
   'whole: 14 of 20 choices' 'shapes: 25 of 30 choices' 'best         shapes' \
   'rank requests/s  tokens/s  of best  parallelism  max_num_batched_tokens' \
   "DP8          4096                    model 'codellama-34b' does not fit with" \

@@ -76,8 +76,8 @@ says "this is a table: --sql 'SELECT * FROM request'"
 expect 0 "$tandem" query runs.db --list
 for path in "$source_dir"/experiments/queries/*.sql; do
   name=$(basename "$path" .sql)
-  grep -q "^$name  *[A-Z]" out || fail "'$name' is not listed"
-  "$tandem" query --help | grep -q "[ ,]$name\\b" || fail "'$name' is not in the help"
+  grep -q "^$name  *[[:alpha:]]" out || fail "'$name' is not listed"
+  "$tandem" query --help | grep -q "^  $name  *[[:alpha:]]" || fail "'$name' is not in the help"
 done
 expect 0 "$tandem" query runs.db tables
 prints 'utilization'

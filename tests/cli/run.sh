@@ -130,7 +130,7 @@ prints '(splitwise: 9 of 9 met)'
 sed 's/constant: 500/constant: 60000/; 1s/^/max_model_len: none\n/' slow.yaml >long.yaml
 expect 0 "$tandem" run long.yaml
 prints 'outside the measured range'
-grep -Eq '^times +measured \(.*\), [0-9.]+% off in iterations held out$' out || fail 'no error'
+grep -Eq '^times +measured \(.*\), held-out error [0-9.]+%$' out || fail 'no error'
 rejects 3 "$tandem" run long.yaml --strict --output long.db
 says 'long.yaml: error:'
 says 'outside the measured range'
@@ -262,7 +262,7 @@ for text in '^range        with times up to [0-9.]*% shorter and longer: ' '^  s
   grep -q "$text" out || fail "no line '$text'"
 done
 expect 0 "$tandem" run a.yaml --range --set perfmodel=roofline
-prints 'range        none: how far off iteration times are is unknown'
+prints 'range        none: the error of the iteration times is unknown'
 grep -q '^  longer' out && fail 'a range of a roofline'
 expect 0 "$tandem" run a.yaml --range --format json
 if python3 -c '' 2>/dev/null; then

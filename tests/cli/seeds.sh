@@ -86,8 +86,8 @@ replicated fixed.db 3 1
 grep -q '"n": 3, "different": 3, ' out || fail 'the random router draws'
 [ "$(grep -c '"+-": null' out)" -ge 2 ] || fail 'an interval of one observation'
 expect 0 "$tandem" compare fixed.db router=prefix_affinity router=round_robin
-prints '2 of 3 have the outcomes of another; equal outcomes are one observation:'
-prints 'nothing is drawn in them: seeds change nothing'
+prints '2 of 3 runs have the outcomes of another; equal outcomes count as one observation:'
+prints 'they draw nothing at random, so seeds change nothing'
 grep -Eq ' (real|real alone|not told apart)$' out && fail 'one observation tells nothing apart'
 expect 0 "$tandem" compare fixed.db router=prefix_affinity router=round_robin --format json
 prints '"n": 3, "different": 1, "verdict": "no interval"'

@@ -26,7 +26,7 @@ experiment() {
 experiment '{pools.all.count: 1..3, workload.arrivals.rate: [4 /s, 8 /s]}' >s.yaml
 expect 0 "$tandem" sweep s.yaml --output s.db
 prints '6 points: 0 were there, 6 simulated, 0 failed'
-grep -q '^times        measured, up to [0-9.]*% off in iterations held out$' out ||
+grep -q '^times        measured, held-out error up to [0-9.]*%$' out ||
   fail 'nothing on where times come from'
 holds 6 s.db 'SELECT count(DISTINCT config_digest) FROM run'
 holds '3|8 /s' s.db "SELECT group_concat(value, '|') FROM point_value WHERE point = 5"
@@ -46,7 +46,7 @@ experiment '{workload.lengths.prompt.constant: [500, 30000],
   perfmodel: [fitted, roofline]}' >t.yaml
 for time in first again; do
   expect 0 "$tandem" sweep t.yaml --output t.db --set max_model_len=none
-  grep -q '^times  .* held out; some of a roofline, not measured, how far off is unknown$' out ||
+  grep -q '^times  .* held-out error .*; some from a roofline, not measured, with unknown' out ||
     fail "the $time time: nothing on the roofline"
   grep -q '^extrapolated up to .* of the time of workload.lengths.prompt.constant=30000 ' out ||
     fail "the $time time: nothing on what is extrapolated"

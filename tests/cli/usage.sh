@@ -1,14 +1,18 @@
 #!/bin/sh
-# Help fits a screen and goes to stdout; wrong usage is one line on stderr and exit code 2.
+# Every option of every command has a line of help of its own. Help goes to stdout; wrong usage is
+# one line on stderr and exit code 2.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 
 # import_vllm_bench is 'import vllm-bench', which stands beside 'import'.
 commands=$(sed -n 's/^COMMAND(\(.*\))/\1/p' "$source_dir/experiments/commands/commands.def" |
   sed 's/_/ /; s/_/-/g')
 expect 0 "$tandem" --help
-echo "$commands" | while read -r first second; do
-  grep -q "^  $first .*${second:+[[|]$second[]|]}" out || fail "'$first $second' is not listed"
+echo "$commands" | while read -r command; do
+  grep -q "^  $command   *[a-z]" out || fail "'$command' is not listed"
 done || exit 1
+[ "$(grep -c '^  [a-z].*  [a-z]' out)" -eq "$(echo "$commands" | wc -l)" ] || fail 'more is listed'
+expect 0 "$tandem" help --completion bash
+cp out completion
 newline='
 '
 IFS=$newline # names may have two words
@@ -17,15 +21,34 @@ for command in '' $commands; do
   # shellcheck disable=SC2086 # '' is no argument
   expect 0 "$tandem" $command --help
   [ ! -s err ] || fail 'something on stderr'
-  screens=1
-  [ "$command" != plan ] || screens=2 # a question has many parts
-  [ "$(wc -l <out)" -le $((screens * 24)) ] || fail "$(wc -l <out) lines of help"
-  [ "$(wc -L <out)" -le 100 ] || fail 'wider than 100 columns'
+  [ "$(wc -L <out)" -le 80 ] || fail 'wider than 80 columns'
   prints 'usage: tandem'
-  prints 'example: tandem'
-  grep -q '  --help  *this text' out || [ -z "$command" ] || fail 'no word of --help'
-  [ -z "$command" ] || prints 'exit codes: 0'
+  prints '  tandem '
+  [ -n "$command" ] || continue
+  for heading in 'Exit codes:' 'Examples:' '  -h, --help  print this text' '  130  interrupted'; do
+    prints "$heading"
+  done
+  # The table of a command gives both its completion and what it accepts.
+  sed -n "/^  '$command')\$/{n;s/^    options='--help *\(.*\)'/\1/p;}" completion |
+    tr ' ' '\n' >options
+  [ -s options ] || fail 'bash completes no option'
+  while read -r option; do
+    [ "$(grep -c -e "^  $option\( \|\$\)" out)" -eq 1 ] || fail "'$option' has no line of its own"
+    # shellcheck disable=SC2086 # two words are two arguments
+    "$tandem" $command "$option=" --no-such-option >parsed 2>&1
+    if grep -q "unknown option '$option'" parsed; then fail "'$option' is not accepted"; fi
+  done <options
+  [ "$(grep -c '^  -' out)" -eq $(($(wc -l <options) + 1)) ] || fail 'more options than accepted'
 done
+
+# The manual page has the same rows. What explains a name is a sentence or a noun phrase.
+expect 0 "$tandem" help --man
+awk '/^\.TP$/ { getline name; getline; print name ": " $0 }' out | tr -d '\\' >rows
+[ "$(wc -l <rows)" -gt 200 ] || fail "only $(wc -l <rows) rows in the manual page"
+grep -v ': [[:alpha:]]' rows && fail 'a text that does not begin with a letter'
+grep -iE '^[^:]*: (of|what|who|whose|which|that|where|whether|how) ' rows &&
+  fail 'a text that is a fragment'
+
 # Only the cpu backend starts a library's threads, which take address space by themselves.
 case $(ldd "$tandem") in
 *openblas*) fail 'it links OpenBLAS' ;;
@@ -34,19 +57,6 @@ case $(ldd "$tandem") in
 esac
 expect 0 "$tandem" --version
 prints 'tandem 0.'
-
-# Every option that --help shows is understood: it is not what is said to be unknown. Nothing runs.
-IFS=$newline
-for command in $commands; do
-  unset IFS
-  # shellcheck disable=SC2086 # two words are two arguments
-  "$tandem" $command --help | sed -n 's/^  \(--*[a-z-]*\)  *.*/\1/p' | grep -vx -e --help >options
-  [ -s options ] || fail "no options in the help of $command"
-  while read -r option; do
-    "$tandem" $command "$option=" --no-such-option >out 2>err
-    if grep -q "unknown option '$option'" err; then fail "$command does not know $option"; fi
-  done <options
-done
 
 # misused TEXT ARGUMENT... : exit code 2, one message with TEXT on stderr.
 misused() {
@@ -100,7 +110,7 @@ prints "s, ps, ns, us, ms, min, h, d"
 expect 0 "$tandem" list perfmodels
 prints 'splitwise-sim'
 expect 0 "$tandem" list perfmodels --engine splitwise-2023 --model bloom --tp 4
-says 'there are no measurements for all of that; there are 3 without --model, 3 without --tp'
+says 'no performance model matches all filters; there are 3 without --model, 3 without --tp'
 
 # An installed program reads the data that was installed with it.
 mkdir -p bin share/tandem

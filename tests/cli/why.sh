@@ -22,9 +22,9 @@ cmp -s kept out || fail 'simulated again, the parts differ'
 
 expect 0 "$tandem" why runs.db 39
 prints 'runs.db: run 2, request 39: '
-prints 'in line for its prefill'
+prints 'of waiting for prefill on all'
 prints 'late because of '
-grep -q ' on all, behind [0-9]* requests, a line that a prompt of 500 tokens (request 0) began at' \
+grep -qE ' on all, behind [0-9]* requests, in a queue .* with a prompt of 500 tokens \(request 0' \
   out || fail 'it is not said who was in line'
 expect 0 "$tandem" why runs.db 39 --format json
 prints '"because": "late because of '
@@ -32,12 +32,19 @@ prints '"because": "late because of '
 expect 0 "$tandem" why runs.db --slowest 3 --format csv
 [ "$(wc -l <out)" -eq 4 ] || fail 'not three requests'
 expect 0 "$tandem" why runs.db --slowest 3 --by tpot
-prints 'of the time of these is decode'
+prints 'of the time of these requests is decode'
 expect 0 "$tandem" why runs.db
 prints 'p99-100'
 prints 'the slowest 1% take '
 expect 0 "$tandem" why runs.db 2 --percentile p90 --by ttft --format json
 prints '{"from_percentile": 90, "to_percentile": 100, "requests": 4, "ttft_s": '
+
+# Who else decoded on its instance.
+expect 0 "$tandem" run "$source_dir/experiments/examples/splitwise-small.yaml" --output split.db \
+  --requests
+expect 0 "$tandem" why split.db 500
+grep -qE ' of other decodes in its iterations on decode 1, while [0-9]+ other requests' out ||
+  fail 'the other decodes are not counted'
 
 rejects 3 "$tandem" why runs.db 40
 says "runs.db: run 2: error: the run has no request '40'"

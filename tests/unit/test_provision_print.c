@@ -123,31 +123,32 @@ static void a_search(void) {
 
 Test(provision_print, a_search_for_people) {
   a_search();
-  expect_printed(OUTPUT_TABLE,
-                 "study.yaml: the largest rate, to 0.25 requests/s, within 1200 $/h; 2 seeds\n"
-                 "\n"
-                 "design    instances               GPUs machines      $/h    $/M      kW  "
-                 "requests/s  range         binds              margin\n"
-                 "split     3 prefill, 12 decode     120       15   570.25    158       - >=     "
-                 "70.5  70.5..100     goodput              9.7%\n"
-                 "a, whole  none: no counts of it fit\n"
-                 "\n"
-                 "split: mean 85.25 +- 1.9e+02 requests/s (95%); its answer holds on 1 of 2 seeds; "
-                 "it flips with the seed: 2 different clusters\n"
-                 "split: one step further tbt.p90 is missed\n"
-                 "split: not monotone: a smaller cluster or a higher rate held where more machines "
-                 "or a lower one failed\n"
-                 "\n"
-                 "limit                  value     limit  margin  of split\n"
-                 "ttft.p99               1.5 s       2 s   25.0%\n"
-                 "goodput              0.9877       0.9     9.7%\n"
-                 "\n"
-                 "best         split\n"
-                 "times        measured, up to 4.0% off in iterations held out\n"
-                 "extrapolated up to 3.0% of an answer's time (far: 0.2%) is outside the measured "
-                 "range, where the error is not known (split)\n"
-                 "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
-                 "saved), 4 from the database\n");
+  expect_printed(
+      OUTPUT_TABLE,
+      "study.yaml: the highest rate, to within 0.25 requests/s, within 1200 $/h; 2 seeds\n"
+      "\n"
+      "design    instances               GPUs machines      $/h    $/M      kW  "
+      "requests/s  range         binds              margin\n"
+      "split     3 prefill, 12 decode     120       15   570.25    158       - >=     "
+      "70.5  70.5..100     goodput              9.7%\n"
+      "a, whole  none: no counts of it fit\n"
+      "\n"
+      "split: mean 85.25 +- 1.9e+02 requests/s (95%); its answer meets the limits on 1 of 2 seeds; "
+      "the answer depends on the seed: 2 different clusters\n"
+      "split: one step further, tbt.p90 is missed\n"
+      "split: not monotone: a smaller cluster or a higher rate met the limits "
+      "where a larger cluster or a lower rate missed them\n"
+      "\n"
+      "limit                  value     limit  margin  of split\n"
+      "ttft.p99               1.5 s       2 s   25.0%\n"
+      "goodput              0.9877       0.9     9.7%\n"
+      "\n"
+      "best         split\n"
+      "times        measured, held-out error up to 4.0%\n"
+      "extrapolated up to 3.0% of an answer's time (far: 0.2%) is outside the measured "
+      "range, where the error is unknown (split)\n"
+      "simulations  16 of 258 in the full grid, 5 ended early (about 20% of events "
+      "saved), 4 from the database\n");
 }
 
 Test(provision_print, the_least_that_holds_a_rate) {
@@ -163,7 +164,7 @@ Test(provision_print, the_least_that_holds_a_rate) {
   split[0].next_fails = NULL;
   expect_printed(
       OUTPUT_TABLE,
-      "study.yaml: the fewest machines that hold 8 requests/s; 2 seeds\n"
+      "study.yaml: the fewest machines at 8 requests/s; 2 seeds\n"
       "\n"
       "design    instances               GPUs machines      $/h    $/M      kW  requests/s  range  "
       "       binds              margin\n"
@@ -171,25 +172,25 @@ Test(provision_print, the_least_that_holds_a_rate) {
       "70.5..100     goodput              9.7%\n"
       "a, whole  none: no counts of it fit\n"
       "\n"
-      "split: mean 85.25 +- 1.9e+02 machines (95%); its answer holds on 1 of 2 seeds\n"
-      "a trace is the same on every seed: only what draws at random else can differ\n"
+      "split: mean 85.25 +- 1.9e+02 machines (95%); its answer meets the limits on 1 of 2 seeds\n"
+      "a trace is equal on every seed: only other random choices can differ\n"
       "\n"
       "limit                  value     limit  margin  of split\n"
       "ttft.p99               1.5 s       2 s   25.0%\n"
       "goodput              0.9877       0.9     9.7%\n"
       "\n"
       "best         split\n"
-      "times        measured, up to 4.0% off in iterations held out\n"
+      "times        measured, held-out error up to 4.0%\n"
       "extrapolated up to 3.0% of an answer's time (far: 0.2%) is outside the measured range, "
-      "where the error is not known (split)\n"
-      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events saved)\n");
+      "where the error is unknown (split)\n"
+      "simulations  16 of 258 in the full grid, 5 ended early (about 20% of events saved)\n");
   study.n_seeds = 1;
   study.rate = 0;
   outcomes[0].answers = none;
   outcomes[0].why_not = "nor here";
   expect_printed(
       OUTPUT_TABLE,
-      "study.yaml: the fewest machines that hold the trace's requests/s; 1 seed\n"
+      "study.yaml: the fewest machines at the trace's requests/s; 1 seed\n"
       "\n"
       "design    instances               GPUs machines      $/h    $/M      kW  requests/s  range  "
       "       binds              margin\n"
@@ -198,7 +199,7 @@ Test(provision_print, the_least_that_holds_a_rate) {
       "\n"
       "\n"
       "best         none\n"
-      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events saved)\n");
+      "simulations  16 of 258 in the full grid, 5 ended early (about 20% of events saved)\n");
 }
 
 Test(provision_print, a_search_for_programs) {
@@ -279,50 +280,50 @@ Test(provision_print, a_search_and_how_sure_it_is) {
   outcomes[1].low_model = 16;
   outcomes[1].high_model = INFINITY;
   outcomes[1].moved[1].found = false;
-  expect_printed(OUTPUT_TABLE,
-                 "study.yaml: the fewest machines that hold 8 requests/s; 1 seed\n"
-                 "\n"
-                 "design    instances               GPUs machines      $/h    $/M      kW  "
-                 "requests/s  range         binds              margin\n"
-                 "split     3 prefill, 12 decode     120       15   570.25    158       - >=     "
-                 "70.5  14..17        goodput              9.7%\n"
-                 "a, whole  30 prefill, 2 decode, 1 mixed   264       33     1200      -    44.8   "
-                 "      100  >=16          -                       -\n"
-                 "\n"
-                 "split: 14 to 17 machines; 15 most likely (times 4.0% off either way)\n"
-                 "split: one step further tbt.p90 is missed\n"
-                 "a, whole: 16 machines or more; 33 most likely (times 5.0% off either way); "
-                 "nothing holds with times longer by that\n"
-                 "\n"
-                 "limit                  value     limit  margin  times 4.0% off  of split\n"
-                 "ttft.p99               1.5 s       2 s   25.0%   -5.0% to  30.0%  undecided\n"
-                 "goodput              0.9877       0.9     9.7%    5.6% to  10.0%\n"
-                 "\n"
-                 "best         split\n"
-                 "undecided    by what times may be off, 'a, whole' (>=16) may be as good as "
-                 "'split' (14..17)\n"
-                 "times        measured, up to 5.0% off in iterations held out\n"
-                 "extrapolated up to 3.0% of an answer's time (far: 0.2%) is outside the measured "
-                 "range, where the error is not known (a, whole)\n"
-                 "simulations  28 of the 500 of the whole grid, 10 ended early (about 25% of "
-                 "events saved), 8 from the database; 12 more for the ranges\n");
+  expect_printed(
+      OUTPUT_TABLE,
+      "study.yaml: the fewest machines at 8 requests/s; 1 seed\n"
+      "\n"
+      "design    instances               GPUs machines      $/h    $/M      kW  "
+      "requests/s  range         binds              margin\n"
+      "split     3 prefill, 12 decode     120       15   570.25    158       - >=     "
+      "70.5  14..17        goodput              9.7%\n"
+      "a, whole  30 prefill, 2 decode, 1 mixed   264       33     1200      -    44.8   "
+      "      100  >=16          -                       -\n"
+      "\n"
+      "split: 14 to 17 machines; 15 most likely (times up to 4.0% shorter or longer)\n"
+      "split: one step further, tbt.p90 is missed\n"
+      "a, whole: 16 machines or more; 33 most likely (times up to 5.0% shorter or longer); "
+      "no cluster meets the limits with the longer times\n"
+      "\n"
+      "limit                  value     limit  margin  times 4.0% off  of split\n"
+      "ttft.p99               1.5 s       2 s   25.0%   -5.0% to  30.0%  undecided\n"
+      "goodput              0.9877       0.9     9.7%    5.6% to  10.0%\n"
+      "\n"
+      "best         split\n"
+      "undecided    within the error of the times, 'a, whole' (>=16) may be as good as "
+      "'split' (14..17)\n"
+      "times        measured, held-out error up to 5.0%\n"
+      "extrapolated up to 3.0% of an answer's time (far: 0.2%) is outside the measured "
+      "range, where the error is unknown (a, whole)\n"
+      "simulations  28 of 500 in the full grid, 10 ended early (about 25% of events saved), 8 "
+      "from the database; 12 more for the ranges\n");
 }
 
 Test(provision_print, the_plan_of_a_search) {
   a_search();
-  expect_printed(PLAN,
-                 "study.yaml: the largest rate, to 0.25 requests/s, within 1200 $/h; 2 seeds\n"
-                 "\n"
-                 "split: pools.prefill.count=1..5 pools.decode.count=2..50\n"
-                 "a, whole: counts are fixed\n");
+  expect_printed(
+      PLAN, "study.yaml: the highest rate, to within 0.25 requests/s, within 1200 $/h; 2 seeds\n"
+            "\n"
+            "split: pools.prefill.count=1..5 pools.decode.count=2..50\n"
+            "a, whole: counts are fixed\n");
   study.objective = OBJECTIVE_POWER;
   study.n_seeds = 1;
   study.base_rate = 12;
-  expect_printed(PLAN,
-                 "study.yaml: the least power that holds 12 requests/s, within 1200 $/h; 1 seed\n"
-                 "\n"
-                 "split: pools.prefill.count=1..5 pools.decode.count=2..50\n"
-                 "a, whole: counts are fixed\n");
+  expect_printed(PLAN, "study.yaml: the least power at 12 requests/s, within 1200 $/h; 1 seed\n"
+                       "\n"
+                       "split: pools.prefill.count=1..5 pools.decode.count=2..50\n"
+                       "a, whole: counts are fixed\n");
 }
 
 /* --- an offline study */
@@ -438,16 +439,15 @@ Test(provision_print, an_offline_study_for_people) {
   an_offline_study();
   expect_printed(
       OUTPUT_TABLE,
-      "study.yaml: the largest throughput of requests that are all there at once; 2 seeds\n"
+      "study.yaml: the highest throughput of requests that are all present at the start; 2 seeds\n"
       "\n"
       "design  requests/s  tokens/s  GPUs machines     $/h    $/M      kW  choice\n"
       "offline          4       900    16        2      20  6.173       -  max_num_seqs=2048 "
       "parallelism=TP8\n"
       "b              0.5        50     8        1       2  11.11       3  -\n"
       "\n"
-      "offline: 4..5.5 requests/s over the seeds, mean 4.75 +- 9.5 requests/s (95%); it flips with "
-      "the seed: "
-      "2 different choices\n"
+      "offline: 4..5.5 requests/s over the seeds, mean 4.75 +- 9.5 requests/s (95%); the "
+      "answer depends on the seed: 2 different choices\n"
       "b: 0.5..0.5 requests/s over the seeds, mean 0.5 +- 0.25 requests/s (95%)\n"
       "\n"
       "offline: 2 of 4 choices\n"
@@ -463,10 +463,10 @@ Test(provision_print, an_offline_study_for_people) {
       "   1        0.5        50   100.0%\n"
       "\n"
       "best         offline\n"
-      "times        measured, but how far they are off is unknown: offline\n"
-      "times        of a roofline, not measured; how far they are off is unknown: b\n"
+      "times        measured, with unknown error: offline\n"
+      "times        from a roofline, not measured, with unknown error: b\n"
       "extrapolated up to 12.5% of an answer's time (far: 0.0%) is outside the measured range, "
-      "where the error is not known (offline)\n"
+      "where the error is unknown (offline)\n"
       "simulations  8 of 10 choices, 1 from the database\n");
   study.n_seeds = 1;
   outcomes[1].answers = none;
@@ -475,7 +475,7 @@ Test(provision_print, an_offline_study_for_people) {
   outcomes[0].n_reused = 0;
   expect_printed(
       OUTPUT_TABLE,
-      "study.yaml: the largest throughput of requests that are all there at once; 1 seed\n"
+      "study.yaml: the highest throughput of requests that are all present at the start; 1 seed\n"
       "\n"
       "design  requests/s  tokens/s  GPUs machines     $/h    $/M      kW  choice\n"
       "offline          4       900    16        2      20  6.173       -  max_num_seqs=2048 "
@@ -495,9 +495,9 @@ Test(provision_print, an_offline_study_for_people) {
       "   -          -         -        -  it failed\n"
       "\n"
       "best         offline\n"
-      "times        measured, but how far they are off is unknown: offline\n"
+      "times        measured, with unknown error: offline\n"
       "extrapolated up to 12.5% of an answer's time (far: 0.0%) is outside the measured range, "
-      "where the error is not known (offline)\n"
+      "where the error is unknown (offline)\n"
       "simulations  8 of 10 choices\n");
 }
 
@@ -587,13 +587,14 @@ Test(provision_print, an_offline_study_as_json) {
 Test(provision_print, the_plan_of_an_offline_study) {
   an_offline_study();
   expect_printed(
-      PLAN, "study.yaml: the largest throughput of requests that are all there at once; 2 seeds\n"
-            "\n"
-            "offline: 3 of 4 choices\n"
-            "  max_num_seqs=512 parallelism=TP8\n"
-            "  max_num_seqs=512 parallelism=TP4PP2: the weights do not fit: 1 of 2 GB\n"
-            "  max_num_seqs=2048 parallelism=TP8\n"
-            "  max_num_seqs=2048 parallelism=TP4PP2\n"
-            "b: 1 of 1 choices\n"
-            "  -\n");
+      PLAN,
+      "study.yaml: the highest throughput of requests that are all present at the start; 2 seeds\n"
+      "\n"
+      "offline: 3 of 4 choices\n"
+      "  max_num_seqs=512 parallelism=TP8\n"
+      "  max_num_seqs=512 parallelism=TP4PP2: the weights do not fit: 1 of 2 GB\n"
+      "  max_num_seqs=2048 parallelism=TP8\n"
+      "  max_num_seqs=2048 parallelism=TP4PP2\n"
+      "b: 1 of 1 choices\n"
+      "  -\n");
 }

@@ -21,18 +21,18 @@ Test(times, the_worst_of_many_runs_is_said) {
   const TimesKnown known[] = {times_of(1, 0.03, 0.2, 0.01), times_of(1, 0.056, 0.1, 0.09)};
   for (int i = 0; i < 2; i++)
     times_merge(&all, &known[i]);
-  cr_expect_str_eq(times_text(&all, &arena), "measured, up to 5.6% off in iterations held out");
+  cr_expect_str_eq(times_text(&all, &arena), "measured, held-out error up to 5.6%");
   // What is far outside is of the same run.
   cr_expect_str_eq(
       times_extrapolated_text(&all, "one", &arena),
       "up to 20.0% of the time of one (far: 1.0%) is outside the measured range, where "
-      "the error is not known");
+      "the error is unknown");
   const TimesKnown unknown = times_of(1, NAN, 0, 0), computed = times_of(0, NAN, 0, 0);
   times_merge(&all, &computed);
   cr_expect_str_eq(times_text(&all, &arena),
-                   "measured, up to 5.6% off in iterations held out; some of a roofline, not "
-                   "measured, how far off is unknown");
-  cr_expect_str_eq(times_text(&unknown, &arena), "measured, how far off is unknown");
+                   "measured, held-out error up to 5.6%; some from a roofline, not "
+                   "measured, with unknown error");
+  cr_expect_str_eq(times_text(&unknown, &arena), "measured, with unknown error");
   cr_expect_str_eq(times_text(&computed, &arena),
-                   "of a roofline, not measured, how far off is unknown");
+                   "from a roofline, not measured, with unknown error");
 }
