@@ -7,11 +7,11 @@
 #include <assert.h>
 #include <stddef.h>
 
-static void check_links(const Engine *engine, const RequestQueue *queue) {
+static void check_links(const Simulation *self, const RequestQueue *queue) {
   int32_t n = 0;
   RequestIx previous = REQUEST_NONE;
-  for (RequestIx ix = queue->first; ix != REQUEST_NONE; ix = engine->requests.slots[ix].next) {
-    assert(engine->requests.slots[ix].previous == previous);
+  for (RequestIx ix = queue->first; ix != REQUEST_NONE; ix = self->requests.slots[ix].next) {
+    assert(self->requests.slots[ix].previous == previous);
     previous = ix;
     n++;
   }
@@ -19,27 +19,27 @@ static void check_links(const Engine *engine, const RequestQueue *queue) {
 }
 
 /* Everybody in it belongs there by his state; how many they are. */
-static uint64_t check_queue(const Engine *engine, Machine *machine, const RequestQueue *queue) {
-  check_links(engine, queue);
-  const Request *slots = engine->requests.slots;
+static uint64_t check_queue(const Simulation *self, Machine *machine, const RequestQueue *queue) {
+  check_links(self, queue);
+  const Request *slots = self->requests.slots;
   for (RequestIx ix = queue->first; ix != REQUEST_NONE; ix = slots[ix].next)
     assert(life_queue(machine, slots[ix].state) == queue);
   return (uint64_t)queue->count;
 }
 
 /* Those of the batch whose clients have given up leave with an iteration in progress. */
-static void check_leaving(const Engine *engine, const Machine *machine) {
+static void check_leaving(const Simulation *self, const Machine *machine) {
   int32_t n = 0;
   if (machine->scheduler) {
     for (RequestIx ix = machine->running.first; ix != REQUEST_NONE;
-         ix = engine->requests.slots[ix].next)
-      n += request_leaves(&engine->requests.slots[ix]);
+         ix = self->requests.slots[ix].next)
+      n += request_leaves(&self->requests.slots[ix]);
     assert(machine->scheduler->n_leaving == n && (n == 0 || machine->activity != ACTIVITY_IDLE));
     return;
   }
-  check_links(engine, &machine->leaving);
+  check_links(self, &machine->leaving);
   for (size_t i = 0; i < machine->batch.n_seqs; i++)
-    n += request_leaves(&engine->requests.slots[machine->batch.entries[i].request]);
+    n += request_leaves(&self->requests.slots[machine->batch.entries[i].request]);
   assert(machine->leaving.count == n && (n == 0 || machine->activity != ACTIVITY_IDLE));
 }
 
@@ -54,43 +54,43 @@ static bool check_request(const Request *request) {
 }
 
 /* Each request is where its state says, and nobody else is there. */
-static void check_requests(const Engine *engine) {
+static void check_requests(const Simulation *self) {
   uint64_t n_queued = 0, n_runs = 0, n_chunks = 0;
-  for (size_t i = 0; i < engine->requests.n_slots; i++) {
-    const Request *request = &engine->requests.slots[i];
+  for (size_t i = 0; i < self->requests.n_slots; i++) {
+    const Request *request = &self->requests.slots[i];
     if (request->state == REQUEST_FREE) continue;
     n_queued += check_request(request);
     n_runs += request->state == REQUEST_RUNS;
     n_chunks += request->state == REQUEST_PREFILLS || request->state == REQUEST_ENDS_PREFILL;
   }
-  for (uint32_t m = 0; m < engine->n_machines; m++) {
-    Machine *machine = &engine->machines[m];
-    n_queued -= check_queue(engine, machine, &machine->prefill_queue);
-    n_queued -= check_queue(engine, machine, &machine->decode_queue);
-    n_queued -= check_queue(engine, machine, &machine->blocked);
-    n_queued -= check_queue(engine, machine, &machine->swapped);
-    n_queued -= check_queue(engine, machine, &machine->running);
+  for (uint32_t m = 0; m < self->n_machines; m++) {
+    Machine *machine = &self->machines[m];
+    n_queued -= check_queue(self, machine, &machine->prefill_queue);
+    n_queued -= check_queue(self, machine, &machine->decode_queue);
+    n_queued -= check_queue(self, machine, &machine->blocked);
+    n_queued -= check_queue(self, machine, &machine->swapped);
+    n_queued -= check_queue(self, machine, &machine->running);
     if (!machine->scheduler) n_runs -= machine->batch.n_seqs;
     for (size_t i = 0; i < machine->n_chunks; i++) {
-      const Request *request = &engine->requests.slots[machine->chunks[i]];
+      const Request *request = &self->requests.slots[machine->chunks[i]];
       const bool last =
           request->prefilled_tokens + request->chunk_tokens == request_prefill_tokens(request);
       assert(request->state == (last ? REQUEST_ENDS_PREFILL : REQUEST_PREFILLS));
     }
     n_chunks -= machine->n_chunks;
-    check_links(engine, &machine->inbound);
-    check_leaving(engine, machine);
+    check_links(self, &machine->inbound);
+    check_leaving(self, machine);
   }
-  for (uint32_t g = 0; g < engine->n_groups; g++) {
-    const Group *group = &engine->groups[g];
-    n_queued -= check_queue(engine, &engine->machines[group->first[0]], &group->stored);
+  for (uint32_t g = 0; g < self->n_groups; g++) {
+    const Group *group = &self->groups[g];
+    n_queued -= check_queue(self, &self->machines[group->first[0]], &group->stored);
   }
   assert(n_queued == 0 && n_runs == 0 && n_chunks == 0);
-  const Metrics *metrics = &engine->metrics;
-  const Metrics *warm_up = &engine->warm_up_metrics;
-  assert(metrics->asked.requests + warm_up->asked.requests == engine->n_arrived);
-  assert(engine->n_arrived == metrics_ended(metrics) + metrics_ended(warm_up) +
-                                  engine->requests.n_live - engine->n_copies);
+  const Metrics *metrics = &self->metrics;
+  const Metrics *warm_up = &self->warm_up_metrics;
+  assert(metrics->asked.requests + warm_up->asked.requests == self->n_arrived);
+  assert(self->n_arrived ==
+         metrics_ended(metrics) + metrics_ended(warm_up) + self->requests.n_live - self->n_copies);
 }
 
 /* Whether the batch of the machine where it is has it. */
@@ -105,14 +105,14 @@ static int64_t held_by(const Request *request, const Machine *machine) {
 }
 
 /* References of a machine's cache against what requests hold of it. */
-static void check_cache(const Engine *engine, const Machine *machine) {
+static void check_cache(const Simulation *self, const Machine *machine) {
   if (!machine->cache) return;
   int64_t n_references = 0;
-  for (size_t i = 0; i < engine->requests.n_slots; i++) {
-    const Request *request = &engine->requests.slots[i];
+  for (size_t i = 0; i < self->requests.n_slots; i++) {
+    const Request *request = &self->requests.slots[i];
     if (request->state == REQUEST_FREE) continue;
-    const RequestMemory *memory = &engine->memory[i];
-    if (life_machine(engine, request) == machine->ix) {
+    const RequestMemory *memory = &self->memory[i];
+    if (life_machine(self, request) == machine->ix) {
       assert(memory->held.n == held_by(request, machine));
       n_references += memory->held.n;
     }
@@ -134,38 +134,38 @@ static void check_tier(const Machine *machine) {
   assert(0 <= cpu && cpu <= machine->kv_blocks);
 }
 
-static void check_memory(const Engine *engine) {
-  for (uint32_t m = 0; m < engine->n_machines; m++) {
-    const Machine *machine = &engine->machines[m];
+static void check_memory(const Simulation *self) {
+  for (uint32_t m = 0; m < self->n_machines; m++) {
+    const Machine *machine = &self->machines[m];
     int64_t held = 0;
-    for (size_t i = 0; i < engine->requests.n_slots; i++) {
-      const Request *request = &engine->requests.slots[i];
+    for (size_t i = 0; i < self->requests.n_slots; i++) {
+      const Request *request = &self->requests.slots[i];
       if (request->state == REQUEST_FREE) continue;
-      if (life_machine(engine, request) == m) held += held_by(request, machine);
+      if (life_machine(self, request) == m) held += held_by(request, machine);
       if (request->transfer == TRANSFER_NONE) continue;
-      const Transfer *transfer = &engine->transfers.slots[request->transfer];
+      const Transfer *transfer = &self->transfers.slots[request->transfer];
       if (transfer->to == m && transfer->stage != TRANSFER_WAITS)
         held += machine_prompt_blocks(machine, request);
     }
-    check_cache(engine, machine);
+    check_cache(self, machine);
     const int64_t taken = machine->kv_blocks - machine->free_blocks - machine->withheld_blocks;
     assert(machine->cache ? taken <= held : taken == held); // blocks of a cache are shared
     assert(machine->kv_blocks >= machine->least_blocks && machine->withheld_blocks >= 0);
-    assert(engine->columns.kv_blocks->of[m] == taken + machine->promised_blocks);
+    assert(self->columns.kv_blocks->of[m] == taken + machine->promised_blocks);
     check_tier(machine);
-    assert(engine_free_blocks(engine, machine) >= 0);
+    assert(sim_free_blocks(self, machine) >= 0);
   }
 }
 
 /* What policies read of a machine, and what the core counts on it, against the requests and the
  * rows of their states. */
-static void check_machine(const Engine *engine, MachineIx m) {
-  const Machine *machine = &engine->machines[m];
-  const ClusterView *view = &engine_deployment_of(engine, machine)->view;
+static void check_machine(const Simulation *self, MachineIx m) {
+  const Machine *machine = &self->machines[m];
+  const ClusterView *view = &sim_deployment_of(self, machine)->view;
   int64_t n_assigned = 0, n_present = 0, n_decodes = 0, n_heavy = 0, pending = 0;
   int64_t n_prefills = 0, n_outgoing = 0, n_started = 0;
-  for (size_t i = 0; i < engine->requests.n_slots; i++) {
-    const Request *request = &engine->requests.slots[i];
+  for (size_t i = 0; i < self->requests.n_slots; i++) {
+    const Request *request = &self->requests.slots[i];
     if (request->state == REQUEST_FREE) continue;
     const RequestStateRow *row = &request_states[request->state];
     const bool decodes = request->decode_machine == m;
@@ -173,7 +173,7 @@ static void check_machine(const Engine *engine, MachineIx m) {
     n_heavy += decodes && view_heavy(view, request);
     n_assigned += decodes || (request->prefill_machine == m && request->first_token_at < 0);
     pending += decodes;
-    if (life_machine(engine, request) != m) continue;
+    if (life_machine(self, request) != m) continue;
     n_present += row->present;
     n_prefills += row->prefills;
     n_outgoing += row->outgoing;
@@ -188,9 +188,9 @@ static void check_machine(const Engine *engine, MachineIx m) {
   assert(machine->n_outgoing == n_outgoing && machine->n_started == n_started);
 }
 
-static void check_machines(const Engine *engine) {
-  for (MachineIx m = 0; m < engine->n_machines; m++)
-    check_machine(engine, m);
+static void check_machines(const Simulation *self) {
+  for (MachineIx m = 0; m < self->n_machines; m++)
+    check_machine(self, m);
 }
 
 /* Of a list, by a scan. */
@@ -206,14 +206,14 @@ static MachineIx least_of(const Column *column, const uint64_t *since, const Rol
 }
 
 /* What the trees of columns name against scans; of figures as last brought up to date. */
-static void check_least(const Engine *engine) {
-  const Columns *all = engine->columns.all;
+static void check_least(const Simulation *self) {
+  const Columns *all = self->columns.all;
   const uint64_t *const since[] = {[COLUMN_BY_LIST] = all->joined, [COLUMN_BY_TURN] = all->turns};
   for (Column *column = all->first; column; column = column->next) {
     column_settle(column);
     for (ColumnOrder order = 0; order < COLUMN_ORDERS; order++)
       for (ListIx l = 0; l < all->n_lists; l++) {
-        const RoleList *list = &engine->deployments[l / ROLES].view.by_role[l % ROLES];
+        const RoleList *list = &self->deployments[l / ROLES].view.by_role[l % ROLES];
         assert(list->ix == l);
         if (column->trees[order][l])
           assert(column_root(column, order, l) == least_of(column, since[order], list));
@@ -222,32 +222,32 @@ static void check_least(const Engine *engine) {
 }
 
 /* What is remembered of who has the most room. */
-static void check_roomiest(const Engine *engine, const Deployment *deployment) {
+static void check_roomiest(const Simulation *self, const Deployment *deployment) {
   for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE && deployment->knows_roomiest; phase++) {
     const MachineIx most = deployment->roomiest[phase];
     for (uint32_t i = 0; i < deployment->view.n_members; i++) {
       const MachineIx m = deployment->view.members[i];
-      const Machine *machine = &engine->machines[m];
+      const Machine *machine = &self->machines[m];
       if (!machine_takes_requests(machine) || !role_covers(machine->home, (Phase)phase)) {
         assert(m != most);
         continue;
       }
-      const int64_t more = machine_room(machine) - machine_room(&engine->machines[most]);
+      const int64_t more = machine_room(machine) - machine_room(&self->machines[most]);
       assert(m < most ? more < 0 : more <= 0);
     }
   }
 }
 
 /* A machine is in the list of its role, once, if it takes requests. */
-static void check_roles(const Engine *engine) {
-  const ClusterColumns *columns = &engine->columns;
+static void check_roles(const Simulation *self) {
+  const ClusterColumns *columns = &self->columns;
   uint32_t n_listed = 0, n_taking = 0;
-  for (uint32_t d = 0; d < engine->n_deployments; d++)
+  for (uint32_t d = 0; d < self->n_deployments; d++)
     for (int role = 0; role < ROLES; role++)
-      n_listed += engine->deployments[d].view.by_role[role].count;
-  for (MachineIx m = 0; m < engine->n_machines; m++) {
-    const Machine *machine = &engine->machines[m];
-    const RoleList *list = &engine_deployment_of(engine, machine)->view.by_role[machine->role];
+      n_listed += self->deployments[d].view.by_role[role].count;
+  for (MachineIx m = 0; m < self->n_machines; m++) {
+    const Machine *machine = &self->machines[m];
+    const RoleList *list = &sim_deployment_of(self, machine)->view.by_role[machine->role];
     uint32_t n_times = 0;
     for (uint32_t i = 0; i < list->count; i++)
       n_times += list->items[i] == m;
@@ -261,25 +261,25 @@ static void check_roles(const Engine *engine) {
 }
 
 /* Time is idle or booked, but for an iteration or run in progress. */
-static void check_idleness(const Engine *engine) {
-  for (MachineIx m = 0; m < engine->n_machines; m++) {
-    const Machine *machine = &engine->machines[m];
+static void check_idleness(const Simulation *self) {
+  for (MachineIx m = 0; m < self->n_machines; m++) {
+    const Machine *machine = &self->machines[m];
     assert((machine->activity == ACTIVITY_IDLE) == (machine->idle_since >= 0));
     if (machine->activity != ACTIVITY_IDLE) {
       assert(machine->availability < MACHINE_OFF);
       continue;
     }
     const Tick busy = machine->totals.prefill_ticks + machine->totals.decode_ticks;
-    assert(machine->idle_ticks + engine->now - machine->idle_since + busy == engine->now);
+    assert(machine->idle_ticks + self->now - machine->idle_since + busy == self->now);
   }
 }
 
 /* The KV of those in `swapped` is in CPU memory and nowhere else, and no iteration ends before what
  * it waits for is across. */
-static void check_cpu_memory(const Engine *engine) {
-  const Request *slots = engine->requests.slots;
-  for (uint32_t m = 0; m < engine->n_machines; m++) {
-    const Machine *machine = &engine->machines[m];
+static void check_cpu_memory(const Simulation *self) {
+  const Request *slots = self->requests.slots;
+  for (uint32_t m = 0; m < self->n_machines; m++) {
+    const Machine *machine = &self->machines[m];
     int64_t held = 0;
     for (RequestIx ix = machine->swapped.first; ix != REQUEST_NONE; ix = slots[ix].next) {
       const Request *request = &slots[ix];
@@ -290,21 +290,21 @@ static void check_cpu_memory(const Engine *engine) {
     assert(machine->free_cpu_blocks >= 0);
     assert(machine->free_cpu_blocks + held == machine->pool->cpu_kv_blocks);
     assert(held == 0 || machine->kvtier->swaps);
-    const Event *end = agenda_find(&engine->agenda, EVENT_ITERATION, m);
+    const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, m);
     assert(!end || end->at > machine->copied_at);
   }
 }
 
-static void check_batches(const Engine *engine) {
-  for (uint32_t m = 0; m < engine->n_machines; m++) {
-    const Batch *batch = &engine->machines[m].batch;
+static void check_batches(const Simulation *self) {
+  for (uint32_t m = 0; m < self->n_machines; m++) {
+    const Batch *batch = &self->machines[m].batch;
     int64_t context = 0;
     for (size_t i = 0; i < batch->n_seqs; i++) {
-      const Request *request = &engine->requests.slots[batch->entries[i].request];
+      const Request *request = &self->requests.slots[batch->entries[i].request];
       assert(in_batch(request) && request->batch_index == i);
       const int64_t remaining = batch_remaining(batch, request);
       assert(remaining >= 0 && remaining < request->output_tokens);
-      assert(remaining > 0 || engine->machines[m].run.booked > 0);
+      assert(remaining > 0 || self->machines[m].run.booked > 0);
       context += batch_context(batch, request);
     }
     int64_t takers = 0;
@@ -319,8 +319,8 @@ static bool is_held_up(const Links *links, const Flow *flow) {
          links->nics[NIC_IN][flow->ends[NIC_IN]].capacity == 0;
 }
 
-static void check_network(const Engine *engine) {
-  const Links *links = &engine->links;
+static void check_network(const Simulation *self) {
+  const Links *links = &self->links;
   for (uint32_t m = 0; m < links->n_machines; m++) {
     for (int side = 0; side < NIC_SIDES; side++) {
       const Nic *nic = &links->nics[side][m];
@@ -337,7 +337,7 @@ static void check_network(const Engine *engine) {
   }
 }
 
-void audit_totals(const Engine *engine, const SimResult *result) {
+void audit_totals(const Simulation *self, const SimResult *result) {
   Total busy = 0;
   for (uint32_t p = 0; p < result->n_pools; p++) {
     const PoolResult *pool = &result->pools[p];
@@ -350,7 +350,7 @@ void audit_totals(const Engine *engine, const SimResult *result) {
     assert(0 <= ticks && ticks + away <= (Total)result->span * pool->pool->count);
     assert(0 <= totals->mixed_ticks && totals->mixed_ticks <= totals->prefill_ticks);
     // a tier tells of an iteration when it ends, also of one that began before it was counted
-    assert(0 <= totals->stall_ticks && (totals->stall_ticks <= ticks || engine->counted_from > 0));
+    assert(0 <= totals->stall_ticks && (totals->stall_ticks <= ticks || self->counted_from > 0));
     // those that failures broke off are no iterations
     const int64_t most = iterations + result->totals.failures * pool->pool->count;
     assert(-most <= more && more <= most);
@@ -359,19 +359,19 @@ void audit_totals(const Engine *engine, const SimResult *result) {
   assert(machine_busy_ticks(&result->totals) == busy);
 }
 
-void audit_check(const Engine *engine, Tick previous) {
-  assert(engine->now >= previous);
-  check_requests(engine);
-  check_memory(engine);
-  check_cpu_memory(engine);
-  check_machines(engine);
-  check_least(engine);
-  for (uint32_t d = 0; d < engine->n_deployments; d++)
-    check_roomiest(engine, &engine->deployments[d]);
-  check_roles(engine);
-  check_idleness(engine);
-  check_batches(engine);
-  check_network(engine);
-  tell_audits(engine);
-  parts_audit(engine);
+void audit_check(const Simulation *self, Tick previous) {
+  assert(self->now >= previous);
+  check_requests(self);
+  check_memory(self);
+  check_cpu_memory(self);
+  check_machines(self);
+  check_least(self);
+  for (uint32_t d = 0; d < self->n_deployments; d++)
+    check_roomiest(self, &self->deployments[d]);
+  check_roles(self);
+  check_idleness(self);
+  check_batches(self);
+  check_network(self);
+  tell_audits(self);
+  parts_audit(self);
 }

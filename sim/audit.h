@@ -17,7 +17,7 @@
 #include "sim/core/state.h"
 
 /* After an event; `previous` is the time of the one before. */
-void audit_check(const Engine *engine, Tick previous);
+void audit_check(const Simulation *self, Tick previous);
 /* Of a run that is over: no iteration is in progress. */
-void audit_totals(const Engine *engine, const SimResult *result);
+void audit_totals(const Simulation *self, const SimResult *result);
 #endif

@@ -13,7 +13,7 @@
  * from it or to it stands still; then the machine leaves its lists, and all that was there begins
  * anew in front (front.h), with what it held in KV memory and CPU memory gone. Who was to be
  * decoded there, and whose KV is still where it is prefilled, gets another machine for that
- * (engine_other_decode), to which all of it moves, and begins anew only if there is none, or as
+ * (sim_other_decode), to which all of it moves, and begins anew only if there is none, or as
  * many have failed as it may be tried again. One that is back before that is detected as it starts.
  * Where no machine is up for a phase, requests wait in front.
  *

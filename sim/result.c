@@ -4,17 +4,18 @@
 #include "sim/run.h"
 
 /* Of the run as far as it is counted. */
-static Tick span_of(const Engine *self) {
+static Tick span_of(const Simulation *self) {
   return self->now - self->counted_from;
 }
 
-static void sum_machine(Engine *self, Machine *machine) {
-  engine_book_capacity(self, machine);
+static void sum_machine(Simulation *self, Machine *machine) {
+  sim_book_capacity(self, machine);
   machine_totals_subtract(&machine->totals, &machine->before);
 }
 
 /* Energy is power in each activity times the time in it; the rest of the span is idle. */
-static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bool second_shape) {
+static void sum_pool(const Simulation *self, PoolResult *result, MachineIx first,
+                     bool second_shape) {
   const PoolSpec *pool = result->pool;
   Total busiest = 0;
   for (uint32_t i = 0; i < pool->count; i++) {
@@ -40,7 +41,7 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bo
 }
 
 /* What the largest request that can be served may need. */
-static void sum_room(const Engine *self, uint32_t model, ModelRoom *room) {
+static void sum_room(const Simulation *self, uint32_t model, ModelRoom *room) {
   for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
     const MachineIx most = deployment_roomiest(&self->deployments[model], phase);
     if (most == MACHINE_NONE) continue; // all of them flip
@@ -50,7 +51,7 @@ static void sum_room(const Engine *self, uint32_t model, ModelRoom *room) {
   room->store_tokens = self->deployments[model].smallest_store;
 }
 
-void engine_sum_up(Engine *self, SimResult *result) {
+void sim_sum_up(Simulation *self, SimResult *result) {
   tell_books_close(self);
   *result = (SimResult){.metrics = self->metrics,
                         .n_pools = self->config->n_pools,

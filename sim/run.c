@@ -21,18 +21,18 @@ enum {
 
 /* An idle machine that was woken waits while more requests arrive in this very tick, so that they
  * can share its first iteration. */
-static bool gathers(const Engine *self, const Machine *machine) {
+static bool gathers(const Simulation *self, const Machine *machine) {
   return self->gathers && machine->activity == ACTIVITY_IDLE && machine->idle_since >= 0;
 }
 
 /* A request has left that others may have waited for. */
-static void use_room(Engine *self, Machine *machine) {
-  engine_admit_inbound(self, machine);
-  engine_wake(self, machine, WAKE_RELEASE, REQUEST_NONE);
-  if (machine->activity == ACTIVITY_IDLE) engine_review_role(self, machine);
+static void use_room(Simulation *self, Machine *machine) {
+  sim_admit_inbound(self, machine);
+  sim_wake(self, machine, WAKE_RELEASE, REQUEST_NONE);
+  if (machine->activity == ACTIVITY_IDLE) sim_review_role(self, machine);
 }
 
-static void settle_machines(Engine *self) {
+static void settle_machines(Simulation *self) {
   uint32_t n_waiting = 0;
   for (uint32_t i = 0; i < self->n_marked; i++) { // more may be marked meanwhile
     Machine *machine = &self->machines[self->marked[i]];
@@ -41,14 +41,14 @@ static void settle_machines(Engine *self) {
     const bool waits = (marks & MARK_BEGIN) && gathers(self, machine);
     if (waits) self->marked[n_waiting++] = machine->ix;
     machine->marks = waits ? MARK_BEGIN : 0;
-    if (marks & MARK_REFIT) engine_refit_run(self, machine);
-    if ((marks & MARK_BEGIN) && !waits) engine_begin(self, machine);
-    if (marks & MARK_DRAIN) engine_leave_drained(self, machine);
+    if (marks & MARK_REFIT) sim_refit_run(self, machine);
+    if ((marks & MARK_BEGIN) && !waits) sim_begin(self, machine);
+    if (marks & MARK_DRAIN) sim_leave_drained(self, machine);
   }
   self->n_marked = n_waiting;
 }
 
-void engine_settle(Engine *self) {
+void sim_settle(Simulation *self) {
   settle_machines(self);
   if (self->n_marked_groups == 0) return;
   for (uint32_t i = 0; i < self->n_marked_groups; i++) {
@@ -68,27 +68,27 @@ static bool is_control(EventKind kind) {
 }
 
 /* Nor does a machine that fails or comes back with nothing on it. */
-static bool makes_no_room(const Engine *self, const Event *event) {
+static bool makes_no_room(const Simulation *self, const Event *event) {
   const bool of_machine = event->kind == EVENT_DETECTION || event->kind == EVENT_BOOT;
   return is_control((EventKind)event->kind) ||
          (of_machine && column_at(self->columns.n_assigned, event->target) == 0);
 }
 
-static size_t n_controls(const Engine *self) {
+static size_t n_controls(const Simulation *self) {
   const uint32_t *n = self->agenda.n_pending;
   return n[EVENT_MONITOR] + n[EVENT_REPORT] + n[EVENT_SCALING] + n[EVENT_FLIP] + n[EVENT_FAULT] +
          n[EVENT_BOOT] + n[EVENT_PATIENCE] + n[EVENT_HEDGE] +
          (self->requests.n_live > 0 ? 0 : n[EVENT_DETECTION]);
 }
 
-static bool has_arrival(const Engine *self) {
+static bool has_arrival(const Simulation *self) {
   return self->agenda.n_pending[EVENT_ARRIVAL] > 0;
 }
 
 /* When all that is pending asks for room again and has been refused since anything else happened,
  * nobody will ever make any; and when nothing is pending the run is over. Who arrives next makes no
  * room, and is not known of: with requests here that it is pending changes nothing. */
-static bool is_stuck(const Engine *self) {
+static bool is_stuck(const Simulation *self) {
   const uint32_t *n = self->agenda.n_pending;
   const size_t most =
       self->n_retries + n[EVENT_FLIP] + n[EVENT_FAULT] + n[EVENT_BOOT] + n[EVENT_DETECTION] + 6;
@@ -101,7 +101,7 @@ static bool is_stuck(const Engine *self) {
 
 /* Among thousands of machines the one whose event is next is in no cache: it comes there while this
  * event is handled. */
-static void fetch_next(const Engine *self) {
+static void fetch_next(const Simulation *self) {
   const Event *next = agenda_next(&self->agenda);
   if (!next || next->kind != EVENT_ITERATION) return;
   const char *machine = (const char *)&self->machines[next->target];
@@ -109,7 +109,7 @@ static void fetch_next(const Engine *self) {
     __builtin_prefetch(machine + i);
 }
 
-static void handle_next(Engine *self) {
+static void handle_next(Simulation *self) {
   agenda_pop(&self->agenda, &self->event);
   fetch_next(self);
   if (self->event.at > self->now || self->event.order > self->reached)
@@ -119,17 +119,17 @@ static void handle_next(Engine *self) {
   const size_t refusals = self->n_refusals;
   const bool no_room = refusals > 0 && makes_no_room(self, &self->event);
   self->handlers[self->event.kind](self, self->event.target);
-  if (self->n_marked + self->n_marked_groups > 0) engine_settle(self);
+  if (self->n_marked + self->n_marked_groups > 0) sim_settle(self);
   if (self->n_refusals > 0 && self->n_refusals == refusals && !no_room) self->n_refusals = 0;
 }
 
-bool engine_step(Engine *self) {
-  if (self->source_told) engine_pull_again(self);
+bool sim_step(Simulation *self) {
+  if (self->source_told) sim_pull_again(self);
   if (self->failed || self->stopped) return false;
   if (is_stuck(self)) {
     const Repair repair = ask_awaits_repair(self);
-    const bool broken = repair != REPAIR_LINKS && engine_break_deadlock(self);
-    if (broken) engine_settle(self);
+    const bool broken = repair != REPAIR_LINKS && sim_break_deadlock(self);
+    if (broken) sim_settle(self);
     if (broken || !(repair || self->agenda.n_pending[EVENT_PATIENCE] > 0 || has_arrival(self)))
       return broken;
   }
@@ -137,17 +137,17 @@ bool engine_step(Engine *self) {
   const Tick previous = self->now;
   if (ask_ends_copies(self)) {
     self->n_events++;
-    engine_settle(self);
+    sim_settle(self);
   } else {
     handle_next(self);
   }
   if (self->config->audit && !self->failed) audit_check(self, previous);
-  return engine_has_memory(self, 0);
+  return sim_has_memory(self, 0);
 }
 
-static void loop(Engine *self) {
+static void loop(Simulation *self) {
   const SimConfig *config = self->config;
-  while (!engine_is_interrupted(self) && engine_step(self))
+  while (!sim_is_interrupted(self) && sim_step(self))
     if (config->on_progress && self->n_events % PROGRESS_EVENTS == 0)
       config->on_progress(config->on_progress_context,
                           self->n_arrived + self->n_copies - self->requests.n_live, self->now);
@@ -181,12 +181,12 @@ int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *
                          sim_pool_policy(config, &config->pools[p], POLICY_BATCHER).policy,
                          sim_pool_policy(config, &config->pools[p], POLICY_KVTIER).policy));
   if (!allows_machines(config, arena, diag)) return -1;
-  Engine *engine = ARENA_NEW(arena, Engine);
-  engine_init(engine, config, arena, diag);
-  loop(engine);
-  if (engine->failed) return -1;
-  tell_run_ends(engine);
-  engine_sum_up(engine, ret_result);
-  if (config->audit && !engine->stopped) audit_totals(engine, ret_result);
+  Simulation *simulation = ARENA_NEW(arena, Simulation);
+  sim_init(simulation, config, arena, diag);
+  loop(simulation);
+  if (simulation->failed) return -1;
+  tell_run_ends(simulation);
+  sim_sum_up(simulation, ret_result);
+  if (config->audit && !simulation->stopped) audit_totals(simulation, ret_result);
   return 0;
 }

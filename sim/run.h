@@ -1,17 +1,17 @@
-/* The run as a whole: set-up (setup.c), the loop with its one switch (engine.c), and the summing up
+/* The run as a whole: set-up (setup.c), the loop over events (run.c), and the summing up
  * (result.c). */
 #ifndef SIM_RUN_H
 #define SIM_RUN_H
 #include "sim/core/state.h"
 
 /* Sets up a run, its first arrival pending. */
-void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag);
+void sim_init(Simulation *self, const SimConfig *config, Arena *arena, Diag *diag);
 /* Handles the next event; false when none is left or the run has failed. */
-bool engine_step(Engine *self);
+bool sim_step(Simulation *self);
 /* The pass over what the handling of an event has marked (marks.h). Machines, in the order of their
  * marks: a run is fitted to free blocks that changed, an iteration begun or a run cut, one that
  * drains let go; then the shapes of groups. */
-void engine_settle(Engine *self);
+void sim_settle(Simulation *self);
 /* What came of a run that is over. */
-void engine_sum_up(Engine *self, SimResult *ret_result);
+void sim_sum_up(Simulation *self, SimResult *ret_result);
 #endif

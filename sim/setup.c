@@ -22,11 +22,11 @@ static int64_t link_capacity(const SimConfig *config, const PoolSpec *pool) {
 }
 
 /* As Column.refresh of kv_blocks. */
-static void catch_up(void *engine, MachineIx machine) {
-  engine_catch_up(engine, &((Engine *)engine)->machines[machine]);
+static void catch_up(void *simulation, MachineIx machine) {
+  sim_catch_up(simulation, &((Simulation *)simulation)->machines[machine]);
 }
 
-static void init_machines(Engine *self) {
+static void init_machines(Simulation *self) {
   const SimConfig *config = self->config;
   for (uint32_t p = 0; p < config->n_pools; p++)
     self->n_machines += config->pools[p].count;
@@ -75,7 +75,7 @@ static void init_machines(Engine *self) {
   links_init(&self->links, capacities, self->n_machines + 1, self->arena);
 }
 
-static void init_deployments(Engine *self) {
+static void init_deployments(Simulation *self) {
   const SimConfig *config = self->config;
   self->n_deployments = sim_n_models(config);
   self->deployments = ARENA_ARRAY(self->arena, Deployment, self->n_deployments);
@@ -94,7 +94,7 @@ static void init_deployments(Engine *self) {
   }
 }
 
-static void start_cache(Engine *self, Machine *machine) {
+static void start_cache(Simulation *self, Machine *machine) {
   machine->cache = ARENA_NEW(self->arena, PrefixCache);
   prefix_cache_init(machine->cache, machine->pool->kv_blocks, self->arena);
   if (self->config->saved_caches)
@@ -104,7 +104,7 @@ static void start_cache(Engine *self, Machine *machine) {
 }
 
 /* The options are those of the pool; a batcher may keep there what its machines share. */
-static void init_machine_policies(Engine *self) {
+static void init_machine_policies(Simulation *self) {
   const SimConfig *config = self->config;
   const PoolSpec *pool = NULL;
   PolicyChoice batcher = {0}, kvtier = {0};
@@ -127,27 +127,27 @@ static void init_machine_policies(Engine *self) {
     }
     machine->kvtier = (const KvTier *)kvtier.policy;
     machine->kvtier_options = options[1];
-    engine_start_tier(self, machine);
+    sim_start_tier(self, machine);
     if (sim_keeps_cache(config, pool)) start_cache(self, machine);
-    Deployment *deployment = engine_deployment_of(self, machine);
+    Deployment *deployment = sim_deployment_of(self, machine);
     if (machine_room(machine) < deployment->smallest_room)
       deployment->smallest_room = machine_room(machine);
-    const MachineView view = engine_view(self, machine);
+    const MachineView view = sim_view(self, machine);
     if (machine->batcher->start)
       machine->batcher->start(machine->batcher_options, machine->batcher_state, &view, self->arena);
   }
 }
 
 /* Each draws from streams of its own. */
-static void start_policies(Engine *self, Deployment *deployment, uint64_t seed) {
-  const ClusterView *view = engine_cluster(self, deployment);
+static void start_policies(Simulation *self, Deployment *deployment, uint64_t seed) {
+  const ClusterView *view = sim_cluster(self, deployment);
   if (self->router->start) self->router->start(deployment->router_state, view, seed, self->arena);
   if (self->dispatcher->start)
     self->dispatcher->start(deployment->dispatcher_state, view, seed, self->arena);
   if (self->pool_policy->start) self->pool_policy->start(deployment->pool_state, view, self->arena);
 }
 
-static void init_policies(Engine *self) {
+static void init_policies(Simulation *self) {
   const SimConfig *config = self->config;
   PolicyChoice choices[POLICY_KINDS];
   for (int kind = 0; kind < POLICY_KINDS; kind++)
@@ -173,22 +173,22 @@ static void init_policies(Engine *self) {
     start_policies(self, &self->deployments[d], d == 0 ? config->seed : hash_fold(config->seed, d));
 }
 
-static void init_metrics(Engine *self, Metrics *metrics) {
+static void init_metrics(Simulation *self, Metrics *metrics) {
   metrics_init(metrics, self->arena);
   metrics->good_limits = self->config->good_limits;
   metrics->window = self->config->window;
 }
 
-void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag) {
-  *self = (Engine){.config = config, .arena = arena, .diag = diag};
+void sim_init(Simulation *self, const SimConfig *config, Arena *arena, Diag *diag) {
+  *self = (Simulation){.config = config, .arena = arena, .diag = diag};
   self->step = config->step || config->executor || config->on_step;
   self->plan.arena = arena;
   self->transfers.first_free = TRANSFER_NONE;
   agenda_init(&self->agenda, config->tie_seed, arena);
   request_table_init(&self->requests, arena);
-  self->handlers[EVENT_ARRIVAL] = engine_handle_arrival;
-  self->handlers[EVENT_ITERATION] = engine_handle_iteration;
-  self->handlers[EVENT_TRANSFER] = engine_handle_transfer;
+  self->handlers[EVENT_ARRIVAL] = sim_handle_arrival;
+  self->handlers[EVENT_ITERATION] = sim_handle_iteration;
+  self->handlers[EVENT_TRANSFER] = sim_handle_transfer;
   init_machines(self);
   init_deployments(self);
   agenda_reserve(&self->agenda, EVENT_ARRIVAL, 1);
@@ -208,8 +208,8 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   self->keeps_parts = config->keeps_parts;
   if (self->keeps_parts)
     self->machine_parts = ARENA_ARRAY(self->arena, MachineParts, self->n_machines);
-  engine_start_observing(self);
+  sim_start_observing(self);
   init_policies(self);
   features_start(self);
-  engine_pull(self);
+  sim_pull(self);
 }

@@ -51,7 +51,7 @@ static inline PolicyChoice batcher_limited(PolicyChoice batcher, BatchLimits lim
 /* The next iteration as a change to the last: running decodes go on unless preempted. */
 typedef struct BatchPlan {
   Arena *arena;
-  struct Engine *engine;
+  struct Simulation *simulation;
   Machine *machine;    // that will carry it out; NULL: none
   PlanItem *prefills;  // chunks, in the order in which their ends are handled
   RequestIx *admits;   // from decode_queue, blocked or swapped into the batch

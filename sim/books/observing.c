@@ -2,7 +2,7 @@
 #include "sim/books/observing.h"
 #include "sim/core/scheduler.h"
 
-void engine_start_observing(Engine *self) {
+void sim_start_observing(Simulation *self) {
   const SimObserver *observer = self->config->observer;
   if (observer) {
     self->log.listener = observer->on_outcome;
@@ -23,8 +23,8 @@ static int64_t n_prompts(const Machine *machine) {
   return n;
 }
 
-void engine_observe_begin(Engine *self, const Machine *machine, const BatchShape *shape,
-                          bool goes_on) {
+void sim_observe_begin(Simulation *self, const Machine *machine, const BatchShape *shape,
+                       bool goes_on) {
   if (!self->watched) return;
   self->watched[machine->ix] =
       (IterationSpan){.machine = machine->ix,
@@ -35,7 +35,7 @@ void engine_observe_begin(Engine *self, const Machine *machine, const BatchShape
                       .goes_on = goes_on};
 }
 
-void engine_observe_end(Engine *self, const Machine *machine, int64_t n_iterations) {
+void sim_observe_end(Simulation *self, const Machine *machine, int64_t n_iterations) {
   if (!self->watched) return;
   IterationSpan *span = &self->watched[machine->ix];
   if (span->begin == self->now) return; // broken off as it began
@@ -47,8 +47,8 @@ void engine_observe_end(Engine *self, const Machine *machine, int64_t n_iteratio
 
 /* ---- Links ---- */
 
-void engine_observe_transfer(const Engine *self, const Transfer *transfer, int64_t bytes,
-                             bool arrived) {
+void sim_observe_transfer(const Simulation *self, const Transfer *transfer, int64_t bytes,
+                          bool arrived) {
   const SimObserver *observer = self->config->observer;
   if (!observer || !observer->on_transfer) return;
   const TransferSpan span = {.request = self->requests.slots[transfer->request].id,
@@ -62,7 +62,7 @@ void engine_observe_transfer(const Engine *self, const Transfer *transfer, int64
 }
 
 /* The machines that share it lie together, the first shape of a group before the second. */
-static MachineIx first_on_link(const Engine *self, const Machine *machine) {
+static MachineIx first_on_link(const Simulation *self, const Machine *machine) {
   const Group *group = machine->group;
   if (group) return group->first[SHAPE_PREFILL];
   MachineIx ix = machine->ix;
@@ -71,8 +71,8 @@ static MachineIx first_on_link(const Engine *self, const Machine *machine) {
   return ix;
 }
 
-void engine_observe_copy(const Engine *self, const Machine *machine, LinkDirection direction,
-                         Tick begin, Tick end, int64_t bytes) {
+void sim_observe_copy(const Simulation *self, const Machine *machine, LinkDirection direction,
+                      Tick begin, Tick end, int64_t bytes) {
   const SimObserver *observer = self->config->observer;
   if (!observer || !observer->on_copy) return;
   const CopySpan span = {.machine = machine->ix,

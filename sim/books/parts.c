@@ -26,7 +26,7 @@ static int64_t stages_of(const Machine *machine) {
 }
 
 /* The engine's host in one iteration with logits of `seqs`. */
-static Tick host_ticks(const Engine *self, const Machine *machine, int64_t seqs) {
+static Tick host_ticks(const Simulation *self, const Machine *machine, int64_t seqs) {
   const PerfModel *model = machine->pool->perfmodel;
   if (self->config->executor) return 0;
   return model->overhead * stages_of(machine) + model->host_per_sequence * seqs;
@@ -66,7 +66,7 @@ static Tick decodes_alone(const Machine *machine, int64_t from, int64_t to) {
 /* --- booking */
 
 /* What a request's group has spent on loading weights. */
-static Tick reshards_of(const Engine *self, const Request *request) {
+static Tick reshards_of(const Simulation *self, const Request *request) {
   if (request->prefill_machine == MACHINE_NONE) return 0;
   const Group *group = self->machines[request->prefill_machine].group;
   if (!group) return 0;
@@ -75,7 +75,7 @@ static Tick reshards_of(const Engine *self, const Request *request) {
 }
 
 /* All until `at`, to the cause that it waits for. */
-static void book_until(const Engine *self, RequestIx ix, Tick at) {
+static void book_until(const Simulation *self, RequestIx ix, Tick at) {
   const Request *request = &self->requests.slots[ix];
   RequestParts *parts = &self->parts[ix];
   const Tick reshards = reshards_of(self, request);
@@ -91,22 +91,22 @@ static void book_until(const Engine *self, RequestIx ix, Tick at) {
   parts->reshards = reshards;
 }
 
-static void book(const Engine *self, RequestIx ix) {
+static void book(const Simulation *self, RequestIx ix) {
   book_until(self, ix, self->now);
 }
 
-void parts_begin(Engine *self, RequestIx ix) {
+void parts_begin(Simulation *self, RequestIx ix) {
   ARENA_RESERVE(self->arena, self->parts, self->parts_capacity, self->requests.n_slots);
   self->parts[ix] =
       (RequestParts){.since = self->requests.slots[ix].arrived_at, .cause = CAUSE_front};
 }
 
-void parts_begin_copy(Engine *self, RequestIx ix) {
+void parts_begin_copy(Simulation *self, RequestIx ix) {
   parts_begin(self, ix);
   self->parts[ix].cause = CAUSE_hedge;
 }
 
-void parts_enter(Engine *self, RequestIx ix, RequestState to) {
+void parts_enter(Simulation *self, RequestIx ix, RequestState to) {
   const Request *request = &self->requests.slots[ix];
   RequestParts *parts = &self->parts[ix];
   const Cause cause = (Cause)request_states[to].causes[request->first_token_at >= 0];
@@ -117,20 +117,20 @@ void parts_enter(Engine *self, RequestIx ix, RequestState to) {
   parts->cause = between ? CAUSE_prefill_wait : cause;
 }
 
-void parts_wait(Engine *self, RequestIx ix, Cause cause) {
+void parts_wait(Simulation *self, RequestIx ix, Cause cause) {
   if (self->parts[ix].decodes) return; // the same
   book(self, ix);
   self->parts[ix].cause = cause;
 }
 
-void parts_moves(Engine *self, RequestIx ix, Tick ticks) {
+void parts_moves(Simulation *self, RequestIx ix, Tick ticks) {
   parts_wait(self, ix, CAUSE_link_wait);
   self->parts[ix].wire = ticks;
 }
 
 /* --- prefill */
 
-static void book_chunk(const Engine *self, const Machine *machine, const BatchShape *chunk,
+static void book_chunk(const Simulation *self, const Machine *machine, const BatchShape *chunk,
                        TimeParts *parts) {
   const MachineParts *iteration = &self->machine_parts[machine->ix];
   Tick left = self->now - machine->run.began_at;
@@ -141,7 +141,7 @@ static void book_chunk(const Engine *self, const Machine *machine, const BatchSh
   parts->of[CAUSE_prefill_batch] += left;
 }
 
-void parts_chunk_ended(Engine *self, const Machine *machine, RequestIx ix, int64_t tokens,
+void parts_chunk_ended(Simulation *self, const Machine *machine, RequestIx ix, int64_t tokens,
                        int64_t past, bool last) {
   const BatchShape chunk = {
       .prefill_tokens = tokens, .prefill_area2 = tokens * (2 * past + tokens), .logit_seqs = last};
@@ -159,7 +159,7 @@ void parts_chunk_ended(Engine *self, const Machine *machine, RequestIx ix, int64
   parts->cause = last || request->first_token_at >= 0 ? CAUSE_preempted : CAUSE_prefill_wait;
 }
 
-void parts_lost(Engine *self, RequestIx ix) {
+void parts_lost(Simulation *self, RequestIx ix) {
   static const Cause lost[] = {CAUSE_prefill_wait, CAUSE_prefill, CAUSE_prefill_batch,
                                CAUSE_prefill_host, CAUSE_prefill_stall};
   RequestParts *parts = &self->parts[ix];
@@ -172,7 +172,7 @@ void parts_lost(Engine *self, RequestIx ix) {
   }
 }
 
-void parts_begin_anew(Engine *self, RequestIx ix) {
+void parts_begin_anew(Simulation *self, RequestIx ix) {
   RequestParts *parts = &self->parts[ix];
   book(self, ix);
   parts->cause = CAUSE_outage;
@@ -186,7 +186,7 @@ void parts_begin_anew(Engine *self, RequestIx ix) {
 
 /* --- iterations, and decodes in them */
 
-void parts_prefills_begin(Engine *self, const Machine *machine, const BatchShape *shape,
+void parts_prefills_begin(Simulation *self, const Machine *machine, const BatchShape *shape,
                           Tick ticks) {
   MachineParts *parts = &self->machine_parts[machine->ix];
   parts->work = ticks;
@@ -200,7 +200,7 @@ void parts_prefills_begin(Engine *self, const Machine *machine, const BatchShape
   parts->decode_host = min(host_ticks(self, machine, shape->decode_seqs), parts->decodes);
 }
 
-void parts_iterations_end(Engine *self, const Machine *machine, bool prefills) {
+void parts_iterations_end(Simulation *self, const Machine *machine, bool prefills) {
   MachineParts *parts = &self->machine_parts[machine->ix];
   const DecodeRun *run = &machine->run;
   if (prefills) {
@@ -212,7 +212,7 @@ void parts_iterations_end(Engine *self, const Machine *machine, bool prefills) {
 }
 
 /* It made nothing: it is in no other times. Those of its run before it are. */
-void parts_broken_off(Engine *self, const Machine *machine) {
+void parts_broken_off(Simulation *self, const Machine *machine) {
   MachineParts *parts = &self->machine_parts[machine->ix];
   const DecodeRun *run = &machine->run;
   parts->times.idle += self->now - run->part_began_at;
@@ -220,7 +220,7 @@ void parts_broken_off(Engine *self, const Machine *machine) {
 }
 
 /* Where a batch stands still the iteration in progress is another's as far as it has come. */
-static BatchTimes times_of(const Engine *self, const Machine *machine) {
+static BatchTimes times_of(const Simulation *self, const Machine *machine) {
   BatchTimes times = self->machine_parts[machine->ix].times;
   times.stall = (Tick)machine->totals.stall_ticks;
   times.idle +=
@@ -230,7 +230,7 @@ static BatchTimes times_of(const Engine *self, const Machine *machine) {
   return times;
 }
 
-void parts_joined(Engine *self, const Machine *machine, RequestIx ix) {
+void parts_joined(Simulation *self, const Machine *machine, RequestIx ix) {
   RequestParts *parts = &self->parts[ix];
   book(self, ix);
   parts->decodes = true;
@@ -240,7 +240,7 @@ void parts_joined(Engine *self, const Machine *machine, RequestIx ix) {
 
 /* Idle with a batch is a machine that has failed, or a group's: others' copies, or the end of its
  * shape. Afterwards it is left out, unless it is on its way elsewhere. */
-void parts_left(Engine *self, const Machine *machine, RequestIx ix, int64_t tokens) {
+void parts_left(Simulation *self, const Machine *machine, RequestIx ix, int64_t tokens) {
   const int64_t prompt = self->requests.slots[ix].prompt_tokens;
   RequestParts *parts = &self->parts[ix];
   const BatchTimes now = times_of(self, machine), *then = &parts->then;
@@ -262,7 +262,7 @@ void parts_left(Engine *self, const Machine *machine, RequestIx ix, int64_t toke
 
 /* --- audit */
 
-static void audit_request(const Engine *self, RequestIx ix) {
+static void audit_request(const Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const RequestParts *parts = &self->parts[ix];
   Tick sums[2] = {0, 0};
@@ -276,7 +276,7 @@ static void audit_request(const Engine *self, RequestIx ix) {
   assert(sums[1] == 0 || sums[0] == first - request->arrived_at);
 }
 
-void parts_audit(const Engine *self) {
+void parts_audit(const Simulation *self) {
   for (RequestIx ix = 0; self->keeps_parts && ix < self->requests.n_slots; ix++)
     if (self->requests.slots[ix].state != REQUEST_FREE) audit_request(self, ix);
 }

@@ -18,34 +18,34 @@
 #include "sim/core/state.h"
 
 /* It has arrived. */
-void parts_begin(Engine *self, RequestIx request);
+void parts_begin(Simulation *self, RequestIx request);
 /* It is a copy of another, and goes to another machine now. */
-void parts_begin_copy(Engine *self, RequestIx request);
+void parts_begin_copy(Simulation *self, RequestIx request);
 /* It goes over to another state. */
-void parts_enter(Engine *self, RequestIx request, RequestState to);
+void parts_enter(Simulation *self, RequestIx request, RequestState to);
 /* From now on it waits for another reason. */
-void parts_wait(Engine *self, RequestIx request, Cause cause);
+void parts_wait(Simulation *self, RequestIx request, Cause cause);
 /* A chunk of `tokens` of it, after `past` others, ends with the iteration of its machine; if it is
  * the `last` it makes a token. */
-void parts_chunk_ended(Engine *self, const Machine *machine, RequestIx request, int64_t tokens,
+void parts_chunk_ended(Simulation *self, const Machine *machine, RequestIx request, int64_t tokens,
                        int64_t past, bool last);
 /* What is computed of its prompt is lost. */
-void parts_lost(Engine *self, RequestIx request);
+void parts_lost(Simulation *self, RequestIx request);
 /* It was lost with a machine: all time since it reached the router was for nothing. */
-void parts_begin_anew(Engine *self, RequestIx request);
+void parts_begin_anew(Simulation *self, RequestIx request);
 /* Its KV begins to move, or what is left of it, which takes `ticks` over links of its own. */
-void parts_moves(Engine *self, RequestIx request, Tick ticks);
+void parts_moves(Simulation *self, RequestIx request, Tick ticks);
 /* An iteration of the machine was broken off by its failure. */
-void parts_broken_off(Engine *self, const Machine *machine);
+void parts_broken_off(Simulation *self, const Machine *machine);
 /* It joins the batch with the iteration that begins; it leaves with `tokens` made. */
-void parts_joined(Engine *self, const Machine *machine, RequestIx request);
-void parts_left(Engine *self, const Machine *machine, RequestIx request, int64_t tokens);
+void parts_joined(Simulation *self, const Machine *machine, RequestIx request);
+void parts_left(Simulation *self, const Machine *machine, RequestIx request, int64_t tokens);
 
 /* An iteration with prefill begins, which takes `ticks` but for copies; it ends, or a run does. */
-void parts_prefills_begin(Engine *self, const Machine *machine, const BatchShape *shape,
+void parts_prefills_begin(Simulation *self, const Machine *machine, const BatchShape *shape,
                           Tick ticks);
-void parts_iterations_end(Engine *self, const Machine *machine, bool prefills);
+void parts_iterations_end(Simulation *self, const Machine *machine, bool prefills);
 
 /* Books are in order: of every request all time is booked, once. */
-void parts_audit(const Engine *self);
+void parts_audit(const Simulation *self);
 #endif

@@ -9,12 +9,12 @@
 #include "sim/core/placement.h"
 #include <assert.h>
 
-static Tick reaches_router(const Engine *self) {
+static Tick reaches_router(const Simulation *self) {
   return self->next_row.at + self->config->request_time;
 }
 
 /* False when none is known of. */
-static bool pull(Engine *self) {
+static bool pull(Simulation *self) {
   const int rc = trace_next(self->config->trace, &self->next_row, self->diag);
   self->source_told = false;
   if (rc < 0) self->failed = true;
@@ -25,19 +25,19 @@ static bool pull(Engine *self) {
   return true;
 }
 
-void engine_pull(Engine *self) {
+void sim_pull(Simulation *self) {
   self->gathers = pull(self) && reaches_router(self) == self->now;
 }
 
 /* Who gathers still does: what comes instead of a row is later than now, and so was the row. */
-void engine_pull_again(Engine *self) {
+void sim_pull_again(Simulation *self) {
   TraceSource *source = self->config->trace;
   if (agenda_find(&self->agenda, EVENT_ARRIVAL, 0)) source->put_back(source, &self->next_row);
   pull(self);
 }
 
 /* What its tokens are, for caches and routers. */
-static void keep_content(Engine *self, RequestIx ix) {
+static void keep_content(Simulation *self, RequestIx ix) {
   if (!self->keeps_content) return;
   ARENA_RESERVE(self->arena, self->memory, self->memory_capacity, self->requests.n_slots);
   const SavedCaches *saved = self->config->saved_caches;
@@ -53,14 +53,14 @@ static int32_t priority_of(const SimConfig *config, const TraceRow *row) {
   return (int32_t)config->classes[config->components[row->component].class].priority;
 }
 
-static RequestIx make_request(Engine *self) {
+static RequestIx make_request(Simulation *self) {
   const int32_t wanted = sim_output_tokens(self->config, &self->next_row);
   const int32_t output_tokens = ask_limits_output(self, &self->next_row, wanted);
   tell_row_comes(self);
   const RequestIx ix = request_table_take(&self->requests);
   Request *request = &self->requests.slots[ix];
   request->id = self->n_arrived++;
-  Metrics *metrics = engine_books(self, request);
+  Metrics *metrics = sim_books(self, request);
   metrics->cut_outputs += wanted < self->next_row.output_tokens;
   metrics->degraded += output_tokens < wanted;
   if (self->config->n_components > 0 && metrics == &self->metrics)
@@ -80,14 +80,14 @@ static RequestIx make_request(Engine *self) {
   request->ends_session = self->next_row.ends_session;
   request->session_good = self->next_row.session_good;
   request->session_began_at = self->next_row.session_began_at;
-  engine_session_books(self, request)->asked.sessions += request->session > 0 && request->turn == 0;
+  sim_session_books(self, request)->asked.sessions += request->session > 0 && request->turn == 0;
   request->ticket = self->next_row.ticket;
   request->priority = priority_of(self->config, &self->next_row);
   request->patience = self->next_row.patience;
   request->first_token_patience = self->next_row.first_token_patience;
   tell_arrived(self, ix);
   keep_content(self, ix);
-  Deployment *deployment = engine_deployment(self, request);
+  Deployment *deployment = sim_deployment(self, request);
   const uint64_t random = hash_mix(hash_mix(self->config->seed) + request->id);
   const Prediction prediction =
       self->predictor->predict(deployment->predictor_state, request, random);
@@ -97,25 +97,25 @@ static RequestIx make_request(Engine *self) {
       prediction.low <= request->output_tokens && request->output_tokens < prediction.high;
   if (metrics->first_arrival_at < 0) metrics->first_arrival_at = request->arrived_at;
   metrics->last_arrival_at = request->arrived_at;
-  engine_log(self, OUTCOME_ARRIVAL, request, MACHINE_NONE, request->prompt_tokens,
-             request->output_tokens);
+  sim_log(self, OUTCOME_ARRIVAL, request, MACHINE_NONE, request->prompt_tokens,
+          request->output_tokens);
   return ix;
 }
 
-void engine_handle_arrival(Engine *self, uint32_t target) {
+void sim_handle_arrival(Simulation *self, uint32_t target) {
   (void)target;
-  if (!engine_has_memory(self, request_table_growth(&self->requests))) return;
+  if (!sim_has_memory(self, request_table_growth(&self->requests))) return;
   const RequestIx ix = make_request(self);
   const Request *request = &self->requests.slots[ix];
   const Rejection rejection = placement_rejection(self, request);
   if (rejection) life_rejected(self, ix, rejection);
   const bool admitted = !rejection && ask_admits(self, ix);
-  const bool taken = admitted && front_is_open(engine_deployment(self, request));
+  const bool taken = admitted && front_is_open(sim_deployment(self, request));
   if (taken)
-    engine_place(self, ix);
+    sim_place(self, ix);
   else if (admitted)
     front_hold(self, ix);
   if (request->state != REQUEST_FREE) tell_came_in(self, ix);
-  engine_pull(self);
-  if (taken) engine_wake_placed(self, ix);
+  sim_pull(self);
+  if (taken) sim_wake_placed(self, ix);
 }

@@ -4,9 +4,9 @@
 #include "sim/core/state.h"
 
 /* Pulls the next row and sets the arrival timer. */
-void engine_pull(Engine *self);
+void sim_pull(Simulation *self);
 /* The same after ends that the source was told of: the pending row is handed back first, since the
  * source may have answered with an earlier one. */
-void engine_pull_again(Engine *self);
-void engine_handle_arrival(Engine *self, uint32_t target);
+void sim_pull_again(Simulation *self);
+void sim_handle_arrival(Simulation *self, uint32_t target);
 #endif

@@ -5,5 +5,6 @@
 
 /* Queues a copy of `bytes` > 0 between the machine's GPUs and its CPU memory, which can begin at
  * `from`, not before now. When it ends; now, if that is past the end of simulated time. */
-Tick engine_copy(Engine *self, Machine *machine, LinkDirection direction, int64_t bytes, Tick from);
+Tick sim_copy(Simulation *self, Machine *machine, LinkDirection direction, int64_t bytes,
+              Tick from);
 #endif

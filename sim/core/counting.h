@@ -4,31 +4,31 @@
 #define SIM_CORE_COUNTING_H
 #include "sim/core/state.h"
 
-static inline bool engine_counts(const Engine *self, const Request *request) {
+static inline bool sim_counts(const Simulation *self, const Request *request) {
   return request->id >= self->first_counted;
 }
 
 /* Whether no request is counted yet. */
-static inline bool engine_warms_up(const Engine *self) {
+static inline bool sim_warms_up(const Simulation *self) {
   return self->first_counted == UINT64_MAX;
 }
 
 /* Where what happens to a request is booked. */
-static inline Metrics *engine_books(Engine *self, const Request *request) {
-  return engine_counts(self, request) ? &self->metrics : &self->warm_up_metrics;
+static inline Metrics *sim_books(Simulation *self, const Request *request) {
+  return sim_counts(self, request) ? &self->metrics : &self->warm_up_metrics;
 }
 
 /* Where what happens now, to no request, is booked. */
-static inline Metrics *engine_present_books(Engine *self) {
-  return engine_warms_up(self) ? &self->warm_up_metrics : &self->metrics;
+static inline Metrics *sim_present_books(Simulation *self) {
+  return sim_warms_up(self) ? &self->warm_up_metrics : &self->metrics;
 }
 
 /* The books of a session that ends: those where its first turn was. Those that began in the tick of
  * the last arrival before the warm-up ended are not counted either. */
-static inline Metrics *engine_session_books(Engine *self, const Request *request) {
+static inline Metrics *sim_session_books(Simulation *self, const Request *request) {
   return request->session_began_at <= self->warmed_up_at ? &self->warm_up_metrics : &self->metrics;
 }
 
 /* Sequences of the batch that are counted. */
-int64_t engine_counted_seqs(const Engine *self, const Machine *machine);
+int64_t sim_counted_seqs(const Simulation *self, const Machine *machine);
 #endif

@@ -28,7 +28,7 @@ static int64_t left_tokens(const Request *request) {
   return decodes(request) ? 1 : request_prefill_tokens(request) - request->prefilled_tokens;
 }
 
-void scheduler_schedule_alone(Engine *self, Machine *machine, RequestIx ix) {
+void scheduler_schedule_alone(Simulation *self, Machine *machine, RequestIx ix) {
   Scheduler *scheduler = machine->scheduler;
   Request *slots = self->requests.slots;
   ARENA_RESERVE(self->arena, scheduler->alone, scheduler->alone_capacity, scheduler->n_alone + 1);
@@ -48,18 +48,18 @@ void scheduler_forget_alone(Scheduler *scheduler, RequestIx ix) {
 }
 
 /* From the next decision on, with `made` tokens once the newest step has run. */
-static void join_batch(Engine *self, Machine *machine, RequestIx ix, int32_t made) {
+static void join_batch(Simulation *self, Machine *machine, RequestIx ix, int32_t made) {
   Scheduler *scheduler = machine->scheduler;
   Request *request = &self->requests.slots[ix];
   request->scheduled = SCHEDULED_BATCH;
   request->joined_step = scheduler->number;
   batch_push(&machine->batch, self->requests.slots, ix, (int64_t)request->prompt_tokens + made,
              request->output_tokens - made, self->arena);
-  scheduler->n_seconds[engine_counts(self, request)] += request->resumed_tokens + made == 1;
+  scheduler->n_seconds[sim_counts(self, request)] += request->resumed_tokens + made == 1;
   scheduler->version++;
 }
 
-static ScheduledItem *add_item(Engine *self, Step *step, RequestIx ix, StepItemKind kind) {
+static ScheduledItem *add_item(Simulation *self, Step *step, RequestIx ix, StepItemKind kind) {
   ARENA_RESERVE(self->arena, step->items, step->items_capacity, step->n_items + 1);
   ScheduledItem *item = &step->items[step->n_items++];
   *item = (ScheduledItem){.request = ix,
@@ -72,7 +72,7 @@ static ScheduledItem *add_item(Engine *self, Step *step, RequestIx ix, StepItemK
 
 /* Its newest token is of a step that runs, which tells of it when it ends, or is there already; a
  * step that it joined the batch with has an item of it. */
-static void leave_batch(Engine *self, Machine *machine, RequestIx ix, Scheduled how) {
+static void leave_batch(Simulation *self, Machine *machine, RequestIx ix, Scheduled how) {
   Scheduler *scheduler = machine->scheduler;
   Request *request = &self->requests.slots[ix];
   const int64_t context = batch_context(&machine->batch, request);
@@ -81,7 +81,7 @@ static void leave_batch(Engine *self, Machine *machine, RequestIx ix, Scheduled 
   const bool has_item = in_flight && request->joined_step + 1 == scheduler->number;
   batch_remove(&machine->batch, self->requests.slots, ix, context);
   scheduler->version++;
-  scheduler->n_seconds[engine_counts(self, request)] -= request->resumed_tokens + made == 1;
+  scheduler->n_seconds[sim_counts(self, request)] -= request->resumed_tokens + made == 1;
   request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
   request->generated_tokens = (int32_t)made - has_item;
   request->scheduled = (uint8_t)how;
@@ -131,12 +131,12 @@ static int64_t share(const Decision *self, const Request *request) {
 }
 
 /* Its next `tokens`, for which there are blocks, are in the step. */
-static void schedule(Engine *self, Machine *machine, Decision *decision, RequestIx ix,
+static void schedule(Simulation *self, Machine *machine, Decision *decision, RequestIx ix,
                      int64_t tokens) {
   Request *request = &self->requests.slots[ix];
   const bool decode = decodes(request);
-  engine_hold_blocks(self, machine, ix, needed_blocks(machine, request, tokens));
-  engine_register_blocks(self, machine, ix, computed_after(request, tokens));
+  sim_hold_blocks(self, machine, ix, needed_blocks(machine, request, tokens));
+  sim_register_blocks(self, machine, ix, computed_after(request, tokens));
   ScheduledItem *item = add_item(self, decision->step, ix, decode ? STEP_DECODE : STEP_CHUNK);
   item->tokens = (int32_t)tokens;
   if (!decode) life_chunk_decided(self, machine, ix, item->tokens);
@@ -149,7 +149,7 @@ static void schedule(Engine *self, Machine *machine, Decision *decision, Request
 /* --- those that are running */
 
 /* Whether all that run get the tokens they want, but for the last of them, and blocks. */
-static bool all_fit(const Engine *self, const Machine *machine, const Decision *decision) {
+static bool all_fit(const Simulation *self, const Machine *machine, const Decision *decision) {
   const Scheduler *scheduler = machine->scheduler;
   const Batch *batch = &machine->batch;
   Decision rest = *decision;
@@ -168,17 +168,17 @@ static bool all_fit(const Engine *self, const Machine *machine, const Decision *
   return blocks <= machine->free_blocks;
 }
 
-static void schedule_all(Engine *self, Machine *machine, Decision *decision) {
+static void schedule_all(Simulation *self, Machine *machine, Decision *decision) {
   const Scheduler *scheduler = machine->scheduler;
   decision->budget -= (int64_t)machine->batch.n_seqs;
-  BatchGrowth growth = engine_begin_growth(self, machine);
+  BatchGrowth growth = sim_begin_growth(self, machine);
   for (size_t i = 0; i < scheduler->n_alone; i++) {
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
-    engine_grow_until(self, machine, &growth, request->admission);
+    sim_grow_until(self, machine, &growth, request->admission);
     schedule(self, machine, decision, ix, share(decision, request));
   }
-  engine_grow_until(self, machine, &growth, UINT32_MAX);
+  sim_grow_until(self, machine, &growth, UINT32_MAX);
 }
 
 static bool goes_before(const Machine *machine, const Request *a, const Request *b) {
@@ -187,7 +187,7 @@ static bool goes_before(const Machine *machine, const Request *a, const Request 
 
 /* Who gives way: the last that runs, or by priority the last of all. One whose KV is about to leave
  * for another machine is not asked. */
-static RequestIx victim_of(const Engine *self, const Machine *machine) {
+static RequestIx victim_of(const Simulation *self, const Machine *machine) {
   const Request *slots = self->requests.slots;
   RequestIx victim = REQUEST_NONE;
   for (RequestIx ix = machine->running.last; ix != REQUEST_NONE; ix = slots[ix].previous) {
@@ -202,7 +202,7 @@ static RequestIx victim_of(const Engine *self, const Machine *machine) {
 }
 
 /* What the step has of it so far is undone. */
-static void take_out(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
+static void take_out(Simulation *self, Machine *machine, Decision *decision, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   if (request->decided_step != machine->scheduler->number) return;
   Step *step = decision->step;
@@ -223,7 +223,7 @@ bool step_ends(const Step *step, RequestIx ix) {
   return false;
 }
 
-static void preempt(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
+static void preempt(Simulation *self, Machine *machine, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool grown = request->decided_step == machine->scheduler->number;
   const bool ends = request->scheduled == SCHEDULED_ENDS;
@@ -239,7 +239,7 @@ static void preempt(Engine *self, Machine *machine, Decision *decision, RequestI
     request->generated_tokens = request->output_tokens;
   }
   decision->n_preempted++;
-  engine_list_preempted(self, decision->step, ix);
+  sim_list_preempted(self, decision->step, ix);
   RequestIx next = machine->prefill_queue.first;
   while (next != REQUEST_NONE && goes_before(machine, &self->requests.slots[next], request))
     next = self->requests.slots[next].next;
@@ -248,7 +248,7 @@ static void preempt(Engine *self, Machine *machine, Decision *decision, RequestI
 
 /* Whether there are blocks for its next `tokens` once enough others have given way; else it had to
  * itself, and `*ret_next` ran after it. */
-static bool make_room(Engine *self, Machine *machine, Decision *decision, RequestIx ix,
+static bool make_room(Simulation *self, Machine *machine, Decision *decision, RequestIx ix,
                       int64_t tokens, RequestIx *ret_next) {
   const Request *request = &self->requests.slots[ix];
   for (;;) {
@@ -264,7 +264,7 @@ static bool make_room(Engine *self, Machine *machine, Decision *decision, Reques
 }
 
 /* Some must be left out, or give way. */
-static void schedule_one_by_one(Engine *self, Machine *machine, Decision *decision) {
+static void schedule_one_by_one(Simulation *self, Machine *machine, Decision *decision) {
   Request *slots = self->requests.slots;
   RequestIx ix = machine->running.first, next;
   for (; ix != REQUEST_NONE && decision->budget > 0; ix = next) {
@@ -281,7 +281,7 @@ static void schedule_one_by_one(Engine *self, Machine *machine, Decision *decisi
       schedule(self, machine, decision, ix, tokens);
       continue;
     }
-    engine_grow_one(self, machine, ix, batch_context(&machine->batch, request));
+    sim_grow_one(self, machine, ix, batch_context(&machine->batch, request));
     request->decided_step = machine->scheduler->number;
     decision->budget--;
   }
@@ -294,24 +294,24 @@ static void schedule_one_by_one(Engine *self, Machine *machine, Decision *decisi
 }
 
 /* The batch takes part; those that make their last token leave it. */
-static void advance_batch(Engine *self, Machine *machine, Step *step) {
+static void advance_batch(Simulation *self, Machine *machine, Step *step) {
   Scheduler *scheduler = machine->scheduler;
   Batch *batch = &machine->batch;
   step->n_regular = (int64_t)batch->n_seqs;
   step->shape.decode_seqs = step->n_regular;
   step->shape.context_tokens = batch->context_tokens;
-  step->n_counted = engine_counted_seqs(self, machine);
+  step->n_counted = sim_counted_seqs(self, machine);
   step->version = scheduler->version;
   for (int counted = 0; counted < 2; counted++) {
     step->n_seconds[counted] = scheduler->n_seconds[counted];
     scheduler->n_seconds[counted] = 0;
   }
-  engine_list_batch(self, machine, step);
+  sim_list_batch(self, machine, step);
   if (batch->n_seqs > 0) batch_advance(batch, 1);
   scheduler_end_sequences(self, machine, step);
 }
 
-void scheduler_end_sequences(Engine *self, Machine *machine, Step *step) {
+void scheduler_end_sequences(Simulation *self, Machine *machine, Step *step) {
   Batch *batch = &machine->batch;
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {
     const RequestIx ix = batch->entries[0].request;
@@ -345,7 +345,7 @@ static int64_t most_blocks(const Machine *machine, const Request *request) {
 
 /* Whether all that run may end beside it without that any gives way; what their caches share counts
  * for each. */
-static bool may_end(const Engine *self, const Machine *machine, const Request *request) {
+static bool may_end(const Simulation *self, const Machine *machine, const Request *request) {
   const Request *slots = self->requests.slots;
   if (!machine->scheduler->limits.no_evict || machine->running.count == 0) return true;
   int64_t blocks = most_blocks(machine, request);
@@ -363,11 +363,11 @@ static bool would_cut(const Scheduler *scheduler, int64_t left, int64_t tokens) 
 typedef enum Fit { FIT_NOW, FIT_LATER, FIT_NO_ROOM } Fit;
 
 /* Whether the first in line may join: its next tokens, behind `*ret_hits` blocks of the cache. */
-static Fit fit_of(const Engine *self, const Machine *machine, const Decision *decision,
+static Fit fit_of(const Simulation *self, const Machine *machine, const Decision *decision,
                   RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
   const Request *request = &self->requests.slots[ix];
   int64_t unheld, tokens = 1;
-  const MachineView view = engine_view(self, machine);
+  const MachineView view = sim_view(self, machine);
   const int64_t hits = view_hit_blocks(&view, ix, &unheld);
   int64_t context = request_kv_tokens(request) + 1, done = context;
   if (request->state == REQUEST_WAITS_PREFILL) {
@@ -387,7 +387,7 @@ static Fit fit_of(const Engine *self, const Machine *machine, const Decision *de
 }
 
 /* Admits the first in line if there are blocks: nobody is overtaken. */
-static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
+static bool admit(Simulation *self, Machine *machine, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   int64_t hits, tokens;
   const Fit fit = fit_of(self, machine, decision, ix, &hits, &tokens);
@@ -405,7 +405,7 @@ static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx 
 }
 
 /* Admits in line while it can; those whose adapter has no room are passed over. */
-static void admit_waiting(Engine *self, Machine *machine, Decision *decision) {
+static void admit_waiting(Simulation *self, Machine *machine, Decision *decision) {
   tell_decision_begins(self, machine);
   RequestIx ix = first_waiting(machine), next;
   for (; decision->budget > 0 && may_admit(machine) && ix != REQUEST_NONE; ix = next) {
@@ -421,7 +421,7 @@ static void admit_waiting(Engine *self, Machine *machine, Decision *decision) {
 }
 
 /* Tokens of the prompts that tokens and sequences are left for. */
-static int64_t joining_tokens(const Engine *self, const Machine *machine,
+static int64_t joining_tokens(const Simulation *self, const Machine *machine,
                               const Decision *decision) {
   const Request *slots = self->requests.slots;
   int64_t seqs = machine->scheduler->limits.max_num_seqs - machine->running.count, tokens = 0;
@@ -435,7 +435,7 @@ static int64_t joining_tokens(const Engine *self, const Machine *machine,
 }
 
 /* Whether prompts that may join wait for more to join with them; never where nothing else runs. */
-static bool batch_waits(const Engine *self, const Machine *machine, const Decision *decision) {
+static bool batch_waits(const Simulation *self, const Machine *machine, const Decision *decision) {
   const Scheduler *scheduler = machine->scheduler;
   const SchedulerLimits *limits = &scheduler->limits;
   const int64_t scheduled = limits->max_num_batched_tokens - decision->budget;
@@ -446,14 +446,14 @@ static bool batch_waits(const Engine *self, const Machine *machine, const Decisi
          fit_of(self, machine, decision, machine->prefill_queue.first, &hits, &tokens) == FIT_NOW;
 }
 
-int64_t scheduler_watch(const Engine *self, const Machine *machine) {
+int64_t scheduler_watch(const Simulation *self, const Machine *machine) {
   if (!machine->cache || !may_admit(machine)) return INT64_MAX;
   if (machine->adapters) return 1; // the first in line may be passed over
   const RequestIx waiting = first_waiting(machine);
   const Request *slots = self->requests.slots;
   if (slots[waiting].state != REQUEST_WAITS_PREFILL) return INT64_MAX;
   int64_t unheld, least = INT64_MAX;
-  const MachineView view = engine_view(self, machine);
+  const MachineView view = sim_view(self, machine);
   const int64_t hits = view_hit_blocks(&view, waiting, &unheld);
   const int64_t end = (hits + 1) * machine->pool->block_size;
   if (end >= request_prefill_tokens(&slots[waiting])) return INT64_MAX;
@@ -471,7 +471,7 @@ int64_t scheduler_watch(const Engine *self, const Machine *machine) {
 /* --- the decision */
 
 /* How those whose prefill ends with the step, or who come with a token, go on. */
-static void place_items(Engine *self, Machine *machine, Step *step) {
+static void place_items(Simulation *self, Machine *machine, Step *step) {
   BatchShape *shape = &step->shape;
   for (size_t i = 0; i < step->n_items; i++) {
     ScheduledItem *item = &step->items[i];
@@ -498,7 +498,7 @@ static void place_items(Engine *self, Machine *machine, Step *step) {
     ranks_spread_step(&self->ranks, machine, step, self->arena);
 }
 
-bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
+bool scheduler_decide(Simulation *self, Machine *machine, Step *step) {
   const SchedulerLimits *limits = &machine->scheduler->limits;
   const int64_t n_here =
       machine->running.count + machine->decode_queue.count + machine->prefill_queue.count;
@@ -511,7 +511,7 @@ bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
   step->n_items = 0;
   step->shape = (BatchShape){0};
   step->decided_at = self->now;
-  engine_begin_listing(self, step);
+  sim_begin_listing(self, step);
   if (all_fit(self, machine, &decision))
     schedule_all(self, machine, &decision);
   else
@@ -523,7 +523,7 @@ bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
   if (scheduler->waits) scheduler->n_waited++;
   if (admits && !scheduler->waits) admit_waiting(self, machine, &decision);
   place_items(self, machine, step);
-  engine_list_step(self, machine, step);
+  sim_list_step(self, machine, step);
   step->preempted = decision.n_preempted > 0;
   return step->preempted;
 }

@@ -10,7 +10,7 @@
 /* --- time */
 
 /* Through the stages that the machine shares with its fellow lanes. */
-static Tick pipelined_ticks(const Engine *self, const Machine *machine, const BatchShape *shape,
+static Tick pipelined_ticks(const Simulation *self, const Machine *machine, const BatchShape *shape,
                             Extrapolation *ret_extrapolation) {
   const PerfModel *model = machine->perfmodel;
   const int64_t n = machine->pipeline->n_stages;
@@ -22,25 +22,26 @@ static Tick pipelined_ticks(const Engine *self, const Machine *machine, const Ba
 
 /* Whether the model's pieces do not say how long a decode iteration lasts: in a pipeline, where
  * that hangs on the other lanes, and with another clock. */
-static bool asks(const Engine *self, const Machine *machine) {
+static bool asks(const Simulation *self, const Machine *machine) {
   return machine->pipeline || self->config->executor;
 }
 
 /* Whether every decode iteration of a machine is an event. */
-static bool steps(const Engine *self, const Machine *machine) {
+static bool steps(const Simulation *self, const Machine *machine) {
   return self->step || asks(self, machine);
 }
 
 /* `done` iterations beyond those that the batch knows of. */
-Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done) {
+Tick sim_iteration_ticks(Simulation *self, Machine *machine, const BatchShape *shape,
+                         int64_t done) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
   const PerfModel *model = machine->perfmodel;
-  const Tick ticks = self->config->executor ? engine_execute(self, machine, shape, done)
+  const Tick ticks = self->config->executor ? sim_execute(self, machine, shape, done)
                      : machine->pipeline
                          ? pipelined_ticks(self, machine, shape, &extrapolation)
                          : perfmodel_iteration_on(model, shape, &machine->busiest, &extrapolation);
   if (ticks < 0) self->failed = true;
-  if (ticks < 0 || engine_passes_the_end(self, (double)ticks)) return 1;
+  if (ticks < 0 || sim_passes_the_end(self, (double)ticks)) return 1;
   assert(ticks > 0);
   machine->run.modelled = ticks;
   machine->run.extrapolation = extrapolation;
@@ -49,16 +50,16 @@ Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *sh
   return ticks;
 }
 
-Tick engine_await_copies(Engine *self, Machine *machine, Tick work) {
+Tick sim_await_copies(Simulation *self, Machine *machine, Tick work) {
   const Tick stall = machine->copied_at - self->now;
-  if (engine_passes_the_end(self, (double)stall + (double)work)) return 0;
+  if (sim_passes_the_end(self, (double)stall + (double)work)) return 0;
   machine->totals.stall_ticks += stall;
   return stall;
 }
 
 /* Has the event of this machine's iteration been overtaken by those handled? Only asked when both
  * are at the same time. An arrival may come after events of a higher order that brought it. */
-static bool comes_later(const Engine *self, const Machine *machine) {
+static bool comes_later(const Simulation *self, const Machine *machine) {
   const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
   assert(end);
   return end->order > self->reached;
@@ -66,7 +67,7 @@ static bool comes_later(const Engine *self, const Machine *machine) {
 
 /* Iterations of the present part that have ended by now. One that ends this very tick has ended
  * only if its event would have been handled before the present one, so that --step agrees. */
-static int64_t ended_in_part(const Engine *self, const Machine *machine) {
+static int64_t ended_in_part(const Simulation *self, const Machine *machine) {
   const DecodeRun *run = &machine->run;
   const Tick elapsed = self->now - run->part_began_at;
   int64_t n = series_ended(run->series, elapsed);
@@ -74,7 +75,7 @@ static int64_t ended_in_part(const Engine *self, const Machine *machine) {
   return n < run->part ? n : run->part - 1;
 }
 
-int64_t engine_begun_iterations(const Engine *self, const Machine *machine) {
+int64_t sim_begun_iterations(const Simulation *self, const Machine *machine) {
   return machine->run.done + ended_in_part(self, machine) + 1;
 }
 
@@ -90,9 +91,9 @@ static int64_t run_limit(const Machine *machine) {
   return booked + batch_fitting(&machine->batch, machine->free_blocks, most - booked);
 }
 
-static int64_t review_after(const Engine *self, const Machine *machine) {
+static int64_t review_after(const Simulation *self, const Machine *machine) {
   if (!machine->batcher->review) return INT64_MAX;
-  const MachineView view = engine_view(self, machine);
+  const MachineView view = sim_view(self, machine);
   return machine->batcher->review(machine->batcher_options, machine->batcher_state, &view);
 }
 
@@ -114,22 +115,22 @@ static const DecodePiece *present_piece(const Machine *machine) {
   return perfmodel_decode(machine->perfmodel, machine->run.seqs, present_context(&machine->run));
 }
 
-static bool series_passes_the_end(Engine *self, Series series, int64_t n) {
+static bool series_passes_the_end(Simulation *self, Series series, int64_t n) {
   const double count = (double)n, steps = count * (count - 1) / 2;
-  return engine_passes_the_end(self, (double)(series.first + 1) * count +
-                                         (double)(series.step + 1) * steps);
+  return sim_passes_the_end(self,
+                            (double)(series.first + 1) * count + (double)(series.step + 1) * steps);
 }
 
 /* Sets up the next part of a run, over which the part before has left `carry`; its end is the
  * caller's to put into the agenda. */
-static void begin_part(Engine *self, Machine *machine, uint32_t carry) {
+static void begin_part(Simulation *self, Machine *machine, uint32_t carry) {
   DecodeRun *run = &machine->run;
   const int64_t n = run->seqs, context = present_context(run);
   const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
   run->part_began_at = self->now;
   if (asks(self, machine)) {
     run->compute =
-        (Series){.first = engine_iteration_ticks(self, machine, &shape, run->done - run->booked)};
+        (Series){.first = sim_iteration_ticks(self, machine, &shape, run->done - run->booked)};
     run->part = 1;
   } else {
     const DecodePiece *piece = present_piece(machine);
@@ -142,7 +143,7 @@ static void begin_part(Engine *self, Machine *machine, uint32_t carry) {
   }
   run->series = run->compute;
   if (!machine->moves_kv) return;
-  engine_plan_tier(self, machine, &shape);
+  sim_plan_tier(self, machine, &shape);
   if (series_passes_the_end(self, run->series, run->part)) run->series = (Series){.first = 1};
 }
 
@@ -152,21 +153,21 @@ static Tick part_end(const DecodeRun *run) {
 
 /* A run that begins with copies, or for which somebody gave way, is one iteration long: the batcher
  * is asked about those who wait anew after each plan that moved KV out or in. */
-static void wait_for_copies(Engine *self, Machine *machine, bool made_room) {
+static void wait_for_copies(Simulation *self, Machine *machine, bool made_room) {
   DecodeRun *run = &machine->run;
-  run->stall = engine_stall(self, machine, series_sum(run->series, 1));
+  run->stall = sim_stall(self, machine, series_sum(run->series, 1));
   if (run->stall == 0 && !made_room) return;
   run->series.first += run->stall;
   run->part = run->limit = 1;
   run->ends_soon = true;
 }
 
-void engine_begin_run(Engine *self, Machine *machine, bool made_room) {
+void sim_begin_run(Simulation *self, Machine *machine, bool made_room) {
   DecodeRun *run = &machine->run;
   machine->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
   run->tokens = (int64_t)machine->batch.n_seqs;
-  run->counted = engine_counted_seqs(self, machine);
+  run->counted = sim_counted_seqs(self, machine);
   run->seqs = run->tokens + machine->padding.decode_seqs;
   run->context = machine->batch.context_tokens + machine->padding.context_tokens;
   run->done = run->booked = 0;
@@ -177,14 +178,14 @@ void engine_begin_run(Engine *self, Machine *machine, bool made_room) {
   assert(run->limit > 0);
   const BatchShape shape = {
       .decode_seqs = run->seqs, .context_tokens = run->context, .logit_seqs = run->seqs};
-  engine_observe_begin(self, machine, &shape, false);
+  sim_observe_begin(self, machine, &shape, false);
   begin_part(self, machine, SERIES_CARRY);
   wait_for_copies(self, machine, made_room);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
-void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape, int64_t review,
-                        bool goes_on) {
+void sim_begin_steps(Simulation *self, Machine *machine, const BatchShape *shape, int64_t review,
+                     bool goes_on) {
   DecodeRun *run = &machine->run;
   const uint32_t carry = goes_on ? series_after(run->compute, run->part).carry : SERIES_CARRY;
   machine->activity = ACTIVITY_DECODE;
@@ -199,7 +200,7 @@ void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape,
   run->ends_soon = self->step || review <= 1;
   run->limit = run->ends_soon ? 1 : run_limit(machine);
   assert(run->limit > 0);
-  engine_observe_begin(self, machine, shape, goes_on);
+  sim_observe_begin(self, machine, shape, goes_on);
   begin_part(self, machine, carry);
   if (machine->adapters) wait_for_copies(self, machine, false);
   if (goes_on)
@@ -209,12 +210,12 @@ void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape,
 }
 
 /* To where the part ends now, in the place that its end has among events of one time. */
-static void move_end(Engine *self, const Machine *machine) {
+static void move_end(Simulation *self, const Machine *machine) {
   const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
   agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(&machine->run), seq);
 }
 
-void engine_cut_run(Engine *self, Machine *machine) {
+void sim_cut_run(Simulation *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   if (run->ends_soon) return;
   run->part = ended_in_part(self, machine) + 1;
@@ -226,7 +227,7 @@ void engine_cut_run(Engine *self, Machine *machine) {
     agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
-void engine_replan_tier(Engine *self, Machine *machine) {
+void sim_replan_tier(Simulation *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   if (machine->activity != ACTIVITY_DECODE) return;
   const int64_t part = ended_in_part(self, machine) + 1;
@@ -235,7 +236,7 @@ void engine_replan_tier(Engine *self, Machine *machine) {
   move_end(self, machine);
 }
 
-void engine_refit_run(Engine *self, Machine *machine) {
+void sim_refit_run(Simulation *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   if (machine->activity != ACTIVITY_DECODE) return;
   if (run->ends_soon || machine->batcher->reserves_output) return;
@@ -248,7 +249,7 @@ void engine_refit_run(Engine *self, Machine *machine) {
 }
 
 /* Does the run end here? In --step mode the plain question is asked of every sequence. */
-static bool run_over(const Engine *self, const Machine *machine) {
+static bool run_over(const Simulation *self, const Machine *machine) {
   const DecodeRun *run = &machine->run;
   if (run->ends_soon || run->done == run->review) return true;
   if (!self->step) return run->done == run->limit;
@@ -268,7 +269,7 @@ static bool run_over(const Engine *self, const Machine *machine) {
 
 /* --- gaps between tokens */
 
-void engine_note_joined(Engine *self, Machine *machine) {
+void sim_note_joined(Simulation *self, Machine *machine) {
   machine->n_joined = 0;
   ARENA_RESERVE(self->arena, machine->joined, machine->joined_capacity, self->plan.n_admits);
   for (size_t i = 0; i < self->plan.n_admits; i++)
@@ -277,17 +278,17 @@ void engine_note_joined(Engine *self, Machine *machine) {
 }
 
 /* Those that joined have waited since their last token, the others since the batch last ran. */
-static void book_gaps_of_batch(Engine *self, const Machine *machine, Tick end) {
+static void book_gaps_of_batch(Simulation *self, const Machine *machine, Tick end) {
   uint64_t n_joined[2] = {0, 0}; // by whether they are counted
   for (size_t i = 0; i < machine->n_joined; i++) {
     const Request *request = &self->requests.slots[machine->joined[i]];
-    Metrics *metrics = engine_books(self, request);
+    Metrics *metrics = sim_books(self, request);
     histogram_add(&metrics->tbt, end - request->last_token_at, 1);
     if (request_has_one_token(request))
       histogram_add(&metrics->second_token, end - request->last_token_at, 1);
-    n_joined[engine_counts(self, request)]++;
+    n_joined[sim_counts(self, request)]++;
   }
-  const uint64_t n_counted = (uint64_t)engine_counted_seqs(self, machine);
+  const uint64_t n_counted = (uint64_t)sim_counted_seqs(self, machine);
   const uint64_t n_others[2] = {machine->batch.n_seqs - n_counted - n_joined[0],
                                 n_counted - n_joined[1]};
   if (n_others[0])
@@ -297,7 +298,7 @@ static void book_gaps_of_batch(Engine *self, const Machine *machine, Tick end) {
 
 /* The token that each of the batch has made in the present step of a scheduler, or in the first of
  * a run, which took `ticks`. Where it goes on with what was before, as parts of a run book it. */
-static void book_step_gaps(Engine *self, const Machine *machine, Tick ticks) {
+static void book_step_gaps(Simulation *self, const Machine *machine, Tick ticks) {
   const Step *step = machine->scheduler->current;
   const Series series = machine->run.series;
   const bool goes_on = machine->run.goes_on;
@@ -314,7 +315,7 @@ static void book_step_gaps(Engine *self, const Machine *machine, Tick ticks) {
   }
 }
 
-void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
+void sim_book_first_gaps(Simulation *self, const Machine *machine, Tick end) {
   if (machine->scheduler)
     book_step_gaps(self, machine, end - machine->run.began_at);
   else if (machine_decodes(machine))
@@ -323,13 +324,13 @@ void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
 
 /* --- what is done */
 
-void engine_book_batch_tokens(Machine *machine, int64_t tokens, Tick from, Tick to) {
+void sim_book_batch_tokens(Machine *machine, int64_t tokens, Tick from, Tick to) {
   if (from < machine->counted_from) from = machine->counted_from;
   if (from < to) histogram_add(machine->batch_tokens, tokens, microseconds_between(from, to));
 }
 
 /* Iterations of the present part. */
-static void add_iterations(const Engine *self, const Machine *machine, int64_t n,
+static void add_iterations(const Simulation *self, const Machine *machine, int64_t n,
                            MachineTotals *totals) {
   const DecodeRun *run = &machine->run;
   totals->decode_ticks += series_sum(run->series, n);
@@ -350,23 +351,23 @@ static void add_gaps(const DecodeRun *run, int64_t skip, int64_t n_seqs, Metrics
 
 /* A part of a run has ended: its time, and the gaps but for the run's first iteration, whose are
  * booked one by one. */
-static void book_part(Engine *self, Machine *machine) {
+static void book_part(Simulation *self, Machine *machine) {
   const DecodeRun *run = &machine->run;
   const int64_t skip = run->done == 0;
-  if (skip) engine_book_first_gaps(self, machine, run->began_at + series_sum(run->series, 1));
+  if (skip) sim_book_first_gaps(self, machine, run->began_at + series_sum(run->series, 1));
   add_gaps(run, skip, run->counted, &self->metrics);
   add_gaps(run, skip, run->tokens - run->counted, &self->warm_up_metrics);
-  engine_book_batch_tokens(machine, run->seqs, run->part_began_at, part_end(run));
+  sim_book_batch_tokens(machine, run->seqs, run->part_began_at, part_end(run));
   add_iterations(self, machine, run->part, &machine->totals);
 }
 
-void engine_leave_part_out(const Engine *self, Machine *machine) {
+void sim_leave_part_out(const Simulation *self, Machine *machine) {
   const int64_t n = ended_in_part(self, machine) + 1;
   add_iterations(self, machine, n, &machine->before);
   machine->counted_from = machine->run.part_began_at + series_sum(machine->run.series, n);
 }
 
-bool engine_end_part(Engine *self, Machine *machine, bool resized) {
+bool sim_end_part(Simulation *self, Machine *machine, bool resized) {
   DecodeRun *run = &machine->run;
   book_part(self, machine);
   run->done += run->part;
@@ -378,13 +379,13 @@ bool engine_end_part(Engine *self, Machine *machine, bool resized) {
 
 /* --- what a failure breaks off */
 
-Tick engine_worked_ticks(Tick ticks, Tick stall, Tick work) {
+Tick sim_worked_ticks(Tick ticks, Tick stall, Tick work) {
   const Tick worked = ticks > stall ? ticks - stall : 0;
   return worked < work ? worked : work;
 }
 
 /* The time of iteration `n` of the present part until now, which is all there is of it. */
-static void add_broken_off(const Engine *self, const Machine *machine, int64_t n,
+static void add_broken_off(const Simulation *self, const Machine *machine, int64_t n,
                            MachineTotals *totals) {
   const DecodeRun *run = &machine->run;
   const bool is_asked = asks(self, machine); // so it is booked already
@@ -396,11 +397,11 @@ static void add_broken_off(const Engine *self, const Machine *machine, int64_t n
   totals->stall_ticks -= stall > ticks ? stall - ticks : 0;
   totals->extrapolated_iterations[extrapolation] -= is_asked;
   totals->extrapolated_ticks[extrapolation] +=
-      engine_worked_ticks(ticks, stall, work) - (is_asked ? work : 0);
+      sim_worked_ticks(ticks, stall, work) - (is_asked ? work : 0);
 }
 
 /* An iteration that began before the machine was counted is not. */
-static void leave_broken_off_out(const Engine *self, Machine *machine, int64_t n) {
+static void leave_broken_off_out(const Simulation *self, Machine *machine, int64_t n) {
   MachineTotals ahead = {0};
   add_iterations(self, machine, n + 1, &ahead);
   machine_totals_subtract(&machine->before, &ahead);
@@ -408,7 +409,7 @@ static void leave_broken_off_out(const Engine *self, Machine *machine, int64_t n
   add_broken_off(self, machine, n, &machine->before);
 }
 
-bool engine_break_off_run(Engine *self, Machine *machine) {
+bool sim_break_off_run(Simulation *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   const int64_t n = ended_in_part(self, machine);
   const Tick began_at = run->part_began_at + series_sum(run->series, n);
@@ -416,15 +417,15 @@ bool engine_break_off_run(Engine *self, Machine *machine) {
   add_broken_off(self, machine, n, &machine->totals);
   run->part = n;
   const bool resized =
-      n > 0 && machine->moves_kv && engine_advance_tier(machine, began_at - run->part_began_at);
+      n > 0 && machine->moves_kv && sim_advance_tier(machine, began_at - run->part_began_at);
   if (n > 0) book_part(self, machine);
-  engine_book_batch_tokens(machine, run->seqs, began_at, self->now);
+  sim_book_batch_tokens(machine, run->seqs, began_at, self->now);
   run->done += n;
   run->part_began_at = began_at;
   return resized;
 }
 
-void engine_book_idleness(Engine *self, Machine *machine, bool idle) {
+void sim_book_idleness(Simulation *self, Machine *machine, bool idle) {
   if (idle == (machine->idle_since >= 0)) return;
   tell_idleness_changes(self, machine, idle);
   if (!idle) machine->idle_ticks += self->now - machine->idle_since;

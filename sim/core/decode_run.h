@@ -10,51 +10,51 @@
 
 /* Has the configuration's executor run an iteration, `done` iterations of a decode run beyond those
  * that the batch knows of. Its ticks, or negative when it failed. In executor.c. */
-Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shape, int64_t done);
+Tick sim_execute(Simulation *self, const Machine *machine, const BatchShape *shape, int64_t done);
 /* A machine is idle from now on, or no more; it may be so already. */
-void engine_book_idleness(Engine *self, Machine *machine, bool idle);
+void sim_book_idleness(Simulation *self, Machine *machine, bool idle);
 /* What an iteration that begins now waits for copies, booked, before its `work` ticks. */
-Tick engine_await_copies(Engine *self, Machine *machine, Tick work);
-static inline Tick engine_stall(Engine *self, Machine *machine, Tick work) {
-  return machine->copied_at > self->now ? engine_await_copies(self, machine, work) : 0;
+Tick sim_await_copies(Simulation *self, Machine *machine, Tick work);
+static inline Tick sim_stall(Simulation *self, Machine *machine, Tick work) {
+  return machine->copied_at > self->now ? sim_await_copies(self, machine, work) : 0;
 }
 /* Ticks of one iteration, its extrapolation booked; of a run, that after `done` beyond those that
  * the batch knows of. */
-Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done);
+Tick sim_iteration_ticks(Simulation *self, Machine *machine, const BatchShape *shape, int64_t done);
 /* The iterations of the run in progress that have begun by now, the present one included. */
-int64_t engine_begun_iterations(const Engine *self, const Machine *machine);
+int64_t sim_begun_iterations(const Simulation *self, const Machine *machine);
 /* Fits the length of a decode run in progress to a change of free_blocks. */
-void engine_refit_run(Engine *self, Machine *machine);
+void sim_refit_run(Simulation *self, Machine *machine);
 /* Has the tier plan the iterations after the present one of a decode run in progress anew. */
-void engine_replan_tier(Engine *self, Machine *machine);
+void sim_replan_tier(Simulation *self, Machine *machine);
 /* Cuts a decode run in progress to end with its present iteration. */
-void engine_cut_run(Engine *self, Machine *machine);
+void sim_cut_run(Simulation *self, Machine *machine);
 /* Begins a run of the batch. Where somebody has given way for it (`made_room`) it is one iteration
  * long. */
-void engine_begin_run(Engine *self, Machine *machine, bool made_room);
+void sim_begin_run(Simulation *self, Machine *machine, bool made_room);
 /* Begins decodes of a scheduler's step: a run of one iteration, or of at most `review` of the same
  * batch, which has taken part in `lag` further steps already. It `goes_on` with what the run before
  * it was of: then its iterations end at the nearest tick of the sum since that began. */
-void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape, int64_t review,
-                        bool goes_on);
+void sim_begin_steps(Simulation *self, Machine *machine, const BatchShape *shape, int64_t review,
+                     bool goes_on);
 /* The event of the present part has come: books it. True when the run ends with it; else the next
  * part has begun. */
-bool engine_end_part(Engine *self, Machine *machine, bool resized);
+bool sim_end_part(Simulation *self, Machine *machine, bool resized);
 /* Who joins the batch with the iteration or run that begins: those admitted who run. */
-void engine_note_joined(Engine *self, Machine *machine);
+void sim_note_joined(Simulation *self, Machine *machine);
 /* The first iteration since the batch changed has ended at `end`: books the token that each
  * sequence made in it. */
-void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end);
+void sim_book_first_gaps(Simulation *self, const Machine *machine, Tick end);
 /* Books the tokens of an iteration from a time to another, as far as they are counted. */
-void engine_book_batch_tokens(Machine *machine, int64_t tokens, Tick from, Tick to);
+void sim_book_batch_tokens(Machine *machine, int64_t tokens, Tick from, Tick to);
 /* Ticks that the model's work in an iteration has taken which is broken off after `ticks`, the
  * first `stall` of which it waited. */
-Tick engine_worked_ticks(Tick ticks, Tick stall, Tick work);
+Tick sim_worked_ticks(Tick ticks, Tick stall, Tick work);
 /* The machine has failed: the run ends in its present iteration, of which nothing is made. True
  * when the tier wants another capacity. */
-bool engine_break_off_run(Engine *self, Machine *machine);
+bool sim_break_off_run(Simulation *self, Machine *machine);
 /* The warm-up ends: iterations of the present part up to the one in progress are of it. */
-void engine_leave_part_out(const Engine *self, Machine *machine);
+void sim_leave_part_out(const Simulation *self, Machine *machine);
 /* Microseconds that end between two times: as they are summed it does not matter how a run is cut.
  * A pool's ticks would not fit a histogram's counters. */
 static inline uint64_t microseconds_between(Tick from, Tick to) {

@@ -5,11 +5,11 @@
 #include "sim/core/state.h"
 
 /* Whether it has nothing and is to get nothing. */
-bool engine_is_drained(const Engine *self, const Machine *machine);
+bool sim_is_drained(const Simulation *self, const Machine *machine);
 /* One that is up begins to drain. */
-void engine_drain(Engine *self, Machine *machine, Drain purpose);
+void sim_drain(Simulation *self, Machine *machine, Drain purpose);
 /* One that drains goes, if it has nothing left. */
-void engine_leave_drained(Engine *self, Machine *machine);
+void sim_leave_drained(Simulation *self, Machine *machine);
 /* One that drained for maintenance or to stop takes requests as before. */
-void engine_stop_draining(Engine *self, Machine *machine);
+void sim_stop_draining(Simulation *self, Machine *machine);
 #endif

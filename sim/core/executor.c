@@ -4,7 +4,8 @@
 #include "sim/core/step_listing.h"
 #include <assert.h>
 
-static void push(Engine *self, const Request *request, int64_t new_tokens, int64_t past_tokens) {
+static void push(Simulation *self, const Request *request, int64_t new_tokens,
+                 int64_t past_tokens) {
   ARENA_RESERVE(self->arena, self->sequences, self->sequences_capacity, self->n_sequences + 1);
   self->sequences[self->n_sequences++] =
       (BatchSequence){request->id, (int32_t)new_tokens, (int32_t)past_tokens};
@@ -12,7 +13,7 @@ static void push(Engine *self, const Request *request, int64_t new_tokens, int64
 
 /* `done` iterations of a run are not booked in the batch yet. The newest token of a decode is the
  * one whose KV the iteration makes. */
-static void push_decodes(Engine *self, const Machine *machine, int64_t done) {
+static void push_decodes(Simulation *self, const Machine *machine, int64_t done) {
   const Batch *batch = &machine->batch;
   for (size_t i = 0; i < batch->n_seqs; i++) {
     const Request *request = &self->requests.slots[batch->entries[i].request];
@@ -23,7 +24,7 @@ static void push_decodes(Engine *self, const Machine *machine, int64_t done) {
 }
 
 /* The sequences, the first `n_prefills` of which prefill. */
-static Tick execute(Engine *self, const Machine *machine, const BatchShape *shape,
+static Tick execute(Simulation *self, const Machine *machine, const BatchShape *shape,
                     size_t n_prefills) {
   const Executor *executor = self->config->executor;
   const ExecutorBatch batch = {.machine = machine->ix,
@@ -36,7 +37,7 @@ static Tick execute(Engine *self, const Machine *machine, const BatchShape *shap
   return ticks;
 }
 
-static Tick execute_step(Engine *self, const Machine *machine, const BatchShape *shape) {
+static Tick execute_step(Simulation *self, const Machine *machine, const BatchShape *shape) {
   const Step *step = machine->scheduler->current;
   const size_t n_prefills = step_sequences(step, true, NULL);
   self->n_sequences = n_prefills + step_sequences(step, false, NULL);
@@ -46,7 +47,7 @@ static Tick execute_step(Engine *self, const Machine *machine, const BatchShape 
   return execute(self, machine, shape, n_prefills);
 }
 
-Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shape, int64_t done) {
+Tick sim_execute(Simulation *self, const Machine *machine, const BatchShape *shape, int64_t done) {
   if (self->failed) return -1; // other machines that the same event woke
   self->n_sequences = 0;
   if (machine->scheduler) return execute_step(self, machine, shape);

@@ -11,7 +11,7 @@
 #include "sim/core/transfer.h"
 #include "sim/sim.h"
 
-typedef struct Engine Engine;
+typedef struct Simulation Simulation;
 typedef struct Deployment Deployment;
 
 /* What comes back once something is repaired. */
@@ -21,7 +21,7 @@ typedef enum Repair {
   REPAIR_LINKS,    // those too over which KV waits
 } Repair;
 
-typedef void EventHandler(Engine *self, uint32_t target);
+typedef void EventHandler(Simulation *self, uint32_t target);
 
 #define HOOK(name, parameters, arguments)                 typedef void name##_hook parameters;
 #define ASK(type, name, otherwise, parameters, arguments) typedef type name##_hook parameters;
@@ -31,11 +31,11 @@ typedef struct Feature {
   const char *name;
   size_t state_size; // of feature_state, zeroed before the run
   /* Whether this run has it. NULL: always. */
-  bool (*is_used)(const Engine *self);
+  bool (*is_used)(const Simulation *self);
   /* Before routers and other policies start. NULL: nothing. */
-  void (*prepare)(Engine *self);
+  void (*prepare)(Simulation *self);
   /* Before the first event. NULL: nothing. */
-  void (*start)(Engine *self);
+  void (*start)(Simulation *self);
   EventHandler *handlers[EVENT_KINDS]; // of its events; NULL: another's
 #define HOOK(name, parameters, arguments)                 name##_hook *name;
 #define ASK(type, name, otherwise, parameters, arguments) name##_hook *name;

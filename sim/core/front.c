@@ -10,27 +10,27 @@ bool front_is_open(const Deployment *deployment) {
   return deployment->view.roles_move ? n_prefill + n_decode > 0 : n_prefill > 0 && n_decode > 0;
 }
 
-void front_hold(Engine *self, RequestIx ix) {
+void front_hold(Simulation *self, RequestIx ix) {
   Request *slots = self->requests.slots;
   life_awaits(self, ix);
-  request_queue_push(&engine_deployment(self, &slots[ix])->front, slots, ix);
+  request_queue_push(&sim_deployment(self, &slots[ix])->front, slots, ix);
 }
 
-void front_take(Engine *self, RequestIx ix) {
+void front_take(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  if (!front_is_open(engine_deployment(self, request))) {
+  if (!front_is_open(sim_deployment(self, request))) {
     front_hold(self, ix);
     return;
   }
-  engine_place(self, ix);
-  engine_wake_placed(self, ix);
+  sim_place(self, ix);
+  sim_wake_placed(self, ix);
 }
 
-void front_open(Engine *self, Deployment *deployment) {
+void front_open(Simulation *self, Deployment *deployment) {
   while (deployment->front.count > 0 && front_is_open(deployment)) {
     const RequestIx ix = deployment->front.first;
     request_queue_remove(&deployment->front, self->requests.slots, ix);
-    engine_place(self, ix);
-    engine_wake_placed(self, ix);
+    sim_place(self, ix);
+    sim_wake_placed(self, ix);
   }
 }

@@ -7,9 +7,9 @@
 /* Whether the router has somebody for both phases of a request. */
 bool front_is_open(const Deployment *deployment);
 /* A request that waits in front, or has been held, is placed; or it waits for that. */
-void front_take(Engine *self, RequestIx request);
+void front_take(Simulation *self, RequestIx request);
 /* A new arrival waits for that. */
-void front_hold(Engine *self, RequestIx request);
+void front_hold(Simulation *self, RequestIx request);
 /* A machine takes requests again: all are placed that waited for one of its model. */
-void front_open(Engine *self, Deployment *deployment);
+void front_open(Simulation *self, Deployment *deployment);
 #endif

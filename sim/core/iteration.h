@@ -3,9 +3,9 @@
 #define SIM_CORE_ITERATION_H
 #include "sim/core/state.h"
 
-void engine_handle_iteration(Engine *self, uint32_t target);
+void sim_handle_iteration(Simulation *self, uint32_t target);
 /* A machine that has failed does no more of what it is in, which is lost. */
-void engine_break_off(Engine *self, Machine *machine);
+void sim_break_off(Simulation *self, Machine *machine);
 /* Begins on an idle machine that may do so; cuts the decode run of one that should plan anew. */
-void engine_begin(Engine *self, Machine *machine);
+void sim_begin(Simulation *self, Machine *machine);
 #endif

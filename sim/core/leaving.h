@@ -6,5 +6,5 @@
 #include "sim/core/state.h"
 
 /* One whose `gives_up` or `lost` has just been set leaves as soon as it can. */
-void engine_leave(Engine *self, RequestIx request);
+void sim_leave(Simulation *self, RequestIx request);
 #endif

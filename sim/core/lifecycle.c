@@ -16,10 +16,10 @@ RequestQueue *life_queue(Machine *machine, RequestState state) {
 
 /* --- what transitions have in common */
 
-void life_observe(Engine *self, const Machine *machine, RequestIx ix, Observation what) {
-  engine_tell_router(self, ix, what, machine->ix);
+void life_observe(Simulation *self, const Machine *machine, RequestIx ix, Observation what) {
+  sim_tell_router(self, ix, what, machine->ix);
   if (!machine->batcher->finish || what == OBSERVED_TRANSFERRED) return;
-  const MachineView view = engine_view(self, machine);
+  const MachineView view = sim_view(self, machine);
   machine->batcher->finish(machine->batcher_options, machine->batcher_state, &view, ix,
                            what == OBSERVED_PREFILLED ? PHASE_PREFILL : PHASE_DECODE);
 }
@@ -37,24 +37,24 @@ void life_store_booked(Group *group, Request *request, int64_t tokens) {
   take_store(group, request, group_blocks(group, tokens));
 }
 
-void life_leave_store(Engine *self, const Machine *machine, Request *request) {
+void life_leave_store(Simulation *self, const Machine *machine, Request *request) {
   if (!machine->group || request->store_blocks == 0) return;
   take_store(machine->group, request, -request->store_blocks);
-  engine_mark_idle(self, machine->group);
+  sim_mark_idle(self, machine->group);
 }
 
 /* --- arriving and leaving the cluster */
 
-void life_count_decode(Engine *self, const Request *request, Machine *machine, int n) {
+void life_count_decode(Simulation *self, const Request *request, Machine *machine, int n) {
   machine->n_decodes += n;
   column_add(self->columns.pending_tokens, machine->ix, n);
-  if (view_heavy(&engine_deployment(self, request)->view, request))
+  if (view_heavy(&sim_deployment(self, request)->view, request))
     column_add(self->columns.n_heavy, machine->ix, n);
-  if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
+  if (machine->availability == MACHINE_DRAINS) sim_mark(self, machine, MARK_DRAIN);
 }
 
 /* Before whom it waits on a machine: after its likes. Most are last, or first of all. */
-static RequestIx place_of(const Engine *self, const Machine *machine, const Request *request) {
+static RequestIx place_of(const Simulation *self, const Machine *machine, const Request *request) {
   const Batcher *batcher = machine->batcher;
   const Request *slots = self->requests.slots;
   if (!batcher->goes_before) return REQUEST_NONE;
@@ -67,36 +67,36 @@ static RequestIx place_of(const Engine *self, const Machine *machine, const Requ
   return next;
 }
 
-void life_placed(Engine *self, RequestIx ix, MachineIx prefill, MachineIx decode) {
+void life_placed(Simulation *self, RequestIx ix, MachineIx prefill, MachineIx decode) {
   Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[prefill];
   request->prefill_machine = prefill;
   column_add(self->columns.n_assigned, prefill, 1);
-  engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
+  sim_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
   change_before(self, machine, ix, REQUEST_WAITS_PREFILL, place_of(self, machine, request));
   if (decode != MACHINE_NONE) life_dispatched(self, request, decode);
 }
 
-void life_dispatched(Engine *self, Request *request, MachineIx decode) {
+void life_dispatched(Simulation *self, Request *request, MachineIx decode) {
   Machine *machine = &self->machines[decode];
   request->decode_machine = decode;
   life_count_decode(self, request, machine, 1);
   if (decode == request->prefill_machine) return;
   column_add(self->columns.n_assigned, decode, 1);
-  engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
+  sim_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
 }
 
-void life_redirected(Engine *self, Request *request, MachineIx decode) {
+void life_redirected(Simulation *self, Request *request, MachineIx decode) {
   Machine *before = &self->machines[request->decode_machine];
   assert(before->ix != request->prefill_machine && decode != request->prefill_machine);
   life_count_decode(self, request, before, -1);
   column_add(self->columns.n_assigned, before->ix, -1);
-  engine_promise_blocks(self, before, -machine_prompt_blocks(before, request));
+  sim_promise_blocks(self, before, -machine_prompt_blocks(before, request));
   life_dispatched(self, request, decode);
 }
 
 /* Records are compared byte by byte, what lies between fields too. */
-static void make_record(const Engine *self, RequestIx ix, Rejection rejected,
+static void make_record(const Simulation *self, RequestIx ix, Rejection rejected,
                         RequestRecord *record) {
   const Request *request = &self->requests.slots[ix];
   memset(record, 0, sizeof *record);
@@ -114,7 +114,7 @@ static void make_record(const Engine *self, RequestIx ix, Rejection rejected,
   if (rejected || record->cancelled) record->last_token_at = -1;
 }
 
-static void tell_source(Engine *self, const Request *request, bool served, bool good) {
+static void tell_source(Simulation *self, const Request *request, bool served, bool good) {
   TraceSource *source = self->config->trace;
   if (!source->ended) return;
   const TraceEnd end = {.request = request->id,
@@ -126,12 +126,12 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
   self->source_told = true;
 }
 
-void life_release(Engine *self, RequestIx ix) {
+void life_release(Simulation *self, RequestIx ix) {
   request_table_release(&self->requests, ix);
   tell_slot_freed(self, ix);
 }
 
-void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
+void life_retire(Simulation *self, RequestIx ix, Rejection rejected) {
   RequestRecord record;
   make_record(self, ix, rejected, &record);
   if (self->keeps_parts) {
@@ -140,13 +140,13 @@ void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   }
   const bool served = !rejected && !record.cancelled;
   const Request *request = &self->requests.slots[ix];
-  Metrics *metrics = engine_books(self, request);
+  Metrics *metrics = sim_books(self, request);
   const PerfModel *reference = sim_model(self->config, request->model)->slo_reference;
   const bool good = served && metrics_complete(metrics, &record, reference);
   if (self->config->n_components > 0 && metrics == &self->metrics)
     component_metrics_end(&self->components[request->component], &record, good);
   if (served && request->ends_session)
-    metrics_complete_session(engine_session_books(self, request),
+    metrics_complete_session(sim_session_books(self, request),
                              self->now - request->session_began_at, good && request->session_good);
   if (self->batches && served) batches_serve(self->batches, &record);
   if (self->batches && metrics == &self->metrics) batches_end(self->batches, metrics);
@@ -161,27 +161,27 @@ void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   self->stopped = status > 0;
 }
 
-void life_finished(Engine *self, Machine *machine, RequestIx ix) {
+void life_finished(Simulation *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   Machine *decode = &self->machines[request->decode_machine];
   request->last_token_at = self->now;
   change(self, machine, ix, REQUEST_NOWHERE);
-  engine_release_blocks(self, machine, ix);
+  sim_release_blocks(self, machine, ix);
   life_leave_store(self, machine, request);
   life_count_decode(self, request, decode, -1);
   column_add(self->columns.n_assigned, decode->ix, -1);
   if (machine != decode) // it never had to move
-    engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
+    sim_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   life_observe(self, machine, ix, OBSERVED_FINISHED);
-  engine_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
+  sim_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
   life_retire(self, ix, REJECTED_NOT);
 }
 
-void life_rejected(Engine *self, RequestIx ix, Rejection rejected) {
+void life_rejected(Simulation *self, RequestIx ix, Rejection rejected) {
   const Request *request = &self->requests.slots[ix];
-  engine_log(self, OUTCOME_REJECTION, request, MACHINE_NONE, request->prompt_tokens,
-             request->output_tokens);
-  Metrics *metrics = engine_books(self, request);
+  sim_log(self, OUTCOME_REJECTION, request, MACHINE_NONE, request->prompt_tokens,
+          request->output_tokens);
+  Metrics *metrics = sim_books(self, request);
   metrics->rejected++;
   metrics->rejected_for[rejected]++;
   life_retire(self, ix, rejected);
@@ -190,23 +190,23 @@ void life_rejected(Engine *self, RequestIx ix, Rejection rejected) {
 /* --- prefill */
 
 /* The first prefill of a request begins: the blocks promised for it are now taken as it goes. */
-static void begin_prefill(Engine *self, Machine *machine, Request *request) {
+static void begin_prefill(Simulation *self, Machine *machine, Request *request) {
   request->prefill_began_at = self->now;
-  engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
+  sim_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
   if (machine->group && life_store_blocks(machine->group, request) > 0)
     life_store_booked(machine->group, request, request->prompt_tokens);
-  engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request_prefill_tokens(request), 0);
+  sim_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request_prefill_tokens(request), 0);
 }
 
-void life_chunk_decided(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
+void life_chunk_decided(Simulation *self, Machine *machine, RequestIx ix, int32_t tokens) {
   self->requests.slots[ix].prefilled_tokens += tokens;
   column_add(self->columns.pending_tokens, machine->ix, -tokens);
 }
 
-void life_take_hits(Engine *self, Machine *machine, RequestIx ix, int64_t hits) {
+void life_take_hits(Simulation *self, Machine *machine, RequestIx ix, int64_t hits) {
   Request *request = &self->requests.slots[ix];
   const int32_t tokens = (int32_t)(hits * machine->pool->block_size);
-  engine_hit_blocks(self, machine, ix, hits);
+  sim_hit_blocks(self, machine, ix, hits);
   life_chunk_decided(self, machine, ix, tokens);
   if (request->prefill_began_at >= 0) {
     machine->totals.refound_tokens += tokens;
@@ -218,8 +218,8 @@ void life_take_hits(Engine *self, Machine *machine, RequestIx ix, int64_t hits) 
 }
 
 /* As a chunk would be that is done: its place in the queue is kept. */
-void life_hits_held(Engine *self, Machine *machine, RequestIx ix) {
-  const MachineView view = engine_view(self, machine);
+void life_hits_held(Simulation *self, Machine *machine, RequestIx ix) {
+  const MachineView view = sim_view(self, machine);
   int64_t unheld;
   const int64_t hits = view_hit_blocks(&view, ix, &unheld);
   if (self->requests.slots[ix].prefilled_tokens > 0) return;
@@ -227,22 +227,22 @@ void life_hits_held(Engine *self, Machine *machine, RequestIx ix) {
   machine->n_started += hits > 0;
 }
 
-void life_chunk_began(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
+void life_chunk_began(Simulation *self, Machine *machine, RequestIx ix, int32_t tokens) {
   Request *request = &self->requests.slots[ix];
   const int32_t done = request->prefilled_tokens + tokens;
   assert(request->state == REQUEST_WAITS_PREFILL && tokens > 0 &&
          done <= request_prefill_tokens(request));
   if (request->prefill_began_at < 0) begin_prefill(self, machine, request);
-  engine_hold_blocks(self, machine, ix,
-                     machine_prefill_blocks(machine, request, done) - request->kv_blocks);
-  engine_register_blocks(self, machine, ix, done);
+  sim_hold_blocks(self, machine, ix,
+                  machine_prefill_blocks(machine, request, done) - request->kv_blocks);
+  sim_register_blocks(self, machine, ix, done);
   request->chunk_tokens = tokens;
   const bool last = done == request_prefill_tokens(request);
   machine->n_started -= last && request->prefilled_tokens > 0;
   change(self, machine, ix, last ? REQUEST_ENDS_PREFILL : REQUEST_PREFILLS);
 }
 
-bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
+bool life_chunk_ended(Simulation *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (self->keeps_parts)
     parts_chunk_ended(self, machine, ix, request->chunk_tokens, request->prefilled_tokens,
@@ -256,32 +256,32 @@ bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
   return false;
 }
 
-void life_chunk_broken_off(Engine *self, Machine *machine, RequestIx ix) {
+void life_chunk_broken_off(Simulation *self, Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   machine->n_started += request->state == REQUEST_ENDS_PREFILL && request->prefilled_tokens > 0;
   change_before(self, machine, ix, REQUEST_WAITS_PREFILL, machine->prefill_queue.first);
 }
 
-static void book_gap(Engine *self, const Request *request) {
-  Metrics *metrics = engine_books(self, request);
+static void book_gap(Simulation *self, const Request *request) {
+  Metrics *metrics = sim_books(self, request);
   histogram_add(&metrics->tbt, self->now - request->last_token_at, 1);
   if (request_has_one_token(request))
     histogram_add(&metrics->second_token, self->now - request->last_token_at, 1);
 }
 
-void life_book_token(Engine *self, const Machine *machine, RequestIx ix) {
+void life_book_token(Simulation *self, const Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool first = request->first_token_at < 0, resumes = request_resumes(request);
   if (first) {
     request->first_token_at = self->now;
-    engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
+    sim_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
     tell_first_token(self, machine, ix);
   }
   if (!first || resumes) book_gap(self, request);
   request->last_token_at = self->now;
 }
 
-void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
+void life_prefilled(Simulation *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_book_token(self, machine, ix);
   change(self, machine, ix, REQUEST_PREFILLED);
@@ -291,34 +291,34 @@ void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
 }
 
 /* No recompute, each of which has a token made by a prefill of its own. */
-void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
+void life_chunks_dropped(Simulation *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   assert(request->state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0 &&
          request->transfer == TRANSFER_NONE);
-  engine_release_blocks(self, machine, ix);
+  sim_release_blocks(self, machine, ix);
   request->preemptions++;
   machine->n_started--;
-  engine_books(self, request)->preemptions++;
-  engine_books(self, request)->restarted_prefills++;
-  engine_books(self, request)->dropped_tokens += request->prefilled_tokens;
+  sim_books(self, request)->preemptions++;
+  sim_books(self, request)->restarted_prefills++;
+  sim_books(self, request)->dropped_tokens += request->prefilled_tokens;
   column_add(self->columns.pending_tokens, machine->ix, request->prefilled_tokens);
-  engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
+  sim_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
   request->prefilled_tokens = 0;
   if (self->keeps_parts) parts_lost(self, ix);
 }
 
 /* --- from machine to machine, and to a group's store */
 
-int64_t life_room_hits(Engine *self, Machine *to, RequestIx ix, int64_t *ret_unheld) {
+int64_t life_room_hits(Simulation *self, Machine *to, RequestIx ix, int64_t *ret_unheld) {
   *ret_unheld = 0;
   if (!to->cache) return 0;
-  engine_catch_up(self, to);
+  sim_catch_up(self, to);
   const int64_t most = batch_whole_blocks(&to->batch, self->requests.slots[ix].prompt_tokens);
   return prefix_cache_match(to->cache, &self->memory[ix].content, to->pool->block_size, most,
                             ret_unheld);
 }
 
-int64_t life_room_taken(Engine *self, RequestIx ix) {
+int64_t life_room_taken(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];
   const int64_t blocks = machine_prompt_blocks(to, request);
@@ -327,105 +327,105 @@ int64_t life_room_taken(Engine *self, RequestIx ix) {
   if (to->cache) {
     RequestMemory *memory = &self->memory[ix];
     prefix_cache_hit(to->cache, &memory->arriving, &memory->content, to->pool->block_size, hits);
-    engine_take_cached(to, &memory->arriving, blocks - hits);
+    sim_take_cached(to, &memory->arriving, blocks - hits);
     more += unheld - hits;
   }
-  engine_take_blocks(self, to, more);
-  engine_promise_blocks(self, to, -blocks);
+  sim_take_blocks(self, to, more);
+  sim_promise_blocks(self, to, -blocks);
   return hits * to->pool->block_size;
 }
 
-void life_room_given(Engine *self, RequestIx ix) {
+void life_room_given(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];
   const int64_t blocks = machine_prompt_blocks(to, request);
   int64_t less = blocks;
-  engine_catch_up_cache(self, to);
+  sim_catch_up_cache(self, to);
   if (to->cache) {
     const int64_t free_before = to->cache->n_free;
     prefix_cache_release(to->cache, &self->memory[ix].arriving);
     less = to->cache->n_free - free_before;
   }
-  engine_take_blocks(self, to, -less);
-  engine_promise_blocks(self, to, blocks);
+  sim_take_blocks(self, to, -less);
+  sim_promise_blocks(self, to, blocks);
 }
 
-void life_left(Engine *self, Machine *from, RequestIx ix) {
+void life_left(Simulation *self, Machine *from, RequestIx ix) {
   change(self, from, ix, REQUEST_MOVES);
   if (self->keeps_parts && from->group) parts_wait(self, ix, CAUSE_store);
 }
 
-void life_released(Engine *self, Machine *from, RequestIx ix) {
-  engine_catch_up_cache(self, from);
-  engine_release_blocks(self, from, ix);
+void life_released(Simulation *self, Machine *from, RequestIx ix) {
+  sim_catch_up_cache(self, from);
+  sim_release_blocks(self, from, ix);
   change(self, from, ix, REQUEST_NOWHERE);
   if (!from->group) life_observe(self, from, ix, OBSERVED_TRANSFERRED);
 }
 
-void life_arrived(Engine *self, RequestIx ix) {
+void life_arrived(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];
   if (to->group)
     take_store(to->group, request, -request->store_blocks);
   else
     request->kv_blocks = (int32_t)machine_prompt_blocks(to, request);
-  engine_catch_up_cache(self, to);
+  sim_catch_up_cache(self, to);
   if (to->cache) {
     RequestMemory *memory = &self->memory[ix];
     const HeldBlocks none = memory->held;
     memory->held = memory->arriving;
     memory->arriving = none;
-    engine_register_blocks(self, to, ix, request->prompt_tokens);
+    sim_register_blocks(self, to, ix, request->prompt_tokens);
   }
   change(self, to, ix, REQUEST_WAITS_DECODE);
 }
 
-void life_restores(Engine *self, RequestIx ix, MachineIx to) {
+void life_restores(Simulation *self, RequestIx ix, MachineIx to) {
   Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[to];
   request->prefill_machine = to;
   column_add(self->columns.n_assigned, to, 1);
-  engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
+  sim_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
   change(self, machine, ix, REQUEST_RESTORES);
   life_dispatched(self, request, to);
 }
 
-void life_restored(Engine *self, RequestIx ix, Tick began_at) {
+void life_restored(Simulation *self, RequestIx ix, Tick began_at) {
   Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[request->decode_machine];
   request->prefill_began_at = began_at;
   life_book_token(self, machine, ix);
   request->generated_tokens = 1;
-  engine_books(self, request)->restored_tokens += request->prompt_tokens;
-  engine_tell_router(self, ix, OBSERVED_PREFILLED, machine->ix);
+  sim_books(self, request)->restored_tokens += request->prompt_tokens;
+  sim_tell_router(self, ix, OBSERVED_PREFILLED, machine->ix);
   life_arrived(self, ix);
 }
 
-void life_drop_before(Engine *self, Machine *machine, RequestIx ix, RequestIx next) {
+void life_drop_before(Simulation *self, Machine *machine, RequestIx ix, RequestIx next) {
   Request *request = &self->requests.slots[ix];
   assert(request->kv_blocks == 0);
   request->prefilled_tokens = 0;
   request->preemptions++;
   request->recomputes++;
   change_before(self, machine, ix, REQUEST_WAITS_PREFILL, next);
-  engine_books(self, request)->preemptions++;
-  engine_books(self, request)->recomputes++;
-  engine_log(self, OUTCOME_RECOMPUTE, request, machine->ix, request->generated_tokens, 0);
+  sim_books(self, request)->preemptions++;
+  sim_books(self, request)->recomputes++;
+  sim_log(self, OUTCOME_RECOMPUTE, request, machine->ix, request->generated_tokens, 0);
 }
 
 /* The same, ahead of the others. */
-static void drop(Engine *self, Machine *machine, RequestIx ix) {
+static void drop(Simulation *self, Machine *machine, RequestIx ix) {
   life_drop_before(self, machine, ix, machine->prefill_queue.first);
 }
 
-void life_returned(Engine *self, RequestIx ix) {
+void life_returned(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];
-  engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
+  sim_promise_blocks(self, to, -machine_prompt_blocks(to, request));
   drop(self, to, ix);
 }
 
-void life_stored(Engine *self, Machine *from, RequestIx ix) {
+void life_stored(Simulation *self, Machine *from, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_released(self, from, ix);
   if (request->decode_machine != MACHINE_NONE) {
@@ -436,36 +436,36 @@ void life_stored(Engine *self, Machine *from, RequestIx ix) {
   change(self, from, ix, REQUEST_STORED);
 }
 
-void life_fetched(Engine *self, Machine *to, RequestIx ix) {
+void life_fetched(Simulation *self, Machine *to, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_dispatched(self, request, to->ix);
-  engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
-  engine_hold_blocks(self, to, ix, machine_held_blocks(to, request_tokens(request)));
+  sim_promise_blocks(self, to, -machine_prompt_blocks(to, request));
+  sim_hold_blocks(self, to, ix, machine_held_blocks(to, request_tokens(request)));
   change(self, to, ix, REQUEST_FETCHED);
 }
 
 /* --- decode */
 
-void life_waits_decode(Engine *self, Machine *machine, RequestIx ix) {
+void life_waits_decode(Simulation *self, Machine *machine, RequestIx ix) {
   change(self, machine, ix, REQUEST_WAITS_DECODE);
 }
 
-void life_admitted(Engine *self, Machine *machine, RequestIx ix) {
+void life_admitted(Simulation *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->state == REQUEST_SWAPPED)
-    engine_hold_blocks(self, machine, ix, engine_swap(self, machine, request, LINK_TO_GPU));
+    sim_hold_blocks(self, machine, ix, sim_swap(self, machine, request, LINK_TO_GPU));
   if (machine->batcher->reserves_output) {
-    const MachineView view = engine_view(self, machine);
-    engine_hold_blocks(self, machine, ix, view_admit_blocks(&view, ix, true));
+    const MachineView view = sim_view(self, machine);
+    sim_hold_blocks(self, machine, ix, view_admit_blocks(&view, ix, true));
   }
   change(self, machine, ix, REQUEST_RUNS);
 }
 
-void life_blocked(Engine *self, Machine *machine, RequestIx ix) {
+void life_blocked(Simulation *self, Machine *machine, RequestIx ix) {
   assert(self->requests.slots[ix].state == REQUEST_RUNS);
   change(self, machine, ix, REQUEST_BLOCKED);
-  engine_books(self, &self->requests.slots[ix])->preemptions++;
-  engine_log(self, OUTCOME_PREEMPTION, &self->requests.slots[ix], machine->ix, 0, 0);
+  sim_books(self, &self->requests.slots[ix])->preemptions++;
+  sim_log(self, OUTCOME_PREEMPTION, &self->requests.slots[ix], machine->ix, 0, 0);
 }
 
 /* The first of a queue in order of arrival that arrived after `request`. */
@@ -477,17 +477,17 @@ static RequestIx next_to_arrive(const RequestQueue *queue, const Request *slots,
   return ix;
 }
 
-static void swap_out(Engine *self, Machine *machine, RequestIx ix) {
+static void swap_out(Simulation *self, Machine *machine, RequestIx ix) {
   Request *slots = self->requests.slots, *request = &slots[ix];
   request->preemptions++;
   request->swaps++;
-  engine_books(self, request)->preemptions++;
+  sim_books(self, request)->preemptions++;
   change_before(self, machine, ix, REQUEST_SWAPPED,
                 next_to_arrive(&machine->swapped, slots, request));
-  engine_swap(self, machine, request, LINK_TO_CPU);
+  sim_swap(self, machine, request, LINK_TO_CPU);
 }
 
-void life_gave_way(Engine *self, Machine *machine, RequestIx ix) {
+void life_gave_way(Simulation *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->state == REQUEST_WAITS_PREFILL) {
     life_chunks_dropped(self, machine, ix);
@@ -495,8 +495,8 @@ void life_gave_way(Engine *self, Machine *machine, RequestIx ix) {
   }
   assert(machine->activity == ACTIVITY_IDLE);
   change(self, machine, ix, REQUEST_NOWHERE);
-  engine_release_blocks(self, machine, ix);
-  if (engine_can_swap_out(machine, request))
+  sim_release_blocks(self, machine, ix);
+  if (sim_can_swap_out(machine, request))
     swap_out(self, machine, ix);
   else
     drop(self, machine, ix);

@@ -11,19 +11,19 @@
 #include <assert.h>
 
 /* What is promised for a request that has not come to its phases ends. */
-static void end_promises(Engine *self, const Request *request) {
+static void end_promises(Simulation *self, const Request *request) {
   Machine *prefill = &self->machines[request->prefill_machine];
   if (request->prefill_began_at < 0 && request->state != REQUEST_COMPUTES)
-    engine_promise_blocks(self, prefill, -machine_prompt_blocks(prefill, request));
+    sim_promise_blocks(self, prefill, -machine_prompt_blocks(prefill, request));
   const MachineIx to = request->decode_machine;
   if (to == MACHINE_NONE || to == prefill->ix || prefill->group) return;
   if (request->first_token_at >= 0 && request->state != REQUEST_MOVES) return; // it came there
-  engine_promise_blocks(self, &self->machines[to],
-                        -machine_prompt_blocks(&self->machines[to], request));
+  sim_promise_blocks(self, &self->machines[to],
+                     -machine_prompt_blocks(&self->machines[to], request));
 }
 
 /* It counts on no machine as one to come. */
-static void unassign(Engine *self, const Request *request) {
+static void unassign(Simulation *self, const Request *request) {
   const MachineIx prefill = request->prefill_machine, decode = request->decode_machine;
   if (decode != MACHINE_NONE) {
     life_count_decode(self, request, &self->machines[decode], -1);
@@ -33,23 +33,23 @@ static void unassign(Engine *self, const Request *request) {
     column_add(self->columns.n_assigned, prefill, -1);
 }
 
-static void observe_cancelled(Engine *self, const Machine *machine, RequestIx ix, bool present,
+static void observe_cancelled(Simulation *self, const Machine *machine, RequestIx ix, bool present,
                               bool stored) {
-  engine_tell_router(self, ix, OBSERVED_CANCELLED, stored ? MACHINE_NONE : machine->ix);
+  sim_tell_router(self, ix, OBSERVED_CANCELLED, stored ? MACHINE_NONE : machine->ix);
   if (!present || !machine->batcher->leave) return;
-  const MachineView view = engine_view(self, machine);
+  const MachineView view = sim_view(self, machine);
   machine->batcher->leave(machine->batcher_options, machine->batcher_state, &view, ix);
 }
 
 /* Whoever waits for what a request held, or for its turn behind it, is looked at. */
-static void mark_room(Engine *self, Machine *machine, MachineIx decode) {
-  engine_mark(self, machine, MARK_ROOM);
-  if (decode != MACHINE_NONE) engine_mark(self, &self->machines[decode], MARK_ROOM);
-  if (machine->group) engine_mark_group(self, machine->group);
+static void mark_room(Simulation *self, Machine *machine, MachineIx decode) {
+  sim_mark(self, machine, MARK_ROOM);
+  if (decode != MACHINE_NONE) sim_mark(self, &self->machines[decode], MARK_ROOM);
+  if (machine->group) sim_mark_group(self, machine->group);
 }
 
-static void book_cancelled(Engine *self, const Request *request, int32_t undelivered) {
-  Metrics *metrics = engine_books(self, request);
+static void book_cancelled(Simulation *self, const Request *request, int32_t undelivered) {
+  Metrics *metrics = sim_books(self, request);
   metrics->cancelled++;
   metrics->cancelled_for[request->gives_up]++;
   metrics->cancelled_tokens +=
@@ -57,7 +57,7 @@ static void book_cancelled(Engine *self, const Request *request, int32_t undeliv
 }
 
 /* Out of its machine's steps; the tokens that those make of it for nobody. */
-static int32_t withdraw(Engine *self, Machine *machine, RequestIx ix) {
+static int32_t withdraw(Simulation *self, Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const int32_t generated = request->generated_tokens;
   const int32_t undelivered = scheduler_withdraw(self, machine, ix);
@@ -68,19 +68,19 @@ static int32_t withdraw(Engine *self, Machine *machine, RequestIx ix) {
 }
 
 /* Away from where it is, and in no books of machines any more; where it was. */
-static MachineIx leave_machines(Engine *self, RequestIx ix, int32_t *undelivered) {
+static MachineIx leave_machines(Simulation *self, RequestIx ix, int32_t *undelivered) {
   Request *request = &self->requests.slots[ix];
   const RequestState state = (RequestState)request->state;
   const MachineIx at = life_machine(self, request);
   Machine *machine = &self->machines[at == MACHINE_NONE ? request->prefill_machine : at];
   assert(request_leaves(request) && request->transfer == TRANSFER_NONE);
   machine->n_started -= state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0;
-  if (state == REQUEST_SWAPPED) engine_drop_swapped(machine, request);
+  if (state == REQUEST_SWAPPED) sim_drop_swapped(machine, request);
   end_promises(self, request);
-  engine_catch_up_cache(self, machine);
+  sim_catch_up_cache(self, machine);
   if (machine->scheduler) *undelivered = withdraw(self, machine, ix);
   change(self, machine, ix, REQUEST_NOWHERE);
-  engine_release_blocks(self, machine, ix);
+  sim_release_blocks(self, machine, ix);
   life_leave_store(self, machine, request);
   unassign(self, request);
   if (state == REQUEST_RUNS) request->generated_tokens -= *undelivered;
@@ -89,22 +89,22 @@ static MachineIx leave_machines(Engine *self, RequestIx ix, int32_t *undelivered
   return at;
 }
 
-static void leave_front(Engine *self, RequestIx ix) {
+static void leave_front(Simulation *self, RequestIx ix) {
   Request *slots = self->requests.slots;
   if (slots[ix].state == REQUEST_AWAITS && slots[ix].retry == 0)
-    request_queue_remove(&engine_deployment(self, &slots[ix])->front, slots, ix);
+    request_queue_remove(&sim_deployment(self, &slots[ix])->front, slots, ix);
   tell_left_front(self, ix);
 }
 
-static void cancel(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered) {
+static void cancel(Simulation *self, RequestIx ix, MachineIx at, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
   request->cancelled_at = self->now;
-  engine_log(self, OUTCOME_CANCELLED, request, at, request->gives_up, request->generated_tokens);
+  sim_log(self, OUTCOME_CANCELLED, request, at, request->gives_up, request->generated_tokens);
   book_cancelled(self, request, undelivered);
   life_retire(self, ix, REJECTED_NOT);
 }
 
-void life_left_early(Engine *self, RequestIx ix, int32_t undelivered) {
+void life_left_early(Simulation *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
   MachineIx at = MACHINE_NONE;
   if (request->state == REQUEST_HELD || request->state == REQUEST_AWAITS)
@@ -118,10 +118,10 @@ void life_left_early(Engine *self, RequestIx ix, int32_t undelivered) {
     tell_lost(self, ix, at, undelivered);
 }
 
-void life_awaits(Engine *self, RequestIx ix) {
+void life_awaits(Simulation *self, RequestIx ix) {
   change(self, NULL, ix, REQUEST_AWAITS);
 }
 
-void life_held(Engine *self, RequestIx ix) {
+void life_held(Simulation *self, RequestIx ix) {
   change(self, NULL, ix, REQUEST_HELD);
 }

@@ -3,7 +3,7 @@
 
 /* Requests in flight are what grows, as long as more arrive than are served, so the whole of a
  * trace takes in proportion. */
-static void tell_of_memory(Engine *self, double needed) {
+static void tell_of_memory(Simulation *self, double needed) {
   char limit[32], now[32], all[32];
   bytes_text((double)self->config->memory_limit, limit);
   const double arrived = (double)self->n_arrived;
@@ -18,19 +18,19 @@ static void tell_of_memory(Engine *self, double needed) {
                         "'--memory' sets the limit");
 }
 
-void engine_lacks_memory(Engine *self, size_t growth) {
+void sim_lacks_memory(Simulation *self, size_t growth) {
   if (!self->failed) tell_of_memory(self, (double)self->arena->bytes + (double)growth);
   self->failed = true;
 }
 
-void engine_passed_the_end(Engine *self) {
+void sim_passed_the_end(Simulation *self) {
   if (!self->failed)
     diag_error(self->diag, place_of_file(NULL),
                "the run is longer than 106 days of simulated time, the limit of the simulator");
   self->failed = true;
 }
 
-void engine_was_interrupted(Engine *self) {
+void sim_was_interrupted(Simulation *self) {
   if (!self->failed) diag_interrupted(self->diag);
   self->failed = true;
 }

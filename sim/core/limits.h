@@ -11,30 +11,30 @@ static inline const char *bytes_text(double bytes, char text[32]) {
 }
 
 /* private: fails the run. */
-void engine_lacks_memory(Engine *self, size_t growth);
-void engine_passed_the_end(Engine *self);
-void engine_was_interrupted(Engine *self);
+void sim_lacks_memory(Simulation *self, size_t growth);
+void sim_passed_the_end(Simulation *self);
+void sim_was_interrupted(Simulation *self);
 
 /* Whether the run may hold `growth` bytes more than it does; that it may not stops it. */
-static inline bool engine_has_memory(Engine *self, size_t growth) {
+static inline bool sim_has_memory(Simulation *self, size_t growth) {
   const size_t limit = self->config->memory_limit;
   if (limit == 0 || (growth < limit && self->arena->bytes <= limit - growth)) return true;
-  engine_lacks_memory(self, growth);
+  sim_lacks_memory(self, growth);
   return false;
 }
 
 /* Whether `ticks` from now lie past the end of simulated time, 106 days; that stops the run. */
-static inline bool engine_passes_the_end(Engine *self, double ticks) {
+static inline bool sim_passes_the_end(Simulation *self, double ticks) {
   if (ticks < 0.999 * (double)(TICK_MAX - self->now)) return false;
-  engine_passed_the_end(self);
+  sim_passed_the_end(self);
   return true;
 }
 
 /* Whether the user wants the run to end; that stops it. */
-static inline bool engine_is_interrupted(Engine *self) {
+static inline bool sim_is_interrupted(Simulation *self) {
   const volatile sig_atomic_t *interrupted = self->config->interrupted;
   if (!interrupted || *interrupted == 0) return false;
-  engine_was_interrupted(self);
+  sim_was_interrupted(self);
   return true;
 }
 #endif

@@ -2,7 +2,7 @@
  *
  * A machine runs one iteration at a time. An iteration with prefill is one event; a batch of
  * decodes alone is a run of many iterations in one event (series.h). Batch and free_blocks are
- * brought up to the iteration in progress when a policy looks at them (engine_catch_up), as if that
+ * brought up to the iteration in progress when a policy looks at them (sim_catch_up), as if that
  * had ended; at other times they may be as of an earlier one. free_blocks + blocks held +
  * withheld_blocks == kv_blocks. */
 #ifndef SIM_CORE_MACHINE_H
@@ -129,7 +129,7 @@ typedef struct DecodeRun {
   bool moves[LINK_DIRECTIONS]; // the tier does that way, in the present part
   bool goes_on;                // with what the run before it was of
 
-  // Of the iteration that was last asked for one by one (engine_iteration_ticks): what its model
+  // Of the iteration that was last asked for one by one (sim_iteration_ticks): what its model
   // says of it, and where it has prefill in it what it is of.
   Tick modelled;
   Extrapolation extrapolation;

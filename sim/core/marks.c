@@ -1,9 +1,9 @@
 /* See marks.h. */
 #include "sim/core/marks.h"
 
-void engine_mark_idle(Engine *self, const Group *group) {
+void sim_mark_idle(Simulation *self, const Group *group) {
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
     Machine *machine = &self->machines[group->first[group->shape] + i];
-    if (machine->activity == ACTIVITY_IDLE) engine_mark(self, machine, MARK_BEGIN);
+    if (machine->activity == ACTIVITY_IDLE) sim_mark(self, machine, MARK_BEGIN);
   }
 }

@@ -1,5 +1,5 @@
 /* What handlers leave to be done when the event has been handled: they mark a machine or a group,
- * and one pass over the marked ones does it (engine_settle), in the order in which they were
+ * and one pass over the marked ones does it (sim_settle), in the order in which they were
  * marked. So no handler runs another's steps in the middle of its own. */
 #ifndef SIM_CORE_MARKS_H
 #define SIM_CORE_MARKS_H
@@ -13,7 +13,7 @@ typedef enum Mark {
   MARK_ROOM = 8,  // a request has left that others may have waited for, inbound KV too
 } Mark;
 
-static inline void engine_mark(Engine *self, Machine *machine, Mark mark) {
+static inline void sim_mark(Simulation *self, Machine *machine, Mark mark) {
   if (machine->marks == 0) {
     ARENA_RESERVE(self->arena, self->marked, self->marked_capacity, self->n_marked + 1);
     self->marked[self->n_marked++] = machine->ix;
@@ -22,11 +22,11 @@ static inline void engine_mark(Engine *self, Machine *machine, Mark mark) {
 }
 
 /* Something changed that the shape of a group may hang on. */
-static inline void engine_mark_group(Engine *self, Group *group) {
+static inline void sim_mark_group(Simulation *self, Group *group) {
   if (!group->marked) self->marked_groups[self->n_marked_groups++] = group->ix;
   group->marked = true;
 }
 
 /* The machines of a group's present shape that have nothing to do may begin. */
-void engine_mark_idle(Engine *self, const Group *group);
+void sim_mark_idle(Simulation *self, const Group *group);
 #endif

@@ -4,40 +4,40 @@
 #include "sim/core/state.h"
 
 /* Blocks free right now, the growth of a run in progress taken off. */
-int64_t engine_free_blocks(const Engine *self, const Machine *machine);
+int64_t sim_free_blocks(const Simulation *self, const Machine *machine);
 /* Books the first `n` iterations of the run in progress in its batch and in free_blocks; those that
  * are booked already among them. */
-void engine_book_iterations(Engine *self, Machine *machine, int64_t n);
+void sim_book_iterations(Simulation *self, Machine *machine, int64_t n);
 /* Books all that have begun, before a policy looks at a machine that may be in an iteration. */
-void engine_catch_up(Engine *self, Machine *machine);
+void sim_catch_up(Simulation *self, Machine *machine);
 /* The same where blocks are cached, whose order is that in which they were taken, given back and
  * registered: before KV that is no part of the iteration comes or goes. */
-void engine_catch_up_cache(Engine *self, Machine *machine);
+void sim_catch_up_cache(Simulation *self, Machine *machine);
 /* Whether `n` blocks are free right now. */
-bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n);
+bool sim_has_blocks(const Simulation *self, const Machine *machine, int64_t n);
 /* Whether KV of `n` blocks may come in: beside the margin of those that run (batch.h). */
-bool engine_has_room(const Engine *self, const Machine *machine, int64_t n);
+bool sim_has_room(const Simulation *self, const Machine *machine, int64_t n);
 /* Takes (n > 0) or gives back (n < 0) blocks. */
-void engine_take_blocks(Engine *self, Machine *machine, int64_t n);
+void sim_take_blocks(Simulation *self, Machine *machine, int64_t n);
 /* Takes blocks out of a machine's cache; free_blocks is the caller's. */
-void engine_take_cached(Machine *machine, HeldBlocks *held, int64_t n);
+void sim_take_cached(Machine *machine, HeldBlocks *held, int64_t n);
 /* A request takes `n` >= 0 blocks more; gives all that it holds back. */
-void engine_hold_blocks(Engine *self, Machine *machine, RequestIx request, int64_t n);
-void engine_release_blocks(Engine *self, Machine *machine, RequestIx request);
+void sim_hold_blocks(Simulation *self, Machine *machine, RequestIx request, int64_t n);
+void sim_release_blocks(Simulation *self, Machine *machine, RequestIx request);
 /* A request without blocks holds the first `n` of its prompt, which its machine's cache has. */
-void engine_hit_blocks(Engine *self, Machine *machine, RequestIx request, int64_t n);
+void sim_hit_blocks(Simulation *self, Machine *machine, RequestIx request, int64_t n);
 /* Its first `tokens` can be found by others, where there is a cache. */
-void engine_register_blocks(Engine *self, Machine *machine, RequestIx request, int64_t tokens);
+void sim_register_blocks(Simulation *self, Machine *machine, RequestIx request, int64_t tokens);
 
 /* The batch takes the blocks of its next iteration; those of it whose blocks that fills follow in
  * order of admission, up to any time: then they can be found. */
 typedef struct BatchGrowth {
   RequestIx next; // to be registered
 } BatchGrowth;
-BatchGrowth engine_begin_growth(Engine *self, Machine *machine);
-void engine_grow_until(Engine *self, Machine *machine, BatchGrowth *growth, uint32_t admission);
+BatchGrowth sim_begin_growth(Simulation *self, Machine *machine);
+void sim_grow_until(Simulation *self, Machine *machine, BatchGrowth *growth, uint32_t admission);
 /* The same of one in the batch alone, whose context is `context`. */
-void engine_grow_one(Engine *self, Machine *machine, RequestIx request, int64_t context);
+void sim_grow_one(Simulation *self, Machine *machine, RequestIx request, int64_t context);
 /* Books blocks for a request placed on a machine its KV has not reached, and their end. */
-void engine_promise_blocks(Engine *self, Machine *machine, int64_t n);
+void sim_promise_blocks(Simulation *self, Machine *machine, int64_t n);
 #endif

@@ -12,29 +12,29 @@
 #include <assert.h>
 
 /* Whether it reads a checkpoint. */
-static bool restores(const Engine *self, const Transfer *transfer) {
+static bool restores(const Simulation *self, const Transfer *transfer) {
   return transfer->from == transfers_store(self);
 }
 
-static int64_t bytes_of(const Engine *self, const Transfer *transfer, int64_t tokens) {
+static int64_t bytes_of(const Simulation *self, const Transfer *transfer, int64_t tokens) {
   const MachineIx end = restores(self, transfer) ? transfer->to : transfer->from;
   return tokens * self->machines[end].pool->kv_bytes_per_token;
 }
 
 /* What moves of a prompt: all but what the receiver's cache has; a byte says that it has all. */
-static int64_t kv_bytes(const Engine *self, const Transfer *transfer) {
+static int64_t kv_bytes(const Simulation *self, const Transfer *transfer) {
   const int64_t tokens = self->requests.slots[transfer->request].prompt_tokens;
   const int64_t bytes = bytes_of(self, transfer, tokens - transfer->cached_tokens);
   return bytes > 0 ? bytes : 1;
 }
 
 /* Whether KV goes through CPU memory on either side. */
-static bool is_indirect(const Engine *self) {
+static bool is_indirect(const Simulation *self) {
   return self->config->network_path == NETWORK_INDIRECT;
 }
 
 /* Free blocks that the prompt takes at the receiver. */
-static int64_t blocks_needed(Engine *self, const Transfer *transfer) {
+static int64_t blocks_needed(Simulation *self, const Transfer *transfer) {
   Machine *to = &self->machines[transfer->to];
   int64_t unheld;
   const int64_t hits = life_room_hits(self, to, transfer->request, &unheld);
@@ -44,25 +44,25 @@ static int64_t blocks_needed(Engine *self, const Transfer *transfer) {
 /* Whether the receiver can take the KV beside the margin of those that run there (evictions fall
  * from 798 to 48 by it on experiments/examples/splitwise-hh.yaml). Those swapped out there return
  * first, and the batcher may refuse it. */
-static bool fits(Engine *self, const Transfer *transfer) {
+static bool fits(Simulation *self, const Transfer *transfer) {
   Machine *to = &self->machines[transfer->to];
   if (to->swapped.count > 0) return false;
-  if (!engine_has_room(self, to, blocks_needed(self, transfer))) {
+  if (!sim_has_room(self, to, blocks_needed(self, transfer))) {
     life_found_no_room(self, to, transfer->request);
     return false;
   }
   if (!to->batcher->receives) return true;
-  engine_catch_up(self, to);
-  const MachineView view = engine_view(self, to);
+  sim_catch_up(self, to);
+  const MachineView view = sim_view(self, to);
   return to->batcher->receives(to->batcher_options, to->batcher_state, &view, transfer->request);
 }
 
 /* Whether it fits and nobody waits there already. */
-static bool has_room(Engine *self, const Transfer *transfer) {
+static bool has_room(Simulation *self, const Transfer *transfer) {
   return self->machines[transfer->to].inbound.count == 0 && fits(self, transfer);
 }
 
-void engine_change_nic(Engine *self, MachineIx machine, double factor) {
+void sim_change_nic(Simulation *self, MachineIx machine, double factor) {
   const int64_t nominal = self->links.nics[NIC_OUT][machine].nominal;
   const int64_t slower = factor > 0 ? (int64_t)((double)nominal / factor) : 0;
   const int64_t capacity = factor > 0 && slower == 0 ? 1 : slower;
@@ -71,12 +71,12 @@ void engine_change_nic(Engine *self, MachineIx machine, double factor) {
 }
 
 /* Whether a machine at one of its ends has failed: then it stands still. */
-static bool is_held_up(const Engine *self, const Transfer *transfer) {
+static bool is_held_up(const Simulation *self, const Transfer *transfer) {
   return self->machines[transfer->to].dead ||
          (!restores(self, transfer) && self->machines[transfer->from].dead);
 }
 
-void engine_hold_up_transfers(Engine *self, MachineIx machine) {
+void sim_hold_up_transfers(Simulation *self, MachineIx machine) {
   for (size_t i = 0; i < self->requests.n_slots; i++) {
     const Request *request = &self->requests.slots[i];
     if (request->state == REQUEST_FREE || request->transfer == TRANSFER_NONE) continue;
@@ -88,30 +88,30 @@ void engine_hold_up_transfers(Engine *self, MachineIx machine) {
   }
 }
 
-static void take_room(Engine *self, Transfer *transfer) {
+static void take_room(Simulation *self, Transfer *transfer) {
   const Request *request = &self->requests.slots[transfer->request];
   transfer->cached_tokens = life_room_taken(self, transfer->request);
   transfer->began_at = self->now;
   if (restores(self, transfer)) return;
-  engine_books(self, request)->transfers++;
-  engine_books(self, request)->transferred_bytes += kv_bytes(self, transfer);
-  engine_books(self, request)->spared_bytes += bytes_of(self, transfer, transfer->cached_tokens);
-  engine_log(self, OUTCOME_TRANSFER_BEGIN, request, transfer->from, transfer->to,
-             request->prompt_tokens - transfer->cached_tokens);
+  sim_books(self, request)->transfers++;
+  sim_books(self, request)->transferred_bytes += kv_bytes(self, transfer);
+  sim_books(self, request)->spared_bytes += bytes_of(self, transfer, transfer->cached_tokens);
+  sim_log(self, OUTCOME_TRANSFER_BEGIN, request, transfer->from, transfer->to,
+          request->prompt_tokens - transfer->cached_tokens);
 }
 
 /* Undoes that, of which `moved` bytes have gone. */
-static void give_room(Engine *self, Transfer *transfer, int64_t moved) {
+static void give_room(Simulation *self, Transfer *transfer, int64_t moved) {
   life_room_given(self, transfer->request);
   if (restores(self, transfer)) return;
-  Metrics *metrics = engine_books(self, &self->requests.slots[transfer->request]);
+  Metrics *metrics = sim_books(self, &self->requests.slots[transfer->request]);
   metrics->transferred_bytes -= kv_bytes(self, transfer) - moved;
   metrics->spared_bytes -= bytes_of(self, transfer, transfer->cached_tokens);
   transfer->cached_tokens = 0;
 }
 
 /* The request's transfer, which is set up with a choice of how it moves the first time. */
-static TransferIx open_transfer(Engine *self, RequestIx ix) {
+static TransferIx open_transfer(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->transfer != TRANSFER_NONE) return request->transfer;
   const Machine *from = &self->machines[request->prefill_machine];
@@ -130,7 +130,7 @@ static TransferIx open_transfer(Engine *self, RequestIx ix) {
 }
 
 /* Whether KV can move while prefill goes on: there is room at the receiver or was before. */
-static bool overlaps(Engine *self, Transfer *transfer) {
+static bool overlaps(Simulation *self, Transfer *transfer) {
   if (transfer->stage != TRANSFER_WAITS) return true;
   if (!has_room(self, transfer)) return false;
   take_room(self, transfer);
@@ -139,7 +139,7 @@ static bool overlaps(Engine *self, Transfer *transfer) {
 }
 
 /* A share of the KV, `bytes` in all so far, moves. */
-static void offer(Engine *self, TransferIx ix, int64_t bytes) {
+static void offer(Simulation *self, TransferIx ix, int64_t bytes) {
   Transfer *transfer = &self->transfers.slots[ix];
   const int64_t more = bytes - transfer->offered_bytes;
   if (more <= 0) return;
@@ -147,7 +147,7 @@ static void offer(Engine *self, TransferIx ix, int64_t bytes) {
   transfers_move(self, ix, more);
 }
 
-void engine_offer_chunk(Engine *self, RequestIx ix) {
+void sim_offer_chunk(Simulation *self, RequestIx ix) {
   const TransferIx slot = open_transfer(self, ix);
   Transfer *transfer = &self->transfers.slots[slot];
   if (transfer->choice.mode != TRANSFER_CHUNKED || !overlaps(self, transfer)) return;
@@ -155,7 +155,7 @@ void engine_offer_chunk(Engine *self, RequestIx ix) {
   offer(self, slot, bytes_of(self, transfer, tokens));
 }
 
-void engine_offer_layers(Engine *self, RequestIx ix) {
+void sim_offer_layers(Simulation *self, RequestIx ix) {
   const TransferIx slot = open_transfer(self, ix);
   Transfer *transfer = &self->transfers.slots[slot];
   if (transfer->choice.mode != TRANSFER_LAYERWISE || !overlaps(self, transfer)) return;
@@ -165,7 +165,7 @@ void engine_offer_layers(Engine *self, RequestIx ix) {
 
 /* From now on it is the links that its KV waits for, beyond what the stages to come take while
  * nobody else is on them. */
-static void book_moving(Engine *self, TransferIx ix) {
+static void book_moving(Simulation *self, TransferIx ix) {
   if (!self->keeps_parts) return;
   const Transfer *transfer = &self->transfers.slots[ix];
   const PoolSpec *from = self->machines[transfer->from].pool;
@@ -185,7 +185,7 @@ static void book_moving(Engine *self, TransferIx ix) {
 
 /* Begins a transfer whose prefill has ended, or whose KV is in the checkpoint store, and which has
  * room. */
-static void begin_moving(Engine *self, TransferIx ix) {
+static void begin_moving(Simulation *self, TransferIx ix) {
   Transfer *transfer = &self->transfers.slots[ix];
   take_room(self, transfer);
   const int64_t bytes = kv_bytes(self, transfer);
@@ -195,14 +195,14 @@ static void begin_moving(Engine *self, TransferIx ix) {
   transfer->tail_ticks = self->config->network_latency;
   if (rate > 0) {
     const double seconds = (double)bytes / (double)rate;
-    if (engine_passes_the_end(self, seconds * (double)TICKS_PER_SECOND)) return;
+    if (sim_passes_the_end(self, seconds * (double)TICKS_PER_SECOND)) return;
     if (!is_held_up(self, transfer))
       agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + tick_from_seconds(seconds));
   } else if (transfer->stage == TRANSFER_STORED) {
     Machine *from = &self->machines[transfer->from];
     if (!is_held_up(self, transfer))
       agenda_set(&self->agenda, EVENT_TRANSFER, ix,
-                 engine_copy(self, from, LINK_TO_CPU, bytes, self->now));
+                 sim_copy(self, from, LINK_TO_CPU, bytes, self->now));
   } else {
     transfers_move(self, ix, bytes);
   }
@@ -210,7 +210,7 @@ static void begin_moving(Engine *self, TransferIx ix) {
 }
 
 /* Prefill has ended: what has not been offered yet joins what is on its way. */
-static void move_rest(Engine *self, TransferIx ix) {
+static void move_rest(Simulation *self, TransferIx ix) {
   Transfer *transfer = &self->transfers.slots[ix];
   const bool layerwise = transfer->choice.mode == TRANSFER_LAYERWISE;
   const int64_t rest = kv_bytes(self, transfer) - transfer->offered_bytes;
@@ -221,7 +221,7 @@ static void move_rest(Engine *self, TransferIx ix) {
   book_moving(self, ix);
 }
 
-static void wait_for_room(Engine *self, TransferIx ix) {
+static void wait_for_room(Simulation *self, TransferIx ix) {
   const Transfer *transfer = &self->transfers.slots[ix];
   if (transfer->choice.retry > 0) {
     agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + transfer->choice.retry);
@@ -232,7 +232,7 @@ static void wait_for_room(Engine *self, TransferIx ix) {
   }
 }
 
-void engine_begin_transfer(Engine *self, RequestIx ix) {
+void sim_begin_transfer(Simulation *self, RequestIx ix) {
   const TransferIx slot = open_transfer(self, ix);
   const Transfer *transfer = &self->transfers.slots[slot];
   life_left(self, &self->machines[transfer->from], ix);
@@ -244,7 +244,7 @@ void engine_begin_transfer(Engine *self, RequestIx ix) {
     wait_for_room(self, slot);
 }
 
-void engine_restore(Engine *self, RequestIx ix) {
+void sim_restore(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const TransferIx slot = request->transfer = transfers_take(self);
   Transfer *transfer = &self->transfers.slots[slot];
@@ -259,7 +259,7 @@ void engine_restore(Engine *self, RequestIx ix) {
     wait_for_room(self, slot);
 }
 
-void engine_admit_inbound(Engine *self, Machine *machine) {
+void sim_admit_inbound(Simulation *self, Machine *machine) {
   while (machine->inbound.count > 0) {
     const RequestIx ix = machine->inbound.first;
     const TransferIx slot = self->requests.slots[ix].transfer;
@@ -269,19 +269,19 @@ void engine_admit_inbound(Engine *self, Machine *machine) {
   }
 }
 
-static void release_slot(Engine *self, Request *request) {
+static void release_slot(Simulation *self, Request *request) {
   transfers_release(self, request->transfer);
   request->transfer = TRANSFER_NONE;
 }
 
 /* What waited for memory on the sender may have it now. */
-static void wake_sender(Engine *self, Machine *from, RequestIx ix) {
-  engine_admit_inbound(self, from);
-  engine_wake(self, from, WAKE_RELEASE, ix);
+static void wake_sender(Simulation *self, Machine *from, RequestIx ix) {
+  sim_admit_inbound(self, from);
+  sim_wake(self, from, WAKE_RELEASE, ix);
 }
 
 /* The KV has arrived of a request whose client has given up. */
-static void discard(Engine *self, RequestIx ix) {
+static void discard(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_room_given(self, ix);
   release_slot(self, request);
@@ -289,7 +289,7 @@ static void discard(Engine *self, RequestIx ix) {
 }
 
 /* The KV has come out of the checkpoint store. */
-static void end_restoring(Engine *self, RequestIx ix) {
+static void end_restoring(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const Tick began_at = self->transfers.slots[request->transfer].began_at;
   if (request_leaves(request)) {
@@ -298,11 +298,11 @@ static void end_restoring(Engine *self, RequestIx ix) {
   }
   release_slot(self, request);
   life_restored(self, ix, began_at);
-  engine_wake(self, &self->machines[request->decode_machine], WAKE_DECODE, ix);
+  sim_wake(self, &self->machines[request->decode_machine], WAKE_DECODE, ix);
 }
 
 /* The KV has arrived: the sender's copy goes, then the receiver learns of it, then the sender. */
-static void end_transfer(Engine *self, TransferIx slot) {
+static void end_transfer(Simulation *self, TransferIx slot) {
   const Transfer transfer = self->transfers.slots[slot];
   const RequestIx ix = transfer.request;
   Request *request = &self->requests.slots[ix];
@@ -311,9 +311,9 @@ static void end_transfer(Engine *self, TransferIx slot) {
     return;
   }
   Machine *from = &self->machines[transfer.from], *to = &self->machines[transfer.to];
-  engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
-  histogram_add(&engine_books(self, request)->kv_transfer, self->now - request->last_token_at, 1);
-  engine_observe_transfer(self, &transfer, kv_bytes(self, &transfer), true);
+  sim_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
+  histogram_add(&sim_books(self, request)->kv_transfer, self->now - request->last_token_at, 1);
+  sim_observe_transfer(self, &transfer, kv_bytes(self, &transfer), true);
   if (request_leaves(request)) {
     discard(self, ix);
     return;
@@ -321,13 +321,13 @@ static void end_transfer(Engine *self, TransferIx slot) {
   life_released(self, from, ix);
   release_slot(self, request);
   life_arrived(self, ix);
-  engine_wake(self, to, WAKE_DECODE, ix);
+  sim_wake(self, to, WAKE_DECODE, ix);
   wake_sender(self, from, ix);
 }
 
 /* A request whose KV waits for room at its receiver, where somebody may give way; REQUEST_NONE if
  * there is none. */
-static RequestIx first_waiting(const Engine *self) {
+static RequestIx first_waiting(const Simulation *self) {
   const Request *slots = self->requests.slots;
   for (RequestIx ix = 0; ix < self->requests.n_slots; ix++)
     if (slots[ix].state == REQUEST_MOVES && self->machines[slots[ix].decode_machine].kvtier->pick &&
@@ -336,7 +336,7 @@ static RequestIx first_waiting(const Engine *self) {
   return REQUEST_NONE;
 }
 
-static void stop_waiting(Engine *self, RequestIx ix) {
+static void stop_waiting(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   if (self->transfers.slots[request->transfer].choice.retry > 0) {
     agenda_clear(&self->agenda, EVENT_TRANSFER, request->transfer);
@@ -348,7 +348,7 @@ static void stop_waiting(Engine *self, RequestIx ix) {
 }
 
 /* What is on its way goes on no more, and the receiver's room is given back. */
-static void stop_moving(Engine *self, RequestIx ix) {
+static void stop_moving(Simulation *self, RequestIx ix) {
   const TransferIx slot = self->requests.slots[ix].transfer;
   Transfer *transfer = &self->transfers.slots[slot];
   int64_t moved = transfer->stage == TRANSFER_OVERLAPS ? transfer->offered_bytes
@@ -356,11 +356,11 @@ static void stop_moving(Engine *self, RequestIx ix) {
                                                        : kv_bytes(self, transfer);
   agenda_clear(&self->agenda, EVENT_TRANSFER, slot);
   if (transfers_moves(self, slot)) moved -= transfers_stop(self, slot);
-  if (!restores(self, transfer)) engine_observe_transfer(self, transfer, moved, false);
+  if (!restores(self, transfer)) sim_observe_transfer(self, transfer, moved, false);
   give_room(self, transfer, moved);
 }
 
-bool engine_abandon_transfer(Engine *self, RequestIx ix, bool at_once) {
+bool sim_abandon_transfer(Simulation *self, RequestIx ix, bool at_once) {
   Request *request = &self->requests.slots[ix];
   if (request->transfer == TRANSFER_NONE) return true;
   const TransferStage stage = self->transfers.slots[request->transfer].stage;
@@ -376,7 +376,7 @@ bool engine_abandon_transfer(Engine *self, RequestIx ix, bool at_once) {
 
 /* A request whose KV has room at its receiver though its prefill cannot go on; REQUEST_NONE if
  * there is none. */
-static RequestIx first_overlapping(const Engine *self) {
+static RequestIx first_overlapping(const Simulation *self) {
   const Request *slots = self->requests.slots;
   for (RequestIx ix = 0; ix < self->requests.n_slots; ix++)
     if (slots[ix].state == REQUEST_WAITS_PREFILL && slots[ix].transfer != TRANSFER_NONE &&
@@ -386,7 +386,7 @@ static RequestIx first_overlapping(const Engine *self) {
 }
 
 /* Undoes take_room: the KV will move whole. */
-static void give_room_back(Engine *self, RequestIx ix) {
+static void give_room_back(Simulation *self, RequestIx ix) {
   const TransferIx slot = self->requests.slots[ix].transfer;
   Transfer *transfer = &self->transfers.slots[slot];
   Machine *to = &self->machines[transfer->to];
@@ -394,13 +394,13 @@ static void give_room_back(Engine *self, RequestIx ix) {
   transfer->stage = TRANSFER_WAITS;
   transfer->choice.mode = TRANSFER_SERIALIZED;
   give_room(self, transfer, 0);
-  engine_books(self, &self->requests.slots[ix])->transfers--;
-  engine_admit_inbound(self, to);
-  engine_wake(self, to, WAKE_RELEASE, ix);
+  sim_books(self, &self->requests.slots[ix])->transfers--;
+  sim_admit_inbound(self, to);
+  sim_wake(self, to, WAKE_RELEASE, ix);
 }
 
 /* The first in line gives up its KV and is prefilled again where it will be decoded. */
-static void give_up(Engine *self, RequestIx ix) {
+static void give_up(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   Machine *from = &self->machines[request->prefill_machine];
   Machine *to = &self->machines[request->decode_machine];
@@ -408,11 +408,11 @@ static void give_up(Engine *self, RequestIx ix) {
   life_released(self, from, ix);
   release_slot(self, request);
   life_returned(self, ix);
-  engine_wake(self, to, WAKE_PREFILL, ix);
+  sim_wake(self, to, WAKE_PREFILL, ix);
   wake_sender(self, from, ix);
 }
 
-bool engine_break_deadlock(Engine *self) {
+bool sim_break_deadlock(Simulation *self) {
   RequestIx ix = first_overlapping(self);
   if (ix != REQUEST_NONE) {
     give_room_back(self, ix);
@@ -425,20 +425,19 @@ bool engine_break_deadlock(Engine *self) {
 }
 
 /* The last byte is across the network. */
-static void begin_tail(Engine *self, TransferIx ix) {
+static void begin_tail(Simulation *self, TransferIx ix) {
   Transfer *transfer = &self->transfers.slots[ix];
   Tick end = self->now + transfer->tail_ticks;
   transfer->stage = TRANSFER_TAIL;
   if (is_indirect(self))
-    end = engine_copy(self, &self->machines[transfer->to], LINK_TO_GPU, kv_bytes(self, transfer),
-                      end);
+    end = sim_copy(self, &self->machines[transfer->to], LINK_TO_GPU, kv_bytes(self, transfer), end);
   if (end > self->now)
     agenda_set(&self->agenda, EVENT_TRANSFER, ix, end);
   else
     end_transfer(self, ix);
 }
 
-void engine_handle_transfer(Engine *self, uint32_t ix) {
+void sim_handle_transfer(Simulation *self, uint32_t ix) {
   Transfer *transfer = &self->transfers.slots[ix];
   switch (transfer->stage) {
   case TRANSFER_SAVES:

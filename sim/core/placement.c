@@ -47,45 +47,45 @@ MachineIx deployment_roomiest(Deployment *self, Phase phase) {
   return self->roomiest[phase];
 }
 
-static MachineIx roomiest(const Engine *self, const Request *request, Phase phase) {
-  return deployment_roomiest(engine_deployment(self, request), phase);
+static MachineIx roomiest(const Simulation *self, const Request *request, Phase phase) {
+  return deployment_roomiest(sim_deployment(self, request), phase);
 }
 
-static bool fits(const Engine *self, const Request *request, MachineIx m, Phase phase) {
+static bool fits(const Simulation *self, const Request *request, MachineIx m, Phase phase) {
   return m != MACHINE_NONE && phase_blocks(&self->machines[m], request, phase) <=
                                   machine_rank_blocks(&self->machines[m]);
 }
 
-static bool is_large(const Engine *self, const Request *request) {
+static bool is_large(const Simulation *self, const Request *request) {
   return (int64_t)request->prompt_tokens + request->output_tokens >
-         engine_deployment(self, request)->smallest_room;
+         sim_deployment(self, request)->smallest_room;
 }
 
 /* Whether the store of every group can hold the prompt: the router may pick any of them. */
-static bool storable(const Engine *self, const Request *request) {
-  return request->prompt_tokens <= engine_deployment(self, request)->smallest_store;
+static bool storable(const Simulation *self, const Request *request) {
+  return request->prompt_tokens <= sim_deployment(self, request)->smallest_store;
 }
 
 /* The dispatcher's pick, or the roomiest where that is too small. Where roles move, those that
  * decoded when the request arrived may all have moved since: then any may be claimed. */
-static MachineIx dispatch(Engine *self, RequestIx ix) {
+static MachineIx dispatch(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  Deployment *deployment = engine_deployment(self, request);
-  const ClusterView *view = engine_cluster(self, deployment);
+  Deployment *deployment = sim_deployment(self, request);
+  const ClusterView *view = sim_cluster(self, deployment);
   MachineIx decode = MACHINE_NONE;
   if (dispatch_list(view)->count > 0)
     decode = self->dispatcher->pick(deployment->dispatcher_state, view, ix);
   if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest(self, request, PHASE_DECODE);
   if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest_of(view, PHASE_DECODE, any);
-  engine_claim(self, &self->machines[decode], PHASE_DECODE);
-  engine_books(self, request)->dispatches++;
+  sim_claim(self, &self->machines[decode], PHASE_DECODE);
+  sim_books(self, request)->dispatches++;
   return decode;
 }
 
-MachineIx engine_other_decode(Engine *self, RequestIx ix) {
+MachineIx sim_other_decode(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  Deployment *deployment = engine_deployment(self, request);
-  const ClusterView *view = engine_cluster(self, deployment);
+  Deployment *deployment = sim_deployment(self, request);
+  const ClusterView *view = sim_cluster(self, deployment);
   const RoleList *list = dispatch_list(view);
   if (list->count == 0 || self->router->observe) return MACHINE_NONE;
   const MachineIx decode = self->dispatcher->pick
@@ -96,24 +96,24 @@ MachineIx engine_other_decode(Engine *self, RequestIx ix) {
 }
 
 /* A request of a single token is never decoded, so it stays where it is. */
-void engine_dispatch(Engine *self, RequestIx ix) {
+void sim_dispatch(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool grouped = self->machines[request->prefill_machine].group;
   if (request->decode_machine != MACHINE_NONE || (grouped && request->output_tokens > 1)) return;
   const MachineIx decode =
       request->output_tokens > 1 ? dispatch(self, ix) : request->prefill_machine;
   life_dispatched(self, request, decode);
-  engine_log(self, OUTCOME_DISPATCH, request, request->prefill_machine, decode, 0);
+  sim_log(self, OUTCOME_DISPATCH, request, request->prefill_machine, decode, 0);
 }
 
 /* The router's placement, except that a phase too large for the machine it picked goes to the
  * roomiest. */
-static Placement place(Engine *self, RequestIx ix, bool check) {
+static Placement place(Simulation *self, RequestIx ix, bool check) {
   const Request *request = &self->requests.slots[ix];
-  Deployment *deployment = engine_deployment(self, request);
+  Deployment *deployment = sim_deployment(self, request);
   tell_router_looks(self, deployment);
   Placement placement =
-      self->router->pick(deployment->router_state, engine_cluster(self, deployment), ix);
+      self->router->pick(deployment->router_state, sim_cluster(self, deployment), ix);
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
     placement.prefill = roomiest(self, request, PHASE_PREFILL);
   const Group *group = self->machines[placement.prefill].group;
@@ -126,57 +126,57 @@ static Placement place(Engine *self, RequestIx ix, bool check) {
   return placement;
 }
 
-void engine_wake_placed(Engine *self, RequestIx ix) {
+void sim_wake_placed(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[request->prefill_machine];
   if (request->state == REQUEST_RESTORES) return; // its KV has still to come
-  if (machine->group) engine_mark_group(self, machine->group);
-  engine_wake(self, machine, WAKE_PREFILL, ix);
-  if (request->decode_machine == machine->ix) engine_wake(self, machine, WAKE_CHAINED, ix);
+  if (machine->group) sim_mark_group(self, machine->group);
+  sim_wake(self, machine, WAKE_PREFILL, ix);
+  if (request->decode_machine == machine->ix) sim_wake(self, machine, WAKE_CHAINED, ix);
 }
 
 /* Claims the machines that the placement takes across their roles. */
-static void claim(Engine *self, const Placement *placement) {
+static void claim(Simulation *self, const Placement *placement) {
   if (!placement->roles_stay) {
-    engine_claim(self, &self->machines[placement->prefill], PHASE_PREFILL);
+    sim_claim(self, &self->machines[placement->prefill], PHASE_PREFILL);
     if (placement->decode != MACHINE_NONE)
-      engine_claim(self, &self->machines[placement->decode], PHASE_DECODE);
+      sim_claim(self, &self->machines[placement->decode], PHASE_DECODE);
   } else if (placement->claimed != MACHINE_NONE) {
-    engine_claim(self, &self->machines[placement->claimed], PHASE_PREFILL);
-    engine_claim(self, &self->machines[placement->claimed], PHASE_DECODE);
+    sim_claim(self, &self->machines[placement->claimed], PHASE_PREFILL);
+    sim_claim(self, &self->machines[placement->claimed], PHASE_DECODE);
   }
 }
 
-static void enter(Engine *self, RequestIx ix, const Placement *placement) {
+static void enter(Simulation *self, RequestIx ix, const Placement *placement) {
   life_placed(self, ix, placement->prefill, placement->decode);
-  engine_tell_router(self, ix, OBSERVED_PLACED, placement->prefill);
+  sim_tell_router(self, ix, OBSERVED_PLACED, placement->prefill);
   const bool open = placement->decode == MACHINE_NONE;
-  engine_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], placement->prefill,
-             open ? -1 : (int64_t)placement->decode, 0);
+  sim_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], placement->prefill,
+          open ? -1 : (int64_t)placement->decode, 0);
 }
 
 /* Where one whose KV is in the checkpoint store goes on, without a prefill; MACHINE_NONE: nowhere.
  * A router that keeps books of its own counts on the prefill that it has chosen a machine for. */
-static MachineIx restores_on(Engine *self, RequestIx ix, const Placement *placement) {
+static MachineIx restores_on(Simulation *self, RequestIx ix, const Placement *placement) {
   if (!ask_can_restore(self, ix)) return MACHINE_NONE;
-  if (placement->decode == MACHINE_NONE) return engine_other_decode(self, ix);
+  if (placement->decode == MACHINE_NONE) return sim_other_decode(self, ix);
   const bool split = placement->prefill != placement->decode;
   return split && self->router->observe ? MACHINE_NONE : placement->decode;
 }
 
 /* On the machine that decodes it, where its KV is read. */
-static void restore(Engine *self, RequestIx ix, const Placement *placement, MachineIx decode) {
+static void restore(Simulation *self, RequestIx ix, const Placement *placement, MachineIx decode) {
   if (placement->prefill == placement->decode)
     claim(self, placement);
   else
-    engine_claim(self, &self->machines[decode], PHASE_DECODE);
+    sim_claim(self, &self->machines[decode], PHASE_DECODE);
   life_restores(self, ix, decode);
-  engine_tell_router(self, ix, OBSERVED_PLACED, decode);
-  engine_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], decode, decode, 1);
-  engine_restore(self, ix);
+  sim_tell_router(self, ix, OBSERVED_PLACED, decode);
+  sim_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], decode, decode, 1);
+  sim_restore(self, ix);
 }
 
-void engine_place(Engine *self, RequestIx ix) {
+void sim_place(Simulation *self, RequestIx ix) {
   const Placement placement = place(self, ix, is_large(self, &self->requests.slots[ix]));
   const MachineIx restored = restores_on(self, ix, &placement);
   if (restored != MACHINE_NONE) {
@@ -189,7 +189,7 @@ void engine_place(Engine *self, RequestIx ix) {
 }
 
 /* Who decodes what `prefill` prefills in place of the request's own machine. */
-static MachineIx other_decode(const Engine *self, const Request *request, MachineIx prefill,
+static MachineIx other_decode(const Simulation *self, const Request *request, MachineIx prefill,
                               const ClusterView *view) {
   if (self->machines[prefill].role == ROLE_MIXED) return prefill;
   if (self->dispatcher->pick) return MACHINE_NONE; // it is asked later
@@ -197,11 +197,11 @@ static MachineIx other_decode(const Engine *self, const Request *request, Machin
   return column_least(self->columns.pending_tokens, &view->by_role[ROLE_DECODE]);
 }
 
-Placement engine_other_placement(Engine *self, RequestIx ix) {
+Placement sim_other_placement(Simulation *self, RequestIx ix) {
   static const Role prefilling[] = {ROLE_PREFILL, ROLE_MIXED};
   const Placement none = {.prefill = MACHINE_NONE};
   const Request *request = &self->requests.slots[ix];
-  const ClusterView *view = engine_cluster(self, engine_deployment(self, request));
+  const ClusterView *view = sim_cluster(self, sim_deployment(self, request));
   Column *pending = self->columns.pending_tokens;
   MachineIx best = MACHINE_NONE;
   for (int i = 0; i < 2; i++) {
@@ -217,7 +217,7 @@ Placement engine_other_placement(Engine *self, RequestIx ix) {
   return (Placement){.prefill = best, .decode = decode};
 }
 
-Rejection placement_rejection(const Engine *self, const Request *request) {
+Rejection placement_rejection(const Simulation *self, const Request *request) {
   const int64_t context = sim_model(self->config, request->model)->max_model_len;
   if (context > 0 && request->prompt_tokens >= context) return REJECTED_CONTEXT;
   if (!is_large(self, request)) return REJECTED_NOT;
@@ -226,7 +226,7 @@ Rejection placement_rejection(const Engine *self, const Request *request) {
   return storable(self, request) ? REJECTED_NOT : REJECTED_STORE;
 }
 
-bool engine_can_resume(const Engine *self, const Request *request) {
+bool sim_can_resume(const Simulation *self, const Request *request) {
   Request longer = *request;
   longer.prompt_tokens += request->generated_tokens;
   return (!is_large(self, request) ||
@@ -234,7 +234,7 @@ bool engine_can_resume(const Engine *self, const Request *request) {
          storable(self, &longer);
 }
 
-void engine_place_on(Engine *self, RequestIx ix, const Placement *placement) {
+void sim_place_on(Simulation *self, RequestIx ix, const Placement *placement) {
   enter(self, ix, placement);
-  engine_wake_placed(self, ix);
+  sim_wake_placed(self, ix);
 }

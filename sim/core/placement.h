@@ -4,26 +4,26 @@
 #include "sim/core/state.h"
 
 /* Why nobody can ever serve a request that has arrived. */
-Rejection placement_rejection(const Engine *self, const Request *request);
-/* Places it on the machines of the router's choice; engine_wake_placed follows. */
-void engine_place(Engine *self, RequestIx request);
+Rejection placement_rejection(const Simulation *self, const Request *request);
+/* Places it on the machines of the router's choice; sim_wake_placed follows. */
+void sim_place(Simulation *self, RequestIx request);
 /* Its machine learns of it. */
-void engine_wake_placed(Engine *self, RequestIx request);
+void sim_wake_placed(Simulation *self, RequestIx request);
 /* Another machine to prefill a request that waits for that, with the fewest pending tokens, and one
  * to decode it; prefill MACHINE_NONE: there is none. */
-Placement engine_other_placement(Engine *self, RequestIx request);
+Placement sim_other_placement(Simulation *self, RequestIx request);
 /* Places and wakes it on machines that somebody else than the router has chosen. */
-void engine_place_on(Engine *self, RequestIx request, const Placement *placement);
+void sim_place_on(Simulation *self, RequestIx request, const Placement *placement);
 /* Whether what a request has made could be a part of its prompt: a machine that prefills has room
  * for that, and every store. */
-bool engine_can_resume(const Engine *self, const Request *request);
+bool sim_can_resume(const Simulation *self, const Request *request);
 /* Chooses where a request that is being prefilled will be decoded, when that was left open. */
-void engine_dispatch(Engine *self, RequestIx request);
+void sim_dispatch(Simulation *self, RequestIx request);
 /* Of a deployment's machines the one whose role is to serve the phase and that has the most room;
  * MACHINE_NONE if none is there at present. */
 MachineIx deployment_roomiest(Deployment *self, Phase phase);
 /* A machine that could decode a request in the place of the one that was to and is gone: the
  * dispatcher's pick, or that with the fewest pending tokens; never the one that prefills it.
  * MACHINE_NONE: there is none, or the router keeps books of its own on who decodes what. */
-MachineIx engine_other_decode(Engine *self, RequestIx request);
+MachineIx sim_other_decode(Simulation *self, RequestIx request);
 #endif

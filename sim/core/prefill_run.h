@@ -4,9 +4,9 @@
 #include "sim/core/state.h"
 
 /* Begins one, which lasts the ticks that it returns. */
-Tick engine_begin_prefills(Engine *self, Machine *machine, const BatchShape *shape);
+Tick sim_begin_prefills(Simulation *self, Machine *machine, const BatchShape *shape);
 /* It has ended. */
-void engine_end_prefills(Engine *self, Machine *machine);
+void sim_end_prefills(Simulation *self, Machine *machine);
 /* The machine has failed: what was booked ahead of it is not to come. */
-void engine_break_off_prefills(Engine *self, Machine *machine);
+void sim_break_off_prefills(Simulation *self, Machine *machine);
 #endif

@@ -3,7 +3,7 @@
  * Without an interval a router sees everything as it is. With one, machines report at multiples of
  * it, and a report is known `delay` later: a router sees the last one that is known. Of reports of
  * one tick and arrivals the reports come first. A report tells what has changed since the one
- * before, so one that nobody would see can be left out (the engine does, in roles.c): the next one
+ * before, so one that nobody would see can be left out (feature/reporting.c does): the next one
  * has it too. */
 #ifndef SIM_CORE_REPORTS_H
 #define SIM_CORE_REPORTS_H

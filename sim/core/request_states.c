@@ -39,7 +39,7 @@ const RequestStateRow request_states[REQUEST_STATES] = {
     [REQUEST_HELD] = {-1, .causes = CAUSE(admission)},
 };
 
-MachineIx life_machine(const Engine *self, const Request *request) {
+MachineIx life_machine(const Simulation *self, const Request *request) {
   if (request->first_token_at < 0) return request->prefill_machine;
   if (request->state != REQUEST_MOVES) return request->decode_machine;
   const bool grouped = self->machines[request->prefill_machine].group;

@@ -32,5 +32,5 @@ typedef struct RequestStateRow {
 extern const RequestStateRow request_states[REQUEST_STATES];
 
 /* The machine where a request is; MACHINE_NONE while it is in a store or in front. */
-MachineIx life_machine(const Engine *self, const Request *request);
+MachineIx life_machine(const Simulation *self, const Request *request);
 #endif

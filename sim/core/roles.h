@@ -5,10 +5,10 @@
 #include "sim/core/state.h"
 
 /* Routers may pick a machine from now on, the last of its role; no more, if they could. */
-void engine_list(Engine *self, Machine *machine);
-void engine_unlist(Engine *self, Machine *machine);
+void sim_list(Simulation *self, Machine *machine);
+void sim_unlist(Simulation *self, Machine *machine);
 /* Gives a machine a role that covers the phase. */
-void engine_claim(Engine *self, Machine *machine, Phase phase);
+void sim_claim(Simulation *self, Machine *machine, Phase phase);
 /* Gives the machine the role its pool policy wants after a change of its batch. */
-void engine_review_role(Engine *self, Machine *machine);
+void sim_review_role(Simulation *self, Machine *machine);
 #endif

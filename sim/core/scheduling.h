@@ -5,18 +5,18 @@
 #include "sim/core/state.h"
 
 /* Gives a machine its scheduler. */
-void scheduler_start(Engine *self, Machine *machine, const SchedulerLimits *limits);
+void scheduler_start(Simulation *self, Machine *machine, const SchedulerLimits *limits);
 /* Begins the step that is decided, or decides one, on an idle machine. */
-void scheduler_begin(Engine *self, Machine *machine);
+void scheduler_begin(Simulation *self, Machine *machine);
 /* The step or run in progress has ended: its tokens are there. Whether that changed
  * anything but the tokens of the batch. */
-bool scheduler_end(Engine *self, Machine *machine, bool prefills);
+bool scheduler_end(Simulation *self, Machine *machine, bool prefills);
 /* The machine has failed: nothing is made of the step in progress. */
-void scheduler_break_off(Engine *self, Machine *machine);
+void scheduler_break_off(Simulation *self, Machine *machine);
 /* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those
  * which have not ended make of it, for nobody. On a machine that has failed they make none. In
  * withdrawing.c. */
-int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx request);
+int32_t scheduler_withdraw(Simulation *self, Machine *machine, RequestIx request);
 /* Of a machine with no request left: what it had decided never runs, and what ran has not ended.
  * In withdrawing.c. */
 void scheduler_forget(Machine *machine);
@@ -24,15 +24,15 @@ void scheduler_forget(Machine *machine);
 bool scheduler_wake(const MachineView *view, Wake why, RequestIx request);
 
 /* Decides the next step; it may be empty. Whether somebody was preempted for it. In deciding.c. */
-bool scheduler_decide(Engine *self, Machine *machine, Step *step);
+bool scheduler_decide(Simulation *self, Machine *machine, Step *step);
 /* The most iterations of the batch until a decision may admit the first of those that wait though
  * nothing else happens: what a run makes may be what its prompt begins with. INT64_MAX: however
  * many there are. In deciding.c. */
-int64_t scheduler_watch(const Engine *self, const Machine *machine);
+int64_t scheduler_watch(const Simulation *self, const Machine *machine);
 /* Those of the batch that have made their last token in the step leave it. In deciding.c. */
-void scheduler_end_sequences(Engine *self, Machine *machine, Step *step);
+void scheduler_end_sequences(Simulation *self, Machine *machine, Step *step);
 /* Enters it among those that are scheduled alone. In deciding.c. */
-void scheduler_schedule_alone(Engine *self, Machine *machine, RequestIx request);
+void scheduler_schedule_alone(Simulation *self, Machine *machine, RequestIx request);
 /* Takes it out of those. In deciding.c. */
 void scheduler_forget_alone(Scheduler *scheduler, RequestIx request);
 /* Whether a request makes its last token with the batch in a step; `step` may be NULL. In

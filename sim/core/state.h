@@ -46,16 +46,16 @@ typedef struct RequestParts {
  * and who waits in front. Machines are of one from the beginning, requests from their arrival. */
 struct Deployment {
   const ModelSpec *spec;
-  ClusterView view; // for policies by engine_cluster, which brings it up to now
+  ClusterView view; // for policies by sim_cluster, which brings it up to now
   void *router_state, *predictor_state, *dispatcher_state, *pool_state;
   RequestQueue front;     // in order of arrival there (front.h)
   int64_t smallest_room;  // tokens of KV that fit on every machine
-  MachineIx roomiest[2];  // by phase, see engine_roomiest
+  MachineIx roomiest[2];  // by phase, see sim_roomiest
   int64_t smallest_store; // tokens of KV that fit in the store of every group
   bool knows_roomiest;    // until a home changes, or who takes requests
 };
 
-struct Engine {
+struct Simulation {
   const SimConfig *config;
   Arena *arena;
   Diag *diag;
@@ -139,23 +139,23 @@ struct Engine {
   }
 #include "sim/core/hooks.def"
 
-/* What a policy sees of a machine between iterations; in one, after engine_catch_up. */
-static inline MachineView engine_view(const Engine *self, const Machine *machine) {
+/* What a policy sees of a machine between iterations; in one, after sim_catch_up. */
+static inline MachineView sim_view(const Simulation *self, const Machine *machine) {
   return (MachineView){.now = self->now,
                        .machine = machine,
                        .requests = self->requests.slots,
                        .memory = self->memory};
 }
 
-static inline Deployment *engine_deployment(const Engine *self, const Request *request) {
+static inline Deployment *sim_deployment(const Simulation *self, const Request *request) {
   return &self->deployments[request->model];
 }
-static inline Deployment *engine_deployment_of(const Engine *self, const Machine *machine) {
+static inline Deployment *sim_deployment_of(const Simulation *self, const Machine *machine) {
   return &self->deployments[machine->pool->model];
 }
 
 /* What its policies see, now. */
-static inline const ClusterView *engine_cluster(const Engine *self, Deployment *deployment) {
+static inline const ClusterView *sim_cluster(const Simulation *self, Deployment *deployment) {
   ClusterView *view = &deployment->view;
   view->now = self->now;
   view->requests = self->requests.slots;
@@ -163,24 +163,24 @@ static inline const ClusterView *engine_cluster(const Engine *self, Deployment *
   return view;
 }
 
-static inline void engine_tell_router(Engine *self, RequestIx request, Observation what,
-                                      MachineIx machine) {
+static inline void sim_tell_router(Simulation *self, RequestIx request, Observation what,
+                                   MachineIx machine) {
   if (!self->router->observe) return;
-  Deployment *deployment = engine_deployment(self, &self->requests.slots[request]);
-  self->router->observe(deployment->router_state, engine_cluster(self, deployment), request, what,
+  Deployment *deployment = sim_deployment(self, &self->requests.slots[request]);
+  self->router->observe(deployment->router_state, sim_cluster(self, deployment), request, what,
                         machine);
 }
 
 /* A machine was away since then, for the hours of those who ask for them. */
-static inline void engine_book_away(Engine *self, const Machine *machine, HourAway why,
-                                    Tick since) {
+static inline void sim_book_away(Simulation *self, const Machine *machine, HourAway why,
+                                 Tick since) {
   if (self->metrics.good_limits.share > 0)
     hours_spend(&self->metrics.hours, why, since, self->now,
                 machine->pool->lanes > 1 ? machine->pool->lanes : 1);
 }
 
-static inline void engine_log(Engine *self, Outcome outcome, const Request *request,
-                              MachineIx machine, int64_t a, int64_t b) {
+static inline void sim_log(Simulation *self, Outcome outcome, const Request *request,
+                           MachineIx machine, int64_t a, int64_t b) {
   eventlog_add(&self->log, self->now, outcome, request ? request->id : LOG_NOBODY, machine, a, b);
 }
 #endif

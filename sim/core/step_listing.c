@@ -17,17 +17,17 @@ typedef struct StepListing {
   int64_t n_waiting, free_blocks;
 } StepListing;
 
-static bool is_wanted(const Engine *self) {
+static bool is_wanted(const Simulation *self) {
   return self->config->on_step || self->config->executor;
 }
 
-void engine_begin_listing(Engine *self, Step *step) {
+void sim_begin_listing(Simulation *self, Step *step) {
   if (!is_wanted(self)) return;
   if (!step->listing) step->listing = ARENA_NEW(self->arena, StepListing);
   step->listing->n_listed = step->listing->n_preempted = step->listing->n_running = 0;
 }
 
-void engine_list_preempted(Engine *self, Step *step, RequestIx ix) {
+void sim_list_preempted(Simulation *self, Step *step, RequestIx ix) {
   StepListing *listing = step->listing;
   if (!listing) return;
   ARENA_RESERVE(self->arena, listing->preempted, listing->preempted_capacity,
@@ -35,13 +35,13 @@ void engine_list_preempted(Engine *self, Step *step, RequestIx ix) {
   listing->preempted[listing->n_preempted++] = self->requests.slots[ix].id;
 }
 
-static void list(Engine *self, StepListing *listing, StepItem item, int64_t past_tokens,
+static void list(Simulation *self, StepListing *listing, StepItem item, int64_t past_tokens,
                  bool prefills) {
   ARENA_RESERVE(self->arena, listing->listed, listing->listed_capacity, listing->n_listed + 1);
   listing->listed[listing->n_listed++] = (Listed){item, (int32_t)past_tokens, prefills};
 }
 
-void engine_list_batch(Engine *self, const Machine *machine, Step *step) {
+void sim_list_batch(Simulation *self, const Machine *machine, Step *step) {
   const Request *slots = self->requests.slots;
   if (!step->listing) return;
   for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
@@ -52,7 +52,7 @@ void engine_list_batch(Engine *self, const Machine *machine, Step *step) {
   }
 }
 
-void engine_list_step(Engine *self, const Machine *machine, Step *step) {
+void sim_list_step(Simulation *self, const Machine *machine, Step *step) {
   const Request *slots = self->requests.slots;
   StepListing *listing = step->listing;
   if (!listing) return;
@@ -85,7 +85,7 @@ size_t step_sequences(const Step *step, bool prefills, BatchSequence *sequences)
   return n;
 }
 
-void engine_tell_step(Engine *self, const Machine *machine, const Step *step, Tick end) {
+void sim_tell_step(Simulation *self, const Machine *machine, const Step *step, Tick end) {
   StepListing *listing = step->listing;
   if (!self->config->on_step || (step_is_empty(step) && listing->n_preempted == 0)) return;
   ARENA_RESERVE(self->arena, listing->items, listing->items_capacity, listing->n_listed);

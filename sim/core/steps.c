@@ -10,7 +10,7 @@
 #include "sim/core/step_listing.h"
 #include <assert.h>
 
-void scheduler_start(Engine *self, Machine *machine, const SchedulerLimits *limits) {
+void scheduler_start(Simulation *self, Machine *machine, const SchedulerLimits *limits) {
   Scheduler *scheduler = machine->scheduler = ARENA_NEW(self->arena, Scheduler);
   scheduler->limits = *limits;
   scheduler->version = 1;
@@ -32,7 +32,7 @@ bool scheduler_wake(const MachineView *view, Wake why, RequestIx request) {
 /* --- beginning */
 
 /* Decides the step after the one that begins; the other place is free. */
-static void decide_next(Engine *self, Machine *machine) {
+static void decide_next(Simulation *self, Machine *machine) {
   Scheduler *scheduler = machine->scheduler;
   scheduler_decide(self, machine, scheduler->next);
   scheduler->has_next = !step_is_empty(scheduler->next);
@@ -40,7 +40,7 @@ static void decide_next(Engine *self, Machine *machine) {
 
 /* Nothing can run though KV has come in from elsewhere, and none that leaves will free memory: the
  * last to come must give way. */
-static bool give_way(Engine *self, Machine *machine) {
+static bool give_way(Simulation *self, Machine *machine) {
   if (machine->decode_queue.count < 2 || machine->running.count + machine->n_outgoing > 0)
     return false;
   life_gave_way(self, machine, machine->decode_queue.last);
@@ -49,14 +49,14 @@ static bool give_way(Engine *self, Machine *machine) {
 
 /* The decided step becomes the present one, or one is decided now; false when there is nothing to
  * do. Whoever had to give way may be all there is, so a decision may follow at once. */
-static bool take_step(Engine *self, Machine *machine) {
+static bool take_step(Simulation *self, Machine *machine) {
   Scheduler *scheduler = machine->scheduler;
   Step *step = scheduler->next;
   bool again = !scheduler->has_next;
   while (again) {
     again = scheduler_decide(self, machine, step);
     if (!step_is_empty(step)) break;
-    engine_tell_step(self, machine, step, self->now);
+    sim_tell_step(self, machine, step, self->now);
     again = again || give_way(self, machine);
   }
   scheduler->has_next = false;
@@ -67,7 +67,7 @@ static bool take_step(Engine *self, Machine *machine) {
 }
 
 /* What those in it are up to. */
-static void tell_of_beginnings(Engine *self, Machine *machine, const Step *step) {
+static void tell_of_beginnings(Simulation *self, Machine *machine, const Step *step) {
   for (size_t i = 0; i < step->n_items; i++) {
     const ScheduledItem *item = &step->items[i];
     if (item->request == REQUEST_NONE) continue;
@@ -77,7 +77,7 @@ static void tell_of_beginnings(Engine *self, Machine *machine, const Step *step)
     if (item->kind != STEP_CHUNK) continue;
     life_prefill_began(self, machine, request);
     if (item->last && request_moves_from(request, machine->ix))
-      engine_offer_layers(self, item->request);
+      sim_offer_layers(self, item->request);
   }
 }
 
@@ -95,46 +95,46 @@ static bool is_plain(const Step *step) {
   return step->shape.prefill_tokens == 0 && step->shape.decode_seqs == step->n_regular;
 }
 
-static void begin_step(Engine *self, Machine *machine) {
+static void begin_step(Simulation *self, Machine *machine) {
   const Step *step = machine->scheduler->current;
   tell_of_beginnings(self, machine, step);
   Tick first;
   if (step->shape.prefill_tokens > 0) {
     machine->busiest = step->busiest;
-    first = engine_begin_prefills(self, machine, &step->shape);
+    first = sim_begin_prefills(self, machine, &step->shape);
   } else {
     const bool same = !self->step && repeats(machine->scheduler, machine->lag);
     const bool goes_on = is_plain(step) && step->version == machine->scheduler->plain_version;
-    engine_begin_steps(self, machine, &step->shape, same ? scheduler_watch(self, machine) : 1,
-                       goes_on);
+    sim_begin_steps(self, machine, &step->shape, same ? scheduler_watch(self, machine) : 1,
+                    goes_on);
     machine->run.counted = step->n_counted;
     first = series_sum(machine->run.series, 1);
   }
-  engine_tell_step(self, machine, step, self->now + first);
+  sim_tell_step(self, machine, step, self->now + first);
 }
 
-void scheduler_begin(Engine *self, Machine *machine) {
+void scheduler_begin(Simulation *self, Machine *machine) {
   Scheduler *scheduler = machine->scheduler;
   const bool any = scheduler->has_next || machine->running.count > 0 ||
                    machine->prefill_queue.count + machine->decode_queue.count > 0;
   const bool begins = machine_works(machine) && any && take_step(self, machine);
-  engine_book_idleness(self, machine, !begins);
+  sim_book_idleness(self, machine, !begins);
   if (!begins) return;
   tell_step_begins(self, machine, scheduler->current);
   if (machine->lag > 0) decide_next(self, machine);
   begin_step(self, machine);
   if (machine->lag > 0 && !scheduler->has_next)
-    engine_tell_step(self, machine, scheduler->next, self->now);
+    sim_tell_step(self, machine, scheduler->next, self->now);
 }
 
 /* --- ending */
 
 /* A run of more than one step: the `n`-th of them is the present one, and the batch knows of all
  * that are decided. */
-static void end_run(Engine *self, Machine *machine, int64_t n) {
+static void end_run(Simulation *self, Machine *machine, int64_t n) {
   Scheduler *scheduler = machine->scheduler;
   const DecodeRun *run = &machine->run;
-  engine_book_iterations(self, machine, n + machine->lag);
+  sim_book_iterations(self, machine, n + machine->lag);
   Step *newest = machine->lag > 0 ? scheduler->next : scheduler->current;
   newest->shape.context_tokens = run->context + run->seqs * (n - 1 + machine->lag);
   newest->n_seconds[0] = newest->n_seconds[1] = 0;
@@ -153,7 +153,7 @@ static void sort_items(Step *step) {
 
 /* The last token that it makes here is made: it is finished, its KV leaves, or it turns out that it
  * is decoded here. */
-static void end_here(Engine *self, Machine *machine, RequestIx ix) {
+static void end_here(Simulation *self, Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const bool finishes = request->generated_tokens + 1 == request->output_tokens;
   if (!finishes && request->decode_machine == machine->ix) {
@@ -165,22 +165,23 @@ static void end_here(Engine *self, Machine *machine, RequestIx ix) {
   if (finishes)
     life_finished(self, machine, ix);
   else
-    engine_begin_transfer(self, ix);
+    sim_begin_transfer(self, ix);
 }
 
 /* It has left the batch with a token of the step. */
-static void end_leaving(Engine *self, Machine *machine, const ScheduledItem *item) {
+static void end_leaving(Simulation *self, Machine *machine, const ScheduledItem *item) {
   Request *request = &self->requests.slots[item->request];
   request->generated_tokens = item->done;
   request->last_token_at = self->now;
   request->computing_ticks += machine->decoded_ticks;
   if (self->keeps_parts) parts_left(self, machine, item->request, item->done);
   if (request->state == REQUEST_GENERATES)
-    engine_register_blocks(self, machine, item->request, request_kv_tokens(request));
+    sim_register_blocks(self, machine, item->request, request_kv_tokens(request));
   if (item->done == request->output_tokens) life_finished(self, machine, item->request);
 }
 
-static void end_parts(Engine *self, const Machine *machine, const ScheduledItem *item, bool runs) {
+static void end_parts(Simulation *self, const Machine *machine, const ScheduledItem *item,
+                      bool runs) {
   const RequestIx ix = item->request;
   if (item->kind == STEP_DECODE) {
     parts_left(self, machine, ix, self->requests.slots[ix].generated_tokens + 1);
@@ -191,12 +192,12 @@ static void end_parts(Engine *self, const Machine *machine, const ScheduledItem 
 }
 
 /* A chunk of it, or a decode by itself, is over. It may have been preempted meanwhile. */
-static void end_item(Engine *self, Machine *machine, const ScheduledItem *item) {
+static void end_item(Simulation *self, Machine *machine, const ScheduledItem *item) {
   Request *request = &self->requests.slots[item->request];
   const bool runs = request->state != REQUEST_WAITS_PREFILL;
   request->computing_ticks += self->now - machine->run.began_at;
   if (self->keeps_parts) end_parts(self, machine, item, runs);
-  if (item->kind == STEP_CHUNK) engine_dispatch(self, item->request);
+  if (item->kind == STEP_CHUNK) sim_dispatch(self, item->request);
   if (!item->last) return;
   if (runs && item->ends && item->kind == STEP_CHUNK) {
     end_here(self, machine, item->request);
@@ -216,7 +217,7 @@ static void end_item(Engine *self, Machine *machine, const ScheduledItem *item) 
 }
 
 /* The chunk of one that has given up is over, too. */
-static void end_lost_chunk(Engine *self, const Machine *machine, RequestIx ix) {
+static void end_lost_chunk(Simulation *self, const Machine *machine, RequestIx ix) {
   const Step *step = machine->scheduler->current;
   for (size_t i = 0; i < step->n_items; i++)
     if (step->items[i].request == ix && step->items[i].kind == STEP_CHUNK)
@@ -224,20 +225,20 @@ static void end_lost_chunk(Engine *self, const Machine *machine, RequestIx ix) {
 }
 
 /* Their tokens of the step are for nobody. */
-static void end_given_up(Engine *self, Machine *machine) {
+static void end_given_up(Simulation *self, Machine *machine) {
   Scheduler *scheduler = machine->scheduler;
   RequestIx ix = machine->running.first, next;
   for (; scheduler->n_leaving > 0; ix = next) {
     next = self->requests.slots[ix].next;
     if (!request_leaves(&self->requests.slots[ix])) continue;
     if (self->keeps_parts && machine_works(machine)) end_lost_chunk(self, machine, ix);
-    engine_abandon_transfer(self, ix, false);
+    sim_abandon_transfer(self, ix, false);
     life_left_early(self, ix, 0);
     scheduler->n_leaving--;
   }
 }
 
-bool scheduler_end(Engine *self, Machine *machine, bool prefills) {
+bool scheduler_end(Simulation *self, Machine *machine, bool prefills) {
   Scheduler *scheduler = machine->scheduler;
   if (!prefills && machine->run.done > 1) end_run(self, machine, machine->run.done);
   Step *step = scheduler->current;
@@ -263,7 +264,7 @@ bool scheduler_end(Engine *self, Machine *machine, bool prefills) {
 
 /* The step stays the present one until its requests leave, of which it makes nothing
  * (scheduler_withdraw). */
-void scheduler_break_off(Engine *self, Machine *machine) {
+void scheduler_break_off(Simulation *self, Machine *machine) {
   const DecodeRun *run = &machine->run;
   if (run->done > 0) end_run(self, machine, run->done + 1);
   if (machine->scheduler->current->n_regular > 0) {

@@ -7,12 +7,12 @@ static int64_t blocks_held(const Machine *machine, const Request *request) {
   return machine_held_blocks(machine, request_tokens(request));
 }
 
-bool engine_can_swap_out(const Machine *machine, const Request *request) {
+bool sim_can_swap_out(const Machine *machine, const Request *request) {
   return machine->kvtier->swaps && blocks_held(machine, request) <= machine->free_cpu_blocks;
 }
 
-int64_t engine_swap(Engine *self, Machine *machine, const Request *request,
-                    LinkDirection direction) {
+int64_t sim_swap(Simulation *self, Machine *machine, const Request *request,
+                 LinkDirection direction) {
   const bool out = direction == LINK_TO_CPU;
   const int64_t blocks = blocks_held(machine, request);
   const int64_t bytes = blocks * machine->pool->kv_block_bytes;
@@ -20,14 +20,14 @@ int64_t engine_swap(Engine *self, Machine *machine, const Request *request,
   const Tick from = machine->copied_at > self->now ? machine->copied_at : self->now;
   MachineTotals *totals = &machine->totals;
   machine->free_cpu_blocks += out ? -blocks : blocks;
-  machine->copied_at = engine_copy(self, machine, direction, bytes, from);
+  machine->copied_at = sim_copy(self, machine, direction, bytes, from);
   *(out ? &totals->swapped_out_bytes : &totals->swapped_in_bytes) += bytes;
   *(out ? &totals->swaps_out : &totals->swaps_in) += 1;
-  engine_log(self, out ? OUTCOME_SWAP_OUT : OUTCOME_SWAP_IN, request, machine->ix,
-             request->generated_tokens, blocks);
+  sim_log(self, out ? OUTCOME_SWAP_OUT : OUTCOME_SWAP_IN, request, machine->ix,
+          request->generated_tokens, blocks);
   return blocks;
 }
 
-void engine_drop_swapped(Machine *machine, const Request *request) {
+void sim_drop_swapped(Machine *machine, const Request *request) {
   machine->free_cpu_blocks += blocks_held(machine, request);
 }

@@ -7,10 +7,10 @@
 #include "sim/core/state.h"
 
 /* Whether the KV of a request that has given up its blocks may go to the machine's CPU memory. */
-bool engine_can_swap_out(const Machine *machine, const Request *request);
+bool sim_can_swap_out(const Machine *machine, const Request *request);
 /* It goes there, or returns; its blocks, for the caller to book on the GPUs. */
-int64_t engine_swap(Engine *self, Machine *machine, const Request *request,
-                    LinkDirection direction);
+int64_t sim_swap(Simulation *self, Machine *machine, const Request *request,
+                 LinkDirection direction);
 /* It leaves, its client having given up: its place in CPU memory is free. */
-void engine_drop_swapped(Machine *machine, const Request *request);
+void sim_drop_swapped(Machine *machine, const Request *request);
 #endif

@@ -8,7 +8,7 @@
 #include "sim/core/marks.h"
 #include <assert.h>
 
-void engine_start_tier(Engine *self, Machine *machine) {
+void sim_start_tier(Simulation *self, Machine *machine) {
   const KvTier *tier = machine->kvtier;
   machine->kv_blocks = machine->least_blocks = machine->pool->kv_blocks;
   machine->moves_kv = kvtier_moves(tier);
@@ -24,7 +24,7 @@ void engine_start_tier(Engine *self, Machine *machine) {
 
 /* --- time */
 
-void engine_plan_tier(Engine *self, Machine *machine, const BatchShape *shape) {
+void sim_plan_tier(Simulation *self, Machine *machine, const BatchShape *shape) {
   DecodeRun *run = &machine->run;
   const TierLoad load = {
       .now = run->part_began_at,
@@ -46,7 +46,7 @@ void engine_plan_tier(Engine *self, Machine *machine, const BatchShape *shape) {
   run->part = run->most = span.count;
 }
 
-bool engine_advance_tier(Machine *machine, Tick ticks) {
+bool sim_advance_tier(Machine *machine, Tick ticks) {
   const DecodeRun *run = &machine->run;
   const TierWork work = {.compute = run->compute,
                          .count = run->part,
@@ -67,7 +67,7 @@ bool engine_advance_tier(Machine *machine, Tick ticks) {
 
 /* --- capacity */
 
-void engine_book_capacity(const Engine *self, Machine *machine) {
+void sim_book_capacity(const Simulation *self, Machine *machine) {
   MachineTotals *totals = &machine->totals;
   totals->kv_block_seconds +=
       (double)machine->kv_blocks * tick_seconds(self->now - machine->kv_blocks_since);
@@ -80,15 +80,15 @@ void engine_book_capacity(const Engine *self, Machine *machine) {
   if (cpu > totals->max_cpu_blocks) totals->max_cpu_blocks = cpu;
 }
 
-static void set_capacity(Engine *self, Machine *machine, int64_t blocks) {
-  engine_book_capacity(self, machine);
-  engine_log(self, OUTCOME_EXPANSION, NULL, machine->ix, blocks, machine->kv_blocks);
+static void set_capacity(Simulation *self, Machine *machine, int64_t blocks) {
+  sim_book_capacity(self, machine);
+  sim_log(self, OUTCOME_EXPANSION, NULL, machine->ix, blocks, machine->kv_blocks);
   machine->totals.expansions += blocks > machine->kv_blocks;
   machine->totals.contractions += blocks < machine->kv_blocks;
   machine->kv_blocks = blocks;
 }
 
-void engine_withhold_blocks(Engine *self, Machine *machine) {
+void sim_withhold_blocks(Simulation *self, Machine *machine) {
   const int64_t missing = machine->kv_blocks - machine->wanted_blocks - machine->withheld_blocks;
   const int64_t taken = machine->free_blocks < missing ? machine->free_blocks : missing;
   machine->free_blocks -= taken;
@@ -96,10 +96,10 @@ void engine_withhold_blocks(Engine *self, Machine *machine) {
   if (taken < missing) return;
   machine->withheld_blocks = 0;
   set_capacity(self, machine, machine->wanted_blocks);
-  if (machine->activity == ACTIVITY_DECODE) engine_mark(self, machine, MARK_BEGIN);
+  if (machine->activity == ACTIVITY_DECODE) sim_mark(self, machine, MARK_BEGIN);
 }
 
-void engine_fit_capacity(Engine *self, Machine *machine) {
+void sim_fit_capacity(Simulation *self, Machine *machine) {
   assert(machine->activity == ACTIVITY_IDLE);
   machine->free_blocks += machine->withheld_blocks;
   machine->withheld_blocks = 0;
@@ -107,6 +107,6 @@ void engine_fit_capacity(Engine *self, Machine *machine) {
     machine->free_blocks += machine->wanted_blocks - machine->kv_blocks;
     set_capacity(self, machine, machine->wanted_blocks);
   } else if (machine->wanted_blocks < machine->kv_blocks) {
-    engine_withhold_blocks(self, machine);
+    sim_withhold_blocks(self, machine);
   }
 }

@@ -5,17 +5,17 @@
 #include "sim/core/state.h"
 
 /* Sets up the machine's tier and capacity. */
-void engine_start_tier(Engine *self, Machine *machine);
+void sim_start_tier(Simulation *self, Machine *machine);
 /* Has the tier plan the part of the run that begins: its series, and how long that holds. `shape`
  * is of its first iteration. */
-void engine_plan_tier(Engine *self, Machine *machine, const BatchShape *shape);
+void sim_plan_tier(Simulation *self, Machine *machine, const BatchShape *shape);
 /* Tells the tier that the present part of the run has ended, which took `ticks`; true when it wants
- * another capacity, which engine_fit_capacity gives once the batch's books are up to date. */
-bool engine_advance_tier(Machine *machine, Tick ticks);
+ * another capacity, which sim_fit_capacity gives once the batch's books are up to date. */
+bool sim_advance_tier(Machine *machine, Tick ticks);
 /* Brings kv_blocks to what the tier wants as far as that can be done now. */
-void engine_fit_capacity(Engine *self, Machine *machine);
+void sim_fit_capacity(Simulation *self, Machine *machine);
 /* Books the time with the present capacity, up to now. */
-void engine_book_capacity(const Engine *self, Machine *machine);
+void sim_book_capacity(const Simulation *self, Machine *machine);
 /* Blocks were given back while the tier wants fewer: keeps what is missing. */
-void engine_withhold_blocks(Engine *self, Machine *machine);
+void sim_withhold_blocks(Simulation *self, Machine *machine);
 #endif

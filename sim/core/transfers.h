@@ -6,19 +6,19 @@
 #include "sim/core/state.h"
 
 /* The end of the network that the checkpoint store is. */
-static inline MachineIx transfers_store(const Engine *self) {
+static inline MachineIx transfers_store(const Simulation *self) {
   return self->n_machines;
 }
 
 /* A free slot, with no bytes. May move the slots. */
-TransferIx transfers_take(Engine *self);
-void transfers_release(Engine *self, TransferIx transfer);
+TransferIx transfers_take(Simulation *self);
+void transfers_release(Simulation *self, TransferIx transfer);
 /* Whether it has bytes to move. */
-bool transfers_moves(const Engine *self, TransferIx transfer);
+bool transfers_moves(const Simulation *self, TransferIx transfer);
 /* Gives it `bytes` > 0 to move between its ends, or more of them. */
-void transfers_move(Engine *self, TransferIx transfer, int64_t bytes);
+void transfers_move(Simulation *self, TransferIx transfer, int64_t bytes);
 /* One that moves does so no more; returns the bytes that were left. */
-int64_t transfers_stop(Engine *self, TransferIx transfer);
+int64_t transfers_stop(Simulation *self, TransferIx transfer);
 /* A NIC's rate has changed: sets the events of all that links.h says are concerned. */
-void transfers_follow(Engine *self);
+void transfers_follow(Simulation *self);
 #endif

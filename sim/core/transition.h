@@ -12,7 +12,7 @@ static inline RequestQueue *queue_of(Machine *machine, const RequestStateRow *ro
 }
 
 /* Out of the batch, the tokens it has made there and their blocks booked. */
-static inline void leave_batch(Engine *self, Machine *machine, RequestIx ix) {
+static inline void leave_batch(Simulation *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const int64_t context = batch_context(&machine->batch, request);
   const int64_t made = context - request->prompt_tokens - machine->unfinished;
@@ -26,7 +26,7 @@ static inline void leave_batch(Engine *self, Machine *machine, RequestIx ix) {
   request->last_token_at = machine->decoded_at;
 }
 
-static inline void join_batch(Engine *self, Machine *machine, RequestIx ix) {
+static inline void join_batch(Simulation *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   request->admission = ++machine->n_admissions;
   batch_push(&machine->batch, self->requests.slots, ix, request_tokens(request),
@@ -38,7 +38,7 @@ static inline void join_batch(Engine *self, Machine *machine, RequestIx ix) {
 /* To another state on the same machine, into its queue before `next`; `machine` NULL: in front.
  * Inlined, so that what the row of a state says is known where it is entered. */
 __attribute__((always_inline)) static inline void
-change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, RequestIx next) {
+change_before(Simulation *self, Machine *machine, RequestIx ix, RequestState to, RequestIx next) {
   Request *slots = self->requests.slots, *request = &slots[ix];
   const RequestStateRow *from = &request_states[request->state], *row = &request_states[to];
   if (request->state == REQUEST_RUNS) leave_batch(self, machine, ix);
@@ -58,26 +58,26 @@ change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, Req
                prefills * (request_prefill_tokens(request) - request->prefilled_tokens));
   request->state = (uint8_t)to;
   if (to == REQUEST_RUNS) join_batch(self, machine, ix);
-  if (machine && machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
+  if (machine && machine->availability == MACHINE_DRAINS) sim_mark(self, machine, MARK_DRAIN);
 }
 
-__attribute__((always_inline)) static inline void change(Engine *self, Machine *machine,
+__attribute__((always_inline)) static inline void change(Simulation *self, Machine *machine,
                                                          RequestIx ix, RequestState to) {
   change_before(self, machine, ix, to, REQUEST_NONE);
 }
 
 /* One more or less is assigned to a machine to decode. */
-void life_count_decode(Engine *self, const Request *request, Machine *machine, int n);
+void life_count_decode(Simulation *self, const Request *request, Machine *machine, int n);
 /* The place that it holds in the store of its machine's group, or is booked there, is free. */
-void life_leave_store(Engine *self, const Machine *machine, Request *request);
+void life_leave_store(Simulation *self, const Machine *machine, Request *request);
 /* Its slot is free, and whoever wants to know of each request is told. */
-void life_retire(Engine *self, RequestIx request, Rejection rejected);
+void life_retire(Simulation *self, RequestIx request, Rejection rejected);
 /* Whoever keeps books on requests is told. */
-void life_observe(Engine *self, const Machine *machine, RequestIx request, Observation what);
+void life_observe(Simulation *self, const Machine *machine, RequestIx request, Observation what);
 /* A token of a prefill, or of a decode that is not the batch's, is made now. */
-void life_book_token(Engine *self, const Machine *machine, RequestIx request);
+void life_book_token(Simulation *self, const Machine *machine, RequestIx request);
 /* Its first `hits` blocks are held, which the cache has: so much of its prefill is done. */
-void life_take_hits(Engine *self, Machine *machine, RequestIx request, int64_t hits);
+void life_take_hits(Simulation *self, Machine *machine, RequestIx request, int64_t hits);
 /* Its KV was dropped: it is queued to be prefilled again, before `next`. */
-void life_drop_before(Engine *self, Machine *machine, RequestIx request, RequestIx next);
+void life_drop_before(Simulation *self, Machine *machine, RequestIx request, RequestIx next);
 #endif

@@ -3,12 +3,12 @@
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
 
-void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
+void sim_wake(Simulation *self, Machine *machine, Wake why, RequestIx request) {
   const Batcher *batcher = machine->batcher;
   if (!machine_works(machine)) return;
   if (why == WAKE_CHAINED && !batcher->hears_chained) return;
-  if (machine->activity == ACTIVITY_DECODE) engine_catch_up(self, machine);
-  const MachineView view = engine_view(self, machine);
+  if (machine->activity == ACTIVITY_DECODE) sim_catch_up(self, machine);
+  const MachineView view = sim_view(self, machine);
   if (batcher->wake(machine->batcher_options, machine->batcher_state, &view, why, request))
-    engine_mark(self, machine, MARK_BEGIN);
+    sim_mark(self, machine, MARK_BEGIN);
 }

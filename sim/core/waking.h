@@ -5,5 +5,5 @@
 
 /* Tells the batcher what happened on a machine and marks that if it wants an iteration: an idle one
  * begins, one in a decode run ends it at the next iteration's end. */
-void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request);
+void sim_wake(Simulation *self, Machine *machine, Wake why, RequestIx request);
 #endif

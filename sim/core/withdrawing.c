@@ -16,7 +16,8 @@ static int32_t scrub(Step *step, RequestIx ix) {
 }
 
 /* Chunks of it in a step that will never have been computed. */
-static void take_back_chunks(Engine *self, const Machine *machine, const Step *step, RequestIx ix) {
+static void take_back_chunks(Simulation *self, const Machine *machine, const Step *step,
+                             RequestIx ix) {
   for (size_t i = 0; i < step->n_items; i++) {
     if (step->items[i].request != ix || step->items[i].kind != STEP_CHUNK) continue;
     self->requests.slots[ix].prefilled_tokens -= step->items[i].tokens;
@@ -25,13 +26,13 @@ static void take_back_chunks(Engine *self, const Machine *machine, const Step *s
 }
 
 /* Nor will what of it is decided. */
-static void take_back(Engine *self, const Machine *machine, RequestIx ix) {
+static void take_back(Simulation *self, const Machine *machine, RequestIx ix) {
   const Scheduler *scheduler = machine->scheduler;
   if (scheduler->current) take_back_chunks(self, machine, scheduler->current, ix);
   if (scheduler->has_next) take_back_chunks(self, machine, scheduler->next, ix);
 }
 
-int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx ix) {
+int32_t scheduler_withdraw(Simulation *self, Machine *machine, RequestIx ix) {
   Scheduler *scheduler = machine->scheduler;
   Request *request = &self->requests.slots[ix];
   if (!machine_works(machine)) take_back(self, machine, ix);
@@ -51,7 +52,7 @@ int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx ix) {
     request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
     made = context - request->prompt_tokens;
     in_flight = since_joined < n_steps ? since_joined : n_steps;
-    scheduler->n_seconds[engine_counts(self, request)] -= request->resumed_tokens + made == 1;
+    scheduler->n_seconds[sim_counts(self, request)] -= request->resumed_tokens + made == 1;
   } else if (in_next || in_current) {
     if (runs && request->scheduled == SCHEDULED_ENDS) made = request->output_tokens;
     if (in_next) in_flight = since_joined < n_steps ? since_joined : n_steps;

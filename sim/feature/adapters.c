@@ -50,7 +50,7 @@ static void start_draw(AdapterDraw *self, const AdapterSet *set, uint32_t first,
     self->shares[i] /= sum;
 }
 
-static void start_draws(Engine *self) {
+static void start_draws(Simulation *self) {
   const SimConfig *config = self->config;
   Adapters *adapters = self->feature_states[FEATURE_adapters];
   adapters->draws = ARENA_ARRAY(self->arena, AdapterDraw, config->n_adapters);
@@ -62,7 +62,7 @@ static void start_draws(Engine *self) {
 }
 
 /* The adapter that it asks for, by its number alone; 0: none. */
-static uint32_t draw(const Engine *self, const Request *request) {
+static uint32_t draw(const Simulation *self, const Request *request) {
   const SimConfig *config = self->config;
   const uint32_t set = config->components[request->component].adapters;
   if (set == 0) return 0;
@@ -82,14 +82,14 @@ static uint32_t draw(const Engine *self, const Request *request) {
   return draw->first + low;
 }
 
-static void draw_adapter(Engine *self, RequestIx ix) {
+static void draw_adapter(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   request->adapter = draw(self, request);
 }
 
 /* --- what a machine has */
 
-static void start_machine(Engine *self, Machine *machine) {
+static void start_machine(Simulation *self, Machine *machine) {
   const AdapterRoom *room = &machine->pool->adapters;
   if (!machine->scheduler || room->max_loras == 0) return;
   AdapterCache *cache = machine->adapters = ARENA_NEW(self->arena, AdapterCache);
@@ -97,7 +97,7 @@ static void start_machine(Engine *self, Machine *machine) {
   cache->scheduled = ARENA_ARRAY(self->arena, uint32_t, (size_t)room->max_loras);
 }
 
-static void start(Engine *self) {
+static void start(Simulation *self) {
   start_draws(self);
   for (MachineIx m = 0; m < self->n_machines; m++)
     start_machine(self, &self->machines[m]);
@@ -114,14 +114,14 @@ static bool is_on_gpu(const AdapterCache *self, uint32_t adapter) {
   return loaded && loaded->on_gpu;
 }
 
-static void leave_running(Engine *self, Machine *machine, const Request *request) {
+static void leave_running(Simulation *self, Machine *machine, const Request *request) {
   if (!machine->adapters || request->adapter == 0) return;
   LoadedAdapter *loaded = find(machine->adapters, request->adapter);
   if (loaded) loaded->left_at = self->now; // else it was preempted before its step began
 }
 
 /* What is in the memory of a machine that fails is lost. */
-static void forget(Engine *self, Machine *machine) {
+static void forget(Simulation *self, Machine *machine) {
   (void)self;
   if (machine->adapters) machine->adapters->n_loaded = machine->adapters->n_on_gpu = 0;
 }
@@ -136,7 +136,7 @@ static bool goes_on(const Machine *machine, const Request *request) {
          request->generated_tokens + 1 < request->output_tokens;
 }
 
-static void begin_decision(Engine *self, Machine *machine) {
+static void begin_decision(Simulation *self, Machine *machine) {
   (void)self;
   if (machine->adapters) machine->adapters->n_scheduled = -1;
 }
@@ -154,12 +154,12 @@ static void take_part(const Machine *machine, const Request *request) {
   cache->scheduled[cache->n_scheduled++] = request->adapter;
 }
 
-static void admit_to_step(Engine *self, const Machine *machine, const Request *request) {
+static void admit_to_step(Simulation *self, const Machine *machine, const Request *request) {
   (void)self;
   if (machine->adapters && machine->adapters->n_scheduled >= 0) take_part(machine, request);
 }
 
-static bool passes_over(const Engine *self, const Machine *machine, const Step *step,
+static bool passes_over(const Simulation *self, const Machine *machine, const Step *step,
                         const Request *request) {
   AdapterCache *cache = machine->adapters;
   if (!cache || request->adapter == 0) return false;
@@ -187,7 +187,7 @@ static void mark(AdapterCache *cache, const Request *request) {
 }
 
 /* Those of the step stay, and of `running` those that go on. */
-static void mark_needed(Engine *self, const Machine *machine, const Step *step) {
+static void mark_needed(Simulation *self, const Machine *machine, const Step *step) {
   AdapterCache *cache = machine->adapters;
   const Request *slots = self->requests.slots;
   cache->number++;
@@ -222,7 +222,7 @@ static LoadedAdapter *take_place(AdapterCache *self, const AdapterRoom *room, ui
   return place;
 }
 
-static void load(Engine *self, Machine *machine, const Step *step, const Request *request) {
+static void load(Simulation *self, Machine *machine, const Step *step, const Request *request) {
   AdapterCache *cache = machine->adapters;
   const AdapterRoom *room = &machine->pool->adapters;
   const SimConfig *config = self->config;
@@ -233,7 +233,7 @@ static void load(Engine *self, Machine *machine, const Step *step, const Request
   if (!loaded) {
     loaded = take_place(cache, room, request->adapter);
     const double ticks = (double)bytes / (double)room->load_bandwidth * (double)TICKS_PER_SECOND;
-    if (!engine_passes_the_end(self, ticks + (double)(from - self->now))) from += (Tick)ticks;
+    if (!sim_passes_the_end(self, ticks + (double)(from - self->now))) from += (Tick)ticks;
     machine->totals.adapter_fetches++;
   }
   if (cache->n_on_gpu == room->max_loras) {
@@ -243,13 +243,13 @@ static void load(Engine *self, Machine *machine, const Step *step, const Request
   loaded->on_gpu = true;
   loaded->left_at = self->now;
   cache->n_on_gpu++;
-  machine->copied_at = engine_copy(self, machine, LINK_TO_GPU, bytes, from);
+  machine->copied_at = sim_copy(self, machine, LINK_TO_GPU, bytes, from);
   machine->totals.adapter_loads++;
   machine->totals.adapter_bytes += bytes;
 }
 
 /* Its adapters come to the GPUs, one after the other. */
-static void begin_step(Engine *self, Machine *machine, Step *step) {
+static void begin_step(Simulation *self, Machine *machine, Step *step) {
   if (!machine->adapters) return;
   const int64_t before = machine->totals.adapter_loads;
   for (size_t i = 0; i < step->n_items; i++) {
@@ -266,7 +266,7 @@ static void begin_step(Engine *self, Machine *machine, Step *step) {
 /* --- audit */
 
 /* What the step in progress needs is on the GPUs; places are counted. */
-static void check_machine(const Engine *self, const Machine *machine) {
+static void check_machine(const Simulation *self, const Machine *machine) {
   const AdapterCache *cache = machine->adapters;
   if (!cache) return;
   uint32_t n_on_gpu = 0;
@@ -285,12 +285,12 @@ static void check_machine(const Engine *self, const Machine *machine) {
   }
 }
 
-static void check(const Engine *self) {
+static void check(const Simulation *self) {
   for (MachineIx m = 0; m < self->n_machines; m++)
     check_machine(self, &self->machines[m]);
 }
 
-static bool is_used(const Engine *self) {
+static bool is_used(const Simulation *self) {
   return self->config->n_adapters > 0;
 }
 

@@ -47,11 +47,11 @@ typedef struct Admission {
   const TenantState *last; // of those held the last to go
 } Admission;
 
-static Admission *admission_of(const Engine *self) {
+static Admission *admission_of(const Simulation *self) {
   return self->feature_states[FEATURE_admission];
 }
 
-static Lane *lane_of(const Engine *self, const Request *request) {
+static Lane *lane_of(const Simulation *self, const Request *request) {
   return admission_of(self)->of[request->component];
 }
 
@@ -63,11 +63,11 @@ static Lane *find_lane(Admission *self, ClassState *class, TenantState *tenant) 
   return lane;
 }
 
-static bool is_used(const Engine *self) {
+static bool is_used(const Simulation *self) {
   return self->config->n_classes > 0;
 }
 
-static void start(Engine *self) {
+static void start(Simulation *self) {
   const SimConfig *config = self->config;
   assert(config->n_components > 0 && config->n_tenants > 0);
   Arena *arena = self->arena;
@@ -94,14 +94,14 @@ static bool has_room(int64_t n, int64_t most) {
   return most == 0 || n < most;
 }
 
-static bool may_enter(const Engine *self, const Lane *lane) {
+static bool may_enter(const Simulation *self, const Lane *lane) {
   return has_room(lane->class->n_in_flight, lane->class->spec->max_in_flight) &&
          has_room(lane->tenant->n_in_flight, lane->tenant->spec->max_in_flight) &&
          lane->tenant->paid_until <= self->now;
 }
 
 /* Tokens are paid for at the tenant's rate; what it did not use of the last `burst` is lost. */
-static void pay(const Engine *self, TenantState *tenant, int64_t tokens) {
+static void pay(const Simulation *self, TenantState *tenant, int64_t tokens) {
   const TenantSpec *spec = tenant->spec;
   if (spec->token_ticks == 0) return;
   const Tick earliest = self->now - spec->burst;
@@ -110,7 +110,7 @@ static void pay(const Engine *self, TenantState *tenant, int64_t tokens) {
   tenant->paid_until += tokens > most / spec->token_ticks ? most : tokens * spec->token_ticks;
 }
 
-static void serve(const Engine *self, TenantState *tenant, int64_t tokens, int worth) {
+static void serve(const Simulation *self, TenantState *tenant, int64_t tokens, int worth) {
   pay(self, tenant, tokens);
   tenant->counter += (double)(tokens * worth) / tenant->spec->weight;
   tenant->service += tokens * worth;
@@ -118,7 +118,7 @@ static void serve(const Engine *self, TenantState *tenant, int64_t tokens, int w
 
 /* --- entering and leaving */
 
-static void enter(Engine *self, Lane *lane, Request *request) {
+static void enter(Simulation *self, Lane *lane, Request *request) {
   request->admitted = true;
   lane->class->n_in_flight++;
   lane->tenant->n_in_flight++;
@@ -136,29 +136,29 @@ static void lift(const Admission *self, TenantState *tenant) {
   tenant->counter = fmax(tenant->counter, floor);
 }
 
-static void hold(Engine *self, Lane *lane, RequestIx ix) {
+static void hold(Simulation *self, Lane *lane, RequestIx ix) {
   life_held(self, ix);
   request_queue_push(&lane->queue, self->requests.slots, ix);
   lane->class->n_held++;
   lane->tenant->n_held++;
   admission_of(self)->n_held++;
-  engine_books(self, &self->requests.slots[ix])->held++;
+  sim_books(self, &self->requests.slots[ix])->held++;
 }
 
-static void leave_lane(Engine *self, Lane *lane, RequestIx ix) {
+static void leave_lane(Simulation *self, Lane *lane, RequestIx ix) {
   request_queue_remove(&lane->queue, self->requests.slots, ix);
   lane->class->n_held--;
   lane->tenant->n_held--;
   admission_of(self)->n_held--;
 }
 
-static void leave_front(Engine *self, RequestIx ix) {
+static void leave_front(Simulation *self, RequestIx ix) {
   if (self->requests.slots[ix].state == REQUEST_HELD)
     leave_lane(self, lane_of(self, &self->requests.slots[ix]), ix);
 }
 
 /* Fewer where its class serves more than it may by cutting them. */
-static int32_t limit_output(Engine *self, const TraceRow *row, int32_t output_tokens) {
+static int32_t limit_output(Simulation *self, const TraceRow *row, int32_t output_tokens) {
   const Lane *lane = admission_of(self)->of[row->component];
   const ClassSpec *spec = lane->class->spec;
   const bool cut = spec->action == ADMISSION_DEGRADE && output_tokens > spec->output_tokens &&
@@ -167,12 +167,12 @@ static int32_t limit_output(Engine *self, const TraceRow *row, int32_t output_to
 }
 
 /* When somebody who is held may be admitted: after all else of that tick. */
-static void set_timer(Engine *self, Tick at) {
+static void set_timer(Simulation *self, Tick at) {
   const Event *event = agenda_find(&self->agenda, EVENT_ADMISSION, 0);
   if (!event || at < event->at) agenda_set_last(&self->agenda, EVENT_ADMISSION, 0, at);
 }
 
-static bool admit(Engine *self, RequestIx ix) {
+static bool admit(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   Lane *lane = lane_of(self, request);
   const ClassSpec *spec = lane->class->spec;
@@ -193,7 +193,7 @@ static bool admit(Engine *self, RequestIx ix) {
 }
 
 /* With what its tenant was served of it. */
-static void end(Engine *self, RequestIx ix, const RequestRecord *record) {
+static void end(Simulation *self, RequestIx ix, const RequestRecord *record) {
   const Request *request = &self->requests.slots[ix];
   if (!request->admitted) return;
   Lane *lane = lane_of(self, request);
@@ -205,7 +205,7 @@ static void end(Engine *self, RequestIx ix, const RequestRecord *record) {
 
 /* --- those who are held */
 
-static bool goes_before(const Engine *self, const Lane *a, const Lane *b) {
+static bool goes_before(const Simulation *self, const Lane *a, const Lane *b) {
   const Request *slots = self->requests.slots;
   if (a->class->spec->priority != b->class->spec->priority)
     return a->class->spec->priority < b->class->spec->priority;
@@ -214,7 +214,7 @@ static bool goes_before(const Engine *self, const Lane *a, const Lane *b) {
 }
 
 /* NULL: none may. */
-static Lane *next_lane(const Engine *self) {
+static Lane *next_lane(const Simulation *self) {
   const Admission *admission = admission_of(self);
   Lane *best = NULL;
   for (uint32_t i = 0; i < admission->n_lanes; i++) {
@@ -225,7 +225,7 @@ static Lane *next_lane(const Engine *self) {
   return best;
 }
 
-static void handle(Engine *self, uint32_t target) {
+static void handle(Simulation *self, uint32_t target) {
   (void)target;
   const Admission *admission = admission_of(self);
   for (Lane *lane; admission->n_held > 0 && (lane = next_lane(self));) {
@@ -243,7 +243,7 @@ static void handle(Engine *self, uint32_t target) {
 
 /* --- what came of it */
 
-static void sum_up(Engine *self, SimResult *result) {
+static void sum_up(Simulation *self, SimResult *result) {
   for (uint32_t i = 0; i < self->config->n_tenants; i++) {
     const TenantState *tenant = &admission_of(self)->tenants[i];
     result->tenants[i] = (TenantResult){.spec = tenant->spec, .service = tenant->service};
@@ -251,7 +251,7 @@ static void sum_up(Engine *self, SimResult *result) {
 }
 
 /* Those in flight and held are those that are counted. */
-static void check(const Engine *self) {
+static void check(const Simulation *self) {
   const Admission *admission = admission_of(self);
   int64_t n_held = 0, n_in_flight = 0;
   for (size_t i = 0; i < self->requests.n_slots; i++) {

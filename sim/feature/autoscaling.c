@@ -50,11 +50,11 @@ typedef struct Autoscaling {
   Scaling **of; // [n_deployments]
 } Autoscaling;
 
-static Autoscaling *autoscaling(const Engine *self) {
+static Autoscaling *autoscaling(const Simulation *self) {
   return self->feature_states[FEATURE_autoscaling];
 }
 
-static Scaling *scaling_of(const Engine *self, const Request *request) {
+static Scaling *scaling_of(const Simulation *self, const Request *request) {
   return autoscaling(self)->of[request->model];
 }
 
@@ -64,11 +64,11 @@ static uint32_t lanes_of(const PoolSpec *spec) {
 
 /* --- a machine of all its lanes */
 
-static bool is_pending(const Engine *self, EventKind kind, MachineIx m) {
+static bool is_pending(const Simulation *self, EventKind kind, MachineIx m) {
   return agenda_find(&self->agenda, kind, m) != NULL;
 }
 
-static bool is_empty(const Engine *self, const Machine *machine) {
+static bool is_empty(const Simulation *self, const Machine *machine) {
   return column_at(self->columns.n_assigned, machine->ix) == 0;
 }
 
@@ -81,7 +81,7 @@ static bool counts(const Machine *lanes, uint32_t n) {
   return any && !lanes[0].stops;
 }
 
-static bool starts(const Engine *self, const Machine *lanes, uint32_t n) {
+static bool starts(const Simulation *self, const Machine *lanes, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
     if (lanes[i].availability != MACHINE_BOOTS || lanes[i].listed || !is_empty(self, &lanes[i]) ||
         is_pending(self, EVENT_DETECTION, lanes[i].ix))
@@ -99,7 +99,7 @@ static bool may_stay(const Machine *lanes, uint32_t n) {
   return drains && lanes[0].stops;
 }
 
-static bool may_start(const Engine *self, const Machine *lanes, uint32_t n) {
+static bool may_start(const Simulation *self, const Machine *lanes, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
     if (lanes[i].availability != MACHINE_OFF || lanes[i].n_faults + lanes[i].n_drains > 0 ||
         is_pending(self, EVENT_DETECTION, lanes[i].ix))
@@ -108,32 +108,32 @@ static bool may_start(const Engine *self, const Machine *lanes, uint32_t n) {
 }
 
 /* The time that it is off is booked up to now, if it is. */
-static void book_off(Engine *self, Machine *machine) {
+static void book_off(Simulation *self, Machine *machine) {
   if (machine->off_since < 0) return;
   machine->totals.off_ticks += self->now - machine->off_since;
-  engine_book_away(self, machine, HOURS_OFF, machine->off_since);
+  sim_book_away(self, machine, HOURS_OFF, machine->off_since);
   machine->off_since = self->now;
 }
 
-static void book_all(Engine *self) {
+static void book_all(Simulation *self) {
   for (MachineIx m = 0; m < self->n_machines; m++)
     book_off(self, &self->machines[m]);
 }
 
-void autoscaling_turn_off(Engine *self, Machine *machine) {
+void autoscaling_turn_off(Simulation *self, Machine *machine) {
   assert(machine->stops && is_empty(self, machine));
   if (machine->availability >= MACHINE_DOWN) outages_end(self, machine);
   machine->availability = MACHINE_OFF;
   tell_goes_away(self, machine);
   machine->starts_since = -1;
   machine->off_since = self->now;
-  engine_deployment_of(self, machine)->knows_roomiest = false;
+  sim_deployment_of(self, machine)->knows_roomiest = false;
   if (!is_pending(self, EVENT_DETECTION, machine->ix)) outages_lose_memory(self, machine);
-  engine_log(self, OUTCOME_OFF, NULL, machine->ix, 0, 0);
+  sim_log(self, OUTCOME_OFF, NULL, machine->ix, 0, 0);
 }
 
 /* Those of its lanes that are off. */
-static void start_lanes(Engine *self, Machine *lanes, uint32_t n) {
+static void start_lanes(Simulation *self, Machine *lanes, uint32_t n) {
   uint32_t n_off = 0;
   for (uint32_t i = 0; i < n; i++)
     n_off += lanes[i].availability == MACHINE_OFF;
@@ -147,45 +147,45 @@ static void start_lanes(Engine *self, Machine *lanes, uint32_t n) {
     lane->starts_since = self->now;
     lane->availability = MACHINE_BOOTS;
     self->n_down++;
-    engine_deployment_of(self, lane)->knows_roomiest = false;
+    sim_deployment_of(self, lane)->knows_roomiest = false;
     outages_set_boot(self, lane, end);
-    engine_log(self, OUTCOME_START, NULL, lane->ix, 0, 0);
+    sim_log(self, OUTCOME_START, NULL, lane->ix, 0, 0);
   }
 }
 
-static void stay_or_start(Engine *self, Machine *lanes, uint32_t n) {
+static void stay_or_start(Simulation *self, Machine *lanes, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     lanes[i].stops = false;
     if (lanes[i].availability != MACHINE_DRAINS) continue;
-    engine_stop_draining(self, &lanes[i]);
-    engine_log(self, OUTCOME_UP, NULL, lanes[i].ix, 0, 0);
+    sim_stop_draining(self, &lanes[i]);
+    sim_log(self, OUTCOME_UP, NULL, lanes[i].ix, 0, 0);
   }
   start_lanes(self, lanes, n);
 }
 
 /* A lane that is down, or starts with requests to come, goes when it is back (failing.h). */
-static void stop(Engine *self, Machine *lanes, uint32_t n) {
+static void stop(Simulation *self, Machine *lanes, uint32_t n) {
   const bool all_start = starts(self, lanes, n);
   for (uint32_t i = 0; i < n; i++) {
     Machine *lane = &lanes[i];
     lane->stops = true;
     lane->totals.scale_downs++;
-    engine_log(self, OUTCOME_STOP, NULL, lane->ix, 0, 0);
+    sim_log(self, OUTCOME_STOP, NULL, lane->ix, 0, 0);
     if (all_start)
       autoscaling_turn_off(self, lane);
     else if (lane->availability == MACHINE_UP)
-      engine_drain(self, lane, DRAIN_STOP);
+      sim_drain(self, lane, DRAIN_STOP);
   }
 }
 
 /* --- more and fewer */
 
-static Machine *lanes_at(const Engine *self, const Fleet *fleet, uint32_t i) {
+static Machine *lanes_at(const Simulation *self, const Fleet *fleet, uint32_t i) {
   return &self->machines[fleet->first + i * fleet->lanes];
 }
 
 /* Those that drain stay before others are started; the first numbers first. */
-static uint32_t grow(Engine *self, const Fleet *fleet, uint32_t more) {
+static uint32_t grow(Simulation *self, const Fleet *fleet, uint32_t more) {
   uint32_t n = 0;
   for (int drain = 1; drain >= 0; drain--)
     for (uint32_t i = 0; i < fleet->n_machines && n < more; i++) {
@@ -205,7 +205,7 @@ static int by_load(const void *a, const void *b) {
   return (one->first < other->first) - (one->first > other->first);
 }
 
-static Candidate candidate_of(const Engine *self, const Machine *lanes, uint32_t n) {
+static Candidate candidate_of(const Simulation *self, const Machine *lanes, uint32_t n) {
   Candidate candidate = {.first = lanes->ix, .since = self->columns.all->joined[lanes->ix]};
   if (starts(self, lanes, n)) {
     candidate.load = -1;
@@ -217,7 +217,7 @@ static Candidate candidate_of(const Engine *self, const Machine *lanes, uint32_t
   return candidate;
 }
 
-static uint32_t shrink(Engine *self, Scaling *scaling, const Fleet *fleet, uint32_t fewer) {
+static uint32_t shrink(Simulation *self, Scaling *scaling, const Fleet *fleet, uint32_t fewer) {
   size_t n = 0;
   for (uint32_t i = 0; i < fleet->n_machines; i++) {
     const Machine *lanes = lanes_at(self, fleet, i);
@@ -251,7 +251,7 @@ static uint32_t bounded(const PoolScaling *options, double wanted) {
   return wanted < options->max ? (uint32_t)wanted : options->max;
 }
 
-static void scale(Engine *self, Scaling *scaling, Fleet *fleet) {
+static void scale(Simulation *self, Scaling *scaling, Fleet *fleet) {
   const PoolScaling *options = &fleet->spec->scaling;
   const uint32_t present = scaling->loads[fleet->pool].n_machines;
   const uint32_t wanted = bounded(options, scaling->wanted[fleet->pool]);
@@ -266,7 +266,7 @@ static void scale(Engine *self, Scaling *scaling, Fleet *fleet) {
 
 /* --- what the scaler sees */
 
-static void book_arrival(Engine *self, RequestIx ix) {
+static void book_arrival(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   ScalingView *view = &scaling_of(self, request)->view;
   view->arrivals++;
@@ -274,7 +274,7 @@ static void book_arrival(Engine *self, RequestIx ix) {
 }
 
 /* Not of one that resumes, which has had it. */
-static void book_first_token(Engine *self, const Machine *machine, RequestIx ix) {
+static void book_first_token(Simulation *self, const Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   if (request->resumed_tokens > 0) return;
   Scaling *scaling = scaling_of(self, request);
@@ -288,7 +288,7 @@ static void book_first_token(Engine *self, const Machine *machine, RequestIx ix)
   load->ttft_ticks += ttft;
 }
 
-static void book_end(Engine *self, RequestIx ix, const RequestRecord *record) {
+static void book_end(Simulation *self, RequestIx ix, const RequestRecord *record) {
   if (record->rejected || record->cancelled) return;
   ScalingView *view = &scaling_of(self, &self->requests.slots[ix])->view;
   view->completed++;
@@ -297,7 +297,7 @@ static void book_end(Engine *self, RequestIx ix, const RequestRecord *record) {
   view->between_ticks += record->last_token_at - record->first_token_at;
 }
 
-static void look_at(const Engine *self, PoolLoad *load, const Machine *lanes, uint32_t n,
+static void look_at(const Simulation *self, PoolLoad *load, const Machine *lanes, uint32_t n,
                     bool reads_kv) {
   if (!counts(lanes, n)) return;
   load->n_machines++;
@@ -312,7 +312,7 @@ static void look_at(const Engine *self, PoolLoad *load, const Machine *lanes, ui
   }
 }
 
-static void look(const Engine *self, Scaling *scaling) {
+static void look(const Simulation *self, Scaling *scaling) {
   const Scaler *scaler = autoscaling(self)->scaler;
   const bool reads_kv = scaler->reads_kv && scaler->reads_kv(scaling->state);
   for (uint32_t p = 0; p < scaling->view.n_pools; p++) {
@@ -342,13 +342,13 @@ static void forget(Scaling *self) {
 /* --- when */
 
 /* After all else of its tick; there is none past the end of simulated time. */
-static void set_next(Engine *self) {
+static void set_next(Simulation *self) {
   const Tick interval = self->config->scaling_interval;
   if (interval <= TICK_MAX - self->now)
     agenda_set_last(&self->agenda, EVENT_SCALING, 0, self->now + interval);
 }
 
-static void handle(Engine *self, uint32_t target) {
+static void handle(Simulation *self, uint32_t target) {
   (void)target;
   for (uint32_t d = 0; d < self->n_deployments; d++) {
     Scaling *scaling = autoscaling(self)->of[d];
@@ -362,20 +362,20 @@ static void handle(Engine *self, uint32_t target) {
 }
 
 /* The machines that pools do not begin with are off. */
-static void begin_off(Engine *self) {
+static void begin_off(Simulation *self) {
   for (MachineIx m = 0, i = 0; m < self->n_machines; m++, i++) {
     Machine *machine = &self->machines[m];
     const PoolSpec *spec = machine->pool;
     if (m > 0 && spec != self->machines[m - 1].pool) i = 0;
     if (spec->scaling.max == 0 || i < spec->scaling.start * lanes_of(spec)) continue;
-    engine_unlist(self, machine);
+    sim_unlist(self, machine);
     machine->stops = true;
     machine->availability = MACHINE_OFF;
     machine->off_since = 0;
   }
 }
 
-static void add_fleet(const Engine *self, Scaling *scaling, uint32_t pool) {
+static void add_fleet(const Simulation *self, Scaling *scaling, uint32_t pool) {
   const PoolSpec *spec = scaling->loads[pool].spec;
   const PoolScaling *options = &spec->scaling;
   assert(0 < options->min && options->min <= options->start && options->start <= options->max &&
@@ -394,7 +394,7 @@ static void add_fleet(const Engine *self, Scaling *scaling, uint32_t pool) {
               .most_history = most};
 }
 
-static Scaling *scaling_new(const Engine *self, uint32_t model, void *state) {
+static Scaling *scaling_new(const Simulation *self, uint32_t model, void *state) {
   const SimConfig *config = self->config;
   Arena *arena = self->arena;
   Scaling *scaling = ARENA_NEW(arena, Scaling);
@@ -418,15 +418,15 @@ static Scaling *scaling_new(const Engine *self, uint32_t model, void *state) {
   return scaling;
 }
 
-static const Scaler *scaler_of(const Engine *self) {
+static const Scaler *scaler_of(const Simulation *self) {
   return (const Scaler *)sim_policy(self->config, POLICY_SCALER).policy;
 }
 
-static bool is_used(const Engine *self) {
+static bool is_used(const Simulation *self) {
   return scaler_of(self)->plan != NULL;
 }
 
-static void start(Engine *self) {
+static void start(Simulation *self) {
   const PolicyChoice choice = sim_policy(self->config, POLICY_SCALER);
   Autoscaling *all = autoscaling(self);
   assert(self->config->scaling_interval > 0 && self->n_groups == 0);
@@ -439,7 +439,7 @@ static void start(Engine *self) {
 }
 
 /* A machine that has drained since it is not wanted. */
-static void see_drained(Engine *self, Machine *machine) {
+static void see_drained(Simulation *self, Machine *machine) {
   if (machine->drains_for == DRAIN_STOP) autoscaling_turn_off(self, machine);
 }
 

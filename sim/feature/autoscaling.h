@@ -10,5 +10,5 @@
 #include "sim/core/state.h"
 
 /* A machine that has drained, is repaired or starts is off. */
-void autoscaling_turn_off(Engine *self, Machine *machine);
+void autoscaling_turn_off(Simulation *self, Machine *machine);
 #endif

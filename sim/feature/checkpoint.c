@@ -30,25 +30,25 @@ typedef struct Store {
   int64_t bytes; // in it or booked there
 } Store;
 
-static Store *store(const Engine *self) {
+static Store *store(const Simulation *self) {
   return self->feature_states[FEATURE_checkpoint];
 }
 
-static Checkpoint *find(const Engine *self, RequestIx ix) {
+static Checkpoint *find(const Simulation *self, RequestIx ix) {
   if (ix >= store(self)->n) return NULL;
   Checkpoint *checkpoint = &store(self)->checkpoints[ix];
   return checkpoint->bytes > 0 && checkpoint->id == self->requests.slots[ix].id ? checkpoint : NULL;
 }
 
 /* Room for all slots of requests; of new ones there is nothing. */
-static void reserve(Engine *self) {
+static void reserve(Simulation *self) {
   Store *all = store(self);
   ARENA_RESERVE(self->arena, all->checkpoints, all->capacity, self->requests.n_slots);
   for (; all->n < self->requests.n_slots; all->n++)
     all->checkpoints[all->n] = (Checkpoint){.transfer = TRANSFER_NONE};
 }
 
-static void save(Engine *self, const Machine *machine, RequestIx ix) {
+static void save(Simulation *self, const Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const int64_t capacity = self->config->checkpoint.capacity;
   const int64_t bytes = request->prompt_tokens * machine->pool->kv_bytes_per_token;
@@ -66,27 +66,27 @@ static void save(Engine *self, const Machine *machine, RequestIx ix) {
   transfers_move(self, slot, bytes);
 }
 
-static void end_saving(Engine *self, TransferIx slot) {
+static void end_saving(Simulation *self, TransferIx slot) {
   const Transfer *transfer = &self->transfers.slots[slot];
   const Request *request = &self->requests.slots[transfer->request];
   Checkpoint *checkpoint = find(self, transfer->request);
   assert(checkpoint && checkpoint->transfer == slot);
   transfers_stop(self, slot);
-  engine_log(self, OUTCOME_CHECKPOINT, request, transfer->from, checkpoint->bytes, 0);
-  Metrics *metrics = engine_books(self, request);
+  sim_log(self, OUTCOME_CHECKPOINT, request, transfer->from, checkpoint->bytes, 0);
+  Metrics *metrics = sim_books(self, request);
   metrics->checkpoints++;
   metrics->checkpoint_bytes += checkpoint->bytes;
   checkpoint->transfer = TRANSFER_NONE;
   transfers_release(self, slot);
 }
 
-static bool is_ready(const Engine *self, RequestIx ix) {
+static bool is_ready(const Simulation *self, RequestIx ix) {
   const Checkpoint *checkpoint = find(self, ix);
   return checkpoint && checkpoint->transfer == TRANSFER_NONE;
 }
 
 /* What there is of it in the store or on its way there goes. */
-static void forget(Engine *self, RequestIx ix) {
+static void forget(Simulation *self, RequestIx ix) {
   Checkpoint *checkpoint = find(self, ix);
   if (!checkpoint) return;
   const TransferIx slot = checkpoint->transfer;
@@ -98,12 +98,12 @@ static void forget(Engine *self, RequestIx ix) {
 }
 
 /* One that is placed computes its prompt, and so saves it anew, unless it is read. */
-static void forget_unready(Engine *self, RequestIx ix) {
+static void forget_unready(Simulation *self, RequestIx ix) {
   if (!is_ready(self, ix)) forget(self, ix); // not in time
 }
 
 /* All that is on its way there from a machine goes: that is away. */
-static void lose(Engine *self, Machine *machine) {
+static void lose(Simulation *self, Machine *machine) {
   for (RequestIx ix = 0; ix < store(self)->n; ix++) {
     const Checkpoint *checkpoint = find(self, ix);
     if (!checkpoint || checkpoint->transfer == TRANSFER_NONE) continue;
@@ -112,7 +112,7 @@ static void lose(Engine *self, Machine *machine) {
 }
 
 /* Books and links agree. */
-static void check(const Engine *self) {
+static void check(const Simulation *self) {
   int64_t bytes = 0;
   for (RequestIx ix = 0; ix < store(self)->n; ix++) {
     const Checkpoint *checkpoint = &store(self)->checkpoints[ix];
@@ -128,7 +128,7 @@ static void check(const Engine *self) {
   assert(bytes == store(self)->bytes && (capacity == 0 || bytes <= capacity));
 }
 
-static bool is_used(const Engine *self) {
+static bool is_used(const Simulation *self) {
   return self->config->checkpoint.bandwidth > 0;
 }
 

@@ -38,25 +38,25 @@ typedef struct Failing {
   size_t losses_capacity;
 } Failing;
 
-static Failing *failing(const Engine *self) {
+static Failing *failing(const Simulation *self) {
   return self->feature_states[FEATURE_failing];
 }
 
 /* --- when */
 
 /* The router learns of it once all else of that tick has happened. */
-static void set_detection(Engine *self, const Machine *machine, Tick at) {
+static void set_detection(Simulation *self, const Machine *machine, Tick at) {
   agenda_clear(&self->agenda, EVENT_DETECTION, machine->ix);
   agenda_set_last(&self->agenda, EVENT_DETECTION, machine->ix, at);
 }
 
 /* After `ticks`; there is none past the end of simulated time. */
-static void set_after(Engine *self, uint32_t source, Tick ticks) {
+static void set_after(Simulation *self, uint32_t source, Tick ticks) {
   if (ticks < TICK_MAX - self->now)
     agenda_set(&self->agenda, EVENT_FAULT, source, self->now + ticks);
 }
 
-static void set_next(Engine *self, uint32_t source) {
+static void set_next(Simulation *self, uint32_t source) {
   const FaultSource *spec = &self->config->faults[source];
   FaultClock *clock = &failing(self)->clocks[source];
   if (spec->n_spans == 0)
@@ -68,7 +68,7 @@ static void set_next(Engine *self, uint32_t source) {
 }
 
 /* The model of machines that a source makes slow, which are of one pool. */
-static const PerfModel *slow_model(Engine *self, uint32_t source) {
+static const PerfModel *slow_model(Simulation *self, uint32_t source) {
   const FaultSource *specs = self->config->faults, *spec = &specs[source];
   const PoolSpec *pool = self->machines[spec->first].pool;
   const FaultSource *before = source > 0 ? &specs[source - 1] : NULL; // mostly of its kind
@@ -81,7 +81,7 @@ static const PerfModel *slow_model(Engine *self, uint32_t source) {
   return model;
 }
 
-static void prepare_slowdowns(Engine *self, uint32_t source) {
+static void prepare_slowdowns(Simulation *self, uint32_t source) {
   const FaultSource *spec = &self->config->faults[source];
   if (spec->kind != FAULT_SLOW && spec->kind != FAULT_LINK) return;
   Slowdown *slowdowns = ARENA_ARRAY(self->arena, Slowdown, spec->n_machines);
@@ -91,7 +91,7 @@ static void prepare_slowdowns(Engine *self, uint32_t source) {
   failing(self)->clocks[source].slowdowns = slowdowns;
 }
 
-static void start(Engine *self) {
+static void start(Simulation *self) {
   const SimConfig *config = self->config;
   failing(self)->clocks = ARENA_ARRAY(self->arena, FaultClock, config->n_faults);
   agenda_reserve(&self->agenda, EVENT_FAULT, config->n_faults);
@@ -109,7 +109,7 @@ static GroupShape shape_of(const Machine *machine) {
 }
 
 /* Machines that a failure of a source takes: its own and, of groups, those of their other shape. */
-static uint32_t n_struck(const Engine *self, const FaultSource *spec) {
+static uint32_t n_struck(const Simulation *self, const FaultSource *spec) {
   const Machine *first = &self->machines[spec->first];
   if (spec->kind != FAULT_FAIL || !first->group) return spec->n_machines;
   const uint32_t *n = first->group->n_machines;
@@ -117,7 +117,7 @@ static uint32_t n_struck(const Engine *self, const FaultSource *spec) {
 }
 
 /* The i-th of them. Groups that lie together do so in both shapes. */
-static Machine *struck(const Engine *self, const FaultSource *spec, uint32_t i) {
+static Machine *struck(const Simulation *self, const FaultSource *spec, uint32_t i) {
   Machine *first = &self->machines[spec->first];
   if (i < spec->n_machines) return first + i;
   const GroupShape other = shape_of(first) == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
@@ -125,7 +125,7 @@ static Machine *struck(const Engine *self, const FaultSource *spec, uint32_t i) 
 }
 
 /* It is down: it begins no iteration. False where it was already. */
-static bool go_down(Engine *self, Machine *machine) {
+static bool go_down(Simulation *self, Machine *machine) {
   const bool was_down = machine->availability >= MACHINE_DOWN;
   if (machine->group) {
     groups_stop(self, machine->group);
@@ -138,25 +138,25 @@ static bool go_down(Engine *self, Machine *machine) {
   if (machine->down_since < 0) machine->down_since = self->now;
   machine->starts_since = -1;
   machine->availability = MACHINE_DOWN;
-  engine_deployment_of(self, machine)->knows_roomiest = false;
+  sim_deployment_of(self, machine)->knows_roomiest = false;
   return !was_down;
 }
 
 /* Until it is known that it has failed its NIC is down. */
-static void set_dead(Engine *self, Machine *machine, bool dead) {
+static void set_dead(Simulation *self, Machine *machine, bool dead) {
   machine->dead = dead;
-  engine_change_nic(self, machine->ix, dead ? 0 : machine->link_factor);
+  sim_change_nic(self, machine->ix, dead ? 0 : machine->link_factor);
 }
 
-static void fail(Engine *self, Machine *machine) {
+static void fail(Simulation *self, Machine *machine) {
   if (machine->n_faults++ > 0 || machine->availability == MACHINE_OFF) return;
   machine->totals.failures += machine == outages_lead(self, machine); // of a group once
-  engine_log(self, OUTCOME_FAILURE, NULL, machine->ix, 0, 0);
+  sim_log(self, OUTCOME_FAILURE, NULL, machine->ix, 0, 0);
   if (!go_down(self, machine)) return; // whoever was there has been lost, or will be
   set_dead(self, machine, true);
-  engine_hold_up_transfers(self, machine->ix);
+  sim_hold_up_transfers(self, machine->ix);
   if (machine->pipeline) pipeline_stop(machine->pipeline, self->now);
-  engine_break_off(self, machine);
+  sim_break_off(self, machine);
   if (machine == outages_lead(self, machine))
     set_detection(self, machine, self->now + self->config->detection);
 }
@@ -166,18 +166,18 @@ static bool is_repaired(const Machine *machine) {
 }
 
 /* It is repaired, and starts, to be up at `end`. */
-static void boot(Engine *self, Machine *machine, Tick end) {
+static void boot(Simulation *self, Machine *machine, Tick end) {
   machine->availability = MACHINE_BOOTS;
   if (machine != outages_lead(self, machine)) return;
   if (agenda_find(&self->agenda, EVENT_DETECTION, machine->ix))
     set_detection(self, machine, self->now);
   outages_set_boot(self, machine, end);
-  engine_log(self, OUTCOME_REPAIR, NULL, machine->ix, 0, 0);
+  sim_log(self, OUTCOME_REPAIR, NULL, machine->ix, 0, 0);
 }
 
 /* What nothing holds down any more of the machines of a source starts together; one that is not
  * wanted any more, and has nothing, stays away. */
-static void start_repaired(Engine *self, const FaultSource *spec) {
+static void start_repaired(Simulation *self, const FaultSource *spec) {
   const PoolSpec *pool = outages_lead(self, &self->machines[spec->first])->pool;
   const uint32_t n_machines = n_struck(self, spec);
   uint32_t n = 0;
@@ -197,31 +197,31 @@ static void start_repaired(Engine *self, const FaultSource *spec) {
     if (is_repaired(struck(self, spec, i))) boot(self, struck(self, spec, i), end);
 }
 
-static void want_away(Engine *self, Machine *machine) {
+static void want_away(Simulation *self, Machine *machine) {
   if (machine->n_drains++ > 0) return;
-  engine_log(self, OUTCOME_DRAIN, NULL, machine->ix, 0, 0);
+  sim_log(self, OUTCOME_DRAIN, NULL, machine->ix, 0, 0);
   if (machine->availability == MACHINE_UP) {
-    engine_drain(self, machine, DRAIN_MAINTENANCE);
+    sim_drain(self, machine, DRAIN_MAINTENANCE);
   } else if (machine->availability >= MACHINE_DOWN) {
     go_down(self, machine); // it may have been about to start
-    engine_unlist(self, machine);
+    sim_unlist(self, machine);
   } // else it turns to its new role first
 }
 
-static void want_back(Engine *self, Machine *machine) {
+static void want_back(Simulation *self, Machine *machine) {
   if (--machine->n_drains > 0) return;
   if (machine->availability == MACHINE_DRAINS && machine_is_out(machine)) {
-    engine_stop_draining(self, machine);
-    engine_log(self, OUTCOME_UP, NULL, machine->ix, 0, 0);
+    sim_stop_draining(self, machine);
+    sim_log(self, OUTCOME_UP, NULL, machine->ix, 0, 0);
   }
 }
 
 /* A machine that has drained is away. */
-static void begin_maintenance(Engine *self, Machine *machine) {
+static void begin_maintenance(Simulation *self, Machine *machine) {
   if (machine->drains_for != DRAIN_MAINTENANCE) return;
   assert(machine->activity == ACTIVITY_IDLE && machine->n_drains > 0);
   machine->totals.maintenances++;
-  engine_log(self, OUTCOME_AWAY, NULL, machine->ix, 0, 0);
+  sim_log(self, OUTCOME_AWAY, NULL, machine->ix, 0, 0);
   go_down(self, machine);
   outages_lose_memory(self, machine);
 }
@@ -240,22 +240,22 @@ static const Slowdown *worst_of(Slowdown **first, Slowdown *slowdown, bool begin
   return worst;
 }
 
-static void log_slow(Engine *self, Outcome outcome, const Machine *machine, double factor) {
-  engine_log(self, outcome, NULL, machine->ix, (int64_t)(factor * 1e6), 0);
+static void log_slow(Simulation *self, Outcome outcome, const Machine *machine, double factor) {
+  sim_log(self, outcome, NULL, machine->ix, (int64_t)(factor * 1e6), 0);
 }
 
-static void change_speed(Engine *self, Machine *machine, Slowdown *slowdown, bool begins) {
+static void change_speed(Simulation *self, Machine *machine, Slowdown *slowdown, bool begins) {
   const Slowdown *worst = worst_of(&machine->slowdowns, slowdown, begins);
   machine->perfmodel = worst ? worst->perfmodel : machine->pool->perfmodel;
   log_slow(self, OUTCOME_SLOW, machine, worst ? worst->factor : 1);
-  if (machine->activity == ACTIVITY_DECODE) engine_cut_run(self, machine);
+  if (machine->activity == ACTIVITY_DECODE) sim_cut_run(self, machine);
 }
 
-static void change_link(Engine *self, Machine *machine, Slowdown *slowdown, bool begins) {
+static void change_link(Simulation *self, Machine *machine, Slowdown *slowdown, bool begins) {
   const bool was_down = machine->link_factor == 0;
   const Slowdown *worst = worst_of(&machine->link_slowdowns, slowdown, begins);
   const double factor = machine->link_factor = worst ? worst->factor : 1;
-  if (!machine->dead) engine_change_nic(self, machine->ix, factor);
+  if (!machine->dead) sim_change_nic(self, machine->ix, factor);
   outages_of(self)->n_nics_down += (uint32_t)(factor == 0) - was_down;
   log_slow(self, OUTCOME_LINK, machine, factor);
 }
@@ -263,7 +263,7 @@ static void change_link(Engine *self, Machine *machine, Slowdown *slowdown, bool
 /* --- who is lost */
 
 /* Whether it is on a machine, on its way there, or yet to come; or anywhere in its group. */
-static bool needs(const Engine *self, const Request *request, const Machine *machine) {
+static bool needs(const Simulation *self, const Request *request, const Machine *machine) {
   const MachineIx m = machine->ix;
   if (request->state == REQUEST_FREE || request->state == REQUEST_AWAITS ||
       request->state == REQUEST_HELD)
@@ -273,7 +273,7 @@ static bool needs(const Engine *self, const Request *request, const Machine *mac
   return request->decode_machine == m || (request->prefill_machine == m && !has_left);
 }
 
-typedef bool NeedFn(const Engine *self, const Request *request, const Machine *machine);
+typedef bool NeedFn(const Simulation *self, const Request *request, const Machine *machine);
 
 static int by_id(const void *a, const void *b) {
   const Loss *one = a, *other = b;
@@ -283,21 +283,21 @@ static int by_id(const void *a, const void *b) {
 }
 
 /* It is or will be prefilled elsewhere, or its KV is still there: another machine decodes it. */
-static bool redirect(Engine *self, const Machine *failed, RequestIx ix) {
+static bool redirect(Simulation *self, const Machine *failed, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const Machine *prefill = &self->machines[request->prefill_machine];
   const bool moves = request->state == REQUEST_MOVES;
   if (request->redirects >= self->config->retry.limit || request->redirects == UINT8_MAX)
     return false;
   if (prefill == failed || prefill->group || (request->first_token_at >= 0 && !moves)) return false;
-  const MachineIx decode = engine_other_decode(self, ix);
+  const MachineIx decode = sim_other_decode(self, ix);
   if (decode == MACHINE_NONE) return false;
-  engine_abandon_transfer(self, ix, true);
+  sim_abandon_transfer(self, ix, true);
   life_redirected(self, request, decode);
   request->redirects++;
-  engine_books(self, request)->redirects++;
-  engine_log(self, OUTCOME_DISPATCH, request, prefill->ix, decode, 0);
-  if (moves) engine_begin_transfer(self, ix);
+  sim_books(self, request)->redirects++;
+  sim_log(self, OUTCOME_DISPATCH, request, prefill->ix, decode, 0);
+  if (moves) sim_begin_transfer(self, ix);
   return true;
 }
 
@@ -307,11 +307,11 @@ static void set_lost(Request *request, const Machine *machine, Tick failed_at) {
   request->failed_at = failed_at;
 }
 
-static void lose(Engine *self, RequestIx ix, const Machine *machine) {
+static void lose(Simulation *self, RequestIx ix, const Machine *machine) {
   Request *request = &self->requests.slots[ix];
   if (request_leaves(request)) { // and is about to, but for what the machine held up
     if (request_states[request->state].leaves != LEAVES_WITH_KV) return;
-    engine_abandon_transfer(self, ix, true);
+    sim_abandon_transfer(self, ix, true);
     life_left_early(self, ix, 0);
     return;
   }
@@ -320,11 +320,11 @@ static void lose(Engine *self, RequestIx ix, const Machine *machine) {
   if (machine->group && request_states[request->state].leaves == LEAVES_WITH_KV)
     life_left_early(self, ix, 0); // its copy has been dropped
   else
-    engine_leave(self, ix);
+    sim_leave(self, ix);
 }
 
 /* Those concerned, into Failing.losses, in order of their numbers, whatever their slots. */
-static size_t find_losses(Engine *self, const Machine *machine, NeedFn *concerns) {
+static size_t find_losses(Simulation *self, const Machine *machine, NeedFn *concerns) {
   Failing *all = failing(self);
   size_t n = 0;
   for (size_t i = 0; i < self->requests.n_slots; i++) {
@@ -336,32 +336,32 @@ static size_t find_losses(Engine *self, const Machine *machine, NeedFn *concerns
   return n;
 }
 
-static void lose_all(Engine *self, const Machine *machine) {
+static void lose_all(Simulation *self, const Machine *machine) {
   const size_t n = find_losses(self, machine, needs);
   for (size_t i = 0; i < n; i++)
     lose(self, failing(self)->losses[i].request, machine);
 }
 
-static bool needs_store(const Engine *self, const Request *request, const Machine *machine) {
+static bool needs_store(const Simulation *self, const Request *request, const Machine *machine) {
   return needs(self, request, machine) && request->store_blocks > 0;
 }
 
 /* All that have a place in the store of a group. */
-static void lose_stored(Engine *self, const Group *group) {
+static void lose_stored(Simulation *self, const Group *group) {
   const Machine *machine = &self->machines[group->first[SHAPE_PREFILL]];
   const size_t n = find_losses(self, machine, needs_store);
   for (size_t i = 0; i < n; i++) {
     Request *request = &self->requests.slots[failing(self)->losses[i].request];
     if (request_leaves(request)) continue;
     set_lost(request, machine, self->now);
-    engine_leave(self, failing(self)->losses[i].request);
+    sim_leave(self, failing(self)->losses[i].request);
   }
 }
 
 /* --- begin and end */
 
 /* Machines of one group lie together: once for each. */
-static void change_store(Engine *self, Machine *machine, bool fails) {
+static void change_store(Simulation *self, Machine *machine, bool fails) {
   Group *group = machine->group;
   if (machine->ix != group->first[shape_of(machine)]) return;
   const bool was_down = group->n_store_faults > 0;
@@ -369,16 +369,16 @@ static void change_store(Engine *self, Machine *machine, bool fails) {
   const bool is_down = group->n_store_faults > 0;
   if (was_down == is_down) return;
   outages_of(self)->n_stores_down += is_down ? 1 : -1u;
-  engine_log(self, OUTCOME_STORE, NULL, group->first[SHAPE_PREFILL], is_down, 0);
+  sim_log(self, OUTCOME_STORE, NULL, group->first[SHAPE_PREFILL], is_down, 0);
   if (is_down) {
     groups_stay_in_decode(self, group);
     lose_stored(self, group);
   }
-  engine_mark_idle(self, group);
-  engine_mark_group(self, group);
+  sim_mark_idle(self, group);
+  sim_mark_group(self, group);
 }
 
-static void handle_fault(Engine *self, uint32_t source) {
+static void handle_fault(Simulation *self, uint32_t source) {
   const FaultSource *spec = &self->config->faults[source];
   FaultClock *clock = &failing(self)->clocks[source];
   clock->down = !clock->down;
@@ -401,7 +401,7 @@ static void handle_fault(Engine *self, uint32_t source) {
   set_next(self, source);
 }
 
-static void forget(Engine *self, Machine *machine) {
+static void forget(Simulation *self, Machine *machine) {
   assert(machine->activity == ACTIVITY_IDLE && machine->batch.n_seqs == 0);
   machine->unfinished = false;
   machine->run.booked = 0;
@@ -410,17 +410,17 @@ static void forget(Engine *self, Machine *machine) {
 }
 
 /* The router learns that a machine is down. */
-static void handle_detection(Engine *self, uint32_t target) {
+static void handle_detection(Simulation *self, uint32_t target) {
   Machine *machine = &self->machines[target];
   assert(machine->activity == ACTIVITY_IDLE);
-  outages_each(self, machine, engine_unlist);
-  engine_log(self, OUTCOME_DETECTION, NULL, machine->ix, 0, 0);
+  outages_each(self, machine, sim_unlist);
+  sim_log(self, OUTCOME_DETECTION, NULL, machine->ix, 0, 0);
   if (machine->group) groups_drop_copies(machine->group);
   lose_all(self, machine);
   outages_each(self, machine, forget);
 }
 
-static bool is_used(const Engine *self) {
+static bool is_used(const Simulation *self) {
   return self->config->n_faults > 0;
 }
 

@@ -22,7 +22,7 @@ static void listen(Hooks *hooks, const Feature *feature) {
 #include "sim/core/hooks.def"
 }
 
-static void add(Engine *self, uint32_t i) {
+static void add(Simulation *self, uint32_t i) {
   const Feature *feature = features[i];
   self->feature_states[i] = arena_alloc(self->arena, feature->state_size);
   listen(&self->hooks, feature);
@@ -32,7 +32,7 @@ static void add(Engine *self, uint32_t i) {
   }
 }
 
-void features_prepare(Engine *self) {
+void features_prepare(Simulation *self) {
   self->feature_states = ARENA_ARRAY(self->arena, void *, FEATURES);
   for (uint32_t i = 0; i < FEATURES; i++)
     if (!features[i]->is_used || features[i]->is_used(self)) add(self, i);
@@ -40,7 +40,7 @@ void features_prepare(Engine *self) {
     if (self->feature_states[i] && features[i]->prepare) features[i]->prepare(self);
 }
 
-void features_start(Engine *self) {
+void features_start(Simulation *self) {
   for (uint32_t i = 0; i < FEATURES; i++)
     if (self->feature_states[i] && features[i]->start) features[i]->start(self);
 }

@@ -15,6 +15,6 @@ enum {
 #undef FEATURE
 
 /* Finds those that the run has, gives them their state and has them listen, then prepares them. */
-void features_prepare(Engine *self);
-void features_start(Engine *self);
+void features_prepare(Simulation *self);
+void features_start(Simulation *self);
 #endif

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static Machine *machines_of(const Engine *self, const Group *group, GroupShape shape) {
+static Machine *machines_of(const Simulation *self, const Group *group, GroupShape shape) {
   return &self->machines[group->first[shape]];
 }
 
@@ -25,7 +25,7 @@ const char *group_activity_name(GroupActivity activity) {
 /* --- from the beginning */
 
 /* Tokens of KV that the store of each group that serves the model has room for. */
-static int64_t smallest_store(const Engine *self, uint32_t model) {
+static int64_t smallest_store(const Simulation *self, uint32_t model) {
   int64_t smallest = INT64_MAX;
   for (uint32_t g = 0; g < self->config->n_groups; g++) {
     const GroupSpec *spec = &self->config->groups[g];
@@ -48,7 +48,7 @@ static uint32_t machines_per_group(const PoolSpec *pool) {
   return pool->pipeline_stages > 1 ? (uint32_t)pool->pipeline_stages : 1;
 }
 
-static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32_t i) {
+static void init_group(Simulation *self, Group *group, const GroupSpec *spec, uint32_t i) {
   *group = (Group){.spec = spec,
                    .ix = (GroupIx)(group - self->groups),
                    .free_blocks = spec->store_blocks,
@@ -69,7 +69,7 @@ static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32
 }
 
 /* Each in the shape that prefills. */
-static void start(Engine *self) {
+static void start(Simulation *self) {
   const SimConfig *config = self->config;
   for (uint32_t g = 0; g < config->n_groups; g++) {
     const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
@@ -94,39 +94,39 @@ static void start(Engine *self) {
 
 /* --- books */
 
-static void book(Engine *self, Group *group) {
+static void book(Simulation *self, Group *group) {
   group->totals.ticks[group_activity(group)] += self->now - group->since;
   group->since = self->now;
 }
 
-static void book_all(Engine *self) {
+static void book_all(Simulation *self) {
   for (uint32_t g = 0; g < self->n_groups; g++)
     book(self, &self->groups[g]);
 }
 
 /* Before a machine of it is counted as busy, or no more. */
-static void change_idleness(Engine *self, Machine *machine, bool idle) {
+static void change_idleness(Simulation *self, Machine *machine, bool idle) {
   if (!machine->group) return;
   book(self, machine->group);
   machine->group->n_busy += idle ? -1u : 1u;
 }
 
-static void sum_up(Engine *self, SimResult *result) {
+static void sum_up(Simulation *self, SimResult *result) {
   (void)result;
   for (uint32_t g = 0; g < self->n_groups; g++)
     group_totals_subtract(&self->groups[g].totals, &self->groups[g].before);
 }
 
-static void enter(Engine *self, Group *group, GroupShape shape, GroupState state) {
+static void enter(Simulation *self, Group *group, GroupShape shape, GroupState state) {
   book(self, group);
   group->shape = shape;
   group->state = state;
-  engine_log(self, OUTCOME_SHAPE, NULL, group->first[shape], shape, state);
+  sim_log(self, OUTCOME_SHAPE, NULL, group->first[shape], shape, state);
 }
 
 /* Cuts the plan for a group's machine before the first prompt that its store cannot take; what is
  * left keeps the padding of the whole. */
-static void fit_store(Engine *self, const Machine *machine) {
+static void fit_store(Simulation *self, const Machine *machine) {
   if (machine->group->shape != SHAPE_PREFILL) return;
   int64_t left = group_free_blocks(machine->group);
   for (size_t i = 0; i < self->plan.n_prefills; i++) {
@@ -141,7 +141,7 @@ static void fit_store(Engine *self, const Machine *machine) {
 
 /* --- copies */
 
-static void push_copy(Engine *self, Group *group, CopyDirection direction, RequestIx ix,
+static void push_copy(Simulation *self, Group *group, CopyDirection direction, RequestIx ix,
                       Machine *machine) {
   static const LinkDirection directions[] = {[COPY_OUT] = LINK_TO_CPU, [COPY_IN] = LINK_TO_GPU};
   const Request *request = &self->requests.slots[ix];
@@ -149,7 +149,7 @@ static void push_copy(Engine *self, Group *group, CopyDirection direction, Reque
   const int64_t bytes = tokens * machine->pool->kv_bytes_per_token;
   const double share = group->spec->copy_share[direction];
   const int64_t on_link = share > 0 ? llround((double)bytes * share) : bytes;
-  const Tick end = engine_copy(self, machine, directions[direction], on_link, self->now);
+  const Tick end = sim_copy(self, machine, directions[direction], on_link, self->now);
   KvCopies *copies = &group->copies[direction];
   if (2 * copies->first >= copies->last) { // the places of those that have ended
     copies->last -= copies->first;
@@ -160,37 +160,37 @@ static void push_copy(Engine *self, Group *group, CopyDirection direction, Reque
   ARENA_RESERVE(self->arena, copies->items, copies->capacity, copies->last + 1);
   copies->items[copies->last++] = (KvCopy){ix, end};
   group->totals.copied_bytes[direction] += bytes;
-  engine_log(self, direction == COPY_OUT ? OUTCOME_COPY_OUT : OUTCOME_COPY_IN, request, machine->ix,
-             tokens, end);
+  sim_log(self, direction == COPY_OUT ? OUTCOME_COPY_OUT : OUTCOME_COPY_IN, request, machine->ix,
+          tokens, end);
 }
 
 /* A request on its way out is still on the machine that has decoded it, if one has. */
-static Machine *source_of(const Engine *self, const Request *request) {
+static Machine *source_of(const Simulation *self, const Request *request) {
   const MachineIx decode = request->decode_machine;
   return &self->machines[decode == MACHINE_NONE ? request->prefill_machine : decode];
 }
 
 /* A prefill on a group's machine has ended: its KV is copied out. */
-static void copy_out(Engine *self, RequestIx ix) {
+static void copy_out(Simulation *self, RequestIx ix) {
   Machine *from = source_of(self, &self->requests.slots[ix]);
   life_left(self, from, ix);
   push_copy(self, from->group, COPY_OUT, ix, from);
 }
 
-static void end_copy_out(Engine *self, RequestIx ix) {
+static void end_copy_out(Simulation *self, RequestIx ix) {
   Machine *from = source_of(self, &self->requests.slots[ix]);
   life_stored(self, from, ix);
-  engine_wake(self, from, WAKE_RELEASE, ix);
+  sim_wake(self, from, WAKE_RELEASE, ix);
 }
 
-static void end_copy_in(Engine *self, RequestIx ix) {
+static void end_copy_in(Simulation *self, RequestIx ix) {
   Machine *to = &self->machines[self->requests.slots[ix].decode_machine];
   life_arrived(self, ix);
-  engine_wake(self, to, WAKE_DECODE, ix);
+  sim_wake(self, to, WAKE_DECODE, ix);
 }
 
 /* When the copy of a request of a group, which is under way, ends. */
-static Tick copy_end(const Engine *self, RequestIx ix) {
+static Tick copy_end(const Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const Group *group = self->machines[request->prefill_machine].group;
   const KvCopies *copies = &group->copies[request->state == REQUEST_MOVES ? COPY_OUT : COPY_IN];
@@ -201,13 +201,13 @@ static Tick copy_end(const Engine *self, RequestIx ix) {
 }
 
 /* One that is in a copy leaves as that ends, which is looked at then. */
-static void leave_copy(Engine *self, RequestIx ix) {
+static void leave_copy(Simulation *self, RequestIx ix) {
   patience_drop(self, ix); // of one that is lost
   patience_look_again(self, ix, copy_end(self, ix));
 }
 
 /* The copies of a group that have ended by now: who waited for them goes on. Whether any has. */
-static bool end_copies(Engine *self, Group *group) {
+static bool end_copies(Simulation *self, Group *group) {
   bool ended = false;
   for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
     KvCopies *copies = &group->copies[direction];
@@ -223,14 +223,14 @@ static bool end_copies(Engine *self, Group *group) {
     }
   }
   if (!ended) return false;
-  if (!group->spec->overlaps && !group_copies(group)) engine_mark_idle(self, group);
-  engine_mark_group(self, group);
+  if (!group->spec->overlaps && !group_copies(group)) sim_mark_idle(self, group);
+  sim_mark_group(self, group);
   return true;
 }
 
 /* Before an event its group learns which copies have ended, and so they come before all else of
  * their tick. That may bring about others before the event. False when none has. */
-static bool end_copies_before(Engine *self) {
+static bool end_copies_before(Simulation *self) {
   const Event *event = agenda_first(&self->agenda);
   Group *only = event->kind == EVENT_ITERATION ? self->machines[event->target].group
                 : event->kind == EVENT_COPY || event->kind == EVENT_TURN
@@ -249,19 +249,19 @@ static bool end_copies_before(Engine *self) {
 
 /* Of the machines that decode, the first of those with the fewest decodes that have room for the
  * request beside what runs; NULL if none has. */
-static Machine *find_room(const Engine *self, const Group *group, const Request *request) {
+static Machine *find_room(const Simulation *self, const Group *group, const Request *request) {
   Machine *machines = machines_of(self, group, SHAPE_DECODE), *best = NULL;
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++) {
     Machine *machine = &machines[i];
     if (best && machine->n_decodes >= best->n_decodes) continue;
     const int64_t blocks = machine_held_blocks(machine, request_tokens(request));
-    if (engine_has_room(self, machine, blocks)) best = machine;
+    if (sim_has_room(self, machine, blocks)) best = machine;
   }
   return best;
 }
 
 /* Begins to copy in what the store has, in order, as far as there is room. */
-static void fetch(Engine *self, Group *group) {
+static void fetch(Simulation *self, Group *group) {
   while (group->stored.count > 0) {
     const RequestIx ix = group->stored.first;
     Machine *machine = find_room(self, group, &self->requests.slots[ix]);
@@ -275,15 +275,15 @@ static void fetch(Engine *self, Group *group) {
 
 /* Blocks of the store that are free once all of the KV on machines that decode is in it, with what
  * the iterations under way add; what is being copied in counts twice. */
-static int64_t room_after_leaving(const Engine *self, const Group *group) {
+static int64_t room_after_leaving(const Simulation *self, const Group *group) {
   int64_t room = group_free_blocks(group);
   const Machine *machines = machines_of(self, group, SHAPE_DECODE);
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
-    room -= machines[i].pool->kv_blocks - engine_free_blocks(self, &machines[i]);
+    room -= machines[i].pool->kv_blocks - sim_free_blocks(self, &machines[i]);
   return room;
 }
 
-static bool takes_prompt(const Engine *self, const Group *group) {
+static bool takes_prompt(const Simulation *self, const Group *group) {
   const int64_t room = room_after_leaving(self, group);
   const Machine *machines = machines_of(self, group, SHAPE_PREFILL);
   bool waiting = false;
@@ -297,7 +297,7 @@ static bool takes_prompt(const Engine *self, const Group *group) {
   return !waiting && room >= 0;
 }
 
-static GroupView view_of(const Engine *self, const Group *group) {
+static GroupView view_of(const Simulation *self, const Group *group) {
   GroupView view = {.shape = group->shape,
                     .takes_prompt = takes_prompt(self, group),
                     .room_blocks = room_after_leaving(self, group),
@@ -316,22 +316,22 @@ static GroupView view_of(const Engine *self, const Group *group) {
   return view;
 }
 
-static void leave(Engine *self, Group *group) {
+static void leave(Simulation *self, Group *group) {
   enter(self, group, group->shape, GROUP_LEAVES);
   Machine *machines = machines_of(self, group, group->shape);
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
     machines[i].availability = MACHINE_AWAY;
-    if (machines[i].activity == ACTIVITY_DECODE) engine_cut_run(self, &machines[i]);
+    if (machines[i].activity == ACTIVITY_DECODE) sim_cut_run(self, &machines[i]);
   }
 }
 
-static void add_leaver(Engine *self, Group *group, size_t *n, Machine *machine, RequestIx ix) {
+static void add_leaver(Simulation *self, Group *group, size_t *n, Machine *machine, RequestIx ix) {
   ARENA_RESERVE(self->arena, group->leavers, group->leavers_capacity, *n + 1);
   group->leavers[(*n)++] = (Leaver){self->requests.slots[ix].id, ix, machine->ix};
 }
 
 /* Those with KV of a prefill that has ended on an idle machine. */
-static void add_leavers(Engine *self, Group *group, size_t *n, Machine *machine) {
+static void add_leavers(Simulation *self, Group *group, size_t *n, Machine *machine) {
   const Request *slots = self->requests.slots;
   for (RequestIx ix = machine->blocked.first; ix != REQUEST_NONE; ix = slots[ix].next)
     add_leaver(self, group, n, machine, ix);
@@ -348,7 +348,7 @@ static int by_arrival(const void *a, const void *b) {
 
 /* All KV of prompts prefilled in part is dropped; that of decodes goes to the store, in order of
  * arrival, which has room for it as the group has left. */
-static void drain(Engine *self, Group *group) {
+static void drain(Simulation *self, Group *group) {
   Request *slots = self->requests.slots;
   Machine *machines = machines_of(self, group, group->shape);
   size_t n = 0;
@@ -367,7 +367,7 @@ static void drain(Engine *self, Group *group) {
 }
 
 /* Goes on leaving: machines come to rest, what is on its way in arrives and all goes out. */
-static void go_on_leaving(Engine *self, Group *group) {
+static void go_on_leaving(Simulation *self, Group *group) {
   if (group->n_busy > 0 || group_copying(group, COPY_IN) > 0) return;
   drain(self, group);
   if (group_copying(group, COPY_OUT) > 0) return;
@@ -376,34 +376,33 @@ static void go_on_leaving(Engine *self, Group *group) {
   group->totals.turns++;
   const int64_t bytes = group->spec->turn_bytes[to];
   Machine *machine = machines_of(self, group, to);
-  const Tick end =
-      bytes > 0 ? engine_copy(self, machine, LINK_TO_GPU, bytes, self->now) : self->now;
+  const Tick end = bytes > 0 ? sim_copy(self, machine, LINK_TO_GPU, bytes, self->now) : self->now;
   agenda_set(&self->agenda, EVENT_TURN, group->ix, end > self->now ? end : self->now + 1);
 }
 
-static void run(Engine *self, Group *group, GroupShape shape) {
+static void run(Simulation *self, Group *group, GroupShape shape) {
   enter(self, group, shape, GROUP_RUNS);
   Machine *machines = machines_of(self, group, shape);
   for (uint32_t i = 0; i < group->n_machines[shape]; i++)
     machines[i].availability = MACHINE_UP;
-  engine_mark_idle(self, group);
+  sim_mark_idle(self, group);
 }
 
 /* It has ended before its event. */
-static void handle_copy(Engine *self, uint32_t target) {
+static void handle_copy(Simulation *self, uint32_t target) {
   (void)self, (void)target;
 }
 
-static void handle_turn(Engine *self, uint32_t target) {
+static void handle_turn(Simulation *self, uint32_t target) {
   Group *group = &self->groups[target];
   run(self, group, group->shape);
 }
 
-void groups_stop(Engine *self, Group *group) {
+void groups_stop(Simulation *self, Group *group) {
   if (group->state == GROUP_FAILED) return;
   enter(self, group, group->shape, GROUP_FAILED);
   agenda_clear(&self->agenda, EVENT_TURN, group->ix);
-  engine_mark_group(self, group);
+  sim_mark_group(self, group);
 }
 
 void groups_drop_copies(Group *group) {
@@ -411,34 +410,34 @@ void groups_drop_copies(Group *group) {
     group->copies[direction].first = group->copies[direction].last = 0;
 }
 
-void groups_restart(Engine *self, Group *group) {
+void groups_restart(Simulation *self, Group *group) {
   Machine *machines = machines_of(self, group, SHAPE_DECODE);
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
     machines[i].availability = MACHINE_AWAY;
   run(self, group, SHAPE_PREFILL);
-  engine_mark_group(self, group);
+  sim_mark_group(self, group);
 }
 
-void groups_stay_in_decode(Engine *self, Group *group) {
+void groups_stay_in_decode(Simulation *self, Group *group) {
   if (group->state == GROUP_LEAVES && group->shape == SHAPE_DECODE) run(self, group, SHAPE_DECODE);
 }
 
 /* Whether a machine that decodes would have what comes in now join at its next iteration. */
-static bool awaits_requests(const Engine *self, const Group *group) {
+static bool awaits_requests(const Simulation *self, const Group *group) {
   const Machine *machines = machines_of(self, group, group->shape);
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
     if (machines[i].activity == ACTIVITY_DECODE && !machines[i].run.ends_soon) return true;
   return false;
 }
 
-static GroupShape wanted_shape(const Engine *self, const Group *group, const GroupView *view) {
+static GroupShape wanted_shape(const Simulation *self, const Group *group, const GroupView *view) {
   const Machine *machine = &self->machines[group->first[SHAPE_PREFILL]];
-  return self->pool_policy->shape(engine_deployment_of(self, machine)->pool_state, view);
+  return self->pool_policy->shape(sim_deployment_of(self, machine)->pool_state, view);
 }
 
 /* Whether the policy might leave decode before the last of what comes in is there, the store as
  * empty as can be. */
-static bool may_leave_soon(const Engine *self, const Group *group) {
+static bool may_leave_soon(const Simulation *self, const Group *group) {
   GroupView view = view_of(self, group);
   view.takes_prompt = true;
   view.room_blocks = view.store_blocks;
@@ -447,7 +446,7 @@ static bool may_leave_soon(const Engine *self, const Group *group) {
 }
 
 /* The end of a copy for which somebody waits, in one direction; TICK_MAX: nobody does. */
-static Tick next_awaited(const Engine *self, const Group *group, CopyDirection direction) {
+static Tick next_awaited(const Simulation *self, const Group *group, CopyDirection direction) {
   const KvCopies *copies = &group->copies[direction];
   if (copies->first == copies->last || group->state == GROUP_FAILED) return TICK_MAX;
   bool first = false, last = true; // of the last: the group leaves, or has nothing stored any more
@@ -460,7 +459,7 @@ static Tick next_awaited(const Engine *self, const Group *group, CopyDirection d
   return copies->items[first ? copies->first : copies->last - 1].end;
 }
 
-static void await_copies(Engine *self, const Group *group) {
+static void await_copies(Simulation *self, const Group *group) {
   const Tick out = next_awaited(self, group, COPY_OUT), in = next_awaited(self, group, COPY_IN);
   const Tick at = out < in ? out : in;
   const Event *event = agenda_find(&self->agenda, EVENT_COPY, group->ix);
@@ -472,7 +471,7 @@ static void await_copies(Engine *self, const Group *group) {
 
 /* Something changed on a machine of the group: copies in what there is room for, asks for its
  * shape, and goes on leaving the present one. */
-static void settle(Engine *self, Group *group) {
+static void settle(Simulation *self, Group *group) {
   if (group->state == GROUP_RUNS) {
     if (group->shape == SHAPE_DECODE) fetch(self, group);
     const GroupView view = view_of(self, group);
@@ -489,7 +488,7 @@ static void settle(Engine *self, Group *group) {
 
 /* Every request of a group has its KV in one place, and a place in the store from its prefill until
  * it is on the machine that decodes it; of two shapes one at most is at work. */
-static void check(const Engine *self) {
+static void check(const Simulation *self) {
   for (uint32_t g = 0; g < self->n_groups; g++) {
     const Group *group = &self->groups[g];
     for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
@@ -529,7 +528,7 @@ static void check(const Engine *self) {
   }
 }
 
-static bool is_used(const Engine *self) {
+static bool is_used(const Simulation *self) {
   return self->config->n_groups > 0;
 }
 

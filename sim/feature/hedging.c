@@ -33,16 +33,16 @@ typedef struct Hedging {
   size_t n_twins, twins_capacity;
 } Hedging;
 
-static Hedging *hedging(const Engine *self) {
+static Hedging *hedging(const Simulation *self) {
   return self->feature_states[FEATURE_hedging];
 }
 
-static HedgeDue *due(const Engine *self, size_t i) {
+static HedgeDue *due(const Simulation *self, size_t i) {
   const Hedging *all = hedging(self);
   return &all->due[(all->first_due + i) % all->due_capacity];
 }
 
-static void set_timer(Engine *self) {
+static void set_timer(Simulation *self) {
   if (hedging(self)->n_due == 0)
     agenda_clear(&self->agenda, EVENT_HEDGE, 0);
   else
@@ -50,7 +50,7 @@ static void set_timer(Engine *self) {
 }
 
 /* A ring: what it held comes first in a larger one. */
-static void grow(Engine *self) {
+static void grow(Simulation *self) {
   Hedging *all = hedging(self);
   const size_t capacity = all->due_capacity > 0 ? 2 * all->due_capacity : 64;
   HedgeDue *items = ARENA_ARRAY(self->arena, HedgeDue, capacity);
@@ -62,7 +62,7 @@ static void grow(Engine *self) {
 }
 
 /* It has been placed: a copy is due. */
-static void expect(Engine *self, RequestIx ix) {
+static void expect(Simulation *self, RequestIx ix) {
   Hedging *all = hedging(self);
   const Request *request = &self->requests.slots[ix];
   const Tick after = self->config->hedge.after;
@@ -74,7 +74,7 @@ static void expect(Engine *self, RequestIx ix) {
 }
 
 /* With no request left none is due. */
-static void free_slot(Engine *self, RequestIx ix) {
+static void free_slot(Simulation *self, RequestIx ix) {
   (void)ix;
   if (self->requests.n_live > 0 || hedging(self)->n_due == 0) return;
   hedging(self)->n_due = 0;
@@ -83,12 +83,12 @@ static void free_slot(Engine *self, RequestIx ix) {
 
 /* --- pairs */
 
-static RequestIx twin_of(const Engine *self, RequestIx ix) {
+static RequestIx twin_of(const Simulation *self, RequestIx ix) {
   const Hedging *all = hedging(self);
   return ix < all->n_twins ? all->twins[ix] : REQUEST_NONE;
 }
 
-static void pair(Engine *self, RequestIx ix, RequestIx copy) {
+static void pair(Simulation *self, RequestIx ix, RequestIx copy) {
   Hedging *all = hedging(self);
   ARENA_RESERVE(self->arena, all->twins, all->twins_capacity, self->requests.n_slots);
   for (; all->n_twins < self->requests.n_slots; all->n_twins++)
@@ -99,7 +99,7 @@ static void pair(Engine *self, RequestIx ix, RequestIx copy) {
 }
 
 /* Of the two `ix` is the request from now on. */
-static void take_over(Engine *self, RequestIx ix, RequestIx other) {
+static void take_over(Simulation *self, RequestIx ix, RequestIx other) {
   Request *slots = self->requests.slots;
   hedging(self)->twins[ix] = hedging(self)->twins[other] = REQUEST_NONE;
   slots[ix].admitted |= slots[other].admitted;
@@ -111,24 +111,24 @@ static void take_over(Engine *self, RequestIx ix, RequestIx other) {
 
 /* It is the request from now on, its first token made, or its client has given up: the other copy,
  * if there is one, leaves. */
-static void decide(Engine *self, RequestIx ix) {
+static void decide(Simulation *self, RequestIx ix) {
   const RequestIx other = twin_of(self, ix);
   if (other == REQUEST_NONE) return;
   Request *slots = self->requests.slots, *request = &slots[other];
   const bool leaves = request_leaves(request); // already, with an iteration in progress
-  engine_books(self, request)->hedges_won += slots[ix].is_copy && slots[ix].first_token_at >= 0;
+  sim_books(self, request)->hedges_won += slots[ix].is_copy && slots[ix].first_token_at >= 0;
   take_over(self, ix, other);
   request->redundant = true;
-  if (!leaves) engine_leave(self, other);
+  if (!leaves) sim_leave(self, other);
 }
 
-static void see_first_token(Engine *self, const Machine *machine, RequestIx ix) {
+static void see_first_token(Simulation *self, const Machine *machine, RequestIx ix) {
   (void)machine;
   decide(self, ix);
 }
 
 /* It leaves: whether another copy is left, which is the request from now on. */
-static bool leaves_other(Engine *self, RequestIx ix) {
+static bool leaves_other(Simulation *self, RequestIx ix) {
   const RequestIx other = twin_of(self, ix);
   if (other == REQUEST_NONE) return false;
   take_over(self, other, ix);
@@ -136,11 +136,11 @@ static bool leaves_other(Engine *self, RequestIx ix) {
 }
 
 /* One that leaves is dropped where another copy is the request. */
-static bool drop_copy(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered) {
+static bool drop_copy(Simulation *self, RequestIx ix, MachineIx at, int32_t undelivered) {
   const Request *request = &self->requests.slots[ix];
   if (!request->redundant && (request->gives_up || !leaves_other(self, ix))) return false;
-  engine_log(self, OUTCOME_REDUNDANT, request, at, 0, 0);
-  engine_books(self, request)->hedged_tokens +=
+  sim_log(self, OUTCOME_REDUNDANT, request, at, 0, 0);
+  sim_books(self, request)->hedged_tokens +=
       request_computed_tokens(request) + request->generated_tokens + undelivered;
   self->n_copies--;
   life_release(self, ix);
@@ -149,7 +149,7 @@ static bool drop_copy(Engine *self, RequestIx ix, MachineIx at, int32_t undelive
 
 /* --- copies */
 
-static RequestIx copy_of(Engine *self, RequestIx ix) {
+static RequestIx copy_of(Simulation *self, RequestIx ix) {
   const RequestIx copy = request_table_take(&self->requests);
   Request *slots = self->requests.slots, *request = &slots[copy];
   const Request fresh = *request;
@@ -173,13 +173,13 @@ static RequestIx copy_of(Engine *self, RequestIx ix) {
   return copy;
 }
 
-static void keep_content(Engine *self, RequestIx ix, RequestIx copy) {
+static void keep_content(Simulation *self, RequestIx ix, RequestIx copy) {
   if (!self->keeps_content) return;
   ARENA_RESERVE(self->arena, self->memory, self->memory_capacity, self->requests.n_slots);
   content_copy(&self->memory[copy].content, &self->memory[ix].content, self->arena);
 }
 
-static bool waits(const Engine *self, const HedgeDue *hedge) {
+static bool waits(const Simulation *self, const HedgeDue *hedge) {
   const Request *request = &self->requests.slots[hedge->request];
   return request->state != REQUEST_FREE && request->id == hedge->id &&
          request->n_lost == hedge->n_lost && request_states[request->state].prefills &&
@@ -187,23 +187,23 @@ static bool waits(const Engine *self, const HedgeDue *hedge) {
          twin_of(self, hedge->request) == REQUEST_NONE;
 }
 
-static void hedge(Engine *self, RequestIx ix) {
-  Metrics *metrics = engine_books(self, &self->requests.slots[ix]);
+static void hedge(Simulation *self, RequestIx ix) {
+  Metrics *metrics = sim_books(self, &self->requests.slots[ix]);
   const double most = self->config->hedge.share * (double)self->n_arrived;
   if ((double)(self->metrics.hedges + self->warm_up_metrics.hedges + 1) > most) return;
-  const Placement placement = engine_other_placement(self, ix);
+  const Placement placement = sim_other_placement(self, ix);
   if (placement.prefill == MACHINE_NONE) return;
-  if (!engine_has_memory(self, request_table_growth(&self->requests))) return;
+  if (!sim_has_memory(self, request_table_growth(&self->requests))) return;
   const RequestIx copy = copy_of(self, ix);
   keep_content(self, ix, copy);
   if (self->keeps_parts) parts_begin_copy(self, copy);
   pair(self, ix, copy);
   metrics->hedges++;
-  engine_log(self, OUTCOME_HEDGE, &self->requests.slots[copy], placement.prefill, 0, 0);
-  engine_place_on(self, copy, &placement);
+  sim_log(self, OUTCOME_HEDGE, &self->requests.slots[copy], placement.prefill, 0, 0);
+  sim_place_on(self, copy, &placement);
 }
 
-static void handle(Engine *self, uint32_t target) {
+static void handle(Simulation *self, uint32_t target) {
   (void)target;
   Hedging *all = hedging(self);
   while (all->n_due > 0 && due(self, 0)->at == self->now) {
@@ -218,7 +218,7 @@ static void handle(Engine *self, uint32_t target) {
 /* --- audit */
 
 /* Pairs agree, and how many copies there are beside requests. */
-static void check(const Engine *self) {
+static void check(const Simulation *self) {
   uint64_t n = 0;
   for (RequestIx ix = 0; ix < self->requests.n_slots; ix++) {
     const Request *request = &self->requests.slots[ix];
@@ -240,11 +240,11 @@ static void check(const Engine *self) {
          (!event || event->at == due(self, 0)->at));
 }
 
-static void start(Engine *self) {
+static void start(Simulation *self) {
   agenda_reserve(&self->agenda, EVENT_HEDGE, 1);
 }
 
-static bool is_used(const Engine *self) {
+static bool is_used(const Simulation *self) {
   return self->config->hedge.after > 0;
 }
 

@@ -10,7 +10,7 @@
 
 /* --- broadcasts */
 
-static void broadcast(const Engine *self, ClusterView *view) {
+static void broadcast(const Simulation *self, ClusterView *view) {
   view->loads_at = self->now;
   for (uint32_t i = 0; i < view->n_members; i++) {
     const MachineIx m = view->members[i];
@@ -27,13 +27,13 @@ static void broadcast(const Engine *self, ClusterView *view) {
 }
 
 /* There is none past the end of simulated time. */
-static void set_monitor(Engine *self) {
+static void set_monitor(Simulation *self) {
   if (self->config->monitor_interval > TICK_MAX - self->now) return;
   agenda_set(&self->agenda, EVENT_MONITOR, 0, self->now + self->config->monitor_interval);
 }
 
 /* The first broadcast is now, the others where a policy wants loads. */
-static void start(Engine *self) {
+static void start(Simulation *self) {
   agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
   agenda_reserve(&self->agenda, EVENT_FLIP, self->n_machines);
   for (uint32_t d = 0; d < self->n_deployments; d++)
@@ -46,8 +46,8 @@ static void start(Engine *self) {
 /* --- flips */
 
 /* Whether another machine of the role, none of which drains, has as much room. */
-static bool has_equal(const Engine *self, const Machine *machine, Role role) {
-  const RoleList *list = &engine_deployment_of(self, machine)->view.by_role[role];
+static bool has_equal(const Simulation *self, const Machine *machine, Role role) {
+  const RoleList *list = &sim_deployment_of(self, machine)->view.by_role[role];
   for (uint32_t i = 0; i < list->count; i++) {
     const Machine *other = &self->machines[list->items[i]];
     if (other != machine && machine_room(other) >= machine_room(machine)) return true;
@@ -56,7 +56,7 @@ static bool has_equal(const Engine *self, const Machine *machine, Role role) {
 }
 
 /* Whether the phases of a machine's role are left without one as roomy when it goes. */
-static bool is_last(const Engine *self, const Machine *machine) {
+static bool is_last(const Simulation *self, const Machine *machine) {
   for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
     if (!role_covers(machine->role, (Phase)phase)) continue;
     bool covered = false;
@@ -67,19 +67,19 @@ static bool is_last(const Engine *self, const Machine *machine) {
   return false;
 }
 
-static void watch(Engine *self, Deployment *deployment, Machine *machine) {
+static void watch(Simulation *self, Deployment *deployment, Machine *machine) {
   Tick ticks = 0;
-  const Role role = self->pool_policy->watch(deployment->pool_state,
-                                             engine_cluster(self, deployment), machine, &ticks);
+  const Role role = self->pool_policy->watch(deployment->pool_state, sim_cluster(self, deployment),
+                                             machine, &ticks);
   if (role == machine->role || is_last(self, machine)) return;
   assert(0 <= ticks && !self->pool_policy->moves_roles);
   machine->flips_to = role;
   machine->flip_ticks = ticks;
-  engine_log(self, OUTCOME_FLIP, NULL, machine->ix, machine->role, role);
-  engine_drain(self, machine, DRAIN_FLIP);
+  sim_log(self, OUTCOME_FLIP, NULL, machine->ix, machine->role, role);
+  sim_drain(self, machine, DRAIN_FLIP);
 }
 
-static void handle_monitor(Engine *self, uint32_t target) {
+static void handle_monitor(Simulation *self, uint32_t target) {
   (void)target;
   for (uint32_t d = 0; d < self->n_deployments; d++) {
     Deployment *deployment = &self->deployments[d];
@@ -94,7 +94,7 @@ static void handle_monitor(Engine *self, uint32_t target) {
 }
 
 /* A machine that has drained for it is away until its flip is over. */
-static void begin_flip(Engine *self, Machine *machine) {
+static void begin_flip(Simulation *self, Machine *machine) {
   if (machine->drains_for != DRAIN_FLIP) return;
   const Tick left = TICK_MAX - self->now; // of simulated time
   agenda_set(&self->agenda, EVENT_FLIP, machine->ix,
@@ -102,47 +102,47 @@ static void begin_flip(Engine *self, Machine *machine) {
   machine->availability = MACHINE_AWAY;
 }
 
-static void handle_flip(Engine *self, uint32_t target) {
+static void handle_flip(Simulation *self, uint32_t target) {
   Machine *machine = &self->machines[target];
-  assert(engine_is_drained(self, machine));
+  assert(sim_is_drained(self, machine));
   const Role from = machine->role;
   machine->role = machine->home = machine->flips_to;
   machine->role_since = self->now;
   machine->availability = MACHINE_UP;
-  engine_list(self, machine);
-  engine_log(self, OUTCOME_ROLE, NULL, machine->ix, from, machine->role);
-  engine_present_books(self)->role_changes++;
-  engine_present_books(self)->flips++;
-  engine_present_books(self)->flip_ticks += machine->flip_ticks;
-  if (machine->n_drains > 0) engine_drain(self, machine, DRAIN_MAINTENANCE);
+  sim_list(self, machine);
+  sim_log(self, OUTCOME_ROLE, NULL, machine->ix, from, machine->role);
+  sim_present_books(self)->role_changes++;
+  sim_present_books(self)->flips++;
+  sim_present_books(self)->flip_ticks += machine->flip_ticks;
+  if (machine->n_drains > 0) sim_drain(self, machine, DRAIN_MAINTENANCE);
 }
 
 /* --- audit */
 
 /* Loads that were just broadcast are those of this moment. */
-static void check_loads(const Engine *self) {
+static void check_loads(const Simulation *self) {
   for (MachineIx m = 0; self->event.kind == EVENT_MONITOR && m < self->n_machines; m++) {
     const Machine *machine = &self->machines[m];
-    const int64_t unheld = engine_free_blocks(self, machine) + machine->withheld_blocks;
-    const MachineLoad *load = &engine_deployment_of(self, machine)->view.loads[m];
+    const int64_t unheld = sim_free_blocks(self, machine) + machine->withheld_blocks;
+    const MachineLoad *load = &sim_deployment_of(self, machine)->view.loads[m];
     assert(load->free_blocks == unheld - machine->promised_blocks);
   }
 }
 
 /* One that is away for a flip has nothing left. */
-static void check_flips(const Engine *self) {
+static void check_flips(const Simulation *self) {
   uint32_t n = 0;
   for (MachineIx m = 0; m < self->n_machines; m++) {
     const Machine *machine = &self->machines[m];
     const bool away = machine->availability == MACHINE_AWAY && !machine->group;
     assert(away == (agenda_find(&self->agenda, EVENT_FLIP, m) != NULL));
-    assert(!away || engine_is_drained(self, machine));
+    assert(!away || sim_is_drained(self, machine));
     n += away;
   }
   assert(n == self->agenda.n_pending[EVENT_FLIP]);
 }
 
-static void check(const Engine *self) {
+static void check(const Simulation *self) {
   check_loads(self);
   check_flips(self);
 }

@@ -10,18 +10,18 @@ typedef struct Outages {
   uint32_t n_stores_down; // of groups
 } Outages;
 
-Outages *outages_of(const Engine *self);
+Outages *outages_of(const Simulation *self);
 
 /* When lanes of a pool are up that begin to start together at `from`. */
-Tick outages_start_end(const Engine *self, const PoolSpec *pool, uint32_t lanes, Tick from);
+Tick outages_start_end(const Simulation *self, const PoolSpec *pool, uint32_t lanes, Tick from);
 /* A machine that starts is up at `at`; never, at TICK_MAX. */
-void outages_set_boot(Engine *self, const Machine *machine, Tick at);
+void outages_set_boot(Simulation *self, const Machine *machine, Tick at);
 /* One that is down or starts is neither any more. */
-void outages_end(Engine *self, Machine *machine);
+void outages_end(Simulation *self, Machine *machine);
 /* What its memory held is gone. */
-void outages_lose_memory(Engine *self, Machine *machine);
+void outages_lose_memory(Simulation *self, Machine *machine);
 /* The machine whose events are those of all that fail and start as one. */
-Machine *outages_lead(const Engine *self, Machine *machine);
+Machine *outages_lead(const Simulation *self, Machine *machine);
 /* To a machine, or to all of its group. */
-void outages_each(Engine *self, Machine *machine, void (*act)(Engine *, Machine *));
+void outages_each(Simulation *self, Machine *machine, void (*act)(Simulation *, Machine *));
 #endif

@@ -18,7 +18,7 @@ typedef struct Patience {
   size_t n_deadlines, capacity;
 } Patience;
 
-static Patience *patience(const Engine *self) {
+static Patience *patience(const Simulation *self) {
   return self->feature_states[FEATURE_patience];
 }
 
@@ -34,7 +34,7 @@ static inline void heap_moved(Request *slots, size_t index, const Deadline *dead
 
 HEAP_STEPS(Request, Deadline)
 
-static void set_timer(Engine *self) {
+static void set_timer(Simulation *self) {
   const Event *event = agenda_find(&self->agenda, EVENT_PATIENCE, 0);
   const Patience *all = patience(self);
   if (all->n_deadlines == 0)
@@ -43,7 +43,7 @@ static void set_timer(Engine *self) {
     agenda_set_last(&self->agenda, EVENT_PATIENCE, 0, all->deadlines[0].at);
 }
 
-void patience_drop(Engine *self, RequestIx ix) {
+void patience_drop(Simulation *self, RequestIx ix) {
   Request *slots = self->requests.slots;
   if (slots[ix].deadline == 0) return;
   Patience *all = patience(self);
@@ -54,7 +54,7 @@ void patience_drop(Engine *self, RequestIx ix) {
   set_timer(self);
 }
 
-void patience_look_again(Engine *self, RequestIx ix, Tick at) {
+void patience_look_again(Simulation *self, RequestIx ix, Tick at) {
   Request *slots = self->requests.slots;
   const Deadline deadline = {.at = at, .id = slots[ix].id, .request = ix};
   Patience *all = patience(self);
@@ -74,7 +74,7 @@ static Tick first_token_end(const Request *request) {
   return waits ? end_of(request, request->first_token_patience) : TICK_MAX;
 }
 
-void patience_set(Engine *self, RequestIx ix) {
+void patience_set(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   if (request->patience == 0 && request->first_token_patience == 0) return;
   const Tick first = first_token_end(request), last = end_of(request, request->patience);
@@ -85,18 +85,18 @@ void patience_set(Engine *self, RequestIx ix) {
 
 /* --- giving up */
 
-static void give_up(Engine *self, RequestIx ix) {
+static void give_up(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool leaves = request->lost; // already, with an iteration in progress
   tell_gives_up(self, ix);
   patience_drop(self, ix);
   assert(!request->gives_up);
   request->gives_up = first_token_end(request) <= self->now ? CANCELLED_TTFT : CANCELLED_E2E;
-  if (!leaves) engine_leave(self, ix);
+  if (!leaves) sim_leave(self, ix);
 }
 
 /* All whose deadline is now. */
-static void handle(Engine *self, uint32_t target) {
+static void handle(Simulation *self, uint32_t target) {
   (void)target;
   const Patience *all = patience(self);
   while (all->n_deadlines > 0 && all->deadlines[0].at == self->now)
@@ -106,7 +106,7 @@ static void handle(Engine *self, uint32_t target) {
 /* --- audit */
 
 /* Heap, requests and the pending event agree. */
-static void check(const Engine *self) {
+static void check(const Simulation *self) {
   const Patience *all = patience(self);
   size_t n = 0;
   for (size_t i = 0; i < self->requests.n_slots; i++) {
@@ -123,16 +123,16 @@ static void check(const Engine *self) {
     assert(all->deadlines[i].at >= event->at);
 }
 
-static void start(Engine *self) {
+static void start(Simulation *self) {
   agenda_reserve(&self->agenda, EVENT_PATIENCE, 1);
 }
 
-static void see_first_token(Engine *self, const Machine *machine, RequestIx ix) {
+static void see_first_token(Simulation *self, const Machine *machine, RequestIx ix) {
   (void)machine;
   patience_set(self, ix);
 }
 
-static void end(Engine *self, RequestIx ix, const RequestRecord *record) {
+static void end(Simulation *self, RequestIx ix, const RequestRecord *record) {
   (void)record;
   patience_drop(self, ix);
 }

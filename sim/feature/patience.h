@@ -9,9 +9,9 @@
 #include "sim/core/state.h"
 
 /* The next deadline of a request is now what its patience says; it may have none. */
-void patience_set(Engine *self, RequestIx request);
+void patience_set(Simulation *self, RequestIx request);
 /* It has none any more. */
-void patience_drop(Engine *self, RequestIx request);
+void patience_drop(Simulation *self, RequestIx request);
 /* There is an event at `at` for its sake, whatever it is for. */
-void patience_look_again(Engine *self, RequestIx request, Tick at);
+void patience_look_again(Simulation *self, RequestIx request, Tick at);
 #endif

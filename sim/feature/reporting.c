@@ -10,18 +10,18 @@ static Tick last_known(const Reports *reports, Tick at) {
 }
 
 /* All machines report at the same times. */
-static void make_reports(Engine *self) {
+static void make_reports(Simulation *self) {
   for (uint32_t d = 0; d < self->n_deployments; d++)
-    reports_make(engine_cluster(self, &self->deployments[d])->reports);
+    reports_make(sim_cluster(self, &self->deployments[d])->reports);
 }
 
 /* The first report is now. */
-static void prepare(Engine *self) {
+static void prepare(Simulation *self) {
   agenda_reserve(&self->agenda, EVENT_REPORT, 1);
   const ReportOptions *options = self->router->reports(self->deployments[0].router_state);
   for (uint32_t d = 0; d < self->n_deployments; d++) {
     Deployment *deployment = &self->deployments[d];
-    const ClusterView *view = engine_cluster(self, deployment);
+    const ClusterView *view = sim_cluster(self, deployment);
     deployment->view.reports = reports_new(options, self->router->needs_caches, view, self->arena);
   }
   if (options->interval == 0) return;
@@ -32,7 +32,7 @@ static void prepare(Engine *self) {
 /* Nothing is placed before the next event, so a report is left out if a later one is known by then.
  * The event keeps its insertion number: those of others do not hang on how many reports are made.
  */
-static void handle(Engine *self, uint32_t target) {
+static void handle(Simulation *self, uint32_t target) {
   (void)target;
   const Reports *reports = self->deployments[0].view.reports;
   const Tick interval = reports->options.interval;
@@ -45,15 +45,15 @@ static void handle(Engine *self, uint32_t target) {
 }
 
 /* What it knows is brought up to now. */
-static void see(Engine *self, Deployment *deployment) {
+static void see(Simulation *self, Deployment *deployment) {
   Reports *reports = deployment->view.reports;
   const Tick interval = reports->options.interval;
   if (interval > 0 && self->now % interval == 0 && reports->made_at < self->now) make_reports(self);
-  engine_cluster(self, deployment);
+  sim_cluster(self, deployment);
   reports_see(reports);
 }
 
-static bool is_used(const Engine *self) {
+static bool is_used(const Simulation *self) {
   return self->router->reports != NULL;
 }
 

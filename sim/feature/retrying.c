@@ -26,7 +26,7 @@ typedef struct Retrying {
   size_t n, capacity;
 } Retrying;
 
-static Retrying *retrying(const Engine *self) {
+static Retrying *retrying(const Simulation *self) {
   return self->feature_states[FEATURE_retrying];
 }
 
@@ -42,7 +42,7 @@ static inline void heap_moved(Request *slots, size_t index, const Retry *retry) 
 
 HEAP_STEPS(Request, Retry)
 
-static void set_timer(Engine *self) {
+static void set_timer(Simulation *self) {
   const Event *event = agenda_find(&self->agenda, EVENT_RETRY, 0);
   const Retrying *all = retrying(self);
   if (all->n == 0)
@@ -51,7 +51,7 @@ static void set_timer(Engine *self) {
     agenda_set(&self->agenda, EVENT_RETRY, 0, all->retries[0].at);
 }
 
-static void push(Engine *self, RequestIx ix, Tick at) {
+static void push(Simulation *self, RequestIx ix, Tick at) {
   Request *slots = self->requests.slots;
   const Retry retry = {.at = at, .id = slots[ix].id, .request = ix};
   Retrying *all = retrying(self);
@@ -60,7 +60,7 @@ static void push(Engine *self, RequestIx ix, Tick at) {
   set_timer(self);
 }
 
-static void drop(Engine *self, RequestIx ix) {
+static void drop(Simulation *self, RequestIx ix) {
   Request *slots = self->requests.slots;
   Retrying *all = retrying(self);
   const size_t index = slots[ix].retry - 1;
@@ -79,7 +79,7 @@ static Tick back_off(const RetryOptions *options, uint32_t n_lost) {
   return ticks > 0 ? ticks : 1;
 }
 
-static void try_later(Engine *self, RequestIx ix) {
+static void try_later(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const RetryOptions *options = &self->config->retry;
   if (request->n_lost > (uint32_t)options->limit) {
@@ -88,14 +88,14 @@ static void try_later(Engine *self, RequestIx ix) {
   }
   life_awaits(self, ix);
   const Tick ticks = back_off(options, request->n_lost);
-  if (engine_passes_the_end(self, (double)ticks)) return;
+  if (sim_passes_the_end(self, (double)ticks)) return;
   push(self, ix, self->now + ticks);
 }
 
 /* --- beginning anew */
 
 /* What its client has becomes a part of the prompt, which the next attempt computes. */
-static void keep_delivered(Engine *self, RequestIx ix) {
+static void keep_delivered(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const int32_t tokens = request->generated_tokens;
   ARENA_RESERVE(self->arena, self->delivered, self->delivered_capacity, self->requests.n_slots);
@@ -109,8 +109,8 @@ static void keep_delivered(Engine *self, RequestIx ix) {
 
 /* What was made of it is for nothing, but for what is resumed. Gaps between tokens that its client
  * has were observed; where those are made again, beyond those that it asked for. */
-static void book_lost(Engine *self, const Request *request, int32_t undelivered, bool resumes) {
-  Metrics *metrics = engine_books(self, request);
+static void book_lost(Simulation *self, const Request *request, int32_t undelivered, bool resumes) {
+  Metrics *metrics = sim_books(self, request);
   const int32_t delivered = request->generated_tokens;
   metrics->losses++;
   metrics->lost_tokens +=
@@ -121,10 +121,10 @@ static void book_lost(Engine *self, const Request *request, int32_t undelivered,
     metrics->asked.gaps += (uint64_t)delivered - (request->resumed_tokens == 0);
 }
 
-static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
+static void begin_anew(Simulation *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
-  const bool resumes = self->config->retry.resume && request->generated_tokens > 0 &&
-                       engine_can_resume(self, request);
+  const bool resumes =
+      self->config->retry.resume && request->generated_tokens > 0 && sim_can_resume(self, request);
   book_lost(self, request, undelivered, resumes);
   if (resumes) keep_delivered(self, ix);
   if (request->resumed_tokens == 0) request->last_token_at = -1;
@@ -140,18 +140,18 @@ static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
   patience_set(self, ix);
 }
 
-static void lose(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered) {
+static void lose(Simulation *self, RequestIx ix, MachineIx at, int32_t undelivered) {
   const Request *request = &self->requests.slots[ix];
-  engine_log(self, OUTCOME_LOST, request, at, request->n_lost, request->generated_tokens);
+  sim_log(self, OUTCOME_LOST, request, at, request->n_lost, request->generated_tokens);
   begin_anew(self, ix, undelivered);
   try_later(self, ix);
 }
 
-static void leave_front(Engine *self, RequestIx ix) {
+static void leave_front(Simulation *self, RequestIx ix) {
   if (self->requests.slots[ix].retry > 0) drop(self, ix);
 }
 
-static void handle(Engine *self, uint32_t target) {
+static void handle(Simulation *self, uint32_t target) {
   (void)target;
   const Retrying *all = retrying(self);
   while (all->n > 0 && all->retries[0].at == self->now) {
@@ -161,11 +161,11 @@ static void handle(Engine *self, uint32_t target) {
   }
 }
 
-static void start(Engine *self) {
+static void start(Simulation *self) {
   agenda_reserve(&self->agenda, EVENT_RETRY, 1);
 }
 
-static bool is_used(const Engine *self) {
+static bool is_used(const Simulation *self) {
   return self->config->n_faults > 0;
 }
 

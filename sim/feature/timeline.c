@@ -3,12 +3,12 @@
 #include "sim/feature/features.h"
 #include <assert.h>
 
-static Timeline *timeline_of(const Engine *self) {
+static Timeline *timeline_of(const Simulation *self) {
   return self->feature_states[FEATURE_timeline];
 }
 
 /* Copies that have ended though the group has not had an event since. */
-static void leave_out_ended(const Engine *self, const Group *group, TimelineRow *row) {
+static void leave_out_ended(const Simulation *self, const Group *group, TimelineRow *row) {
   for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
     const KvCopies *copies = &group->copies[direction];
     for (size_t i = copies->first; i < copies->last && copies->items[i].end <= self->now; i++) {
@@ -23,7 +23,7 @@ static void leave_out_ended(const Engine *self, const Group *group, TimelineRow 
   }
 }
 
-static TimelineRow row_of(const Engine *self, const Group *group) {
+static TimelineRow row_of(const Simulation *self, const Group *group) {
   TimelineRow row = {.at = self->now,
                      .group = group->ix,
                      .shape = group->shape,
@@ -31,7 +31,7 @@ static TimelineRow row_of(const Engine *self, const Group *group) {
                      .store_blocks = group->spec->store_blocks - group->free_blocks};
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
     const Machine *machine = &self->machines[group->first[group->shape] + i];
-    row.gpu_blocks += machine->pool->kv_blocks - engine_free_blocks(self, machine);
+    row.gpu_blocks += machine->pool->kv_blocks - sim_free_blocks(self, machine);
   }
   for (uint32_t i = 0; i < group->n_machines[SHAPE_PREFILL]; i++)
     row.n_prompts += self->machines[group->first[SHAPE_PREFILL] + i].n_prefills;
@@ -51,7 +51,7 @@ static bool same_memory(const TimelineRow *a, const TimelineRow *b) {
 }
 
 /* `sampled`: a row is due for what lies in memory too. */
-static void look(const Engine *self, const Group *group, bool sampled) {
+static void look(const Simulation *self, const Group *group, bool sampled) {
   Timeline *timeline = timeline_of(self);
   const SimObserver *observer = self->config->observer;
   TimelineRow *newest = &timeline->newest[group->ix];
@@ -66,7 +66,7 @@ static void look(const Engine *self, const Group *group, bool sampled) {
   timeline->rows[timeline->n_rows++] = row;
 }
 
-static MachineSample sample_of(const Engine *self, const Machine *machine) {
+static MachineSample sample_of(const Simulation *self, const Machine *machine) {
   const int64_t n_queued = machine->prefill_queue.count + machine->decode_queue.count +
                            machine->blocked.count + machine->swapped.count;
   MachineSample sample = {.at = self->now,
@@ -78,7 +78,7 @@ static MachineSample sample_of(const Engine *self, const Machine *machine) {
                           .kv_blocks = machine->kv_blocks,
                           .totals = &machine->totals};
   sample.used_blocks =
-      machine->kv_blocks - machine->withheld_blocks - engine_free_blocks(self, machine);
+      machine->kv_blocks - machine->withheld_blocks - sim_free_blocks(self, machine);
   if (machine->cache) sample.cached_blocks = machine->cache->n_keys;
   if (machine->scheduler) return sample;
   sample.n_running = (int64_t)machine->batch.n_seqs + (int64_t)machine->n_chunks;
@@ -88,7 +88,7 @@ static MachineSample sample_of(const Engine *self, const Machine *machine) {
 }
 
 /* All machines as they are now. */
-static void sample(const Engine *self) {
+static void sample(const Simulation *self) {
   const SimObserver *observer = self->config->observer;
   for (MachineIx m = 0; m < self->n_machines; m++) {
     const MachineSample sample = sample_of(self, &self->machines[m]);
@@ -97,7 +97,7 @@ static void sample(const Engine *self) {
 }
 
 /* Whether anything goes on between events: decode runs, and copies that nobody waits for. */
-static bool goes_on(const Engine *self) {
+static bool goes_on(const Simulation *self) {
   for (uint32_t g = 0; g < self->n_groups; g++)
     if (group_copies(&self->groups[g])) return true;
   for (uint32_t m = 0; m < self->n_machines; m++)
@@ -106,19 +106,19 @@ static bool goes_on(const Engine *self) {
 }
 
 /* Between samples that an observer wants; 0: none. */
-static Tick watch_interval(const Engine *self) {
+static Tick watch_interval(const Simulation *self) {
   const SimObserver *observer = self->config->observer;
   return observer && observer->on_sample ? observer->interval : 0;
 }
 
 /* Where rows are kept, or somebody watches. */
-static bool is_used(const Engine *self) {
+static bool is_used(const Simulation *self) {
   const SimObserver *observer = self->config->observer;
   return self->config->timeline_interval > 0 || watch_interval(self) > 0 ||
          (observer && observer->on_group);
 }
 
-static void start(Engine *self) {
+static void start(Simulation *self) {
   Timeline *timeline = timeline_of(self);
   *timeline = (Timeline){.interval = self->config->timeline_interval,
                          .newest = ARENA_ARRAY(self->arena, TimelineRow, self->n_groups)};
@@ -138,13 +138,13 @@ static Tick next_due(Tick now, Tick interval) {
 
 /* The clock goes on to `until` > now: looks at groups and, for an observer, at machines as they are
  * now, and at the multiples of their intervals before `until`. Samples between two events are of a
- * copy of the engine whose clock stands there, all that ends by then ended. */
-static void look_until(const Engine *self, Tick until) {
+ * copy of the simulation whose clock stands there, all that ends by then ended. */
+static void look_until(const Simulation *self, Tick until) {
   const Tick kept = timeline_of(self)->interval, watched = watch_interval(self);
   const Tick first = is_due(self->now, watched) ? self->now : next_due(self->now, watched);
   if (self->n_groups == 0 && first >= until) return;
   bool seen[2] = {kept == 0, watched == 0}; // once, of what stands still
-  Engine moment = *self;
+  Simulation moment = *self;
   moment.reached = UINT64_MAX;
   while (moment.now < until) {
     const bool due[2] = {is_due(moment.now, kept), is_due(moment.now, watched)};
@@ -159,15 +159,15 @@ static void look_until(const Engine *self, Tick until) {
   }
 }
 
-static void look_before(Engine *self, Tick next) {
+static void look_before(Simulation *self, Tick next) {
   if (next > self->now) look_until(self, next);
 }
 
-static void end(Engine *self) {
+static void end(Simulation *self) {
   look_until(self, self->now + 1);
 }
 
-static void sum_up(Engine *self, SimResult *result) {
+static void sum_up(Simulation *self, SimResult *result) {
   if (self->config->timeline_interval > 0) result->timeline = timeline_of(self);
 }
 

@@ -9,29 +9,29 @@
 #include "sim/feature/features.h"
 #include <assert.h>
 
-static void leave_machine_out(Engine *self, Machine *machine) {
-  engine_catch_up_cache(self, machine); // what a run has taken of it
-  engine_book_capacity(self, machine);
+static void leave_machine_out(Simulation *self, Machine *machine) {
+  sim_catch_up_cache(self, machine); // what a run has taken of it
+  sim_book_capacity(self, machine);
   machine->totals.max_kv_blocks = machine->totals.max_cpu_blocks = 0;
   machine->before = machine->totals;
-  engine_book_capacity(self, machine); // what it has at most from now on
+  sim_book_capacity(self, machine); // what it has at most from now on
   machine->counted_from = self->now;
-  if (machine->activity == ACTIVITY_DECODE) engine_leave_part_out(self, machine);
+  if (machine->activity == ACTIVITY_DECODE) sim_leave_part_out(self, machine);
   if (machine->activity == ACTIVITY_PREFILL)
     machine->counted_from = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->at;
 }
 
-static void look_for_start(Engine *self, Tick next);
+static void look_for_start(Simulation *self, Tick next);
 
 /* Nobody need look before each event any more. */
-static void stop_looking(Engine *self) {
+static void stop_looking(Simulation *self) {
   Hooks *hooks = &self->hooks;
   assert(hooks->event_comes[hooks->n_event_comes - 1] == look_for_start);
   hooks->n_event_comes--;
 }
 
 /* From the next request on they are counted. */
-static void end(Engine *self) {
+static void end(Simulation *self) {
   self->first_counted = self->n_arrived;
   stop_looking(self);
   tell_books_close(self);
@@ -51,7 +51,7 @@ static void end(Engine *self) {
 /* It has not ended, and a row may be pending: before the event at `next` it ends where that row is
  * counted and arrives before, though it reaches the router later: when all events of the tick of
  * its arrival have happened. */
-static void look_for_start(Engine *self, Tick next) {
+static void look_for_start(Simulation *self, Tick next) {
   if (!agenda_find(&self->agenda, EVENT_ARRIVAL, 0) || self->next_row.at >= next) return;
   if (warm_up_has(&self->config->warm_up, self->n_arrived, self->next_row.at)) return;
   const Tick now = self->now;
@@ -65,13 +65,13 @@ static void look_for_start(Engine *self, Tick next) {
   self->reached = reached;
 }
 
-static void look_at_row(Engine *self) {
+static void look_at_row(Simulation *self) {
   const Tick at = self->next_row.at;
-  if (engine_warms_up(self) && !warm_up_has(&self->config->warm_up, self->n_arrived, at)) end(self);
+  if (sim_warms_up(self) && !warm_up_has(&self->config->warm_up, self->n_arrived, at)) end(self);
 }
 
-static void end_at_last(Engine *self) {
-  if (engine_warms_up(self)) end(self);
+static void end_at_last(Simulation *self) {
+  if (sim_warms_up(self)) end(self);
 }
 
 const Feature feature_warm_up = {

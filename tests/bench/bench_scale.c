@@ -218,8 +218,8 @@ static void configure(Config *config, const Row *row, int machines, int64_t requ
 }
 
 /* Apart, so that callgrind can tell it from the set-up. */
-__attribute__((noinline)) void bench_loop(Engine *engine) {
-  while (engine_step(engine))
+__attribute__((noinline)) void bench_loop(Simulation *engine) {
+  while (sim_step(engine))
     continue;
 }
 
@@ -230,8 +230,8 @@ static double run_once(const Row *row, int machines, int64_t per_machine, int64_
   diag_init(&diag);
   Config *config = ARENA_NEW(&arena, Config);
   configure(config, row, machines, machines * per_machine, seed, &arena, &diag);
-  Engine *engine = ARENA_NEW(&arena, Engine);
-  engine_init(engine, &config->sim, &arena, &diag);
+  Simulation *engine = ARENA_NEW(&arena, Simulation);
+  sim_init(engine, &config->sim, &arena, &diag);
   const double begin = cpu_ns();
   bench_loop(engine);
   const double ns = cpu_ns() - begin;

@@ -108,12 +108,12 @@ Test(contention, lanes_that_swap_wait_for_each_other) {
 
 /* --- queues */
 
-static void start(Engine *engine) {
+static void start(Simulation *engine) {
   static const TraceRow rows[] = {{.prompt_tokens = 1, .output_tokens = 1}};
   scene.trace.rows = rows;
   scene.trace.n_rows = 1;
   scene.config.trace = &scene.trace.source;
-  engine_init(engine, &scene.config, &arena, &diag);
+  sim_init(engine, &scene.config, &arena, &diag);
 }
 
 Test(contention, the_shapes_of_a_group_have_one_queue_with_a_rate_of_each) {
@@ -122,22 +122,22 @@ Test(contention, the_shapes_of_a_group_have_one_queue_with_a_rate_of_each) {
   scene.config.n_groups = 1;
   scene_choose(&scene, POLICY_POOL, "seesaw", NULL);
   scene.pools[1].host_link.options.to_cpu = 1000000000;
-  Engine engine;
+  Simulation engine;
   start(&engine);
-  expect_at(engine_copy(&engine, &engine.machines[0], LINK_TO_CPU, 30000000, 0), 10000, "stored");
-  expect_at(engine_copy(&engine, &engine.machines[1], LINK_TO_CPU, 10000000, 0), 20000, "swapped");
-  expect_at(engine_copy(&engine, &engine.machines[1], LINK_TO_GPU, 10000000, 0), 5000, "back");
+  expect_at(sim_copy(&engine, &engine.machines[0], LINK_TO_CPU, 30000000, 0), 10000, "stored");
+  expect_at(sim_copy(&engine, &engine.machines[1], LINK_TO_CPU, 10000000, 0), 20000, "swapped");
+  expect_at(sim_copy(&engine, &engine.machines[1], LINK_TO_GPU, 10000000, 0), 5000, "back");
 }
 
 Test(contention, machines_have_queues_of_their_own_unless_they_are_lanes) {
   scene.pools[0].count = 4;
-  Engine engine;
+  Simulation engine;
   start(&engine);
   for (int i = 0; i < 4; i++)
-    expect_at(engine_copy(&engine, &engine.machines[i], LINK_TO_GPU, 20000000, 0), 10000, "alone");
+    expect_at(sim_copy(&engine, &engine.machines[i], LINK_TO_GPU, 20000000, 0), 10000, "alone");
   scene.pools[0].pipeline_stages = 2;
   start(&engine);
   for (int i = 0; i < 4; i++)
-    expect_at(engine_copy(&engine, &engine.machines[i], LINK_TO_GPU, 20000000, 0),
+    expect_at(sim_copy(&engine, &engine.machines[i], LINK_TO_GPU, 20000000, 0),
               i % 2 ? 20000 : 10000, "a lane's");
 }

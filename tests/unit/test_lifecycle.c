@@ -10,7 +10,7 @@
 TestSuite(lifecycle, .init = setup_scene, .fini = teardown);
 
 /* A run in which machine 0 prefills one request, with others behind it, while machine 1 decodes. */
-static Engine *busy_engine(void) {
+static Simulation *busy_engine(void) {
   static const TraceRow rows[] = {{.prompt_tokens = 50, .output_tokens = 400},
                                   {.prompt_tokens = 60, .output_tokens = 300},
                                   {.prompt_tokens = 900, .output_tokens = 20},
@@ -18,17 +18,17 @@ static Engine *busy_engine(void) {
   scene_split(&scene, 1, 1);
   scene_choose(&scene, POLICY_BATCHER, "continuous", "max_num_batched_tokens: 128");
   array_trace_init(&scene.trace, rows, sizeof rows / sizeof *rows);
-  Engine *engine = ARENA_NEW(&arena, Engine);
-  engine_init(engine, &scene.config, &arena, &diag);
+  Simulation *engine = ARENA_NEW(&arena, Simulation);
+  sim_init(engine, &scene.config, &arena, &diag);
   const Machine *machines = engine->machines;
   while (machines[0].prefill_queue.count == 0 || machines[0].n_chunks == 0 ||
          machines[1].batch.n_seqs == 0)
-    cr_assert(engine_step(engine));
+    cr_assert(sim_step(engine));
   return engine;
 }
 
 Test(lifecycle, books_of_a_run_agree_with_the_rows) {
-  const Engine *engine = busy_engine();
+  const Simulation *engine = busy_engine();
   audit_check(engine, engine->now);
 }
 
@@ -64,7 +64,7 @@ ParameterizedTestParameters(lifecycle, audit_finds) {
 /* One thing is not as the transitions left it. */
 ParameterizedTest(Plant *plant, lifecycle, audit_finds, .init = setup_scene, .fini = teardown,
                   .signal = SIGABRT) {
-  Engine *engine = busy_engine();
+  Simulation *engine = busy_engine();
   Machine *machine = &engine->machines[0];
   if (plant->in == STATE)
     engine->requests.slots[machine->prefill_queue.first].state = (uint8_t)plant->what;

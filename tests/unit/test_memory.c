@@ -131,11 +131,11 @@ Test(memory, batchers_receive_by_the_blocks_that_a_run_has_taken) {
 /* Runs the scene until `until`; the free blocks of machine 1 as last broadcast.
  */
 static int64_t broadcast_blocks(const TraceRow *rows, size_t n_rows, Tick until, bool step) {
-  Engine engine;
+  Simulation engine;
   array_trace_init(&scene.trace, rows, n_rows);
   scene.config.step = step;
-  engine_init(&engine, &scene.config, &arena, &diag);
-  while (engine.now < until && engine_step(&engine))
+  sim_init(&engine, &scene.config, &arena, &diag);
+  while (engine.now < until && sim_step(&engine))
     ;
   cr_expect_eq(engine.deployments[0].view.loads_at, until);
   return engine.deployments[0].view.loads[1].free_blocks;

@@ -159,9 +159,9 @@ Test(patience, nobodys_books_keep_what_was_given_up) {
     scene.pools[1].kv_blocks = 40;
     array_trace_init(&scene.trace, rows, N);
     scene.config.trace = &scene.trace.source;
-    Engine *engine = ARENA_NEW(&arena, Engine);
-    engine_init(engine, &scene.config, &arena, &diag);
-    while (engine_step(engine))
+    Simulation *engine = ARENA_NEW(&arena, Simulation);
+    sim_init(engine, &scene.config, &arena, &diag);
+    while (sim_step(engine))
       continue;
     const Metrics *metrics = &engine->metrics;
     cr_expect(metrics->cancelled_for[CANCELLED_TTFT] > 0 &&

@@ -190,15 +190,15 @@ Test(tier, a_shrink_that_completes_in_a_run_ends_it) {
   scene.config.trace = &scene.trace.source;
   scene.config.audit = false;
   use_script((Script){.holds = 100, .blocks = 2});
-  Engine *engine = ARENA_NEW(&arena, Engine);
-  engine_init(engine, &scene.config, &arena, &diag);
+  Simulation *engine = ARENA_NEW(&arena, Simulation);
+  sim_init(engine, &scene.config, &arena, &diag);
   Machine *machine = &engine->machines[0];
   while (machine->activity != ACTIVITY_DECODE)
-    cr_assert(engine_step(engine));
+    cr_assert(sim_step(engine));
   cr_assert(machine->run.part == 9 && !machine->run.ends_soon);
   machine->wanted_blocks = 10; // 998 are free, all but 990 of them stay
-  engine_withhold_blocks(engine, machine);
-  engine_settle(engine);
+  sim_withhold_blocks(engine, machine);
+  sim_settle(engine);
   cr_expect(machine->kv_blocks == 10 && machine->free_blocks == 8);
   cr_expect(machine->withheld_blocks == 0 && machine->totals.contractions == 1);
   cr_expect(machine->run.part == 1 && machine->run.ends_soon);
