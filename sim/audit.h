@@ -4,14 +4,14 @@
  *   requests   arrived = completed + rejected + cancelled + in flight; each live one is where its
  *              state says, by the rows of sim/core/lifecycle.h
  *   deadlines  heap, requests and the pending event agree (sim/feature/patience.h)
- *   memory     free blocks + those held by requests and inbound transfers = capacity, per machine
- *   columns    what policies read and machines count agrees with the requests
- *   roles      each machine is in the list of its role or flips; one that is away has nothing left
+ *   memory     free blocks + those held by requests and inbound transfers = capacity, per instance
+ *   columns    what policies read and instances count agrees with the requests
+ *   roles      each instance is in the list of its role or flips; one that is away has nothing left
  *   idleness   idle time and time booked are all there is
  *   batches    context sum, residues and finish counts agree with the requests in them
  *   network    the rates of the flows through a NIC sum to at most its capacity
  *   time       never goes back
- *   totals     of machines are within the time that there was for them */
+ *   totals     of instances are within the time that there was for them */
 #ifndef SIM_AUDIT_H
 #define SIM_AUDIT_H
 #include "sim/core/state.h"

@@ -8,22 +8,22 @@ static Tick span_of(const Simulation *self) {
   return self->now - self->counted_from;
 }
 
-static void sum_machine(Simulation *self, Machine *machine) {
-  sim_book_capacity(self, machine);
-  machine_totals_subtract(&machine->totals, &machine->before);
+static void sum_instance(Simulation *self, Instance *instance) {
+  sim_book_capacity(self, instance);
+  instance_totals_subtract(&instance->totals, &instance->before);
 }
 
 /* Energy is power in each activity times the time in it; the rest of the span is idle. */
-static void sum_pool(const Simulation *self, PoolResult *result, MachineIx first,
+static void sum_pool(const Simulation *self, PoolResult *result, InstanceIx first,
                      bool second_shape) {
   const PoolSpec *pool = result->pool;
   Total busiest = 0;
   for (uint32_t i = 0; i < pool->count; i++) {
-    const MachineTotals *totals = &self->machines[first + i].totals;
-    machine_totals_add(&result->totals, totals);
-    if (machine_busy_ticks(totals) > busiest) busiest = machine_busy_ticks(totals);
+    const InstanceTotals *totals = &self->instances[first + i].totals;
+    instance_totals_add(&result->totals, totals);
+    if (instance_busy_ticks(totals) > busiest) busiest = instance_busy_ticks(totals);
   }
-  result->batch_tokens = self->machines[first].batch_tokens;
+  result->batch_tokens = self->instances[first].batch_tokens;
   const double blocks = (double)pool->kv_blocks * pool->count;
   result->max_expansion = (double)result->totals.max_kv_blocks / blocks;
   result->mean_expansion =
@@ -43,10 +43,10 @@ static void sum_pool(const Simulation *self, PoolResult *result, MachineIx first
 /* What the largest request that can be served may need. */
 static void sum_room(const Simulation *self, uint32_t model, ModelRoom *room) {
   for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
-    const MachineIx most = deployment_roomiest(&self->deployments[model], phase);
-    if (most == MACHINE_NONE) continue; // all of them flip
-    room->roomiest[phase] = self->machines[most].pool;
-    room->tokens[phase] = machine_room(&self->machines[most]);
+    const InstanceIx most = deployment_roomiest(&self->deployments[model], phase);
+    if (most == INSTANCE_NONE) continue; // all of them flip
+    room->roomiest[phase] = self->instances[most].pool;
+    room->tokens[phase] = instance_room(&self->instances[most]);
   }
   room->store_tokens = self->deployments[model].smallest_store;
 }
@@ -55,7 +55,7 @@ void sim_sum_up(Simulation *self, SimResult *result) {
   tell_books_close(self);
   *result = (SimResult){.metrics = self->metrics,
                         .n_pools = self->config->n_pools,
-                        .n_machines = self->n_machines,
+                        .n_instances = self->n_instances,
                         .groups = self->groups,
                         .n_groups = self->n_groups,
                         .n_models = self->n_deployments,
@@ -65,8 +65,8 @@ void sim_sum_up(Simulation *self, SimResult *result) {
                         .n_tenants = self->config->n_tenants,
                         .tenants = ARENA_ARRAY(self->arena, TenantResult, self->config->n_tenants),
                         .pools = ARENA_ARRAY(self->arena, PoolResult, self->config->n_pools),
-                        .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
-                        .caches = ARENA_ARRAY(self->arena, const PrefixCache *, self->n_machines),
+                        .instances = ARENA_ARRAY(self->arena, InstanceTotals, self->n_instances),
+                        .caches = ARENA_ARRAY(self->arena, const PrefixCache *, self->n_instances),
                         .batches = self->batches,
                         .digest = self->log.digest,
                         .events = self->n_events,
@@ -78,20 +78,20 @@ void sim_sum_up(Simulation *self, SimResult *result) {
                         .span = span_of(self)};
   for (uint32_t d = 0; d < self->n_deployments; d++)
     sum_room(self, d, &result->rooms[d]);
-  for (MachineIx m = 0; m < self->n_machines; m++)
-    sum_machine(self, &self->machines[m]);
-  MachineIx first = 0;
+  for (InstanceIx m = 0; m < self->n_instances; m++)
+    sum_instance(self, &self->instances[m]);
+  InstanceIx first = 0;
   for (uint32_t p = 0; p < result->n_pools; p++) {
     PoolResult *pool = &result->pools[p];
     pool->pool = &self->config->pools[p];
     sum_pool(self, pool, first, sim_is_second_shape(self->config, p));
-    machine_totals_add(&result->totals, &pool->totals);
+    instance_totals_add(&result->totals, &pool->totals);
     result->energy_j += pool->energy_j;
     first += pool->pool->count;
   }
-  for (uint32_t m = 0; m < self->n_machines; m++) {
-    result->machines[m] = self->machines[m].totals;
-    result->caches[m] = self->machines[m].cache;
+  for (uint32_t m = 0; m < self->n_instances; m++) {
+    result->instances[m] = self->instances[m].totals;
+    result->caches[m] = self->instances[m].cache;
   }
   tell_sums_up(self, result);
 }

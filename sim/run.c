@@ -16,40 +16,40 @@
 enum {
   PROGRESS_EVENTS = 1 << 16,
   CACHE_LINE_BYTES = 64,
-  MACHINE_HOT_BYTES = offsetof(Machine, before), // what comes then most events do not need
+  INSTANCE_HOT_BYTES = offsetof(Instance, before), // what comes then most events do not need
 };
 
-/* An idle machine that was woken waits while more requests arrive in this very tick, so that they
+/* An idle instance that was woken waits while more requests arrive in this very tick, so that they
  * can share its first iteration. */
-static bool gathers(const Simulation *self, const Machine *machine) {
-  return self->gathers && machine->activity == ACTIVITY_IDLE && machine->idle_since >= 0;
+static bool gathers(const Simulation *self, const Instance *instance) {
+  return self->gathers && instance->activity == ACTIVITY_IDLE && instance->idle_since >= 0;
 }
 
 /* A request has left that others may have waited for. */
-static void use_room(Simulation *self, Machine *machine) {
-  sim_admit_inbound(self, machine);
-  sim_wake(self, machine, WAKE_RELEASE, REQUEST_NONE);
-  if (machine->activity == ACTIVITY_IDLE) sim_review_role(self, machine);
+static void use_room(Simulation *self, Instance *instance) {
+  sim_admit_inbound(self, instance);
+  sim_wake(self, instance, WAKE_RELEASE, REQUEST_NONE);
+  if (instance->activity == ACTIVITY_IDLE) sim_review_role(self, instance);
 }
 
-static void settle_machines(Simulation *self) {
+static void settle_instances(Simulation *self) {
   uint32_t n_waiting = 0;
   for (uint32_t i = 0; i < self->n_marked; i++) { // more may be marked meanwhile
-    Machine *machine = &self->machines[self->marked[i]];
-    if (machine->marks & MARK_ROOM) use_room(self, machine);
-    const unsigned marks = machine->marks;
-    const bool waits = (marks & MARK_BEGIN) && gathers(self, machine);
-    if (waits) self->marked[n_waiting++] = machine->ix;
-    machine->marks = waits ? MARK_BEGIN : 0;
-    if (marks & MARK_REFIT) sim_refit_run(self, machine);
-    if ((marks & MARK_BEGIN) && !waits) sim_begin(self, machine);
-    if (marks & MARK_DRAIN) sim_leave_drained(self, machine);
+    Instance *instance = &self->instances[self->marked[i]];
+    if (instance->marks & MARK_ROOM) use_room(self, instance);
+    const unsigned marks = instance->marks;
+    const bool waits = (marks & MARK_BEGIN) && gathers(self, instance);
+    if (waits) self->marked[n_waiting++] = instance->ix;
+    instance->marks = waits ? MARK_BEGIN : 0;
+    if (marks & MARK_REFIT) sim_refit_run(self, instance);
+    if ((marks & MARK_BEGIN) && !waits) sim_begin(self, instance);
+    if (marks & MARK_DRAIN) sim_leave_drained(self, instance);
   }
   self->n_marked = n_waiting;
 }
 
 void sim_settle(Simulation *self) {
-  settle_machines(self);
+  settle_instances(self);
   if (self->n_marked_groups == 0) return;
   for (uint32_t i = 0; i < self->n_marked_groups; i++) {
     Group *group = &self->groups[self->marked_groups[i]];
@@ -57,21 +57,21 @@ void sim_settle(Simulation *self) {
     tell_group_settles(self, group);
   }
   self->n_marked_groups = 0;
-  settle_machines(self); // runs that a group has given KV
+  settle_instances(self); // runs that a group has given KV
 }
 
-/* Events that neither make room nor bring work, beside those of machines without any. A client that
- * gives up may make some, but nobody waits for that where a deadlock can be broken. */
+/* Events that neither make room nor bring work, beside those of instances without any. A client
+ * that gives up may make some, but nobody waits for that where a deadlock can be broken. */
 static bool is_control(EventKind kind) {
   return kind == EVENT_MONITOR || kind == EVENT_REPORT || kind == EVENT_FLIP ||
          kind == EVENT_FAULT || kind == EVENT_SCALING;
 }
 
-/* Nor does a machine that fails or comes back with nothing on it. */
+/* Nor does an instance that fails or comes back with nothing on it. */
 static bool makes_no_room(const Simulation *self, const Event *event) {
-  const bool of_machine = event->kind == EVENT_DETECTION || event->kind == EVENT_BOOT;
+  const bool of_instance = event->kind == EVENT_DETECTION || event->kind == EVENT_BOOT;
   return is_control((EventKind)event->kind) ||
-         (of_machine && column_at(self->columns.n_assigned, event->target) == 0);
+         (of_instance && column_at(self->columns.n_assigned, event->target) == 0);
 }
 
 static size_t n_controls(const Simulation *self) {
@@ -99,14 +99,14 @@ static bool is_stuck(const Simulation *self) {
   return pending == self->n_retries && self->n_refusals >= pending;
 }
 
-/* Among thousands of machines the one whose event is next is in no cache: it comes there while this
- * event is handled. */
+/* Among thousands of instances the one whose event is next is in no cache: it comes there while
+ * this event is handled. */
 static void fetch_next(const Simulation *self) {
   const Event *next = agenda_next(&self->agenda);
   if (!next || next->kind != EVENT_ITERATION) return;
-  const char *machine = (const char *)&self->machines[next->target];
-  for (size_t i = 0; i < MACHINE_HOT_BYTES; i += CACHE_LINE_BYTES)
-    __builtin_prefetch(machine + i);
+  const char *instance = (const char *)&self->instances[next->target];
+  for (size_t i = 0; i < INSTANCE_HOT_BYTES; i += CACHE_LINE_BYTES)
+    __builtin_prefetch(instance + i);
 }
 
 static void handle_next(Simulation *self) {
@@ -153,25 +153,25 @@ static void loop(Simulation *self) {
                           self->n_arrived + self->n_copies - self->requests.n_live, self->now);
 }
 
-/* Machines are made before anything can be counted, and take the most of a cluster without
+/* Instances are made before anything can be counted, and take the most of a cluster without
  * requests: themselves, a number for each place in a block, and what a router keeps of each. */
-static bool allows_machines(const SimConfig *config, const Arena *arena, Diag *diag) {
-  double bytes = (double)arena->bytes, machines = 0;
+static bool allows_instances(const SimConfig *config, const Arena *arena, Diag *diag) {
+  double bytes = (double)arena->bytes, instances = 0;
   const PolicyChoice router = sim_policy(config, POLICY_ROUTER);
-  size_t (*of_router)(const void *) = ((const Router *)router.policy)->machine_bytes;
+  size_t (*of_router)(const void *) = ((const Router *)router.policy)->instance_bytes;
   const size_t more = of_router ? of_router(router.state) : 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {
     const PoolSpec *pool = &config->pools[p];
-    machines += pool->count;
+    instances += pool->count;
     bytes += (double)pool->count *
-             (double)(sizeof(Machine) + (size_t)pool->block_size * sizeof(int32_t) + more);
+             (double)(sizeof(Instance) + (size_t)pool->block_size * sizeof(int32_t) + more);
   }
   if (config->memory_limit == 0 || bytes <= (double)config->memory_limit) return true;
   char limit[32], needed[32];
   diag_environment(diag, place_of_file(NULL),
                    "the run needs more memory than its limit of %s: %s for %.0f instances alone",
                    bytes_text((double)config->memory_limit, limit), bytes_text(bytes, needed),
-                   machines);
+                   instances);
   return false;
 }
 
@@ -180,7 +180,7 @@ int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *
     assert(!sim_conflict(sim_policy(config, POLICY_POOL).policy,
                          sim_pool_policy(config, &config->pools[p], POLICY_BATCHER).policy,
                          sim_pool_policy(config, &config->pools[p], POLICY_KVTIER).policy));
-  if (!allows_machines(config, arena, diag)) return -1;
+  if (!allows_instances(config, arena, diag)) return -1;
   Simulation *simulation = ARENA_NEW(arena, Simulation);
   sim_init(simulation, config, arena, diag);
   loop(simulation);

@@ -13,7 +13,7 @@
 #include "sim/run.h"
 #include <string.h>
 
-/* Bytes/s in each direction of the link that KV takes between machines. */
+/* Bytes/s in each direction of the link that KV takes between instances. */
 static int64_t link_capacity(const SimConfig *config, const PoolSpec *pool) {
   const int64_t link =
       config->network_path == NETWORK_NVLINK ? pool->nvlink_bandwidth : pool->nic_bandwidth;
@@ -22,17 +22,17 @@ static int64_t link_capacity(const SimConfig *config, const PoolSpec *pool) {
 }
 
 /* As Column.refresh of kv_blocks. */
-static void catch_up(void *simulation, MachineIx machine) {
-  sim_catch_up(simulation, &((Simulation *)simulation)->machines[machine]);
+static void catch_up(void *simulation, InstanceIx instance) {
+  sim_catch_up(simulation, &((Simulation *)simulation)->instances[instance]);
 }
 
-static void init_machines(Simulation *self) {
+static void init_instances(Simulation *self) {
   const SimConfig *config = self->config;
   for (uint32_t p = 0; p < config->n_pools; p++)
-    self->n_machines += config->pools[p].count;
-  self->machines = ARENA_ARRAY(self->arena, Machine, self->n_machines);
-  int64_t *capacities = ARENA_ARRAY(self->arena, int64_t, self->n_machines + 1);
-  MachineIx ix = 0;
+    self->n_instances += config->pools[p].count;
+  self->instances = ARENA_ARRAY(self->arena, Instance, self->n_instances);
+  int64_t *capacities = ARENA_ARRAY(self->arena, int64_t, self->n_instances + 1);
+  InstanceIx ix = 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {
     const PoolSpec *pool = &config->pools[p];
     Histogram *batch_tokens = ARENA_NEW(self->arena, Histogram);
@@ -46,40 +46,40 @@ static void init_machines(Simulation *self) {
         pipeline = ARENA_NEW(self->arena, Pipeline);
         pipeline_init(pipeline, stages, self->arena);
       }
-      self->machines[ix] = (Machine){.pool = pool,
-                                     .perfmodel = pool->perfmodel,
-                                     .ix = ix,
-                                     .role = pool->role,
-                                     .home = pool->role,
-                                     .listed = true,
-                                     .down_since = -1,
-                                     .link_factor = 1,
-                                     .off_since = -1,
-                                     .starts_since = -1,
-                                     .prefill_queue = REQUEST_QUEUE_EMPTY,
-                                     .decode_queue = REQUEST_QUEUE_EMPTY,
-                                     .blocked = REQUEST_QUEUE_EMPTY,
-                                     .swapped = REQUEST_QUEUE_EMPTY,
-                                     .inbound = REQUEST_QUEUE_EMPTY,
-                                     .running = REQUEST_QUEUE_EMPTY,
-                                     .leaving = REQUEST_QUEUE_EMPTY,
-                                     .pipeline = pipeline,
-                                     .copies = copies,
-                                     .free_cpu_blocks = pool->cpu_kv_blocks,
-                                     .batch_tokens = batch_tokens};
-      batch_init(&self->machines[ix].batch, pool->block_size, self->arena);
+      self->instances[ix] = (Instance){.pool = pool,
+                                       .perfmodel = pool->perfmodel,
+                                       .ix = ix,
+                                       .role = pool->role,
+                                       .home = pool->role,
+                                       .listed = true,
+                                       .down_since = -1,
+                                       .link_factor = 1,
+                                       .off_since = -1,
+                                       .starts_since = -1,
+                                       .prefill_queue = REQUEST_QUEUE_EMPTY,
+                                       .decode_queue = REQUEST_QUEUE_EMPTY,
+                                       .blocked = REQUEST_QUEUE_EMPTY,
+                                       .swapped = REQUEST_QUEUE_EMPTY,
+                                       .inbound = REQUEST_QUEUE_EMPTY,
+                                       .running = REQUEST_QUEUE_EMPTY,
+                                       .leaving = REQUEST_QUEUE_EMPTY,
+                                       .pipeline = pipeline,
+                                       .copies = copies,
+                                       .free_cpu_blocks = pool->cpu_kv_blocks,
+                                       .batch_tokens = batch_tokens};
+      batch_init(&self->instances[ix].batch, pool->block_size, self->arena);
       capacities[ix] = link_capacity(config, pool);
     }
   }
-  capacities[self->n_machines] = config->checkpoint.bandwidth;
-  links_init(&self->links, capacities, self->n_machines + 1, self->arena);
+  capacities[self->n_instances] = config->checkpoint.bandwidth;
+  links_init(&self->links, capacities, self->n_instances + 1, self->arena);
 }
 
 static void init_deployments(Simulation *self) {
   const SimConfig *config = self->config;
   self->n_deployments = sim_n_models(config);
   self->deployments = ARENA_ARRAY(self->arena, Deployment, self->n_deployments);
-  cluster_columns_init(&self->columns, self->n_machines, self->n_deployments, self->arena);
+  cluster_columns_init(&self->columns, self->n_instances, self->n_deployments, self->arena);
   self->columns.kv_blocks->refresh = catch_up;
   self->columns.kv_blocks->context = self;
   for (uint32_t d = 0; d < self->n_deployments; d++) {
@@ -88,53 +88,54 @@ static void init_deployments(Simulation *self) {
                                .front = REQUEST_QUEUE_EMPTY,
                                .smallest_room = INT64_MAX,
                                .smallest_store = INT64_MAX};
-    cluster_init(&deployment->view, &self->columns, d, self->machines, self->n_machines,
+    cluster_init(&deployment->view, &self->columns, d, self->instances, self->n_instances,
                  self->arena);
     deployment->view.heavy_above = config->heavy_above;
   }
 }
 
-static void start_cache(Simulation *self, Machine *machine) {
-  machine->cache = ARENA_NEW(self->arena, PrefixCache);
-  prefix_cache_init(machine->cache, machine->pool->kv_blocks, self->arena);
+static void start_cache(Simulation *self, Instance *instance) {
+  instance->cache = ARENA_NEW(self->arena, PrefixCache);
+  prefix_cache_init(instance->cache, instance->pool->kv_blocks, self->arena);
   if (self->config->saved_caches)
-    prefix_cache_load(machine->cache, &self->config->saved_caches->machines[machine->ix]);
-  batch_keep_lists(&machine->batch, self->arena);
+    prefix_cache_load(instance->cache, &self->config->saved_caches->instances[instance->ix]);
+  batch_keep_lists(&instance->batch, self->arena);
   self->keeps_content = true;
 }
 
-/* The options are those of the pool; a batcher may keep there what its machines share. */
-static void init_machine_policies(Simulation *self) {
+/* The options are those of the pool; a batcher may keep there what its instances share. */
+static void init_instance_policies(Simulation *self) {
   const SimConfig *config = self->config;
   const PoolSpec *pool = NULL;
   PolicyChoice batcher = {0}, kvtier = {0};
   void *options[2] = {NULL, NULL};
-  for (uint32_t m = 0; m < self->n_machines; m++) {
-    Machine *machine = &self->machines[m];
-    if (machine->pool != pool) {
-      pool = machine->pool;
+  for (uint32_t m = 0; m < self->n_instances; m++) {
+    Instance *instance = &self->instances[m];
+    if (instance->pool != pool) {
+      pool = instance->pool;
       batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
       kvtier = sim_pool_policy(config, pool, POLICY_KVTIER);
       options[0] = policy_state_copy(&batcher, self->arena);
       options[1] = policy_state_copy(&kvtier, self->arena);
     }
-    machine->batcher = (const Batcher *)batcher.policy;
-    machine->batcher_options = options[0];
-    machine->batcher_state = arena_alloc(self->arena, machine->batcher->machine_state_size);
-    if (machine->batcher->schedules) {
-      const SchedulerLimits limits = machine->batcher->schedules(machine->batcher_options);
-      scheduler_start(self, machine, &limits);
+    instance->batcher = (const Batcher *)batcher.policy;
+    instance->batcher_options = options[0];
+    instance->batcher_state = arena_alloc(self->arena, instance->batcher->instance_state_size);
+    if (instance->batcher->schedules) {
+      const SchedulerLimits limits = instance->batcher->schedules(instance->batcher_options);
+      scheduler_start(self, instance, &limits);
     }
-    machine->kvtier = (const KvTier *)kvtier.policy;
-    machine->kvtier_options = options[1];
-    sim_start_tier(self, machine);
-    if (sim_keeps_cache(config, pool)) start_cache(self, machine);
-    Deployment *deployment = sim_deployment_of(self, machine);
-    if (machine_room(machine) < deployment->smallest_room)
-      deployment->smallest_room = machine_room(machine);
-    const MachineView view = sim_view(self, machine);
-    if (machine->batcher->start)
-      machine->batcher->start(machine->batcher_options, machine->batcher_state, &view, self->arena);
+    instance->kvtier = (const KvTier *)kvtier.policy;
+    instance->kvtier_options = options[1];
+    sim_start_tier(self, instance);
+    if (sim_keeps_cache(config, pool)) start_cache(self, instance);
+    Deployment *deployment = sim_deployment_of(self, instance);
+    if (instance_room(instance) < deployment->smallest_room)
+      deployment->smallest_room = instance_room(instance);
+    const InstanceView view = sim_view(self, instance);
+    if (instance->batcher->start)
+      instance->batcher->start(instance->batcher_options, instance->batcher_state, &view,
+                               self->arena);
   }
 }
 
@@ -167,7 +168,7 @@ static void init_policies(Simulation *self) {
     deployment->pool_state = policy_state_copy(&choices[POLICY_POOL], self->arena);
   }
   self->keeps_content = self->router->knows_content;
-  init_machine_policies(self);
+  init_instance_policies(self);
   features_prepare(self);
   for (uint32_t d = 0; d < self->n_deployments; d++)
     start_policies(self, &self->deployments[d], d == 0 ? config->seed : hash_fold(config->seed, d));
@@ -189,10 +190,10 @@ void sim_init(Simulation *self, const SimConfig *config, Arena *arena, Diag *dia
   self->handlers[EVENT_ARRIVAL] = sim_handle_arrival;
   self->handlers[EVENT_ITERATION] = sim_handle_iteration;
   self->handlers[EVENT_TRANSFER] = sim_handle_transfer;
-  init_machines(self);
+  init_instances(self);
   init_deployments(self);
   agenda_reserve(&self->agenda, EVENT_ARRIVAL, 1);
-  agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_machines);
+  agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_instances);
   self->warmed_up_at = -1;
   init_metrics(self, &self->metrics);
   self->components = ARENA_ARRAY(arena, ComponentMetrics, config->n_components);
@@ -207,7 +208,7 @@ void sim_init(Simulation *self, const SimConfig *config, Arena *arena, Diag *dia
   }
   self->keeps_parts = config->keeps_parts;
   if (self->keeps_parts)
-    self->machine_parts = ARENA_ARRAY(self->arena, MachineParts, self->n_machines);
+    self->instance_parts = ARENA_ARRAY(self->arena, InstanceParts, self->n_instances);
   sim_start_observing(self);
   init_policies(self);
   features_start(self);

@@ -10,7 +10,7 @@
 #include "sim/books/observer.h"
 #include "sim/books/timeline.h"
 #include "sim/core/group.h"
-#include "sim/core/machine.h"
+#include "sim/core/instance.h"
 #include "sim/faults.h"
 #include "sim/policy.h"
 #include "traces/trace.h"
@@ -23,13 +23,13 @@ typedef struct BatchSequence {
 } BatchSequence;
 
 typedef struct ExecutorBatch {
-  MachineIx machine;
+  InstanceIx instance;
   BatchShape shape; // the same in sums, padding included; a decode's context is past_tokens + 1
   const BatchSequence *sequences; // prefills, then decodes; valid during the call
   int32_t n_prefills, n_decodes;
 } ExecutorBatch;
 
-/* Another clock for the machines: how long a batch took where it was really run. */
+/* Another clock for the instances: how long a batch took where it was really run. */
 typedef struct Executor {
   void *context;
   /* Ticks > 0; negative, with entries in `diag`, stops the run. */
@@ -44,7 +44,7 @@ typedef struct StepItem {
 } StepItem;
 
 typedef struct StepRecord {
-  MachineIx machine;
+  InstanceIx instance;
   Tick decided_at, begin, end; // begin = end = decided_at of a step without tokens
   const StepItem *items;       // [n_items]
   const uint64_t *preempted;   // [n_preempted], in order of preemption
@@ -55,22 +55,22 @@ typedef struct StepRecord {
 
 /* The links that KV takes from GPU to GPU (TetriInfer §3.3.4, Fig. 9). */
 typedef enum NetworkPath {
-  NETWORK_NIC,      // each machine's NIC, straight from and to GPU memory ("Direct-NIC")
+  NETWORK_NIC,      // each instance's NIC, straight from and to GPU memory ("Direct-NIC")
   NETWORK_NVLINK,   // NVLink ("Direct")
   NETWORK_INDIRECT, // NICs; KV is stored in CPU memory before and after, and forwarded whole
 } NetworkPath;
 
-/* What an earlier run left in the caches of the machines (saved_caches.h). */
+/* What an earlier run left in the caches of the instances (saved_caches.h). */
 typedef struct SavedCaches {
-  SavedCache *machines; // of the run
-  uint64_t salt;        // of the numbers of requests, where those name content
+  SavedCache *instances; // of the run
+  uint64_t salt;         // of the numbers of requests, where those name content
 } SavedCaches;
 
 /* A model that a fleet serves. */
 typedef struct ModelSpec {
   const char *name;
   int64_t max_model_len;          // tokens of a prompt and its output together; 0: no limit
-  const PerfModel *slo_reference; // an idle machine that slowdowns are relative to; NULL: none
+  const PerfModel *slo_reference; // an idle instance that slowdowns are relative to; NULL: none
 } ModelSpec;
 
 /* What requests of a component of the trace have in common (TraceRow.component). */
@@ -127,14 +127,14 @@ typedef struct SimConfig {
   uint32_t n_faults;
   HedgeOptions hedge;           // not where routers keep books of their own, nor of groups
   Tick detection;               // from a fault until the router knows
-  RetryOptions retry;           // of requests that are lost with a machine
+  RetryOptions retry;           // of requests that are lost with an instance
   CheckpointOptions checkpoint; // not of requests that resume, nor of groups
   int network_path;             // NetworkPath
-  int64_t network_bandwidth;    // bytes/s per machine and direction besides its links'; 0: no limit
-  Tick network_latency;         // of each KV transfer
-  Tick monitor_interval;        // between broadcasts of loads, where a policy wants them; > 0 then
-  Tick scaling_interval;        // at which the scaler is asked, if there is one; > 0 then
-  int64_t heavy_above;          // predicted output tokens beyond which a decode is heavy
+  int64_t network_bandwidth; // bytes/s per instance and direction besides its links'; 0: no limit
+  Tick network_latency;      // of each KV transfer
+  Tick monitor_interval;     // between broadcasts of loads, where a policy wants them; > 0 then
+  Tick scaling_interval;     // at which the scaler is asked, if there is one; > 0 then
+  int64_t heavy_above;       // predicted output tokens beyond which a decode is heavy
   /* From the arrival of a request until the router sees it: what servers and tokenizers take. Its
    * latencies and patience count from the arrival; who gives up before is seen to then. */
   Tick request_time;
@@ -159,7 +159,7 @@ typedef struct SimConfig {
   bool keeps_batches;        // of the run, for the ranges of its figures
   uint64_t ranged;           // histograms that have them besides those that always do
   bool keeps_parts;          // where the time of requests goes, for on_request
-  /* What is not counted: latencies and counts of these requests, and what machines did before it
+  /* What is not counted: latencies and counts of these requests, and what instances did before it
    * ends, when the first other one arrives. An iteration in progress then is of it. */
   WarmUp warm_up;
   /* What prefix caches begin with; NULL: nothing. */
@@ -169,7 +169,7 @@ typedef struct SimConfig {
    * in `diag`. */
   int (*on_request)(void *context, const RequestRecord *record, const Metrics *so_far, Diag *diag);
   void *on_request_context;
-  /* Called with each step, in order of decision on each machine; those without tokens only if
+  /* Called with each step, in order of decision on each instance; those without tokens only if
    * somebody was preempted. Each step is an event then. NULL: not called. The record is valid
    * during the call. */
   void (*on_step)(void *context, const StepRecord *record);
@@ -193,7 +193,7 @@ PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, Poli
 /* Whether something in the run may be drawn from its seed; rows of its trace are drawn before. */
 bool sim_draws(const SimConfig *config);
 
-/* Whether the machines of a pool keep a prefix cache. */
+/* Whether the instances of a pool keep a prefix cache. */
 bool sim_keeps_cache(const SimConfig *config, const PoolSpec *pool);
 
 /* Whether a pool is the decode shape of a group: its GPUs, with their price and what they draw when
@@ -225,9 +225,9 @@ static inline int32_t sim_output_tokens(const SimConfig *config, const TraceRow 
 
 typedef struct PoolResult {
   const PoolSpec *pool;
-  MachineTotals totals; // of its machines together
-  double utilization;   // busy time / (machines × span)
-  double imbalance;     // busy time of the busiest machine / the mean; 1 of none
+  InstanceTotals totals; // of its instances together
+  double utilization;    // busy time / (instances × span)
+  double imbalance;      // busy time of the busiest instance / the mean; 1 of none
 #define POOL_HISTOGRAM(field, unit, scale, meaning) const Histogram *field;
 #include "sim/books/metrics.def"
   double energy_j;                      // of a second shape, beyond what idle GPUs draw
@@ -250,18 +250,18 @@ typedef struct TenantResult {
 typedef struct SimResult {
   Metrics metrics;
   PoolResult *pools; // [n_pools]
-  MachineTotals *machines;
-  uint32_t n_pools, n_machines, n_models, n_tenants, n_components;
+  InstanceTotals *instances;
+  uint32_t n_pools, n_instances, n_models, n_tenants, n_components;
   TenantResult *tenants;              // [n_tenants]
   const ComponentMetrics *components; // [n_components]
   const Group *groups;                // as they ended
   uint32_t n_groups;
   const Timeline *timeline; // of them; NULL: none was asked for
   ModelRoom *rooms;         // [n_models]
-  /* [n_machines] as they ended; NULL where there is none. */
+  /* [n_instances] as they ended; NULL where there is none. */
   const PrefixCache **caches;
   const Batches *batches; // NULL: none were kept
-  MachineTotals totals;
+  InstanceTotals totals;
   uint64_t digest, events;
   bool stopped;        // by on_request; digest and figures are of what happened until then
   uint64_t left_out;   // requests of the warm-up, which the figures do not count

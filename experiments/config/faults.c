@@ -209,7 +209,7 @@ static int bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag
 
 static FaultSource source_of(const LifetimeKeys *keys, uint32_t first, uint32_t n) {
   return (FaultSource){.first = first,
-                       .n_machines = n,
+                       .n_instances = n,
                        .up = {(LifetimeKind)keys->distribution, keys->mtbf, keys->shape},
                        .down = {(LifetimeKind)keys->repair, keys->mttr, keys->repair_shape}};
 }
@@ -307,8 +307,8 @@ static int add_other_shape(Binder *self, const Node *node, FaultSource source, u
   source.first = 0;
   for (uint32_t p = 0; p < other; p++)
     source.first += sim->pools[p].count;
-  source.n_machines = sim->pools[other].lanes;
-  source.first += replica * source.n_machines;
+  source.n_instances = sim->pools[other].lanes;
+  source.first += replica * source.n_instances;
   return add_source(self, node, &source);
 }
 
@@ -337,7 +337,7 @@ static int bind_outage(Binder *self, const Node *node) {
   const FaultSource source = {.kind = (FaultKind)keys.kind,
                               .factor = keys.factor,
                               .first = self->first + (uint32_t)keys.machine * spec->lanes,
-                              .n_machines = spec->lanes,
+                              .n_instances = spec->lanes,
                               .spans = span,
                               .n_spans = 1};
   return add_source(self, node, &source) |

@@ -30,22 +30,22 @@ typedef struct Watched {
 } Watched;
 
 /* Of what happens before the window the first. */
-static Span *span_of(const Watched *self, MachineIx machine, Tick at) {
+static Span *span_of(const Watched *self, InstanceIx machine, Tick at) {
   const uint32_t pool = self->pool_of[machine];
   const Tick number = at < self->from ? 0 : 1 + (at - self->from) / self->length;
   return pool < self->n_pools ? &self->pools[pool][number <= SPANS ? number : 1 + SPANS] : NULL;
 }
 
-static void watch_sample(void *watched, const MachineSample *sample) {
+static void watch_sample(void *watched, const InstanceSample *sample) {
   Watched *self = watched;
   if (sample->at < self->from && sample->at != self->sampled_at) {
     for (uint32_t p = 0; p < self->n_pools; p++)
       self->pools[p][0] = (Span){0};
     self->sampled_at = sample->at;
   }
-  Span *span = span_of(self, sample->machine, sample->at);
+  Span *span = span_of(self, sample->instance, sample->at);
   if (!span) return;
-  const PoolSpec *pool = &self->sim->pools[self->pool_of[sample->machine]];
+  const PoolSpec *pool = &self->sim->pools[self->pool_of[sample->instance]];
   span->sampled = true;
   span->waiting += (double)sample->n_waiting;
   span->running += (double)sample->n_running;
@@ -66,7 +66,7 @@ static void watch_iterations(void *watched, const IterationSpan *iterations) {
         at < self->from ? self->from : at + self->length - (at - self->from) % self->length;
     const Tick until = next < iterations->end ? next : iterations->end;
     const double n = (double)iterations->n_iterations * (double)(until - at) / length;
-    Span *span = span_of(self, iterations->machine, at);
+    Span *span = span_of(self, iterations->instance, at);
     if (!span) return;
     span->iterations += n;
     span->prefill_tokens += n * (double)iterations->shape.prefill_tokens;

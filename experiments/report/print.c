@@ -233,7 +233,7 @@ static void table_window(const Report *self, FILE *out) {
 static void table_failures(const Report *self, FILE *out) {
   if (self->config->sim.n_faults == 0) return;
   char failures[32], losses[32], rejected[32], tokens[32];
-  const double away = self->machines.down_s / (self->result->n_machines * self->run.duration_s);
+  const double away = self->machines.down_s / (self->result->n_instances * self->run.duration_s);
   fprintf(out,
           "failures     %s, instances down %.3g%% of the time; %s requests lost with them, %s for "
           "good, and %s tokens\n",

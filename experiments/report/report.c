@@ -22,7 +22,7 @@ const Figure report_figures[] = {
 #define POOL_HISTOGRAM(name, unit, scale, meaning)      {LEVEL_POOL_SPREAD, #name, unit, meaning},
 #define RUN_FIGURE(name, unit, value, meaning)          {LEVEL_RUN, #name, unit, meaning},
 #define EXTRAPOLATED_FIGURE(name, unit, value, meaning) {LEVEL_EXTRAPOLATED, #name, unit, meaning},
-#define MACHINE_FIGURE(name, unit, value, meaning)      {LEVEL_MACHINE, #name, unit, meaning},
+#define INSTANCE_FIGURE(name, unit, value, meaning)     {LEVEL_MACHINE, #name, unit, meaning},
 #define POOL_FIGURE(name, unit, value, meaning)         {LEVEL_POOL, #name, unit, meaning},
 #define COMPONENT_FIGURE(name, unit, value, meaning)    {LEVEL_COMPONENT, #name, unit, meaning},
 #define COMPONENT_HISTOGRAM(name, unit, scale, meaning)                                            \
@@ -68,14 +68,14 @@ static void add_ranges(Report *self) {
   }
 }
 
-uint64_t report_extrapolated(const MachineTotals *totals) {
+uint64_t report_extrapolated(const InstanceTotals *totals) {
   return (uint64_t)(totals->extrapolated_iterations[EXTRAPOLATION_NEAR] +
                     totals->extrapolated_iterations[EXTRAPOLATION_FAR]);
 }
 
-MachineFigures report_machine(const MachineTotals *totals) {
+MachineFigures report_machine(const InstanceTotals *totals) {
   return (MachineFigures){
-#define MACHINE_FIGURE(name, unit, value, meaning) .name = (double)(value),
+#define INSTANCE_FIGURE(name, unit, value, meaning) .name = (double)(value),
 #include "sim/books/metrics.def"
   };
 }
@@ -128,7 +128,7 @@ static double per_million(double cost_usd, double tokens) {
 }
 
 static PoolReport make_pool(const PoolResult *result, const Takes *takes, Tick span, Arena *arena) {
-  const MachineTotals *totals = &result->totals;
+  const InstanceTotals *totals = &result->totals;
   const double block_bytes = (double)result->pool->kv_block_bytes;
   return (PoolReport){
       .pool = result->pool,
@@ -171,7 +171,7 @@ static GroupReport make_group(const SimResult *result, const GroupSpec *spec, Ar
     replicas++;
     group_totals_add(&sum, &group->totals);
     for (int shape = 0; shape < SHAPES; shape++)
-      gpu_blocks[shape] = (double)group->n_machines[shape] *
+      gpu_blocks[shape] = (double)group->n_instances[shape] *
                           (double)result->pools[spec->pools[shape]].pool->kv_blocks;
   }
   return (GroupReport){.group = spec,
@@ -248,7 +248,7 @@ static bool all_measured(const SimResult *result) {
 }
 
 static ExtrapolatedFigures extrapolated_figures(const SimResult *result) {
-  const MachineTotals *totals = &result->totals;
+  const InstanceTotals *totals = &result->totals;
   const double iterations = (double)(totals->prefill_iterations + totals->decode_iterations);
   const Total *ticks = totals->extrapolated_ticks;
   const double outside_s = total_seconds(ticks[EXTRAPOLATION_NEAR] + ticks[EXTRAPOLATION_FAR]);

@@ -45,7 +45,7 @@ typedef struct ExtrapolatedFigures {
 } ExtrapolatedFigures;
 
 typedef struct MachineFigures {
-#define MACHINE_FIGURE(name, unit, value, meaning) double name;
+#define INSTANCE_FIGURE(name, unit, value, meaning) double name;
 #include "sim/books/metrics.def"
 } MachineFigures;
 
@@ -145,7 +145,7 @@ typedef struct Report {
 /* The figures of a run; `config` and `result` must outlive them. */
 void report_init(Report *self, const Config *config, const SimResult *result, double cpu_s,
                  double wall_s, Arena *arena);
-MachineFigures report_machine(const MachineTotals *totals);
+MachineFigures report_machine(const InstanceTotals *totals);
 /* The value of a figure of level run by its name, which must exist. */
 double report_value(const Report *self, const char *name);
 /* Why requests were rejected for this reason, with the limit: what follows "12 requests". */
@@ -156,7 +156,7 @@ static inline bool report_met(const Report *self) {
 /* Error when requests came and none was taken: then the report says only that. */
 int report_check_served(const Report *self, Diag *diag);
 /* Iterations outside the measured range of the performance model. */
-uint64_t report_extrapolated(const MachineTotals *totals);
+uint64_t report_extrapolated(const InstanceTotals *totals);
 /* Calls `visit` with every figure; `scope` is run, extrapolated, pool.NAME, component.NAME or
  * group.NAME,
  * `statistic` is value or one of report_statistics, and `value` may be NAN. */

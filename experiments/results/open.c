@@ -179,7 +179,7 @@ static char *make_schema(const char *text) {
 
 static const char count_columns[] =
     "SELECT (SELECT count(*) FROM pragma_table_info('machine') WHERE name IN (''"
-#define MACHINE_FIGURE(name, unit, value, meaning) ",'" #name "'"
+#define INSTANCE_FIGURE(name, unit, value, meaning) ",'" #name "'"
 #include "sim/books/metrics.def"
     ")) + (SELECT count(*) FROM pragma_table_info('request') WHERE name IN (''"
 #define REQUEST_FIELD(type, field, column, kind, meaning) ",'" #column "'"

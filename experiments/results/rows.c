@@ -13,7 +13,7 @@
 /* ---- Tables whose columns are figures of metrics.def ---- */
 
 static const char machine_columns[] = "machine (run_id, machine, pool"
-#define MACHINE_FIGURE(name, unit, value, meaning) ", " #name
+#define INSTANCE_FIGURE(name, unit, value, meaning) ", " #name
 #include "sim/books/metrics.def"
                                       ")";
 
@@ -24,7 +24,7 @@ static const char request_columns[] = "request (run_id, rejected"
                                       ")";
 
 #define VALUE_COUNT(count)     value_whole((int64_t)(count))
-#define VALUE_MACHINE(machine) value_real((machine) == MACHINE_NONE ? NAN : (double)(machine))
+#define VALUE_MACHINE(machine) value_real((machine) == INSTANCE_NONE ? NAN : (double)(machine))
 #define VALUE_TIME(at)         value_real((at) < 0 ? NAN : tick_seconds(at))
 
 int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
@@ -39,14 +39,14 @@ int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
   return results_insert(self, request_columns, values, sizeof values / sizeof *values, diag);
 }
 
-static int add_machine(Results *self, uint32_t machine, uint32_t pool, const MachineTotals *totals,
+static int add_machine(Results *self, uint32_t machine, uint32_t pool, const InstanceTotals *totals,
                        Diag *diag) {
   const MachineFigures figures = report_machine(totals);
   const Value values[] = {
       value_whole(self->run_id),
       value_whole(machine),
       value_whole(pool),
-#define MACHINE_FIGURE(name, unit, value, meaning) value_real(figures.name),
+#define INSTANCE_FIGURE(name, unit, value, meaning) value_real(figures.name),
 #include "sim/books/metrics.def"
   };
   return results_insert(self, machine_columns, values, sizeof values / sizeof *values, diag);
@@ -56,7 +56,7 @@ static int add_machines(Results *self, const Report *report, Diag *diag) {
   uint32_t machine = 0;
   for (uint32_t pool = 0; pool < report->result->n_pools; pool++)
     for (uint32_t i = 0; i < report->pools[pool].pool->count; i++, machine++)
-      if (add_machine(self, machine, pool, &report->result->machines[machine], diag)) return -1;
+      if (add_machine(self, machine, pool, &report->result->instances[machine], diag)) return -1;
   return 0;
 }
 

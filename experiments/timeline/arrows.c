@@ -9,7 +9,7 @@ static Arrow *find(const Arrows *self, uint64_t request) {
   return place ? &self->items[*place - 1] : NULL;
 }
 
-void recorder_begin_arrow(Recorder *self, uint64_t request, MachineIx from, Tick at) {
+void recorder_begin_arrow(Recorder *self, uint64_t request, InstanceIx from, Tick at) {
   Arrows *arrows = &self->arrows;
   uint32_t place = arrows->first_free;
   if (place > 0) {
@@ -39,7 +39,7 @@ void recorder_drop_arrow(Recorder *self, uint64_t request) {
 }
 
 /* Its points lie within the slices that end, or begin, at its times. */
-static void draw(Recorder *self, const Arrow *arrow, uint64_t request, MachineIx to, Tick at) {
+static void draw(Recorder *self, const Arrow *arrow, uint64_t request, InstanceIx to, Tick at) {
   MachineRow *from = &self->machines[arrow->from];
   const bool wanted = from->shown && self->machines[to].shown &&
                       arrow->from_at > self->options->from &&
@@ -56,7 +56,7 @@ static void draw(Recorder *self, const Arrow *arrow, uint64_t request, MachineIx
   events_flow(&self->events, 'f', self->machines[to].track.id, request, at + NANOSECOND);
 }
 
-void recorder_end_arrow(Recorder *self, uint64_t request, MachineIx to, Tick at) {
+void recorder_end_arrow(Recorder *self, uint64_t request, InstanceIx to, Tick at) {
   const Arrow *arrow = find(&self->arrows, request);
   if (arrow && arrow->from != to) draw(self, arrow, request, to, at);
   recorder_drop_arrow(self, request);

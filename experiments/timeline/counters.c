@@ -9,7 +9,7 @@ static const struct {
                         [COUNTER_BLOCKS] = {"KV blocks", {"used", "cached"}},
                         [COUNTER_TOKENS] = {"prompt tokens so far", {"computed", "cached"}}};
 
-void recorder_name_counters(const Recorder *self, MachineRow *row, MachineIx machine) {
+void recorder_name_counters(const Recorder *self, MachineRow *row, InstanceIx machine) {
   for (int i = 0; i < COUNTERS; i++) {
     row->counters[i] = arena_printf(self->arena, "machine %u %s", machine, counters[i].name);
     for (int line = 0; line < COUNTER_LINES; line++)
@@ -31,13 +31,13 @@ static void draw(Recorder *self, MachineRow *row, int counter, Tick at,
 }
 
 /* Of all machines of the pool, once the last of them was seen. */
-static void draw_power(Recorder *self, const MachineSample *sample, const MachineRow *row) {
+static void draw_power(Recorder *self, const InstanceSample *sample, const MachineRow *row) {
   const PoolSpec *pool = row->pool;
   const double idle = row->is_second_shape ? 0 : pool->idle_power;
   self->power += sample->prefills  ? pool->prefill_power
                  : sample->decodes ? pool->decode_power
                                    : idle;
-  const bool is_last = sample->machine + 1 == self->n_machines || row[1].pid != row->pid;
+  const bool is_last = sample->instance + 1 == self->n_machines || row[1].pid != row->pid;
   if (!is_last) return;
   double *drawn = &self->powers[row->pid - 1];
   const EventArg args[] = {{ARG_REAL, "W", 0, self->power}, {0}};
@@ -47,10 +47,10 @@ static void draw_power(Recorder *self, const MachineSample *sample, const Machin
   self->power = 0;
 }
 
-void recorder_draw_sample(void *recorder, const MachineSample *sample) {
+void recorder_draw_sample(void *recorder, const InstanceSample *sample) {
   Recorder *self = recorder;
-  MachineRow *row = &self->machines[sample->machine];
-  const MachineTotals *totals = sample->totals;
+  MachineRow *row = &self->machines[sample->instance];
+  const InstanceTotals *totals = sample->totals;
   const int64_t requests[] = {sample->n_waiting, sample->n_running},
                 blocks[] = {sample->used_blocks, sample->cached_blocks},
                 tokens[] = {totals->prefill_tokens, totals->cached_tokens};

@@ -18,7 +18,7 @@ static void init_machines(Recorder *self) {
     self->n_machines += sim->pools[p].count;
   self->machines = ARENA_ARRAY(self->arena, MachineRow, self->n_machines);
   self->next_tid = first_tid(self);
-  MachineIx m = 0;
+  InstanceIx m = 0;
   for (uint32_t p = 0; p < sim->n_pools; p++) {
     const PoolSpec *pool = &sim->pools[p];
     for (uint32_t i = 0; i < pool->count; i++, m++) {
@@ -43,7 +43,7 @@ static uint32_t replicas_of(const PoolSpec *pool) {
 /* Whether a machine of one of its shapes is drawn; each replica has `count / replicas` of each. */
 static bool shows_group(const Recorder *self, const GroupSpec *spec, uint32_t replica) {
   const SimConfig *sim = &self->config->sim;
-  MachineIx first = 0;
+  InstanceIx first = 0;
   for (uint32_t p = 0; p < sim->n_pools; first += sim->pools[p].count, p++) {
     if (p != spec->pools[SHAPE_PREFILL] && p != spec->pools[SHAPE_DECODE]) continue;
     const uint32_t each = sim->pools[p].count / replicas_of(&sim->pools[p]);
@@ -91,7 +91,7 @@ TrackId recorder_add_row(Recorder *self, OtherProcess process, const char *name,
 
 static void name_machines(Recorder *self) {
   uint32_t named = 0;
-  for (MachineIx m = 0; m < self->n_machines; m++) {
+  for (InstanceIx m = 0; m < self->n_machines; m++) {
     const MachineRow *row = &self->machines[m];
     if (!row->shown) continue;
     if (row->pid != named)
@@ -129,7 +129,7 @@ void recorder_init(Recorder *self, const TimelineOptions *options, const Config 
 }
 
 void recorder_end(Recorder *self) {
-  for (MachineIx m = 0; m < self->n_machines; m++) {
+  for (InstanceIx m = 0; m < self->n_machines; m++) {
     MachineRow *row = &self->machines[m];
     recorder_end_away(self, row, self->counts.end);
     track_end(&row->track, &self->events);

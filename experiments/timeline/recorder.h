@@ -39,7 +39,7 @@ typedef struct GroupRow {
 
 /* KV of a request that is prefilled and not decoded yet. */
 typedef struct Arrow {
-  MachineIx from;
+  InstanceIx from;
   Tick from_at;
   TrackId link; // without a tid: over none yet
   Tick link_at;
@@ -98,19 +98,19 @@ void recorder_draw_transfer(void *recorder, const TransferSpan *span);
 void recorder_draw_copy(void *recorder, const CopySpan *span);
 void recorder_draw_group(void *recorder, const TimelineRow *row);
 void recorder_draw_outcome(void *recorder, Tick at, Outcome outcome, uint64_t request,
-                           MachineIx machine, int64_t a, int64_t b);
+                           InstanceIx machine, int64_t a, int64_t b);
 extern const SliceFigures recorder_group_figures, recorder_machine_figures;
 /* Draws what a machine did in place of iterations, up to `at`, if it did. */
 void recorder_end_away(Recorder *self, MachineRow *row, Tick at);
 /* Draws what a group does as far as it is known, up to `end`. */
 void recorder_end_group(Recorder *self, GroupRow *group, Tick end);
 /* arrows.c */
-void recorder_begin_arrow(Recorder *self, uint64_t request, MachineIx from, Tick at);
+void recorder_begin_arrow(Recorder *self, uint64_t request, InstanceIx from, Tick at);
 void recorder_bend_arrow(Recorder *self, uint64_t request, TrackId link, Tick at);
 /* Draws it, if it leads from one machine to another. */
-void recorder_end_arrow(Recorder *self, uint64_t request, MachineIx to, Tick at);
+void recorder_end_arrow(Recorder *self, uint64_t request, InstanceIx to, Tick at);
 void recorder_drop_arrow(Recorder *self, uint64_t request);
 /* counters.c */
-void recorder_name_counters(const Recorder *self, MachineRow *row, MachineIx machine);
-void recorder_draw_sample(void *recorder, const MachineSample *sample);
+void recorder_name_counters(const Recorder *self, MachineRow *row, InstanceIx machine);
+void recorder_draw_sample(void *recorder, const InstanceSample *sample);
 #endif

@@ -46,7 +46,7 @@ void recorder_draw_iterations(void *recorder, const IterationSpan *span) {
                        .figures = {span->n_iterations, span->n_prompts, shape->prefill_tokens,
                                    shape->decode_seqs * span->n_iterations, shape->decode_seqs,
                                    shape->context_tokens, span->stall}};
-  MachineRow *row = &self->machines[span->machine];
+  MachineRow *row = &self->machines[span->instance];
   if (row->shown) draw(self, &row->track, &slice, span->goes_on);
 }
 
@@ -93,7 +93,7 @@ static const char *away_after(Outcome outcome) {
 }
 
 void recorder_draw_outcome(void *recorder, Tick at, Outcome outcome, uint64_t request,
-                           MachineIx machine, int64_t a, int64_t b) {
+                           InstanceIx machine, int64_t a, int64_t b) {
   Recorder *self = recorder;
   if (outcome == OUTCOME_FIRST_TOKEN)
     recorder_begin_arrow(self, request, machine, at);
@@ -112,7 +112,7 @@ void recorder_draw_outcome(void *recorder, Tick at, Outcome outcome, uint64_t re
 /* ---- Links ---- */
 
 /* The first of a machine's rows on which the transfer can come next, perhaps a new one. */
-static Track *find_lane(Recorder *self, MachineIx machine, const Slice *slice) {
+static Track *find_lane(Recorder *self, InstanceIx machine, const Slice *slice) {
   Lanes *lanes = &self->machines[machine].sent;
   for (size_t i = 0; i < lanes->n; i++)
     if (track_takes(&lanes->tracks[i], slice, self->options->join)) return &lanes->tracks[i];
@@ -143,7 +143,7 @@ void recorder_draw_copy(void *recorder, const CopySpan *span) {
   static const char *const ways[] = {[LINK_TO_GPU] = "to GPU", [LINK_TO_CPU] = "to CPU"};
   Recorder *self = recorder;
   Track *track = &self->machines[span->link].copied[span->direction];
-  if (!self->machines[span->machine].shown) return;
+  if (!self->machines[span->instance].shown) return;
   if (track->id.tid == 0) {
     const char *name =
         arena_printf(self->arena, "machine %u %s", span->link, ways[span->direction]);
@@ -156,7 +156,7 @@ void recorder_draw_copy(void *recorder, const CopySpan *span) {
                        .end = span->end,
                        .busy = span->end - span->begin,
                        .n = 1,
-                       .figures = {1, span->bytes, span->machine}};
+                       .figures = {1, span->bytes, span->instance}};
   draw(self, track, &slice, false);
 }
 

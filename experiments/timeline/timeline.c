@@ -15,7 +15,7 @@ static uint32_t count_machines(const SimConfig *sim) {
 }
 
 static bool choose_pool(const SimConfig *sim, const char *name, bool *chosen) {
-  MachineIx first = 0;
+  InstanceIx first = 0;
   for (uint32_t p = 0; p < sim->n_pools; first += sim->pools[p].count, p++) {
     if (strcmp(sim->pools[p].name, name) != 0) continue;
     for (uint32_t i = 0; i < sim->pools[p].count; i++)
@@ -125,7 +125,7 @@ static void survey_copy(void *survey, const CopySpan *span) {
 }
 
 static void survey_outcome(void *survey, Tick at, Outcome outcome, uint64_t request,
-                           MachineIx machine, int64_t a, int64_t b) {
+                           InstanceIx machine, int64_t a, int64_t b) {
   Recorder *recorder;
   FOR_EACH(survey, recorder) recorder_draw_outcome(recorder, at, outcome, request, machine, a, b);
 }

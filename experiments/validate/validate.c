@@ -137,7 +137,7 @@ static int meter_open(Meter *self, const ValidateOptions *options, Diag *diag) {
 
 /* ---- Measuring ---- */
 
-static const PerfModel *perfmodel_of(const Config *config, MachineIx machine) {
+static const PerfModel *perfmodel_of(const Config *config, InstanceIx machine) {
   uint32_t pool = 0;
   while (machine >= config->sim.pools[pool].count)
     machine -= config->sim.pools[pool++].count;
@@ -147,7 +147,7 @@ static const PerfModel *perfmodel_of(const Config *config, MachineIx machine) {
 static void keep(Meter *self, const ExecutorBatch *batch, double seconds, double spread) {
   ValidateRun *run = self->run;
   Extrapolation extrapolation;
-  const PerfModel *model = perfmodel_of(self->config, batch->machine);
+  const PerfModel *model = perfmodel_of(self->config, batch->instance);
   const Tick predicted = perfmodel_iteration(model, &batch->shape, &extrapolation);
   ARENA_RESERVE(self->arena, run->iterations, run->capacity, run->n_iterations + 1);
   run->iterations[run->n_iterations++] = (ValidateIteration){

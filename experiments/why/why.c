@@ -120,7 +120,7 @@ static double real_of(sqlite3_stmt *statement, int column) {
   return is_null ? NAN : sqlite3_column_double(statement, column);
 }
 
-static int64_t machine_of(sqlite3_stmt *statement, int column) {
+static int64_t instance_of(sqlite3_stmt *statement, int column) {
   const bool is_null = sqlite3_column_type(statement, column) == SQLITE_NULL;
   return is_null ? -1 : sqlite3_column_int64(statement, column);
 }
@@ -139,9 +139,9 @@ void why_read(sqlite3_stmt *statement, int column, WhyRequest *ret_request) {
                            &ret_request->failed_s};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     *counts[i] = sqlite3_column_int64(statement, column++);
-  ret_request->prefill_machine = machine_of(statement, column++);
-  ret_request->decode_machine = machine_of(statement, column++);
-  ret_request->lost_with = machine_of(statement, column++);
+  ret_request->prefill_machine = instance_of(statement, column++);
+  ret_request->decode_machine = instance_of(statement, column++);
+  ret_request->lost_with = instance_of(statement, column++);
   ret_request->rejected = sqlite3_column_int(statement, column++);
   for (size_t i = 0; i < sizeof times / sizeof *times; i++)
     *times[i] = real_of(statement, column++);

@@ -1,21 +1,21 @@
-/* Machine-level scheduling: which work makes up the machine's next iteration.
+/* Instance-level scheduling: which work makes up the instance's next iteration.
  *
  * The core keeps the queues in order of arrival (prefill_queue, decode_queue, blocked, swapped)
  * and the decode batch; a batcher says what changes. A batcher is asked `wake` when something
- * arrives at or leaves the machine, and `plan` when an iteration with prefill ended or the
+ * arrives at or leaves the instance, and `plan` when an iteration with prefill ended or the
  * decode batch may change. */
 #ifndef SIM_BATCHER_BATCHER_H
 #define SIM_BATCHER_BATCHER_H
-#include "sim/core/machine.h"
+#include "sim/core/instance.h"
 #include "sim/policy.h"
 
-typedef struct MachineView {
+typedef struct InstanceView {
   Tick now;
-  const Machine *machine;
+  const Instance *instance;
   const Request *requests;     // by slot
   const RequestMemory *memory; // by slot, where content is kept
   bool made_room;              // somebody has given way for the iteration to be planned
-} MachineView;
+} InstanceView;
 
 typedef struct PlanItem {
   RequestIx request;
@@ -52,7 +52,7 @@ static inline PolicyChoice batcher_limited(PolicyChoice batcher, BatchLimits lim
 typedef struct BatchPlan {
   Arena *arena;
   struct Simulation *simulation;
-  Machine *machine;    // that will carry it out; NULL: none
+  Instance *instance;  // that will carry it out; NULL: none
   PlanItem *prefills;  // chunks, in the order in which their ends are handled
   RequestIx *admits;   // from decode_queue, blocked or swapped into the batch
   RequestIx *preempts; // from the batch to the end of `blocked`
@@ -63,7 +63,7 @@ typedef struct BatchPlan {
 } BatchPlan;
 
 /* Prefill the next `tokens` > 0 of a request of prefill_queue; of one that has not begun, after
- * those that the machine's cache has (view_left_tokens), whose blocks it holds from now on. In a
+ * those that the instance's cache has (view_left_tokens), whose blocks it holds from now on. In a
  * group the core leaves out a prompt that the store cannot take, and all after it. The core takes
  * KV blocks for them: view_prefill_blocks must be free. */
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
@@ -84,44 +84,44 @@ typedef enum Wake {
   WAKE_PREFILL, // a request was queued for prefill
   WAKE_CHAINED, // the request just queued for prefill will be decoded here too
   WAKE_DECODE,  // a request's KV arrived, it was queued for decode
-  WAKE_RELEASE, // KV left this machine (`request`, or NONE, is the one it belonged to)
+  WAKE_RELEASE, // KV left this instance (`request`, or NONE, is the one it belonged to)
 } Wake;
 
 struct Batcher {
   Policy policy;
-  size_t machine_state_size; // zeroed, one per machine
-  bool reserves_output;      // KV for the whole output is taken when a decode is first admitted
-  bool reorders;             // takes prompts in another order than that of their queue
-  bool owns_queues;          // keeps order by its own books, so nothing may be evicted under it
-  bool hears_chained;        // wants to be asked `wake` for WAKE_CHAINED too
-  bool returns_swapped;      // admits from `swapped` (fcfs_admit_swapped), for tiers that swap
+  size_t instance_state_size; // zeroed, one per instance
+  bool reserves_output;       // KV for the whole output is taken when a decode is first admitted
+  bool reorders;              // takes prompts in another order than that of their queue
+  bool owns_queues;           // keeps order by its own books, so nothing may be evicted under it
+  bool hears_chained;         // wants to be asked `wake` for WAKE_CHAINED too
+  bool returns_swapped;       // admits from `swapped` (fcfs_admit_swapped), for tiers that swap
   /* The limits of a batcher that leaves decisions to a scheduler (scheduler.h); it has no `plan`.
    * Optional. */
   struct SchedulerLimits (*schedules)(const void *options);
   /* Whether a request that waits for prefill goes before another. Optional: as they arrive. */
   bool (*goes_before)(const void *options, const Request *a, const Request *b);
-  /* Whether its machines keep a prefix cache. Optional: they do not. */
+  /* Whether its instances keep a prefix cache. Optional: they do not. */
   bool (*caches)(const void *options);
-  /* Before anything else, once per machine. Optional. */
-  void (*start)(void *state, void *machine_state, const MachineView *view, Arena *arena);
-  /* Whether the machine should begin an iteration for this: an idle one begins at once, one in a
+  /* Before anything else, once per instance. Optional. */
+  void (*start)(void *state, void *instance_state, const InstanceView *view, Arena *arena);
+  /* Whether the instance should begin an iteration for this: an idle one begins at once, one in a
    * decode run ends it at the next iteration's end. */
-  bool (*wake)(void *state, void *machine_state, const MachineView *view, Wake why,
+  bool (*wake)(void *state, void *instance_state, const InstanceView *view, Wake why,
                RequestIx request);
-  void (*plan)(void *state, void *machine_state, const MachineView *view, BatchPlan *plan);
+  void (*plan)(void *state, void *instance_state, const InstanceView *view, BatchPlan *plan);
   /* The iterations, > 0, after which a decode run of the batch as it is now ends even if nothing
    * happens, so that `plan` is asked again. Optional: as many as there may be. */
-  int64_t (*review)(void *state, void *machine_state, const MachineView *view);
+  int64_t (*review)(void *state, void *instance_state, const InstanceView *view);
   /* Whether the KV of a request may come here, for which memory has room. A refusal stands until an
    * iteration ends here or memory is given back. Optional: it may. */
-  bool (*receives)(void *state, void *machine_state, const MachineView *view, RequestIx request);
-  /* A phase of a request ended on this machine. Optional. */
-  void (*finish)(void *state, void *machine_state, const MachineView *view, RequestIx request,
+  bool (*receives)(void *state, void *instance_state, const InstanceView *view, RequestIx request);
+  /* A phase of a request ended on this instance. Optional. */
+  void (*finish)(void *state, void *instance_state, const InstanceView *view, RequestIx request,
                  Phase phase);
-  /* A request leaves this machine that has not finished: its client gave up. Not called of one
+  /* A request leaves this instance that has not finished: its client gave up. Not called of one
    * whose prefill has ended and that is decoded elsewhere. Optional. */
-  void (*leave)(void *state, void *machine_state, const MachineView *view, RequestIx request);
-  /* What is wrong with one of the options on the machines of this pool, in a sentence, and which;
+  void (*leave)(void *state, void *instance_state, const InstanceView *view, RequestIx request);
+  /* What is wrong with one of the options on the instances of this pool, in a sentence, and which;
    * NULL: nothing. Optional. */
   const char *(*refuse)(const void *state, const PoolSpec *pool, Arena *arena,
                         const char **ret_key);
@@ -130,58 +130,59 @@ struct Batcher {
 /* Blocks of KV memory that a request holds whose `context` ends with a token just made. That one's
  * KV is written by the next iteration, which takes a block for it if it must (vLLM); a batcher that
  * reserves outputs keeps its place from the start. */
-static inline int64_t machine_held_blocks(const Machine *machine, int64_t context) {
-  return blocks_of(machine, context - !machine->batcher->reserves_output);
+static inline int64_t instance_held_blocks(const Instance *instance, int64_t context) {
+  return blocks_of(instance, context - !instance->batcher->reserves_output);
 }
 
 /* Those of a request whose prompt has just been prefilled for the first time. */
-static inline int64_t machine_prompt_blocks(const Machine *machine, const Request *request) {
-  return machine_held_blocks(machine, (int64_t)request->prompt_tokens + 1);
+static inline int64_t instance_prompt_blocks(const Instance *instance, const Request *request) {
+  return instance_held_blocks(instance, (int64_t)request->prompt_tokens + 1);
 }
 
-/* Blocks of a request that waits for its first chunk that the machine's cache has; of those, how
+/* Blocks of a request that waits for its first chunk that the instance's cache has; of those, how
  * many nobody holds. Its last token is computed in any case. */
-static inline int64_t view_hit_blocks(const MachineView *view, RequestIx ix, int64_t *ret_unheld) {
+static inline int64_t view_hit_blocks(const InstanceView *view, RequestIx ix, int64_t *ret_unheld) {
   const Request *request = &view->requests[ix];
-  const Machine *machine = view->machine;
+  const Instance *instance = view->instance;
   *ret_unheld = 0;
-  if (!machine->cache || request->state != REQUEST_WAITS_PREFILL || request->prefilled_tokens > 0)
+  if (!instance->cache || request->state != REQUEST_WAITS_PREFILL || request->prefilled_tokens > 0)
     return 0;
   const int64_t most =
-      batch_whole_blocks(&machine->batch, (int64_t)request_prefill_tokens(request) - 1);
-  return prefix_cache_match(machine->cache, &view->memory[ix].content, machine->pool->block_size,
+      batch_whole_blocks(&instance->batch, (int64_t)request_prefill_tokens(request) - 1);
+  return prefix_cache_match(instance->cache, &view->memory[ix].content, instance->pool->block_size,
                             most, ret_unheld);
 }
 
 /* Tokens of its prefill that have still to be computed. */
-static inline int32_t view_left_tokens(const MachineView *view, RequestIx ix) {
+static inline int32_t view_left_tokens(const InstanceView *view, RequestIx ix) {
   const Request *request = &view->requests[ix];
   int64_t unheld;
-  const int64_t hits = view_hit_blocks(view, ix, &unheld) * view->machine->pool->block_size;
+  const int64_t hits = view_hit_blocks(view, ix, &unheld) * view->instance->pool->block_size;
   return request_prefill_tokens(request) - request->prefilled_tokens - (int32_t)hits;
 }
 
 /* Blocks of a request whose prefill is done up to `done` tokens. */
-static inline int64_t machine_prefill_blocks(const Machine *machine, const Request *request,
-                                             int64_t done) {
+static inline int64_t instance_prefill_blocks(const Instance *instance, const Request *request,
+                                              int64_t done) {
   const bool last = done == request_prefill_tokens(request); // a token is made
-  return last ? machine_held_blocks(machine, done + 1) : blocks_of(machine, done);
+  return last ? instance_held_blocks(instance, done + 1) : blocks_of(instance, done);
 }
 
 /* Free blocks that computing the next `tokens` of a request takes, beside those that it holds or
  * that the cache has. */
-static inline int64_t view_prefill_blocks(const MachineView *view, RequestIx ix, int32_t tokens) {
+static inline int64_t view_prefill_blocks(const InstanceView *view, RequestIx ix, int32_t tokens) {
   const Request *request = &view->requests[ix];
   int64_t unheld;
   const int64_t hits = view_hit_blocks(view, ix, &unheld);
-  const int64_t done = request->prefilled_tokens + hits * view->machine->pool->block_size + tokens;
-  return machine_prefill_blocks(view->machine, request, done) - request->kv_blocks - hits + unheld;
+  const int64_t done = request->prefilled_tokens + hits * view->instance->pool->block_size + tokens;
+  return instance_prefill_blocks(view->instance, request, done) - request->kv_blocks - hits +
+         unheld;
 }
 
 /* The request of prefill_queue that holds KV of earlier chunks; REQUEST_NONE if there is none. */
-static inline RequestIx view_started_prefill(const MachineView *view) {
-  const Machine *machine = view->machine;
-  RequestIx ix = machine->n_started > 0 ? machine->prefill_queue.first : REQUEST_NONE;
+static inline RequestIx view_started_prefill(const InstanceView *view) {
+  const Instance *instance = view->instance;
+  RequestIx ix = instance->n_started > 0 ? instance->prefill_queue.first : REQUEST_NONE;
   while (ix != REQUEST_NONE && view->requests[ix].prefilled_tokens == 0)
     ix = view->requests[ix].next;
   return ix;
@@ -189,20 +190,20 @@ static inline RequestIx view_started_prefill(const MachineView *view) {
 
 /* Whether prompts that have not begun wait: for those that are swapped out, and where somebody has
  * just given way, for the decodes this was for, or they would take the memory back at once. */
-static inline bool view_prompts_wait(const MachineView *view) {
-  const Machine *machine = view->machine;
-  return machine->swapped.count > 0 ||
-         (view->made_room && machine->decode_queue.count + machine->blocked.count > 0);
+static inline bool view_prompts_wait(const InstanceView *view) {
+  const Instance *instance = view->instance;
+  return instance->swapped.count > 0 ||
+         (view->made_room && instance->decode_queue.count + instance->blocked.count > 0);
 }
 
 /* Blocks that admitting a decode takes beyond those it holds: for its newest token, which the next
  * iteration computes, or for its whole output when the batcher reserves that. */
-static inline int64_t view_admit_blocks(const MachineView *view, RequestIx ix,
+static inline int64_t view_admit_blocks(const InstanceView *view, RequestIx ix,
                                         bool reserves_output) {
   const Request *request = &view->requests[ix];
   const int64_t tokens = (int64_t)request->prompt_tokens +
                          (reserves_output ? request->output_tokens : request->generated_tokens);
-  const int64_t more = blocks_of(view->machine, tokens) - request->kv_blocks;
+  const int64_t more = blocks_of(view->instance, tokens) - request->kv_blocks;
   return more > 0 ? more : 0;
 }
 #endif

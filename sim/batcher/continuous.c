@@ -13,25 +13,25 @@ typedef struct State {
   bool pad_prefills;
 } State;
 
-/* When a machine last took in what had come. */
+/* When an instance last took in what had come. */
 typedef struct Intake {
   Tick looked_at;
   int64_t looked_after; // iterations of decodes since the beginning
   bool prefills;        // the newest iteration does
 } Intake;
 
-static int64_t decodes_since(const Intake *self, const Machine *machine) {
-  return machine->totals.decode_iterations - self->looked_after;
+static int64_t decodes_since(const Intake *self, const Instance *instance) {
+  return instance->totals.decode_iterations - self->looked_after;
 }
 
 /* Before when prompts must have arrived that the next iteration may have; those of the very tick in
- * which the machine looked came after that. */
-static Tick take_in(Intake *self, const State *state, const MachineView *view) {
-  const Machine *machine = view->machine;
-  if (state->scheduler_recv_interval <= 1 || machine->batch.n_seqs == 0 || self->prefills ||
-      decodes_since(self, machine) >= state->scheduler_recv_interval) {
+ * which the instance looked came after that. */
+static Tick take_in(Intake *self, const State *state, const InstanceView *view) {
+  const Instance *instance = view->instance;
+  if (state->scheduler_recv_interval <= 1 || instance->batch.n_seqs == 0 || self->prefills ||
+      decodes_since(self, instance) >= state->scheduler_recv_interval) {
     self->looked_at = view->now;
-    self->looked_after = machine->totals.decode_iterations;
+    self->looked_after = instance->totals.decode_iterations;
     return 0;
   }
   return self->looked_at > 0 ? self->looked_at : 1;
@@ -54,7 +54,7 @@ static int32_t cut_to_padded(const State *self, BatchPlan *plan) {
   return longest;
 }
 
-static void pad(const State *self, const MachineView *view, BatchPlan *plan) {
+static void pad(const State *self, const InstanceView *view, BatchPlan *plan) {
   const int64_t longest = cut_to_padded(self, plan);
   for (size_t i = 0; i < plan->n_prefills; i++) {
     const int64_t tokens = plan->prefills[i].tokens;
@@ -63,17 +63,17 @@ static void pad(const State *self, const MachineView *view, BatchPlan *plan) {
   }
 }
 
-static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+static void plan(void *state, void *instance_state, const InstanceView *view, BatchPlan *plan) {
   const State *self = state;
-  const Machine *machine = view->machine;
-  Intake *intake = machine_state;
-  const int64_t seqs = self->fcfs.limits.max_num_seqs - (int64_t)machine->batch.n_seqs;
+  const Instance *instance = view->instance;
+  Intake *intake = instance_state;
+  const int64_t seqs = self->fcfs.limits.max_num_seqs - (int64_t)instance->batch.n_seqs;
   // a prompt's sequence runs from its prefill on, though others' prefills may keep it waiting
-  const int64_t unpromised = seqs - (int64_t)machine->decode_queue.count;
+  const int64_t unpromised = seqs - (int64_t)instance->decode_queue.count;
   const int64_t prompts = self->max_num_prefill_seqs;
   Budget budget = {.tokens = self->fcfs.limits.max_num_batched_tokens,
                    .seqs = prompts > 0 && prompts < unpromised ? prompts : unpromised,
-                   .blocks = machine->free_blocks,
+                   .blocks = instance->free_blocks,
                    .arrived_before = take_in(intake, self, view)};
   fcfs_prefills(view, plan, &budget);
   intake->prefills = plan->pause_decodes = plan->n_prefills > 0;
@@ -81,22 +81,23 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   if (plan->pause_decodes) return;
   budget.tokens = self->fcfs.limits.max_num_seqs;
   budget.seqs = seqs;
-  budget.blocks -= batch_growth(&machine->batch, 1);
+  budget.blocks -= batch_growth(&instance->batch, 1);
   fcfs_admit_prefilled(view, plan, &budget);
   fcfs_admit_swapped(view, plan, &budget);
 }
 
-static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool wake(void *state, void *instance_state, const InstanceView *view, Wake why,
                  RequestIx request) {
   const bool waits = ((const State *)state)->scheduler_recv_interval > 1;
-  if (waits && why == WAKE_PREFILL && view->machine->activity == ACTIVITY_DECODE) return false;
-  return fcfs_limits_wake(state, machine_state, view, why, request);
+  if (waits && why == WAKE_PREFILL && view->instance->activity == ACTIVITY_DECODE) return false;
+  return fcfs_limits_wake(state, instance_state, view, why, request);
 }
 
-static int64_t review(void *state, void *machine_state, const MachineView *view) {
+static int64_t review(void *state, void *instance_state, const InstanceView *view) {
   const State *self = state;
   if (self->scheduler_recv_interval <= 1) return INT64_MAX;
-  const int64_t left = self->scheduler_recv_interval - decodes_since(machine_state, view->machine);
+  const int64_t left =
+      self->scheduler_recv_interval - decodes_since(instance_state, view->instance);
   return left > 1 ? left : 1;
 }
 
@@ -125,7 +126,7 @@ const Batcher batcher_continuous = {
              "Runs prefill and decode in separate iterations, prefill first (vLLM 2023, SGLang).",
          .state_size = sizeof(State),
          .options = options},
-    .machine_state_size = sizeof(Intake),
+    .instance_state_size = sizeof(Intake),
     .returns_swapped = true,
     .caches = fcfs_caches,
     .wake = wake,

@@ -2,15 +2,15 @@
  * within the token budget. */
 #include "sim/batcher/fcfs.h"
 
-static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
-  (void)machine_state;
+static void plan(void *state, void *instance_state, const InstanceView *view, BatchPlan *plan) {
+  (void)instance_state;
   const FcfsLimits *self = state;
-  const Machine *machine = view->machine;
-  const int64_t running = (int64_t)machine->batch.n_seqs;
-  const int64_t growth = batch_growth(&machine->batch, 1);
+  const Instance *instance = view->instance;
+  const int64_t running = (int64_t)instance->batch.n_seqs;
+  const int64_t growth = batch_growth(&instance->batch, 1);
   Budget budget = {.tokens = self->limits.max_num_batched_tokens - running,
                    .seqs = self->limits.max_num_seqs - running,
-                   .blocks = machine->free_blocks - growth};
+                   .blocks = instance->free_blocks - growth};
   fcfs_admit_prefilled(view, plan, &budget);
   fcfs_admit_swapped(view, plan, &budget);
   fcfs_prefills(view, plan, &budget);

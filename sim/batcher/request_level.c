@@ -14,34 +14,34 @@ typedef struct State {
 } State;
 
 /* The padded batch that decodes. */
-typedef struct MachineState {
-  int64_t seqs, iterations; // at its beginning; iterations are the machine's
+typedef struct InstanceState {
+  int64_t seqs, iterations; // at its beginning; iterations are the instance's
   int64_t context;          // of each sequence then
-} MachineState;
+} InstanceState;
 
-static bool occupied(const Machine *machine) {
-  return machine->batch.n_seqs > 0 || machine->activity != ACTIVITY_IDLE;
+static bool occupied(const Instance *instance) {
+  return instance->batch.n_seqs > 0 || instance->activity != ACTIVITY_IDLE;
 }
 
-static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool wake(void *state, void *instance_state, const InstanceView *view, Wake why,
                  RequestIx request) {
-  (void)state, (void)machine_state, (void)why, (void)request;
-  return !occupied(view->machine);
+  (void)state, (void)instance_state, (void)why, (void)request;
+  return !occupied(view->instance);
 }
 
 static int64_t longer(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-/* Blocks of a padded request; at most those of the machine, so that each has its turn. */
-static int64_t padded_blocks(const State *self, const Machine *machine, int64_t blocks) {
+/* Blocks of a padded request; at most those of the instance, so that each has its turn. */
+static int64_t padded_blocks(const State *self, const Instance *instance, int64_t blocks) {
   if (!self->padded) return blocks;
   const int64_t padded =
-      blocks_of(machine, self->padded_prompt_tokens + self->padded_output_tokens);
-  return longer(blocks, padded < machine->kv_blocks ? padded : machine->kv_blocks);
+      blocks_of(instance, self->padded_prompt_tokens + self->padded_output_tokens);
+  return longer(blocks, padded < instance->kv_blocks ? padded : instance->kv_blocks);
 }
 
-static void pad_prompts(const State *self, const MachineView *view, BatchPlan *plan) {
+static void pad_prompts(const State *self, const InstanceView *view, BatchPlan *plan) {
   int64_t longest = self->padded_prompt_tokens, tokens = 0, area2 = 0;
   for (size_t i = 0; i < plan->n_prefills; i++)
     longest = longer(longest, request_prefill_tokens(&view->requests[plan->prefills[i].request]));
@@ -54,15 +54,15 @@ static void pad_prompts(const State *self, const MachineView *view, BatchPlan *p
 }
 
 /* Whole requests: prompts with the outputs they will have, where those are decoded here. */
-static void plan_prompts(const State *self, const MachineView *view, BatchPlan *plan) {
-  const Machine *machine = view->machine;
-  int64_t seqs = self->limits.max_num_seqs, blocks = machine->free_blocks;
-  for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
+static void plan_prompts(const State *self, const InstanceView *view, BatchPlan *plan) {
+  const Instance *instance = view->instance;
+  int64_t seqs = self->limits.max_num_seqs, blocks = instance->free_blocks;
+  for (RequestIx ix = instance->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
        ix = view->requests[ix].next, seqs--) {
     const Request *request = &view->requests[ix];
-    const bool decoded_here = request->decode_machine == machine->ix;
+    const bool decoded_here = request->decode_instance == instance->ix;
     const int64_t output = decoded_here ? request->output_tokens : 1;
-    blocks -= padded_blocks(self, machine, blocks_of(machine, request->prompt_tokens + output));
+    blocks -= padded_blocks(self, instance, blocks_of(instance, request->prompt_tokens + output));
     if (blocks < 0) break;
     plan_prefill(plan, ix, request_prefill_tokens(request));
   }
@@ -70,43 +70,43 @@ static void plan_prompts(const State *self, const MachineView *view, BatchPlan *
 }
 
 /* What the batch that decodes has beyond its sequences; `seqs` of `context` tokens are in it. */
-static void pad_decodes(const MachineState *batch, const Machine *machine, int64_t seqs,
+static void pad_decodes(const InstanceState *batch, const Instance *instance, int64_t seqs,
                         int64_t context, BatchPlan *plan) {
-  const int64_t each = batch->context + machine->batch.iterations - batch->iterations;
+  const int64_t each = batch->context + instance->batch.iterations - batch->iterations;
   plan_pad_decodes(plan, batch->seqs - seqs, batch->seqs * each - context);
 }
 
-static void begin_padded(const State *self, MachineState *batch, const MachineView *view,
+static void begin_padded(const State *self, InstanceState *batch, const InstanceView *view,
                          BatchPlan *plan) {
   int64_t context = 0;
-  *batch = (MachineState){.seqs = (int64_t)plan->n_admits,
-                          .iterations = view->machine->batch.iterations};
+  *batch = (InstanceState){.seqs = (int64_t)plan->n_admits,
+                           .iterations = view->instance->batch.iterations};
   for (size_t i = 0; i < plan->n_admits; i++) {
     const Request *request = &view->requests[plan->admits[i]];
     context += request_tokens(request);
     const int64_t prompt = longer(request->prompt_tokens, self->padded_prompt_tokens);
     batch->context = longer(batch->context, prompt + request->generated_tokens);
   }
-  pad_decodes(batch, view->machine, batch->seqs, context, plan);
+  pad_decodes(batch, view->instance, batch->seqs, context, plan);
 }
 
-static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+static void plan(void *state, void *instance_state, const InstanceView *view, BatchPlan *plan) {
   const State *self = state;
-  const Machine *machine = view->machine;
-  const Batch *batch = &machine->batch;
+  const Instance *instance = view->instance;
+  const Batch *batch = &instance->batch;
   if (batch->n_seqs > 0) {
     if (self->padded)
-      pad_decodes(machine_state, machine, (int64_t)batch->n_seqs, batch->context_tokens, plan);
+      pad_decodes(instance_state, instance, (int64_t)batch->n_seqs, batch->context_tokens, plan);
     return;
   }
   Budget budget = {.tokens = self->limits.max_num_seqs,
                    .seqs = self->limits.max_num_seqs,
-                   .blocks = machine->free_blocks};
-  fcfs_admits(view, &machine->decode_queue, true, plan, &budget);
+                   .blocks = instance->free_blocks};
+  fcfs_admits(view, &instance->decode_queue, true, plan, &budget);
   if (plan->n_admits == 0)
     plan_prompts(self, view, plan);
   else if (self->padded)
-    begin_padded(self, machine_state, view, plan);
+    begin_padded(self, instance_state, view, plan);
 }
 
 static const OptionSpec options[] = {
@@ -126,7 +126,7 @@ const Batcher batcher_request_level = {
                .help = "Runs static batches, each to its last token.",
                .state_size = sizeof(State),
                .options = options},
-    .machine_state_size = sizeof(MachineState),
+    .instance_state_size = sizeof(InstanceState),
     .reserves_output = true,
     .wake = wake,
     .plan = plan,

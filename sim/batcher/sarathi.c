@@ -5,7 +5,7 @@
 #include "sim/batcher/fcfs.h"
 
 /* The tokens of a prompt that join the iteration; 0: it waits. */
-static int64_t joining_tokens(const MachineView *view, RequestIx ix, const Budget *budget) {
+static int64_t joining_tokens(const InstanceView *view, RequestIx ix, const Budget *budget) {
   const Request *request = &view->requests[ix];
   const int64_t rest = view_left_tokens(view, ix);
   if (request->prefilled_tokens > 0)
@@ -17,20 +17,20 @@ static int64_t joining_tokens(const MachineView *view, RequestIx ix, const Budge
 }
 
 /* What prompts may take of the next iteration; the place of the one that has begun is taken. */
-static Budget budget_of(const FcfsLimits *self, const Machine *machine) {
-  const int64_t running = (int64_t)machine->batch.n_seqs;
+static Budget budget_of(const FcfsLimits *self, const Instance *instance) {
+  const int64_t running = (int64_t)instance->batch.n_seqs;
   return (Budget){.tokens = self->limits.max_num_batched_tokens - running,
-                  .seqs = self->limits.max_num_seqs - running - machine->n_started,
-                  .blocks = machine->free_blocks - batch_growth(&machine->batch, 1)};
+                  .seqs = self->limits.max_num_seqs - running - instance->n_started,
+                  .blocks = instance->free_blocks - batch_growth(&instance->batch, 1)};
 }
 
-static RequestIx next_prompt(const MachineView *view) {
+static RequestIx next_prompt(const InstanceView *view) {
   const RequestIx started = view_started_prefill(view);
-  return started != REQUEST_NONE ? started : view->machine->prefill_queue.first;
+  return started != REQUEST_NONE ? started : view->instance->prefill_queue.first;
 }
 
 /* Returns whether all of the prompt is in the plan. */
-static bool join(const MachineView *view, RequestIx ix, BatchPlan *plan, Budget *budget) {
+static bool join(const InstanceView *view, RequestIx ix, BatchPlan *plan, Budget *budget) {
   const Request *request = &view->requests[ix];
   const int64_t tokens = budget->tokens > 0 ? joining_tokens(view, ix, budget) : 0;
   if (tokens == 0) return false;
@@ -42,28 +42,28 @@ static bool join(const MachineView *view, RequestIx ix, BatchPlan *plan, Budget 
   return tokens == left;
 }
 
-static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
-  (void)machine_state;
-  const Machine *machine = view->machine;
-  Budget budget = budget_of(state, machine);
+static void plan(void *state, void *instance_state, const InstanceView *view, BatchPlan *plan) {
+  (void)instance_state;
+  const Instance *instance = view->instance;
+  Budget budget = budget_of(state, instance);
   fcfs_admit_prefilled(view, plan, &budget);
   fcfs_admit_swapped(view, plan, &budget);
   const RequestIx started = view_started_prefill(view);
   if (started != REQUEST_NONE && !join(view, started, plan, &budget)) return;
-  RequestIx ix = machine->prefill_queue.first;
+  RequestIx ix = instance->prefill_queue.first;
   while (ix != REQUEST_NONE && (ix == started || join(view, ix, plan, &budget)))
     ix = view->requests[ix].next;
 }
 
-static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool wake(void *state, void *instance_state, const InstanceView *view, Wake why,
                  RequestIx request) {
-  (void)machine_state, (void)request;
+  (void)instance_state, (void)request;
   const FcfsLimits *self = state;
-  const Machine *machine = view->machine;
-  if (machine->activity == ACTIVITY_IDLE) return true;
-  const Budget budget = budget_of(self, machine);
+  const Instance *instance = view->instance;
+  if (instance->activity == ACTIVITY_IDLE) return true;
+  const Budget budget = budget_of(self, instance);
   const RequestIx prompt = next_prompt(view);
-  const bool prompt_may = (why == WAKE_PREFILL && machine->prefill_queue.count == 1) ||
+  const bool prompt_may = (why == WAKE_PREFILL && instance->prefill_queue.count == 1) ||
                           (why == WAKE_RELEASE && prompt != REQUEST_NONE);
   if (prompt_may && budget.tokens > 0 && joining_tokens(view, prompt, &budget) > 0) return true;
   return budget.seqs > 0 && (why == WAKE_DECODE || fcfs_wake_decodes(view, why));

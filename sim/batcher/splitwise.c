@@ -1,7 +1,7 @@
-/* Splitwise's machine-level scheduler (Splitwise §IV-B). Prefill: prompts first come, first served,
- * up to 2048 tokens together. Decode: first come, first served until memory is nearly full. Mixed:
- * prompts go first, decodes fill what is left of the token budget, and those left out are preempted
- * and keep their KV. A decode grows in priority with age: one that was left out of
+/* Splitwise's instance-level scheduler (Splitwise §IV-B). Prefill: prompts first come, first
+ * served, up to 2048 tokens together. Decode: first come, first served until memory is nearly full.
+ * Mixed: prompts go first, decodes fill what is left of the token budget, and those left out are
+ * preempted and keep their KV. A decode grows in priority with age: one that was left out of
  * `max_preemptions` iterations is never left out again, and prompts make room for it. */
 #include "sim/batcher/fcfs.h"
 
@@ -11,19 +11,19 @@ typedef struct State {
   double memory_reserve;
 } State;
 
-static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool wake(void *state, void *instance_state, const InstanceView *view, Wake why,
                  RequestIx request) {
-  (void)machine_state, (void)request;
+  (void)instance_state, (void)request;
   return fcfs_wake(view, why, ((State *)state)->limits.max_num_seqs);
 }
 
-static bool is_old(const State *self, const MachineView *view, RequestIx ix) {
+static bool is_old(const State *self, const InstanceView *view, RequestIx ix) {
   return view->requests[ix].preemptions >= self->max_preemptions;
 }
 
 /* Running decodes that may not be left out any more. */
-static int64_t count_old(const State *self, const MachineView *view) {
-  const Batch *batch = &view->machine->batch;
+static int64_t count_old(const State *self, const InstanceView *view) {
+  const Batch *batch = &view->instance->batch;
   int64_t n = 0;
   for (size_t i = 0; i < batch->n_seqs; i++)
     n += is_old(self, view, batch->entries[i].request);
@@ -32,8 +32,8 @@ static int64_t count_old(const State *self, const MachineView *view) {
 
 /* Those of the running decodes which may be left out that arrived last, `n` of them, the last
  * first. */
-static void leave_out(const State *self, const MachineView *view, BatchPlan *plan, int64_t n) {
-  const Batch *batch = &view->machine->batch;
+static void leave_out(const State *self, const InstanceView *view, BatchPlan *plan, int64_t n) {
+  const Batch *batch = &view->instance->batch;
   const Request *requests = view->requests;
   for (size_t i = 0; i < batch->n_seqs; i++) {
     const RequestIx ix = batch->entries[i].request;
@@ -50,10 +50,10 @@ static void leave_out(const State *self, const MachineView *view, BatchPlan *pla
 
 /* Blocked decodes, oldest first: those that are due, or the others. They count among max_num_seqs
  * already. */
-static void resume(const State *self, const MachineView *view, bool due, BatchPlan *plan,
+static void resume(const State *self, const InstanceView *view, bool due, BatchPlan *plan,
                    Budget *budget) {
   const Request *requests = view->requests;
-  for (RequestIx ix = view->machine->blocked.first; ix != REQUEST_NONE; ix = requests[ix].next) {
+  for (RequestIx ix = view->instance->blocked.first; ix != REQUEST_NONE; ix = requests[ix].next) {
     if (is_old(self, view, ix) != due) continue;
     const int64_t blocks = view_admit_blocks(view, ix, false);
     if (blocks > budget->blocks || (!due && budget->tokens < 1)) return;
@@ -63,19 +63,19 @@ static void resume(const State *self, const MachineView *view, bool due, BatchPl
   }
 }
 
-static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
-  (void)machine_state;
+static void plan(void *state, void *instance_state, const InstanceView *view, BatchPlan *plan) {
+  (void)instance_state;
   const State *self = state;
-  const Machine *machine = view->machine;
-  const int64_t running = (int64_t)machine->batch.n_seqs;
+  const Instance *instance = view->instance;
+  const int64_t running = (int64_t)instance->batch.n_seqs;
   const double reserve = running > 0 ? self->memory_reserve : 0; // for those that grow
-  const int64_t free_blocks = machine->free_blocks - batch_next_growth(&machine->batch);
-  const bool crowded = machine->prefill_queue.count > 0 && running > 0;
+  const int64_t free_blocks = instance->free_blocks - batch_next_growth(&instance->batch);
+  const bool crowded = instance->prefill_queue.count > 0 && running > 0;
   const int64_t old = crowded ? count_old(self, view) : 0;
   Budget budget = {.tokens = self->limits.max_num_batched_tokens - old,
-                   .seqs = self->limits.max_num_seqs - running - machine->blocked.count,
-                   .blocks = free_blocks - (int64_t)(reserve * (double)machine->kv_blocks)};
-  if (machine->blocked.count > 0) resume(self, view, true, plan, &budget);
+                   .seqs = self->limits.max_num_seqs - running - instance->blocked.count,
+                   .blocks = free_blocks - (int64_t)(reserve * (double)instance->kv_blocks)};
+  if (instance->blocked.count > 0) resume(self, view, true, plan, &budget);
   fcfs_prefills(view, plan, &budget);
   const int64_t left_out = plan->n_prefills > 0 ? running - old - budget.tokens : 0;
   if (left_out > 0) {
@@ -83,8 +83,8 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
     return;
   }
   budget.tokens -= running - old;
-  if (machine->blocked.count > 0) resume(self, view, false, plan, &budget);
-  fcfs_admits(view, &machine->decode_queue, false, plan, &budget);
+  if (instance->blocked.count > 0) resume(self, view, false, plan, &budget);
+  fcfs_admits(view, &instance->decode_queue, false, plan, &budget);
   fcfs_admit_swapped(view, plan, &budget);
 }
 

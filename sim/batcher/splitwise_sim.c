@@ -11,19 +11,19 @@ typedef struct State {
   TaskMarks marks;
 } State;
 
-static void start(void *state, void *machine_state, const MachineView *view, Arena *arena) {
+static void start(void *state, void *instance_state, const InstanceView *view, Arena *arena) {
   (void)view;
-  sim_queues_init(machine_state, &((State *)state)->marks, arena);
+  sim_queues_init(instance_state, &((State *)state)->marks, arena);
 }
 
-static int64_t tokens_of(const MachineView *view, Task task) {
+static int64_t tokens_of(const InstanceView *view, Task task) {
   return task.phase == PHASE_PREFILL ? view->requests[task.request].prompt_tokens : 1;
 }
 
 /* A selection in the making. */
 typedef struct Selection {
   const BatchLimits *limits;
-  const MachineView *view;
+  const InstanceView *view;
   SimQueues *queues;
   int64_t n_seqs, tokens, free_blocks;
   bool stays; // all of the old batch is in it
@@ -75,7 +75,7 @@ static void select_prompts(Selection *self) {
 
 static void select_blocked(Selection *self) {
   const Request *requests = self->view->requests;
-  for (RequestIx ix = self->view->machine->blocked.first; ix != REQUEST_NONE;
+  for (RequestIx ix = self->view->instance->blocked.first; ix != REQUEST_NONE;
        ix = requests[ix].next) {
     const Task task = {ix, PHASE_DECODE};
     if (taken(self, task)) continue;
@@ -112,13 +112,13 @@ static void select_rest(Selection *self) {
   }
 }
 
-static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+static void plan(void *state, void *instance_state, const InstanceView *view, BatchPlan *plan) {
   const State *self = state;
-  SimQueues *queues = machine_state;
+  SimQueues *queues = instance_state;
   Selection selection = {.limits = &self->limits,
                          .view = view,
                          .queues = queues,
-                         .free_blocks = view->machine->free_blocks};
+                         .free_blocks = view->instance->free_blocks};
   select_aged(&selection, self->max_preemptions);
   select_prompts(&selection);
   select_blocked(&selection);
@@ -128,26 +128,26 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   sim_queues_commit(queues, view, selection.stays, plan);
 }
 
-static bool arrived(const State *self, SimQueues *queues, const MachineView *view, Task task) {
+static bool arrived(const State *self, SimQueues *queues, const InstanceView *view, Task task) {
   sim_queues_arrive(queues, view, task);
-  if (view->machine->activity == ACTIVITY_IDLE)
-    return sim_task_blocks(view, task) <= view->machine->free_blocks;
+  if (view->instance->activity == ACTIVITY_IDLE)
+    return sim_task_blocks(view, task) <= view->instance->free_blocks;
   const int64_t tokens = tokens_of(view, task);
   const int64_t limit = self->limits.max_num_batched_tokens;
   if ((int64_t)queues->batch.count < self->limits.max_num_seqs &&
       queues->batch_tokens + tokens <= limit)
     return true;
-  const int64_t decodes = (int64_t)view->machine->batch.n_seqs;
+  const int64_t decodes = (int64_t)view->instance->batch.n_seqs;
   return task.phase == PHASE_PREFILL && decodes > 0 &&
          queues->batch_tokens - decodes + tokens <= limit;
 }
 
-static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool wake(void *state, void *instance_state, const InstanceView *view, Wake why,
                  RequestIx request) {
   const State *self = state;
-  if (why == WAKE_RELEASE) return sim_queues_released(machine_state, view, &self->limits);
+  if (why == WAKE_RELEASE) return sim_queues_released(instance_state, view, &self->limits);
   const Phase phase = why == WAKE_PREFILL ? PHASE_PREFILL : PHASE_DECODE;
-  return arrived(self, machine_state, view, (Task){request, phase});
+  return arrived(self, instance_state, view, (Task){request, phase});
 }
 
 static const OptionSpec options[] = {
@@ -164,7 +164,7 @@ const Batcher batcher_splitwise_sim = {
                .help = "Reproduces SplitwiseSim's mixed batching instance with its defects.",
                .state_size = sizeof(State),
                .options = options},
-    .machine_state_size = sizeof(SimQueues),
+    .instance_state_size = sizeof(SimQueues),
     .reserves_output = true,
     .owns_queues = true,
     .hears_chained = true,

@@ -7,18 +7,18 @@ typedef struct State {
   TaskMarks marks;
 } State;
 
-static void start(void *state, void *machine_state, const MachineView *view, Arena *arena) {
+static void start(void *state, void *instance_state, const InstanceView *view, Arena *arena) {
   (void)view;
   State *self = state;
   self->limits.max_num_batched_tokens = INT64_MAX; // it has no budget
-  sim_queues_init(machine_state, &self->marks, arena);
+  sim_queues_init(instance_state, &self->marks, arena);
 }
 
-static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+static void plan(void *state, void *instance_state, const InstanceView *view, BatchPlan *plan) {
   const State *self = state;
-  SimQueues *queues = machine_state;
+  SimQueues *queues = instance_state;
   const TaskList *waiting = &queues->waiting;
-  int64_t free_blocks = view->machine->free_blocks;
+  int64_t free_blocks = view->instance->free_blocks;
   for (size_t i = 0; i < waiting->count; i++) {
     if ((int64_t)(queues->batch.count + queues->selected.count) >= self->limits.max_num_seqs) break;
     const Task task = waiting->items[i];
@@ -30,15 +30,15 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   sim_queues_commit(queues, view, true, plan);
 }
 
-static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool wake(void *state, void *instance_state, const InstanceView *view, Wake why,
                  RequestIx request) {
   const State *self = state;
-  SimQueues *queues = machine_state;
+  SimQueues *queues = instance_state;
   if (why == WAKE_RELEASE) return sim_queues_released(queues, view, &self->limits);
   const Task task = {request, why == WAKE_PREFILL ? PHASE_PREFILL : PHASE_DECODE};
   sim_queues_arrive(queues, view, task);
-  if (view->machine->activity == ACTIVITY_IDLE)
-    return sim_task_blocks(view, task) <= view->machine->free_blocks;
+  if (view->instance->activity == ACTIVITY_IDLE)
+    return sim_task_blocks(view, task) <= view->instance->free_blocks;
   return (int64_t)queues->batch.count < self->limits.max_num_seqs;
 }
 
@@ -52,7 +52,7 @@ const Batcher batcher_splitwise_sim_orca = {
                .help = "Reproduces SplitwiseSim's ORCA instance: no token budget, no preemption.",
                .state_size = sizeof(State),
                .options = options},
-    .machine_state_size = sizeof(SimQueues),
+    .instance_state_size = sizeof(SimQueues),
     .reserves_output = true,
     .owns_queues = true,
     .hears_chained = true,

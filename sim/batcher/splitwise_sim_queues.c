@@ -23,7 +23,7 @@ static void remove_task(TaskList *list, Task task) {
 }
 
 /* Python's bisect.insort on (waits, arrival), binary search and all. */
-static void insert_pending(SimQueues *self, const MachineView *view, Task task) {
+static void insert_pending(SimQueues *self, const InstanceView *view, Task task) {
   const int32_t waits = sim_task_mark(self, task)->waits;
   const Tick arrived = view->requests[task.request].arrived_at;
   size_t low = 0, high = self->pending.count;
@@ -45,13 +45,13 @@ static TaskMark *first_mark(const SimQueues *self, RequestIx request) {
   return sim_task_mark(self, (Task){request, PHASE_PREFILL});
 }
 
-static bool came_before(const SimQueues *self, const MachineView *view, RequestIx a, RequestIx b) {
+static bool came_before(const SimQueues *self, const InstanceView *view, RequestIx a, RequestIx b) {
   const Tick at_a = view->requests[a].arrived_at, at_b = view->requests[b].arrived_at;
   return at_a < at_b ||
          (at_a == at_b && first_mark(self, a)->listed_as < first_mark(self, b)->listed_as);
 }
 
-static void queue_task(SimQueues *self, const MachineView *view, Task task) {
+static void queue_task(SimQueues *self, const InstanceView *view, Task task) {
   insert_pending(self, view, task);
   size_t at = self->waiting.count;
   while (at > 0 && came_before(self, view, task.request, self->waiting.items[at - 1].request))
@@ -64,7 +64,7 @@ static void unqueue_task(SimQueues *self, Task task) {
   remove_task(&self->waiting, task);
 }
 
-void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task) {
+void sim_queues_arrive(SimQueues *self, const InstanceView *view, Task task) {
   TaskMarks *marks = self->marks;
   ARENA_RESERVE(self->arena, marks->of, marks->capacity, 2 * (size_t)task.request + 2);
   TaskMark *first = first_mark(self, task.request);
@@ -74,7 +74,7 @@ void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task) {
   if (task.phase == PHASE_PREFILL) insert(&self->prompts, self->prompts.count, task, self->arena);
 }
 
-void sim_queues_finish(void *state, void *queues, const MachineView *view, RequestIx request,
+void sim_queues_finish(void *state, void *queues, const InstanceView *view, RequestIx request,
                        Phase phase) {
   (void)state;
   SimQueues *self = queues;
@@ -86,14 +86,15 @@ void sim_queues_finish(void *state, void *queues, const MachineView *view, Reque
     unqueue_task(self, task); // a decode with nothing to make never joined
   mark->in_batch = false;
   const bool decode_follows = task.phase == PHASE_PREFILL &&
-                              view->requests[task.request].decode_machine == view->machine->ix;
+                              view->requests[task.request].decode_instance == view->instance->ix;
   if (!decode_follows) first_mark(self, task.request)->listed_as = 0;
 }
 
-void sim_queues_leave(void *state, void *queues, const MachineView *view, RequestIx request) {
+void sim_queues_leave(void *state, void *queues, const InstanceView *view, RequestIx request) {
   (void)state, (void)view;
   SimQueues *self = queues;
-  if (2 * (size_t)request + 2 > self->marks->capacity) return; // it came while the machine was down
+  if (2 * (size_t)request + 2 > self->marks->capacity)
+    return; // it came while the instance was down
   for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
     const Task task = {request, phase};
     remove_task(&self->batch, task);
@@ -103,19 +104,19 @@ void sim_queues_leave(void *state, void *queues, const MachineView *view, Reques
   }
 }
 
-bool sim_task_runnable(const MachineView *view, Task task) {
+bool sim_task_runnable(const InstanceView *view, Task task) {
   return request_prefills(&view->requests[task.request]) == (task.phase == PHASE_PREFILL);
 }
 
-int64_t sim_task_blocks(const MachineView *view, Task task) {
+int64_t sim_task_blocks(const InstanceView *view, Task task) {
   const Request *request = &view->requests[task.request];
-  const int64_t prompt = blocks_of(view->machine, (int64_t)request->prompt_tokens + 1);
+  const int64_t prompt = blocks_of(view->instance, (int64_t)request->prompt_tokens + 1);
   if (task.phase == PHASE_PREFILL) return prompt;
-  return blocks_of(view->machine, (int64_t)request->prompt_tokens + request->output_tokens) -
+  return blocks_of(view->instance, (int64_t)request->prompt_tokens + request->output_tokens) -
          prompt;
 }
 
-bool sim_task_blocked(const MachineView *view, Task task) {
+bool sim_task_blocked(const InstanceView *view, Task task) {
   return task.phase == PHASE_DECODE && view->requests[task.request].state == REQUEST_BLOCKED;
 }
 
@@ -125,7 +126,7 @@ void sim_queues_select(SimQueues *self, Task task) {
 }
 
 /* All tasks outside the batch are pending. */
-static void age(SimQueues *self, const MachineView *view) {
+static void age(SimQueues *self, const InstanceView *view) {
   for (size_t i = 0; i < self->pending.count; i++) {
     const Task task = self->pending.items[i];
     if (sim_task_runnable(view, task)) sim_task_mark(self, task)->waits++;
@@ -133,7 +134,7 @@ static void age(SimQueues *self, const MachineView *view) {
 }
 
 /* Those of the batch that are not selected leave it. */
-static void preempt(SimQueues *self, const MachineView *view, BatchPlan *plan) {
+static void preempt(SimQueues *self, const InstanceView *view, BatchPlan *plan) {
   size_t kept = 0;
   for (size_t i = 0; i < self->batch.count; i++) {
     const Task task = self->batch.items[i];
@@ -150,7 +151,7 @@ static void preempt(SimQueues *self, const MachineView *view, BatchPlan *plan) {
   self->batch.count = kept;
 }
 
-static void join(SimQueues *self, const MachineView *view, Task task, BatchPlan *plan) {
+static void join(SimQueues *self, const InstanceView *view, Task task, BatchPlan *plan) {
   unqueue_task(self, task);
   insert(&self->batch, self->batch.count, task, self->arena);
   if (task.phase == PHASE_PREFILL) {
@@ -161,7 +162,7 @@ static void join(SimQueues *self, const MachineView *view, Task task, BatchPlan 
   }
 }
 
-void sim_queues_commit(SimQueues *self, const MachineView *view, bool stays, BatchPlan *plan) {
+void sim_queues_commit(SimQueues *self, const InstanceView *view, bool stays, BatchPlan *plan) {
   if (!stays) preempt(self, view, plan);
   for (size_t i = 0; i < self->selected.count; i++) {
     const Task task = self->selected.items[i];
@@ -174,11 +175,11 @@ void sim_queues_commit(SimQueues *self, const MachineView *view, bool stays, Bat
   age(self, view);
 }
 
-bool sim_queues_released(const SimQueues *self, const MachineView *view,
+bool sim_queues_released(const SimQueues *self, const InstanceView *view,
                          const BatchLimits *limits) {
   if (self->pending.count == 0) return false;
-  if (view->machine->activity == ACTIVITY_IDLE)
-    return sim_task_blocks(view, self->pending.items[0]) <= view->machine->free_blocks;
+  if (view->instance->activity == ACTIVITY_IDLE)
+    return sim_task_blocks(view, self->pending.items[0]) <= view->instance->free_blocks;
   return (int64_t)self->batch.count < limits->max_num_seqs &&
          self->batch_tokens < limits->max_num_batched_tokens;
 }

@@ -1,6 +1,6 @@
 /* TetriInfer's instances (TetriInfer §3.3, §3.4). Prompts are prefilled alone, in chunks of a fixed
  * size that keep the accelerator just saturated; decodes join by what is predicted of them. A
- * machine that does both prefills first. RULES.md has what the paper leaves open. */
+ * instance that does both prefills first. RULES.md has what the paper leaves open. */
 #include "sim/batcher/tetriinfer.h"
 
 int64_t tetriinfer_chunk_tokens(const TetriInfer *self, const PoolSpec *pool) {
@@ -8,50 +8,52 @@ int64_t tetriinfer_chunk_tokens(const TetriInfer *self, const PoolSpec *pool) {
                                          : self->chunk_size;
 }
 
-static void start(void *state, void *machine_state, const MachineView *view, Arena *arena) {
-  prefill_schedule_init(machine_state, tetriinfer_chunk_tokens(state, view->machine->pool), arena);
+static void start(void *state, void *instance_state, const InstanceView *view, Arena *arena) {
+  prefill_schedule_init(instance_state, tetriinfer_chunk_tokens(state, view->instance->pool),
+                        arena);
 }
 
-static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool wake(void *state, void *instance_state, const InstanceView *view, Wake why,
                  RequestIx request) {
   (void)request;
-  const Machine *machine = view->machine;
-  if (machine->activity == ACTIVITY_IDLE) return true;
+  const Instance *instance = view->instance;
+  if (instance->activity == ACTIVITY_IDLE) return true;
   if ((why == WAKE_PREFILL || why == WAKE_RELEASE) &&
-      prefill_schedule_ready(machine_state, state, view))
+      prefill_schedule_ready(instance_state, state, view))
     return true;
-  if ((why == WAKE_DECODE && machine->decode_queue.count == 1) ||
-      (why == WAKE_RELEASE && machine->decode_queue.count > 0))
+  if ((why == WAKE_DECODE && instance->decode_queue.count == 1) ||
+      (why == WAKE_RELEASE && instance->decode_queue.count > 0))
     return tetriinfer_joins_after(state, view) < INT64_MAX;
-  return (int64_t)machine->batch.n_seqs < ((const TetriInfer *)state)->limits.max_num_seqs &&
+  return (int64_t)instance->batch.n_seqs < ((const TetriInfer *)state)->limits.max_num_seqs &&
          fcfs_wake_decodes(view, why);
 }
 
-static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
-  const Machine *machine = view->machine;
-  prefill_schedule_plan(machine_state, state, view, false, plan);
+static void plan(void *state, void *instance_state, const InstanceView *view, BatchPlan *plan) {
+  const Instance *instance = view->instance;
+  prefill_schedule_plan(instance_state, state, view, false, plan);
   if (plan->n_prefills == 0) tetriinfer_admit(state, view, plan);
   // Where nothing runs or leaves, nobody would give the memory that a chunk waits for.
-  if (plan->n_prefills + plan->n_admits + machine->batch.n_seqs + machine->n_outgoing == 0)
-    prefill_schedule_plan(machine_state, state, view, true, plan);
+  if (plan->n_prefills + plan->n_admits + instance->batch.n_seqs + instance->n_outgoing == 0)
+    prefill_schedule_plan(instance_state, state, view, true, plan);
   plan->pause_decodes = plan->n_prefills > 0;
 }
 
-static int64_t review(void *state, void *machine_state, const MachineView *view) {
-  (void)machine_state;
+static int64_t review(void *state, void *instance_state, const InstanceView *view) {
+  (void)instance_state;
   const int64_t after = tetriinfer_joins_after(state, view);
   return after > 0 ? after : 1;
 }
 
 /* What waits here holds memory, so the policy decides before the KV comes. */
-static bool receives(void *state, void *machine_state, const MachineView *view, RequestIx request) {
-  (void)machine_state;
+static bool receives(void *state, void *instance_state, const InstanceView *view,
+                     RequestIx request) {
+  (void)instance_state;
   return tetriinfer_receives(state, view, request);
 }
 
-static void leave(void *state, void *machine_state, const MachineView *view, RequestIx request) {
+static void leave(void *state, void *instance_state, const InstanceView *view, RequestIx request) {
   (void)state, (void)view;
-  prefill_schedule_drop(machine_state, request);
+  prefill_schedule_drop(instance_state, request);
 }
 
 static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
@@ -102,7 +104,7 @@ const Batcher batcher_tetriinfer = {
                        "lengths (TetriInfer).",
                .state_size = sizeof(TetriInfer),
                .options = options},
-    .machine_state_size = sizeof(PrefillSchedule),
+    .instance_state_size = sizeof(PrefillSchedule),
     .returns_swapped = true,
     .start = start,
     .wake = wake,

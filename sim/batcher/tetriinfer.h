@@ -23,7 +23,7 @@ typedef struct TetriInfer {
   int estimate;      // Estimate
 } TetriInfer;
 
-/* Tokens of a chunk on the machines of a pool. */
+/* Tokens of a chunk on the instances of a pool. */
 int64_t tetriinfer_chunk_tokens(const TetriInfer *self, const PoolSpec *pool);
 
 /* --- prefill */
@@ -34,7 +34,7 @@ typedef struct Scheduled {
   RequestIx request;
 } Scheduled;
 
-/* The scheduled queue of a machine: requests of its prefill_queue, which is the raw queue, taken
+/* The scheduled queue of an instance: requests of its prefill_queue, which is the raw queue, taken
  * when the last of those before was prefilled. They are one string of tokens, cut into chunks. */
 typedef struct PrefillSchedule {
   Arena *arena;
@@ -47,20 +47,20 @@ void prefill_schedule_init(PrefillSchedule *self, int64_t chunk_tokens, Arena *a
 /* Plans the next chunk, padded; nothing when there is none or it waits for memory to be whole. With
  * `cut` it goes as far as memory allows. */
 void prefill_schedule_plan(PrefillSchedule *self, const TetriInfer *options,
-                           const MachineView *view, bool cut, BatchPlan *plan);
+                           const InstanceView *view, bool cut, BatchPlan *plan);
 /* A request leaves the prefill queue that may be scheduled. */
 void prefill_schedule_drop(PrefillSchedule *self, RequestIx request);
 /* Whether a whole one could be planned now. */
 bool prefill_schedule_ready(PrefillSchedule *self, const TetriInfer *options,
-                            const MachineView *view);
+                            const InstanceView *view);
 
 /* --- decode */
 
 /* Plans decodes from the head of decode_queue until one has to wait, then swapped ones. */
-void tetriinfer_admit(const TetriInfer *self, const MachineView *view, BatchPlan *plan);
+void tetriinfer_admit(const TetriInfer *self, const InstanceView *view, BatchPlan *plan);
 /* The iterations of the batch, as it is, after which the head of decode_queue may join: 0 at once,
  * INT64_MAX when something else must happen first. */
-int64_t tetriinfer_joins_after(const TetriInfer *self, const MachineView *view);
+int64_t tetriinfer_joins_after(const TetriInfer *self, const InstanceView *view);
 /* Whether a request whose KV is elsewhere might join behind those that wait, were it here. */
-bool tetriinfer_receives(const TetriInfer *self, const MachineView *view, RequestIx request);
+bool tetriinfer_receives(const TetriInfer *self, const InstanceView *view, RequestIx request);
 #endif

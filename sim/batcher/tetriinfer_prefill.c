@@ -27,8 +27,8 @@ static int64_t key_of(const TetriInfer *options, const Request *request) {
 }
 
 /* Takes the next requests of the raw queue, in order. */
-static void refill(PrefillSchedule *self, const TetriInfer *options, const MachineView *view) {
-  const RequestQueue *raw = &view->machine->prefill_queue;
+static void refill(PrefillSchedule *self, const TetriInfer *options, const InstanceView *view) {
+  const RequestQueue *raw = &view->instance->prefill_queue;
   self->first = self->count = 0;
   RequestIx ix = raw->first;
   while (ix != REQUEST_NONE && (int64_t)self->count < options->prefill_sched_batch) {
@@ -47,7 +47,7 @@ typedef struct Chunk {
   size_t n_ends;          // requests prefilled to the end
 } Chunk;
 
-static int64_t piece_tokens(const PrefillSchedule *self, const MachineView *view, size_t i,
+static int64_t piece_tokens(const PrefillSchedule *self, const InstanceView *view, size_t i,
                             int64_t left) {
   const Request *request = &view->requests[self->items[i].request];
   const bool waits = view_prompts_wait(view) && request->prefilled_tokens == 0;
@@ -56,8 +56,8 @@ static int64_t piece_tokens(const PrefillSchedule *self, const MachineView *view
 }
 
 /* How much of that memory has room for; a request begins only when all of its prefill fits, or a
- * machine that decodes too would begin it over and over. */
-static int64_t fitting_tokens(const MachineView *view, RequestIx ix, int64_t wanted,
+ * instance that decodes too would begin it over and over. */
+static int64_t fitting_tokens(const InstanceView *view, RequestIx ix, int64_t wanted,
                               int64_t blocks) {
   const Request *request = &view->requests[ix];
   if (request->prefilled_tokens > 0) return fcfs_fitting_tokens(view, ix, wanted, blocks);
@@ -65,9 +65,9 @@ static int64_t fitting_tokens(const MachineView *view, RequestIx ix, int64_t wan
 }
 
 /* The next chunk, its pieces written into `plan` unless that is NULL. */
-static Chunk next_chunk(const PrefillSchedule *self, const MachineView *view, BatchPlan *plan) {
+static Chunk next_chunk(const PrefillSchedule *self, const InstanceView *view, BatchPlan *plan) {
   Chunk chunk = {0};
-  int64_t blocks = view->machine->free_blocks;
+  int64_t blocks = view->instance->free_blocks;
   for (size_t i = self->first; i < self->count; i++) {
     const RequestIx ix = self->items[i].request;
     const Request *request = &view->requests[ix];
@@ -90,7 +90,7 @@ static bool may_run(const Chunk *chunk, bool cut) {
 }
 
 void prefill_schedule_plan(PrefillSchedule *self, const TetriInfer *options,
-                           const MachineView *view, bool cut, BatchPlan *plan) {
+                           const InstanceView *view, bool cut, BatchPlan *plan) {
   if (self->first == self->count) refill(self, options, view);
   const Chunk chunk = next_chunk(self, view, NULL);
   if (!may_run(&chunk, cut)) return;
@@ -109,7 +109,7 @@ void prefill_schedule_drop(PrefillSchedule *self, RequestIx request) {
 }
 
 bool prefill_schedule_ready(PrefillSchedule *self, const TetriInfer *options,
-                            const MachineView *view) {
+                            const InstanceView *view) {
   const bool empty = self->first == self->count;
   if (empty) refill(self, options, view);
   const Chunk chunk = next_chunk(self, view, NULL);

@@ -87,9 +87,9 @@ static bool goes_before(const void *options_, const Request *a, const Request *b
   return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
 }
 
-static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool wake(void *state, void *instance_state, const InstanceView *view, Wake why,
                  RequestIx request) {
-  (void)state, (void)machine_state;
+  (void)state, (void)instance_state;
   return scheduler_wake(view, why, request);
 }
 

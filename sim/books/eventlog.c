@@ -48,18 +48,18 @@ void eventlog_init(EventLog *self, FILE *out) {
 }
 
 static void write_line(const EventLog *self, Tick at, Outcome outcome, uint64_t request,
-                       uint32_t machine, int64_t a, int64_t b) {
+                       uint32_t instance, int64_t a, int64_t b) {
   fprintf(self->out, "%" PRId64 ".%012" PRId64 ",%s,", at / TICKS_PER_SECOND, at % TICKS_PER_SECOND,
           names[outcome]);
   if (request != LOG_NOBODY) fprintf(self->out, "%" PRIu64, request);
-  if (machine == UINT32_MAX)
+  if (instance == UINT32_MAX)
     fprintf(self->out, ",,%" PRId64 ",%" PRId64 "\n", a, b);
   else
-    fprintf(self->out, ",%" PRIu32 ",%" PRId64 ",%" PRId64 "\n", machine, a, b);
+    fprintf(self->out, ",%" PRIu32 ",%" PRId64 ",%" PRId64 "\n", instance, a, b);
 }
 
 void eventlog_tell(const EventLog *self, Tick at, Outcome outcome, uint64_t request,
-                   uint32_t machine, int64_t a, int64_t b) {
-  if (self->out) write_line(self, at, outcome, request, machine, a, b);
-  if (self->listener) self->listener(self->context, at, outcome, request, machine, a, b);
+                   uint32_t instance, int64_t a, int64_t b) {
+  if (self->out) write_line(self, at, outcome, request, instance, a, b);
+  if (self->listener) self->listener(self->context, at, outcome, request, instance, a, b);
 }

@@ -2,15 +2,15 @@
  *
  * The digest is the sum of one hash per outcome, so it depends on what happened when, not on the
  * order in which equal times were handled or on internal steps. The log is CSV, one line per
- * outcome: time_s,event,request,machine,a,b with the meaning of a and b by event:
+ * outcome: time_s,event,request,instance,a,b with the meaning of a and b by event:
  *
- *   arrival        prompt tokens, output tokens       transfer_begin  to machine, tokens
- *   placement      decode machine, 1: by checkpoint   transfer_end    to machine, tokens
+ *   arrival        prompt tokens, output tokens       transfer_begin  to instance, tokens
+ *   placement      decode instance, 1: by checkpoint   transfer_end    to instance, tokens
  *   rejection      prompt tokens, output tokens       decode_begin    -
  *   prefill_begin  tokens                             preemption      tokens of prefill lost
  *   first_token    -                                  recompute       tokens made so far
  *   last_token     -                                  role            from role, to role
- *   dispatch       decode machine                     flip            from role, to (begins)
+ *   dispatch       decode instance                     flip            from role, to (begins)
  *   swap_out       tokens made so far, blocks         swap_in         the same
  *   expansion      KV blocks, KV blocks before
  *   copy_out       tokens, tick in which it ends      copy_in         the same (when queued)
@@ -75,7 +75,7 @@ typedef enum Outcome {
 
 /* Who is told of each outcome; arguments as in eventlog_add. */
 typedef void OutcomeListener(void *context, Tick at, Outcome outcome, uint64_t request,
-                             uint32_t machine, int64_t a, int64_t b);
+                             uint32_t instance, int64_t a, int64_t b);
 
 typedef struct EventLog {
   FILE *out;                 // NULL: no CSV
@@ -90,14 +90,14 @@ typedef struct EventLog {
 void eventlog_init(EventLog *self, FILE *out);
 /* Writes one line and tells the listener; private: eventlog_add. */
 void eventlog_tell(const EventLog *self, Tick at, Outcome outcome, uint64_t request,
-                   uint32_t machine, int64_t a, int64_t b);
+                   uint32_t instance, int64_t a, int64_t b);
 
-/* Books an outcome; `request` is its id, or LOG_NOBODY for a machine's own. */
+/* Books an outcome; `request` is its id, or LOG_NOBODY for an instance's own. */
 static inline void eventlog_add(EventLog *self, Tick at, Outcome outcome, uint64_t request,
-                                uint32_t machine, int64_t a, int64_t b) {
+                                uint32_t instance, int64_t a, int64_t b) {
   uint64_t what = (uint64_t)outcome << 56 ^ (uint64_t)a << 28 ^ (uint64_t)b;
   self->digest += hash_mix(hash_mix((uint64_t)at + UINT64_C(0x9e3779b97f4a7c15) * request) ^
-                           (what + UINT64_C(0xd1342543de82ef95) * machine));
-  if (self->out || self->listener) eventlog_tell(self, at, outcome, request, machine, a, b);
+                           (what + UINT64_C(0xd1342543de82ef95) * instance));
+  if (self->out || self->listener) eventlog_tell(self, at, outcome, request, instance, a, b);
 }
 #endif

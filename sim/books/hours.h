@@ -1,5 +1,5 @@
 /* Requests by the hour of simulated time in which they arrived, how many of them were good ones
- * (GoodputLimits), and how long machines were away in it: in which hours a service kept its word,
+ * (GoodputLimits), and how long instances were away in it: in which hours a service kept its word,
  * however well it did in the mean, and with how much. */
 #ifndef SIM_BOOKS_HOURS_H
 #define SIM_BOOKS_HOURS_H
@@ -8,12 +8,12 @@
 
 #define HOUR (3600 * TICKS_PER_SECOND)
 
-/* Why machines are: not wanted; down, in maintenance or starting after that. */
+/* Why instances are: not wanted; down, in maintenance or starting after that. */
 typedef enum HourAway { HOURS_OFF, HOURS_DOWN, HOURS_AWAY } HourAway;
 
 typedef struct HourCount {
   uint64_t asked, good;
-  Tick away[HOURS_AWAY]; // of machines as they are bought, in machine-ticks
+  Tick away[HOURS_AWAY]; // of instances as they are bought, in instance-ticks
 } HourCount;
 
 typedef struct Hours {
@@ -28,7 +28,7 @@ void hours_arrive(Hours *self, Tick at);
 static inline void hours_good(Hours *self, Tick arrived_at) {
   self->of[arrived_at / HOUR].good++;
 }
-/* One of the `lanes` of a machine was away from then to then. */
+/* One of the `lanes` of an instance was away from then to then. */
 void hours_spend(Hours *self, HourAway why, Tick from, Tick to, uint32_t lanes);
 /* Hours in which some arrived, and those of them in which less than `share` of these were good. */
 uint64_t hours_asked(const Hours *self);

@@ -34,13 +34,13 @@ void metrics_init(Metrics *self, Arena *arena) {
 #define LESS_SUM           LESS
 #define LESS_MOST(mine, others)
 
-void machine_totals_add(MachineTotals *self, const MachineTotals *other) {
-#define MACHINE_BOOK(type, field, dimension) ADD(type, field, SUM)
+void instance_totals_add(InstanceTotals *self, const InstanceTotals *other) {
+#define INSTANCE_BOOK(type, field, dimension) ADD(type, field, SUM)
 #include "sim/books/metrics.def"
 }
 
-void machine_totals_subtract(MachineTotals *self, const MachineTotals *other) {
-#define MACHINE_BOOK(type, field, dimension) ADD(type, field, LESS)
+void instance_totals_subtract(InstanceTotals *self, const InstanceTotals *other) {
+#define INSTANCE_BOOK(type, field, dimension) ADD(type, field, LESS)
 #include "sim/books/metrics.def"
 }
 

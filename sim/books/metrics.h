@@ -1,5 +1,5 @@
 /* What a run books, by the rows of metrics.def: what users of the cluster felt, latencies of
- * requests and tokens, and what machines and groups did. A new latency is its row there and the
+ * requests and tokens, and what instances and groups did. A new latency is its row there and the
  * place that books it; a field of a request's slot becomes one of its record by its row.
  *
  *   queue  prefill began − arrival          TTFT  first token − arrival
@@ -10,7 +10,7 @@
  *   second token   gap between the first two tokens: where a move of the KV cache is felt
  *   KV transfer    end of prefill to the KV's arrival where it is decoded, waits included
  *
- * Slowdowns are relative to the same request alone on an idle reference machine, as SplitwiseSim's
+ * Slowdowns are relative to the same request alone on an idle reference instance, as SplitwiseSim's
  * notebooks define them: TTFT / prefill(prompt), TBT mean / decode step, E2E / (prefill + (output −
  * 1) steps), where the TBT mean is (E2E − TTFT) / output tokens. They are kept in millionths. */
 #ifndef SIM_BOOKS_METRICS_H
@@ -26,10 +26,10 @@ enum { SLOWDOWN_SCALE = 1000000 };
 typedef enum Rejection {
   REJECTED_NOT,
   REJECTED_CONTEXT,   // its prompt leaves no room for a token in the model's context
-  REJECTED_KV_MEMORY, // no machine can hold its prompt, or the prompt and output
+  REJECTED_KV_MEMORY, // no instance can hold its prompt, or the prompt and output
   REJECTED_STORE,     // a group's store cannot hold its prompt
   REJECTED_ADMISSION, // its class or tenant may have no more
-  REJECTED_LOST,      // it was lost with machines as often as it may be tried again
+  REJECTED_LOST,      // it was lost with instances as often as it may be tried again
   REJECTIONS,
 } Rejection;
 
@@ -177,17 +177,17 @@ static inline uint64_t metrics_ended(const Metrics *self) {
   return self->completed + self->rejected + self->cancelled;
 }
 
-/* What a machine has done so far, or several. */
-typedef struct MachineTotals {
-#define MACHINE_BOOK(type, field, dimension) type field dimension;
+/* What an instance has done so far, or several. */
+typedef struct InstanceTotals {
+#define INSTANCE_BOOK(type, field, dimension) type field dimension;
 #include "sim/books/metrics.def"
-} MachineTotals;
+} InstanceTotals;
 
 /* Adds what others have done; blocks at once are added up. */
-void machine_totals_add(MachineTotals *self, const MachineTotals *other);
+void instance_totals_add(InstanceTotals *self, const InstanceTotals *other);
 /* Leaves out what was done before. */
-void machine_totals_subtract(MachineTotals *self, const MachineTotals *other);
-static inline Total machine_busy_ticks(const MachineTotals *self) {
+void instance_totals_subtract(InstanceTotals *self, const InstanceTotals *other);
+static inline Total instance_busy_ticks(const InstanceTotals *self) {
   return self->prefill_ticks + self->decode_ticks;
 }
 

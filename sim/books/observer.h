@@ -1,7 +1,7 @@
-/* Who watches a run: what machines and links did from when to when, outcomes, and samples of what
+/* Who watches a run: what instances and links did from when to when, outcomes, and samples of what
  * waits and lies where.
  *
- * Watching changes no outcome. Spans of one machine follow each other in time, and so do those of
+ * Watching changes no outcome. Spans of one instance follow each other in time, and so do those of
  * one direction of a link to CPU memory. What is told is valid during the call; a callback that is
  * NULL is not told. */
 #ifndef SIM_BOOKS_OBSERVER_H
@@ -11,10 +11,10 @@
 #include "sim/books/timeline.h"
 #include "sim/core/host_link.h"
 
-/* Iterations of one batch on a machine, one after another; of those with prefill, one. The last may
- * be broken off by a failure, and does not count. */
+/* Iterations of one batch on an instance, one after another; of those with prefill, one. The last
+ * may be broken off by a failure, and does not count. */
 typedef struct IterationSpan {
-  MachineIx machine;
+  InstanceIx instance;
   Tick begin, end;
   int64_t n_iterations;
   BatchShape shape;  // of the first, padding included
@@ -23,37 +23,37 @@ typedef struct IterationSpan {
   bool goes_on;      // they are of the batch of the span before, which ended at `begin`
 } IterationSpan;
 
-/* KV of a request on its way between machines, from when there is room for it until it is there, or
- * until its client's giving up stops it. */
+/* KV of a request on its way between instances, from when there is room for it until it is there,
+ * or until its client's giving up stops it. */
 typedef struct TransferSpan {
   uint64_t request; // id
-  MachineIx from, to;
+  InstanceIx from, to;
   Tick begin, end;
   int64_t bytes; // that moved
   bool arrived;
 } TransferSpan;
 
-/* A copy between the GPUs of a machine and their CPU memory, told of when it is queued. Lanes of a
- * replica, and the shapes of a group, share a link: `link` is the first machine of those. */
+/* A copy between the GPUs of an instance and their CPU memory, told of when it is queued. Lanes of
+ * a replica, and the shapes of a group, share a link: `link` is the first instance of those. */
 typedef struct CopySpan {
-  MachineIx machine, link;
+  InstanceIx instance, link;
   LinkDirection direction;
   Tick begin, end;
   int64_t bytes;
 } CopySpan;
 
-/* A machine at a moment, all that happens in its tick done. */
-typedef struct MachineSample {
+/* An instance at a moment, all that happens in its tick done. */
+typedef struct InstanceSample {
   Tick at;
-  MachineIx machine;
-  bool prefills, decodes;      // iterations in progress
-  int64_t n_waiting;           // requests: in its queues, or elsewhere for room here
-  int64_t n_running;           // in its batch, or in an iteration of prefill
-  int64_t kv_blocks;           // there are
-  int64_t used_blocks;         // of those
-  int64_t cached_blocks;       // found in its prefix cache, as of when that was last looked at
-  const MachineTotals *totals; // so far; of an iteration in progress with prefill, all of it
-} MachineSample;
+  InstanceIx instance;
+  bool prefills, decodes;       // iterations in progress
+  int64_t n_waiting;            // requests: in its queues, or elsewhere for room here
+  int64_t n_running;            // in its batch, or in an iteration of prefill
+  int64_t kv_blocks;            // there are
+  int64_t used_blocks;          // of those
+  int64_t cached_blocks;        // found in its prefix cache, as of when that was last looked at
+  const InstanceTotals *totals; // so far; of an iteration in progress with prefill, all of it
+} InstanceSample;
 
 typedef struct SimObserver {
   void *context;
@@ -63,7 +63,7 @@ typedef struct SimObserver {
   OutcomeListener *on_outcome; // as in the event log
   /* What a group does from here on, when that changes, and at samples what lies in its memory. */
   void (*on_group)(void *context, const TimelineRow *row);
-  void (*on_sample)(void *context, const MachineSample *sample); // of each machine, in order
+  void (*on_sample)(void *context, const InstanceSample *sample); // of each instance, in order
   Tick interval; // samples are taken at its multiples, unless nothing has changed; 0: none
 } SimObserver;
 #endif

@@ -9,39 +9,39 @@ void sim_start_observing(Simulation *self) {
     self->log.context = observer->context;
   }
   if (observer && observer->on_iterations)
-    self->watched = ARENA_ARRAY(self->arena, IterationSpan, self->n_machines);
+    self->watched = ARENA_ARRAY(self->arena, IterationSpan, self->n_instances);
 }
 
 /* ---- Iterations ---- */
 
-static int64_t n_prompts(const Machine *machine) {
-  if (!machine->scheduler) return (int64_t)machine->n_chunks;
-  const Step *step = machine->scheduler->current;
+static int64_t n_prompts(const Instance *instance) {
+  if (!instance->scheduler) return (int64_t)instance->n_chunks;
+  const Step *step = instance->scheduler->current;
   int64_t n = 0;
   for (size_t i = 0; i < step->n_items; i++)
     n += step->items[i].kind == STEP_CHUNK;
   return n;
 }
 
-void sim_observe_begin(Simulation *self, const Machine *machine, const BatchShape *shape,
+void sim_observe_begin(Simulation *self, const Instance *instance, const BatchShape *shape,
                        bool goes_on) {
   if (!self->watched) return;
-  self->watched[machine->ix] =
-      (IterationSpan){.machine = machine->ix,
+  self->watched[instance->ix] =
+      (IterationSpan){.instance = instance->ix,
                       .begin = self->now,
                       .shape = *shape,
-                      .n_prompts = shape->prefill_tokens > 0 ? n_prompts(machine) : 0,
-                      .stall = -(Tick)machine->totals.stall_ticks,
+                      .n_prompts = shape->prefill_tokens > 0 ? n_prompts(instance) : 0,
+                      .stall = -(Tick)instance->totals.stall_ticks,
                       .goes_on = goes_on};
 }
 
-void sim_observe_end(Simulation *self, const Machine *machine, int64_t n_iterations) {
+void sim_observe_end(Simulation *self, const Instance *instance, int64_t n_iterations) {
   if (!self->watched) return;
-  IterationSpan *span = &self->watched[machine->ix];
+  IterationSpan *span = &self->watched[instance->ix];
   if (span->begin == self->now) return; // broken off as it began
   span->end = self->now;
   span->n_iterations = n_iterations;
-  span->stall += (Tick)machine->totals.stall_ticks;
+  span->stall += (Tick)instance->totals.stall_ticks;
   self->config->observer->on_iterations(self->config->observer->context, span);
 }
 
@@ -61,22 +61,22 @@ void sim_observe_transfer(const Simulation *self, const Transfer *transfer, int6
   observer->on_transfer(observer->context, &span);
 }
 
-/* The machines that share it lie together, the first shape of a group before the second. */
-static MachineIx first_on_link(const Simulation *self, const Machine *machine) {
-  const Group *group = machine->group;
+/* The instances that share it lie together, the first shape of a group before the second. */
+static InstanceIx first_on_link(const Simulation *self, const Instance *instance) {
+  const Group *group = instance->group;
   if (group) return group->first[SHAPE_PREFILL];
-  MachineIx ix = machine->ix;
-  while (ix > 0 && self->machines[ix - 1].copies == machine->copies)
+  InstanceIx ix = instance->ix;
+  while (ix > 0 && self->instances[ix - 1].copies == instance->copies)
     ix--;
   return ix;
 }
 
-void sim_observe_copy(const Simulation *self, const Machine *machine, LinkDirection direction,
+void sim_observe_copy(const Simulation *self, const Instance *instance, LinkDirection direction,
                       Tick begin, Tick end, int64_t bytes) {
   const SimObserver *observer = self->config->observer;
   if (!observer || !observer->on_copy) return;
-  const CopySpan span = {.machine = machine->ix,
-                         .link = first_on_link(self, machine),
+  const CopySpan span = {.instance = instance->ix,
+                         .link = first_on_link(self, instance),
                          .direction = direction,
                          .begin = begin,
                          .end = end,

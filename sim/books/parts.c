@@ -21,22 +21,22 @@ static void take(TimeParts *parts, Cause cause, Tick ticks, Tick *left) {
 
 /* --- by the performance model */
 
-static int64_t stages_of(const Machine *machine) {
-  return machine->pipeline ? machine->pipeline->n_stages : 1;
+static int64_t stages_of(const Instance *instance) {
+  return instance->pipeline ? instance->pipeline->n_stages : 1;
 }
 
 /* The engine's host in one iteration with logits of `seqs`. */
-static Tick host_ticks(const Simulation *self, const Machine *machine, int64_t seqs) {
-  const PerfModel *model = machine->pool->perfmodel;
+static Tick host_ticks(const Simulation *self, const Instance *instance, int64_t seqs) {
+  const PerfModel *model = instance->pool->perfmodel;
   if (self->config->executor) return 0;
-  return model->overhead * stages_of(machine) + model->host_per_sequence * seqs;
+  return model->overhead * stages_of(instance) + model->host_per_sequence * seqs;
 }
 
-/* An iteration on the machine while nothing else goes through its stages. */
-static Tick alone_ticks(const Machine *machine, const BatchShape *shape) {
-  const PerfModel *model = machine->pool->perfmodel;
-  if (!machine->pipeline) return perfmodel_iteration(model, shape, NULL);
-  const int64_t stages = stages_of(machine);
+/* An iteration on the instance while nothing else goes through its stages. */
+static Tick alone_ticks(const Instance *instance, const BatchShape *shape) {
+  const PerfModel *model = instance->pool->perfmodel;
+  if (!instance->pipeline) return perfmodel_iteration(model, shape, NULL);
+  const int64_t stages = stages_of(instance);
   Tick last;
   const Tick stage = perfmodel_stage(model, shape, NULL, stages, &last, NULL);
   const Tick send = tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
@@ -44,13 +44,13 @@ static Tick alone_ticks(const Machine *machine, const BatchShape *shape) {
 }
 
 /* Decode iterations of one sequence with context `from` and on, `to` not included. */
-static Tick decodes_alone(const Machine *machine, int64_t from, int64_t to) {
-  const PerfModel *model = machine->pool->perfmodel;
-  if (machine->pipeline) {
+static Tick decodes_alone(const Instance *instance, int64_t from, int64_t to) {
+  const PerfModel *model = instance->pool->perfmodel;
+  if (instance->pipeline) {
     Tick ticks = 0;
     for (int64_t context = from; context < to; context++)
       ticks += alone_ticks(
-          machine, &(BatchShape){.decode_seqs = 1, .context_tokens = context, .logit_seqs = 1});
+          instance, &(BatchShape){.decode_seqs = 1, .context_tokens = context, .logit_seqs = 1});
     return ticks;
   }
   FineTick fine = 0;
@@ -67,8 +67,8 @@ static Tick decodes_alone(const Machine *machine, int64_t from, int64_t to) {
 
 /* What a request's group has spent on loading weights. */
 static Tick reshards_of(const Simulation *self, const Request *request) {
-  if (request->prefill_machine == MACHINE_NONE) return 0;
-  const Group *group = self->machines[request->prefill_machine].group;
+  if (request->prefill_instance == INSTANCE_NONE) return 0;
+  const Group *group = self->instances[request->prefill_instance].group;
   if (!group) return 0;
   const Tick present = group->state == GROUP_TURNS ? self->now - group->since : 0;
   return group->totals.ticks[GROUP_RESHARDS] + present;
@@ -130,30 +130,30 @@ void parts_moves(Simulation *self, RequestIx ix, Tick ticks) {
 
 /* --- prefill */
 
-static void book_chunk(const Simulation *self, const Machine *machine, const BatchShape *chunk,
+static void book_chunk(const Simulation *self, const Instance *instance, const BatchShape *chunk,
                        TimeParts *parts) {
-  const MachineParts *iteration = &self->machine_parts[machine->ix];
-  Tick left = self->now - machine->run.began_at;
-  const Tick alone = alone_ticks(machine, chunk);
+  const InstanceParts *iteration = &self->instance_parts[instance->ix];
+  Tick left = self->now - instance->run.began_at;
+  const Tick alone = alone_ticks(instance, chunk);
   take(parts, CAUSE_prefill_stall, left - iteration->work, &left);
   take(parts, CAUSE_prefill_host, iteration->host, &left);
-  take(parts, CAUSE_prefill, alone - host_ticks(self, machine, chunk->logit_seqs), &left);
+  take(parts, CAUSE_prefill, alone - host_ticks(self, instance, chunk->logit_seqs), &left);
   parts->of[CAUSE_prefill_batch] += left;
 }
 
-void parts_chunk_ended(Simulation *self, const Machine *machine, RequestIx ix, int64_t tokens,
+void parts_chunk_ended(Simulation *self, const Instance *instance, RequestIx ix, int64_t tokens,
                        int64_t past, bool last) {
   const BatchShape chunk = {
       .prefill_tokens = tokens, .prefill_area2 = tokens * (2 * past + tokens), .logit_seqs = last};
   RequestParts *parts = &self->parts[ix];
-  book_until(self, ix, machine->run.began_at);
+  book_until(self, ix, instance->run.began_at);
   const Request *request = &self->requests.slots[ix];
   if (request_resumes(request))
-    parts->booked.of[CAUSE_resume] += self->now - machine->run.began_at;
+    parts->booked.of[CAUSE_resume] += self->now - instance->run.began_at;
   else if (request->first_token_at < 0)
-    book_chunk(self, machine, &chunk, &parts->booked);
+    book_chunk(self, instance, &chunk, &parts->booked);
   else
-    parts->booked.of[CAUSE_recompute] += self->now - machine->run.began_at;
+    parts->booked.of[CAUSE_recompute] += self->now - instance->run.began_at;
   parts->booked.chunks++;
   parts->since = self->now;
   parts->cause = last || request->first_token_at >= 0 ? CAUSE_preempted : CAUSE_prefill_wait;
@@ -186,73 +186,73 @@ void parts_begin_anew(Simulation *self, RequestIx ix) {
 
 /* --- iterations, and decodes in them */
 
-void parts_prefills_begin(Simulation *self, const Machine *machine, const BatchShape *shape,
+void parts_prefills_begin(Simulation *self, const Instance *instance, const BatchShape *shape,
                           Tick ticks) {
-  MachineParts *parts = &self->machine_parts[machine->ix];
+  InstanceParts *parts = &self->instance_parts[instance->ix];
   parts->work = ticks;
-  parts->host = min(host_ticks(self, machine, shape->logit_seqs), ticks);
+  parts->host = min(host_ticks(self, instance, shape->logit_seqs), ticks);
   parts->decodes = parts->decode_host = 0;
   if (shape->decode_seqs == 0) return;
   const BatchShape decodes = {.decode_seqs = shape->decode_seqs,
                               .context_tokens = shape->context_tokens,
                               .logit_seqs = shape->decode_seqs};
-  parts->decodes = min(alone_ticks(machine, &decodes), ticks);
-  parts->decode_host = min(host_ticks(self, machine, shape->decode_seqs), parts->decodes);
+  parts->decodes = min(alone_ticks(instance, &decodes), ticks);
+  parts->decode_host = min(host_ticks(self, instance, shape->decode_seqs), parts->decodes);
 }
 
-void parts_iterations_end(Simulation *self, const Machine *machine, bool prefills) {
-  MachineParts *parts = &self->machine_parts[machine->ix];
-  const DecodeRun *run = &machine->run;
+void parts_iterations_end(Simulation *self, const Instance *instance, bool prefills) {
+  InstanceParts *parts = &self->instance_parts[instance->ix];
+  const DecodeRun *run = &instance->run;
   if (prefills) {
     parts->times.other += parts->work - parts->decodes;
     parts->times.host += parts->decode_host;
   } else {
-    parts->times.host += host_ticks(self, machine, run->seqs) * run->done;
+    parts->times.host += host_ticks(self, instance, run->seqs) * run->done;
   }
 }
 
 /* It made nothing: it is in no other times. Those of its run before it are. */
-void parts_broken_off(Simulation *self, const Machine *machine) {
-  MachineParts *parts = &self->machine_parts[machine->ix];
-  const DecodeRun *run = &machine->run;
+void parts_broken_off(Simulation *self, const Instance *instance) {
+  InstanceParts *parts = &self->instance_parts[instance->ix];
+  const DecodeRun *run = &instance->run;
   parts->times.idle += self->now - run->part_began_at;
-  if (run->done > 0) parts->times.host += host_ticks(self, machine, run->seqs) * run->done;
+  if (run->done > 0) parts->times.host += host_ticks(self, instance, run->seqs) * run->done;
 }
 
 /* Where a batch stands still the iteration in progress is another's as far as it has come. */
-static BatchTimes times_of(const Simulation *self, const Machine *machine) {
-  BatchTimes times = self->machine_parts[machine->ix].times;
-  times.stall = (Tick)machine->totals.stall_ticks;
+static BatchTimes times_of(const Simulation *self, const Instance *instance) {
+  BatchTimes times = self->instance_parts[instance->ix].times;
+  times.stall = (Tick)instance->totals.stall_ticks;
   times.idle +=
-      machine->idle_ticks + (machine->idle_since < 0 ? 0 : self->now - machine->idle_since);
-  if (machine->activity == ACTIVITY_PREFILL && machine->decodes_paused)
-    times.other += self->now - machine->run.began_at;
+      instance->idle_ticks + (instance->idle_since < 0 ? 0 : self->now - instance->idle_since);
+  if (instance->activity == ACTIVITY_PREFILL && instance->decodes_paused)
+    times.other += self->now - instance->run.began_at;
   return times;
 }
 
-void parts_joined(Simulation *self, const Machine *machine, RequestIx ix) {
+void parts_joined(Simulation *self, const Instance *instance, RequestIx ix) {
   RequestParts *parts = &self->parts[ix];
   book(self, ix);
   parts->decodes = true;
   parts->tokens = self->requests.slots[ix].generated_tokens;
-  parts->then = times_of(self, machine);
+  parts->then = times_of(self, instance);
 }
 
-/* Idle with a batch is a machine that has failed, or a group's: others' copies, or the end of its
+/* Idle with a batch is an instance that has failed, or a group's: others' copies, or the end of its
  * shape. Afterwards it is left out, unless it is on its way elsewhere. */
-void parts_left(Simulation *self, const Machine *machine, RequestIx ix, int64_t tokens) {
+void parts_left(Simulation *self, const Instance *instance, RequestIx ix, int64_t tokens) {
   const int64_t prompt = self->requests.slots[ix].prompt_tokens;
   RequestParts *parts = &self->parts[ix];
-  const BatchTimes now = times_of(self, machine), *then = &parts->then;
+  const BatchTimes now = times_of(self, instance), *then = &parts->then;
   if (!parts->decodes) return;
   const int64_t made = tokens - parts->tokens;
-  const Tick alone = decodes_alone(machine, prompt + parts->tokens, prompt + tokens);
+  const Tick alone = decodes_alone(instance, prompt + parts->tokens, prompt + tokens);
   Tick left = self->now - parts->since;
-  take(&parts->booked, machine->dead ? CAUSE_resume : CAUSE_store, now.idle - then->idle, &left);
+  take(&parts->booked, instance->dead ? CAUSE_resume : CAUSE_store, now.idle - then->idle, &left);
   take(&parts->booked, CAUSE_decode_stall, now.stall - then->stall, &left);
   take(&parts->booked, CAUSE_decode_prefill, now.other - then->other, &left);
   take(&parts->booked, CAUSE_decode_host, now.host - then->host, &left);
-  take(&parts->booked, CAUSE_decode, alone - host_ticks(self, machine, 1) * made, &left);
+  take(&parts->booked, CAUSE_decode, alone - host_ticks(self, instance, 1) * made, &left);
   parts->booked.of[CAUSE_decode_batch] += left;
   parts->since = self->now;
   parts->reshards = reshards_of(self, &self->requests.slots[ix]);

@@ -84,7 +84,7 @@ static int read_key(const Line *line, uint64_t *ret_key, Diag *diag) {
 /* The pool of the run that a machine of the file is in, and its first machine; NULL: none. */
 static const PoolSpec *pool_of(const Reading *self, const Heading *heading,
                                SavedCache **ret_first) {
-  *ret_first = self->saved->machines;
+  *ret_first = self->saved->instances;
   for (uint32_t p = 0; p < self->config->n_pools; *ret_first += self->config->pools[p++].count)
     if (field_is(heading->pool, self->config->pools[p].name) &&
         sim_keeps_cache(self->config, &self->config->pools[p]))
@@ -153,7 +153,7 @@ int saved_caches_load(SavedCaches *ret_saved, LineReader *reader, Place at, cons
   uint32_t n_machines = 0;
   for (uint32_t p = 0; p < config->n_pools; p++)
     n_machines += config->pools[p].count;
-  *ret_saved = (SavedCaches){.machines = ARENA_ARRAY(arena, SavedCache, n_machines)};
+  *ret_saved = (SavedCaches){.instances = ARENA_ARRAY(arena, SavedCache, n_machines)};
   Line line;
   int status = next_line(&self, &line);
   if (status < 0) return -1;

@@ -13,10 +13,10 @@ typedef struct TimelineRow {
   GroupIx group;
   GroupShape shape;
   GroupActivity activity;
-  int64_t gpu_blocks;   // held on the machines of the shape
+  int64_t gpu_blocks;   // held on the instances of the shape
   int64_t store_blocks; // held or booked
   int64_t n_prompts;    // wait for prefill or are in one
-  int64_t n_decoding;   // assigned to machines that decode
+  int64_t n_decoding;   // assigned to instances that decode
 } TimelineRow;
 
 typedef struct Timeline {

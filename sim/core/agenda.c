@@ -1,5 +1,5 @@
 /* See agenda.h. Re-keying in place was chosen over leaving stale events to fall out at pop: an
- * arrival at a decode machine shortens its run, and the stale run ends, seconds ahead, would
+ * arrival at a decode instance shortens its run, and the stale run ends, seconds ahead, would
  * outnumber live events. */
 #include "sim/core/agenda.h"
 #include "base/hash.h"

@@ -3,7 +3,7 @@
  * Invariant: heap[where[kind][target] - 1] is the event of that (kind, target), or where is 0.
  * A pop leaves a hole at the top, which the next event that is set fills: most handlers set one, so
  * the heap is put in order once for both. Nothing is cancelled by searching: setting a pending
- * timer re-keys it in place. Few events are pending (one arrival, one per running machine, one per
+ * timer re-keys it in place. Few events are pending (one arrival, one per running instance, one per
  * active transfer), so the heap stays in the first cache. */
 #ifndef SIM_CORE_AGENDA_H
 #define SIM_CORE_AGENDA_H

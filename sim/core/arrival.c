@@ -97,7 +97,7 @@ static RequestIx make_request(Simulation *self) {
       prediction.low <= request->output_tokens && request->output_tokens < prediction.high;
   if (metrics->first_arrival_at < 0) metrics->first_arrival_at = request->arrived_at;
   metrics->last_arrival_at = request->arrived_at;
-  sim_log(self, OUTCOME_ARRIVAL, request, MACHINE_NONE, request->prompt_tokens,
+  sim_log(self, OUTCOME_ARRIVAL, request, INSTANCE_NONE, request->prompt_tokens,
           request->output_tokens);
   return ix;
 }

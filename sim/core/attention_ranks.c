@@ -41,15 +41,15 @@ RankShare ranks_busiest(const Ranks *self) {
   return most;
 }
 
-int64_t ranks_budget(const Machine *machine) {
-  const SchedulerLimits *limits = &machine->scheduler->limits;
-  const int64_t ranks = machine->pool->attention_ranks;
+int64_t ranks_budget(const Instance *instance) {
+  const SchedulerLimits *limits = &instance->scheduler->limits;
+  const int64_t ranks = instance->pool->attention_ranks;
   if (ranks <= 1 || limits->whole_prompts) return INT64_MAX;
   return (limits->max_num_batched_tokens + ranks - 1) / ranks;
 }
 
-void ranks_spread_step(Ranks *self, const Machine *machine, Step *step, Arena *arena) {
-  ranks_begin(self, machine->pool->attention_ranks, ranks_budget(machine), arena);
+void ranks_spread_step(Ranks *self, const Instance *instance, Step *step, Arena *arena) {
+  ranks_begin(self, instance->pool->attention_ranks, ranks_budget(instance), arena);
   for (size_t i = 0; i < step->n_items; i++) {
     const ScheduledItem *item = &step->items[i];
     if (item->kind != STEP_CHUNK) continue;

@@ -18,12 +18,13 @@ void ranks_add(Ranks *self, int64_t tokens, int64_t area2);
 /* What the busiest has, the most of each. */
 RankShare ranks_busiest(const Ranks *self);
 
-struct Machine;
+struct Instance;
 struct Step;
 
-/* Of a machine that is scheduled step by step: the tokens of one prompt in a step, those that its
+/* Of an instance that is scheduled step by step: the tokens of one prompt in a step, those that its
  * rank may compute. */
-int64_t ranks_budget(const struct Machine *machine);
+int64_t ranks_budget(const struct Instance *instance);
 /* From the chunks of a step to Step.busiest. */
-void ranks_spread_step(Ranks *self, const struct Machine *machine, struct Step *step, Arena *arena);
+void ranks_spread_step(Ranks *self, const struct Instance *instance, struct Step *step,
+                       Arena *arena);
 #endif

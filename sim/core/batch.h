@@ -1,4 +1,4 @@
-/* The decode batch of a machine: who runs, when the next of them finishes, what they hold.
+/* The decode batch of an instance: who runs, when the next of them finishes, what they hold.
  *
  * The batch counts its iterations; a sequence that joins at count c with r tokens to make finishes
  * at c + r. A heap by that count finds the next finisher, so an iteration run costs O(log n), not
@@ -71,7 +71,7 @@ int64_t batch_growth(const Batch *self, int64_t n);
 static inline int64_t batch_next_growth(const Batch *self) {
   return self->takers[self->place];
 }
-/* Blocks that KV which comes in leaves free for those that run, or a full machine would take it in
+/* Blocks that KV which comes in leaves free for those that run, or a full instance would take it in
  * only to give it up again: one for each sequence, or what all take for their next
  * BATCH_MARGIN_TOKENS tokens where blocks are larger than that; after the next `n` iterations, with
  * `n_joining` more sequences. */

@@ -1,4 +1,4 @@
-/* What routers and pool policies see of the machines that serve a model: them by role, and columns
+/* What routers and pool policies see of the instances that serve a model: them by role, and columns
  * of what they are busy with. Where there are several models each has a view of its own.
  *
  * Columns (column.h) are kept by the core. They change when a request is placed, when a phase or a
@@ -9,17 +9,17 @@
 #define SIM_CORE_CLUSTER_H
 #include "sim/core/column.h"
 
-/* A machine's load as the monitor last broadcast it. */
-typedef struct MachineLoad {
+/* An instance's load as the monitor last broadcast it. */
+typedef struct InstanceLoad {
   int64_t free_blocks;      // of KV memory, neither held nor promised; may be negative
   int64_t pending_tokens;   // as the column
   int64_t n_heavy, n_light; // decodes assigned, by predicted output
   Tick idle_ticks;          // since the start
-} MachineLoad;
+} InstanceLoad;
 
 typedef struct Reports Reports;
 
-/* Of all machines, whatever they serve. */
+/* Of all instances, whatever they serve. */
 typedef struct ClusterColumns {
   Columns *all;           // of which:
   Column *pending_tokens; // assigned prompt tokens not yet prefilled, plus one per decode
@@ -32,44 +32,44 @@ typedef struct ClusterColumns {
 typedef struct ClusterView {
   Tick now;
   uint32_t model;
-  uint32_t n_machines; // of all models: their numbers are below
-  const Machine *machines;
-  const MachineIx *members; // [n_members] those that serve this model, in order
+  uint32_t n_instances; // of all models: their numbers are below
+  const Instance *instances;
+  const InstanceIx *members; // [n_members] those that serve this model, in order
   uint32_t n_members;
   const Request *requests; // by slot
-  const RequestMemory
-      *memory; // by slot, where content is kept: a machine has a cache, or the router knows_content
+  /* By slot, where content is kept: an instance has a cache, or the router knows_content. */
+  const RequestMemory *memory;
   RoleList by_role[ROLES];
-  bool roles_move; // the pool policy lets a machine take the opposite phase
+  bool roles_move; // the pool policy lets an instance take the opposite phase
   ClusterColumns columns;
   int64_t heavy_above; // tokens
   Tick loads_at;       // when `loads` were broadcast
-  MachineLoad *loads;  // [n_machines]
+  InstanceLoad *loads; // [n_instances]
   Reports *reports;    // what a router that asks for reports knows (reports.h); NULL: it does not
 } ClusterView;
 
-/* Where a request's phases run; the same machine twice means no transfer. With a dispatcher that
- * picks, a decode machine other than the prefill machine is ignored. A machine whose role does
+/* Where a request's phases run; the same instance twice means no transfer. With a dispatcher that
+ * picks, a decode instance other than the prefill instance is ignored. An instance whose role does
  * not cover its phase is claimed for the mixed pool, unless `roles_stay`: then it serves this one
  * request across its role, and `claimed` is claimed for the phase that it lacks, if it is any. */
 typedef struct Placement {
-  MachineIx prefill, decode;
+  InstanceIx prefill, decode;
   bool roles_stay;
-  MachineIx claimed; // MACHINE_NONE: nobody; read with roles_stay alone
+  InstanceIx claimed; // INSTANCE_NONE: nobody; read with roles_stay alone
 } Placement;
 
-/* Sets up the columns of the machines of so many models. */
-void cluster_columns_init(ClusterColumns *self, uint32_t n_machines, uint32_t n_models,
+/* Sets up the columns of the instances of so many models. */
+void cluster_columns_init(ClusterColumns *self, uint32_t n_instances, uint32_t n_models,
                           Arena *arena);
 /* Sets up the lists of those that serve `model`, with their `home` roles set. */
 void cluster_init(ClusterView *self, const ClusterColumns *columns, uint32_t model,
-                  const Machine *machines, uint32_t n_machines, Arena *arena);
-/* Takes a machine out of the list of `role`; appends it. */
-void cluster_withdraw(ClusterView *self, MachineIx machine, Role role);
-void cluster_join(ClusterView *self, MachineIx machine, Role role);
-static inline void cluster_move(ClusterView *self, MachineIx machine, Role from, Role to) {
-  cluster_withdraw(self, machine, from);
-  cluster_join(self, machine, to);
+                  const Instance *instances, uint32_t n_instances, Arena *arena);
+/* Takes an instance out of the list of `role`; appends it. */
+void cluster_withdraw(ClusterView *self, InstanceIx instance, Role role);
+void cluster_join(ClusterView *self, InstanceIx instance, Role role);
+static inline void cluster_move(ClusterView *self, InstanceIx instance, Role from, Role to) {
+  cluster_withdraw(self, instance, from);
+  cluster_join(self, instance, to);
 }
 /* Whether a request counts among the heavy decodes. */
 static inline bool view_heavy(const ClusterView *view, const Request *request) {

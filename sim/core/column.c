@@ -2,22 +2,22 @@
 #include "sim/core/column.h"
 #include <assert.h>
 
-Columns *columns_new(uint32_t n_machines, uint32_t n_lists, Arena *arena) {
+Columns *columns_new(uint32_t n_instances, uint32_t n_lists, Arena *arena) {
   Columns *self = ARENA_NEW(arena, Columns);
   *self = (Columns){.arena = arena,
-                    .n_machines = n_machines,
+                    .n_instances = n_instances,
                     .n_lists = n_lists,
-                    .joined = ARENA_ARRAY(arena, uint64_t, n_machines),
-                    .turns = ARENA_ARRAY(arena, uint64_t, n_machines),
-                    .listed = ARENA_ARRAY(arena, ListIx, n_machines)};
-  for (MachineIx m = 0; m < n_machines; m++)
+                    .joined = ARENA_ARRAY(arena, uint64_t, n_instances),
+                    .turns = ARENA_ARRAY(arena, uint64_t, n_instances),
+                    .listed = ARENA_ARRAY(arena, ListIx, n_instances)};
+  for (InstanceIx m = 0; m < n_instances; m++)
     self->listed[m] = LIST_NONE;
   return self;
 }
 
 Column *column_new(Columns *columns) {
   Column *self = ARENA_NEW(columns->arena, Column);
-  *self = (Column){.of = ARENA_ARRAY(columns->arena, int64_t, columns->n_machines),
+  *self = (Column){.of = ARENA_ARRAY(columns->arena, int64_t, columns->n_instances),
                    .columns = columns,
                    .next = columns->first};
   for (int order = 0; order < COLUMN_ORDERS; order++)
@@ -25,22 +25,22 @@ Column *column_new(Columns *columns) {
   return columns->first = self;
 }
 
-/* Of a node: the number of its machine. */
-enum { MACHINE_BITS = 24 };
-static const uint64_t MACHINE_MASK = (UINT64_C(1) << MACHINE_BITS) - 1;
+/* Of a node: the number of its instance. */
+enum { INSTANCE_BITS = 24 };
+static const uint64_t INSTANCE_MASK = (UINT64_C(1) << INSTANCE_BITS) - 1;
 
 static inline Wide nobody(void) {
   return wide_of(INT64_MAX, UINT64_MAX);
 }
 
-static inline Wide node_of(const Column *self, ColumnOrder order, MachineIx machine) {
+static inline Wide node_of(const Column *self, ColumnOrder order, InstanceIx instance) {
   const Columns *all = self->columns;
-  const uint64_t since = (order == COLUMN_BY_TURN ? all->turns : all->joined)[machine];
-  return wide_of(self->of[machine], since << MACHINE_BITS | machine);
+  const uint64_t since = (order == COLUMN_BY_TURN ? all->turns : all->joined)[instance];
+  return wide_of(self->of[instance], since << INSTANCE_BITS | instance);
 }
 
-static inline MachineIx machine_of(Wide node) {
-  return node == nobody() ? MACHINE_NONE : (MachineIx)((uint64_t)node & MACHINE_MASK);
+static inline InstanceIx instance_of(Wide node) {
+  return node == nobody() ? INSTANCE_NONE : (InstanceIx)((uint64_t)node & INSTANCE_MASK);
 }
 
 static inline Wide lesser(Wide a, Wide b) {
@@ -48,14 +48,14 @@ static inline Wide lesser(Wide a, Wide b) {
 }
 
 static void build(Column *self, ColumnOrder order, const RoleList *list) {
-  const uint32_t n = self->columns->n_machines;
-  assert(n < MACHINE_MASK && self->columns->n_joined < UINT64_MAX >> MACHINE_BITS);
+  const uint32_t n = self->columns->n_instances;
+  assert(n < INSTANCE_MASK && self->columns->n_joined < UINT64_MAX >> INSTANCE_BITS);
   if (!self->changed) {
-    self->changed = ARENA_ARRAY(self->columns->arena, MachineIx, n);
+    self->changed = ARENA_ARRAY(self->columns->arena, InstanceIx, n);
     self->is_changed = ARENA_ARRAY(self->columns->arena, bool, n);
   }
   Wide *tree = ARENA_ARRAY(self->columns->arena, Wide, 2 * n);
-  for (MachineIx m = 0; m < n; m++)
+  for (InstanceIx m = 0; m < n; m++)
     tree[n + m] = self->columns->listed[m] == list->ix ? node_of(self, order, m) : nobody();
   for (uint32_t i = n - 1; i > 0; i--)
     tree[i] = lesser(tree[2 * i], tree[2 * i + 1]);
@@ -63,8 +63,8 @@ static void build(Column *self, ColumnOrder order, const RoleList *list) {
 }
 
 /* The nodes above its leaf, up to the first that is what it was. */
-static void climb(const Column *self, Wide *tree, MachineIx machine, Wide leaf) {
-  uint32_t i = self->columns->n_machines + machine;
+static void climb(const Column *self, Wide *tree, InstanceIx instance, Wide leaf) {
+  uint32_t i = self->columns->n_instances + instance;
   Wide least = tree[i] = leaf;
   for (; i > 1; i /= 2) {
     least = lesser(least, tree[i ^ 1]);
@@ -74,75 +74,75 @@ static void climb(const Column *self, Wide *tree, MachineIx machine, Wide leaf) 
 }
 
 /* In the trees of a list, in which it is or is not any more. */
-static void place(const Column *self, MachineIx machine, ListIx list, bool listed) {
+static void place(const Column *self, InstanceIx instance, ListIx list, bool listed) {
   for (ColumnOrder order = 0; order < COLUMN_ORDERS; order++) {
     Wide *tree = self->trees[order][list];
-    if (tree) climb(self, tree, machine, listed ? node_of(self, order, machine) : nobody());
+    if (tree) climb(self, tree, instance, listed ? node_of(self, order, instance) : nobody());
   }
 }
 
 void column_settle(Column *self) {
   for (uint32_t i = 0; i < self->n_changed; i++) {
-    const MachineIx machine = self->changed[i];
-    const ListIx list = self->columns->listed[machine];
-    self->is_changed[machine] = false;
-    if (list != LIST_NONE) place(self, machine, list, true);
+    const InstanceIx instance = self->changed[i];
+    const ListIx list = self->columns->listed[instance];
+    self->is_changed[instance] = false;
+    if (list != LIST_NONE) place(self, instance, list, true);
   }
   self->n_changed = 0;
 }
 
-void columns_move(Columns *self, MachineIx machine, ListIx list) {
-  const ListIx from = self->listed[machine];
+void columns_move(Columns *self, InstanceIx instance, ListIx list) {
+  const ListIx from = self->listed[instance];
   for (Column *column = self->first; column; column = column->next)
-    column_settle(column); // where the machine is listed still
-  self->listed[machine] = list;
-  self->joined[machine] = self->n_joined++;
-  self->turns[machine] = self->n_turns++;
+    column_settle(column); // where the instance is listed still
+  self->listed[instance] = list;
+  self->joined[instance] = self->n_joined++;
+  self->turns[instance] = self->n_turns++;
   for (Column *column = self->first; column; column = column->next) {
-    if (from != LIST_NONE) place(column, machine, from, false);
-    if (list != LIST_NONE) place(column, machine, list, true);
+    if (from != LIST_NONE) place(column, instance, from, false);
+    if (list != LIST_NONE) place(column, instance, list, true);
   }
 }
 
-void columns_take_turn(Columns *self, MachineIx machine) {
-  const ListIx list = self->listed[machine];
-  assert(self->n_turns < UINT64_MAX >> MACHINE_BITS);
-  self->turns[machine] = self->n_turns++;
+void columns_take_turn(Columns *self, InstanceIx instance) {
+  const ListIx list = self->listed[instance];
+  assert(self->n_turns < UINT64_MAX >> INSTANCE_BITS);
+  self->turns[instance] = self->n_turns++;
   for (Column *column = self->first; list != LIST_NONE && column; column = column->next)
-    if (column->trees[COLUMN_BY_TURN][list]) column_add(column, machine, 0);
+    if (column->trees[COLUMN_BY_TURN][list]) column_add(column, instance, 0);
 }
 
-MachineIx column_root(const Column *self, ColumnOrder order, ListIx list) {
-  return machine_of(self->trees[order][list][1]);
+InstanceIx column_root(const Column *self, ColumnOrder order, ListIx list) {
+  return instance_of(self->trees[order][list][1]);
 }
 
-static MachineIx least_of(Column *self, ColumnOrder order, const RoleList *list) {
-  if (list->count == 0) return MACHINE_NONE;
+static InstanceIx least_of(Column *self, ColumnOrder order, const RoleList *list) {
+  if (list->count == 0) return INSTANCE_NONE;
   if (!self->trees[order][list->ix]) build(self, order, list);
   /* What is not up to date is no larger than it will be: the least is found once it is. */
   for (;;) {
     column_settle(self);
-    const MachineIx least = column_root(self, order, list->ix);
+    const InstanceIx least = column_root(self, order, list->ix);
     const int64_t known = self->of[least];
     if (column_at(self, least) == known) return least;
   }
 }
 
-MachineIx column_least(Column *self, const RoleList *list) {
+InstanceIx column_least(Column *self, const RoleList *list) {
   return least_of(self, COLUMN_BY_LIST, list);
 }
 
-MachineIx column_least_in_turn(Column *self, const RoleList *list) {
+InstanceIx column_least_in_turn(Column *self, const RoleList *list) {
   return least_of(self, COLUMN_BY_TURN, list);
 }
 
-MachineIx column_least_but(Column *self, const RoleList *list, MachineIx machine) {
-  const MachineIx least = column_least(self, list);
-  if (least != machine || least == MACHINE_NONE) return least;
+InstanceIx column_least_but(Column *self, const RoleList *list, InstanceIx instance) {
+  const InstanceIx least = column_least(self, list);
+  if (least != instance || least == INSTANCE_NONE) return least;
   assert(!self->refresh);
   const Wide *tree = self->trees[COLUMN_BY_LIST][list->ix];
   Wide best = nobody();
-  for (uint32_t i = self->columns->n_machines + machine; i > 1; i /= 2)
+  for (uint32_t i = self->columns->n_instances + instance; i > 1; i /= 2)
     best = lesser(best, tree[i ^ 1]);
-  return machine_of(best);
+  return instance_of(best);
 }

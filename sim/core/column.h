@@ -1,26 +1,26 @@
-/* A figure of each machine, and which machine of a role has the least of it.
+/* A figure of each instance, and which instance of a role has the least of it.
  *
- * Policies ask for the least at each request, so it is kept, not looked for: over the machines of a
- * list a tree, each of whose nodes is the lesser of the two below it. Before it is looked at, each
- * machine that has changed walks up as far as that makes a difference. Of equals the machine that
- * took the role first wins, as in a scan of the role's list, or the one whose last turn was first:
- * a node is the figure, then when that was, then the machine's number, as one number, so that no
- * branch compares two. A tree is built when it is first asked for; until then a change costs
- * nothing but itself. */
+ * Policies ask for the least at each request, so it is kept, not looked for: over the instances of
+ * a list a tree, each of whose nodes is the lesser of the two below it. Before it is looked at,
+ * each instance that has changed walks up as far as that makes a difference. Of equals the instance
+ * that took the role first wins, as in a scan of the role's list, or the one whose last turn was
+ * first: a node is the figure, then when that was, then the instance's number, as one number, so
+ * that no branch compares two. A tree is built when it is first asked for; until then a change
+ * costs nothing but itself. */
 #ifndef SIM_CORE_COLUMN_H
 #define SIM_CORE_COLUMN_H
 #include "base/arena.h"
-#include "sim/core/machine.h"
+#include "sim/core/instance.h"
 
-/* Machines of one role, of those that serve the same model, in the order in which they took it. */
+/* Instances of one role, of those that serve the same model, in the order in which they took it. */
 typedef uint32_t ListIx;
 #define LIST_NONE UINT32_MAX
 
 typedef struct RoleList {
-  MachineIx *items;
-  MachineIx *by_number; // the same in the order of their numbers
+  InstanceIx *items;
+  InstanceIx *by_number; // the same in the order of their numbers
   uint32_t count;
-  ListIx ix; // among all lists over the same machines
+  ListIx ix; // among all lists over the same instances
 } RoleList;
 
 /* Which of equals is the least. */
@@ -32,62 +32,62 @@ typedef enum ColumnOrder {
 
 typedef struct Column Column;
 
-/* The columns over the same machines, and where these are listed. */
+/* The columns over the same instances, and where these are listed. */
 typedef struct Columns {
   Arena *arena;
-  uint32_t n_machines, n_lists;
-  uint64_t *joined; // [n_machines] when each took its role, as a count
+  uint32_t n_instances, n_lists;
+  uint64_t *joined; // [n_instances] when each took its role, as a count
   uint64_t n_joined;
-  uint64_t *turns; // [n_machines] when each took its last turn, or its role, as a count
+  uint64_t *turns; // [n_instances] when each took its last turn, or its role, as a count
   uint64_t n_turns;
-  ListIx *listed; // [n_machines] where; LIST_NONE: in no list
+  ListIx *listed; // [n_instances] where; LIST_NONE: in no list
   Column *first;
 } Columns;
 
 struct Column {
-  int64_t *of;                 // [n_machines]; changed by column_add and column_set alone
+  int64_t *of;                 // [n_instances]; changed by column_add and column_set alone
   Columns *columns;            // its fellows
   Column *next;                // of them
-  Wide **trees[COLUMN_ORDERS]; // by list [2 · n_machines] as a heap, leaves last; NULL: not asked
+  Wide **trees[COLUMN_ORDERS]; // by list [2 · n_instances] as a heap, leaves last; NULL: not asked
                                // for
-  MachineIx *changed;          // machines whose figures changed since; NULL: there is no tree
+  InstanceIx *changed;         // instances whose figures changed since; NULL: there is no tree
   uint32_t n_changed;
-  bool *is_changed; // [n_machines]
-  /* Brings a machine's figure up to this moment, which only makes it larger; NULL: it is. */
-  void (*refresh)(void *context, MachineIx machine);
+  bool *is_changed; // [n_instances]
+  /* Brings an instance's figure up to this moment, which only makes it larger; NULL: it is. */
+  void (*refresh)(void *context, InstanceIx instance);
   void *context;
 };
 
-/* Of machines that are in no list, of which there are `n_lists`. */
-Columns *columns_new(uint32_t n_machines, uint32_t n_lists, Arena *arena);
-/* A machine is at the end of `list` now; LIST_NONE: in none. */
-void columns_move(Columns *self, MachineIx machine, ListIx list);
+/* Of instances that are in no list, of which there are `n_lists`. */
+Columns *columns_new(uint32_t n_instances, uint32_t n_lists, Arena *arena);
+/* An instance is at the end of `list` now; LIST_NONE: in none. */
+void columns_move(Columns *self, InstanceIx instance, ListIx list);
 /* A column of zeros; a policy may have its own beside those of the view. */
 Column *column_new(Columns *columns);
 
-static inline void column_add(Column *self, MachineIx machine, int64_t more) {
-  self->of[machine] += more;
-  if (!self->changed || self->is_changed[machine]) return;
-  self->is_changed[machine] = true;
-  self->changed[self->n_changed++] = machine;
+static inline void column_add(Column *self, InstanceIx instance, int64_t more) {
+  self->of[instance] += more;
+  if (!self->changed || self->is_changed[instance]) return;
+  self->is_changed[instance] = true;
+  self->changed[self->n_changed++] = instance;
 }
-static inline void column_set(Column *self, MachineIx machine, int64_t value) {
-  if (self->of[machine] != value) column_add(self, machine, value - self->of[machine]);
+static inline void column_set(Column *self, InstanceIx instance, int64_t value) {
+  if (self->of[instance] != value) column_add(self, instance, value - self->of[instance]);
 }
-static inline int64_t column_at(const Column *self, MachineIx machine) {
-  if (self->refresh) self->refresh(self->context, machine);
-  return self->of[machine];
+static inline int64_t column_at(const Column *self, InstanceIx instance) {
+  if (self->refresh) self->refresh(self->context, instance);
+  return self->of[instance];
 }
 /* Brings the trees up to the changes. */
 void column_settle(Column *self);
 /* What the tree of a list that has one says as it is. */
-MachineIx column_root(const Column *self, ColumnOrder order, ListIx list);
-/* The first machine of a list with the least; MACHINE_NONE if it is empty. */
-MachineIx column_least(Column *self, const RoleList *list);
+InstanceIx column_root(const Column *self, ColumnOrder order, ListIx list);
+/* The first instance of a list with the least; INSTANCE_NONE if it is empty. */
+InstanceIx column_least(Column *self, const RoleList *list);
 /* Of those with the least the one whose turn it is. */
-MachineIx column_least_in_turn(Column *self, const RoleList *list);
-/* A machine has had its turn: others with as little come before it. */
-void columns_take_turn(Columns *self, MachineIx machine);
+InstanceIx column_least_in_turn(Column *self, const RoleList *list);
+/* An instance has had its turn: others with as little come before it. */
+void columns_take_turn(Columns *self, InstanceIx instance);
 /* The first of all but one, which may be of another list. */
-MachineIx column_least_but(Column *self, const RoleList *list, MachineIx machine);
+InstanceIx column_least_but(Column *self, const RoleList *list, InstanceIx instance);
 #endif

@@ -1,8 +1,8 @@
 /* See counting.h. */
 #include "sim/core/counting.h"
 
-int64_t sim_counted_seqs(const Simulation *self, const Machine *machine) {
-  const Batch *batch = &machine->batch;
+int64_t sim_counted_seqs(const Simulation *self, const Instance *instance) {
+  const Batch *batch = &instance->batch;
   if (metrics_ended(&self->warm_up_metrics) == self->warm_up_metrics.asked.requests)
     return (int64_t)batch->n_seqs;
   int64_t n = 0;

@@ -30,5 +30,5 @@ static inline Metrics *sim_session_books(Simulation *self, const Request *reques
 }
 
 /* Sequences of the batch that are counted. */
-int64_t sim_counted_seqs(const Simulation *self, const Machine *machine);
+int64_t sim_counted_seqs(const Simulation *self, const Instance *instance);
 #endif

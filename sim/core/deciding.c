@@ -14,8 +14,8 @@ static int64_t min(int64_t a, int64_t b) {
 }
 
 /* Tokens that it makes here: a request that will be decoded elsewhere ends with its first. */
-static int32_t tokens_here(const Machine *machine, const Request *request) {
-  return request->decode_machine == machine->ix ? request->output_tokens : 1;
+static int32_t tokens_here(const Instance *instance, const Request *request) {
+  return request->decode_instance == instance->ix ? request->output_tokens : 1;
 }
 
 /* Whether the KV of all tokens but the newest is made, or will be by decided steps. */
@@ -28,8 +28,8 @@ static int64_t left_tokens(const Request *request) {
   return decodes(request) ? 1 : request_prefill_tokens(request) - request->prefilled_tokens;
 }
 
-void scheduler_schedule_alone(Simulation *self, Machine *machine, RequestIx ix) {
-  Scheduler *scheduler = machine->scheduler;
+void scheduler_schedule_alone(Simulation *self, Instance *instance, RequestIx ix) {
+  Scheduler *scheduler = instance->scheduler;
   Request *slots = self->requests.slots;
   ARENA_RESERVE(self->arena, scheduler->alone, scheduler->alone_capacity, scheduler->n_alone + 1);
   size_t i = scheduler->n_alone++;
@@ -48,12 +48,12 @@ void scheduler_forget_alone(Scheduler *scheduler, RequestIx ix) {
 }
 
 /* From the next decision on, with `made` tokens once the newest step has run. */
-static void join_batch(Simulation *self, Machine *machine, RequestIx ix, int32_t made) {
-  Scheduler *scheduler = machine->scheduler;
+static void join_batch(Simulation *self, Instance *instance, RequestIx ix, int32_t made) {
+  Scheduler *scheduler = instance->scheduler;
   Request *request = &self->requests.slots[ix];
   request->scheduled = SCHEDULED_BATCH;
   request->joined_step = scheduler->number;
-  batch_push(&machine->batch, self->requests.slots, ix, (int64_t)request->prompt_tokens + made,
+  batch_push(&instance->batch, self->requests.slots, ix, (int64_t)request->prompt_tokens + made,
              request->output_tokens - made, self->arena);
   scheduler->n_seconds[sim_counts(self, request)] += request->resumed_tokens + made == 1;
   scheduler->version++;
@@ -72,17 +72,17 @@ static ScheduledItem *add_item(Simulation *self, Step *step, RequestIx ix, StepI
 
 /* Its newest token is of a step that runs, which tells of it when it ends, or is there already; a
  * step that it joined the batch with has an item of it. */
-static void leave_batch(Simulation *self, Machine *machine, RequestIx ix, Scheduled how) {
-  Scheduler *scheduler = machine->scheduler;
+static void leave_batch(Simulation *self, Instance *instance, RequestIx ix, Scheduled how) {
+  Scheduler *scheduler = instance->scheduler;
   Request *request = &self->requests.slots[ix];
-  const int64_t context = batch_context(&machine->batch, request);
+  const int64_t context = batch_context(&instance->batch, request);
   const int64_t made = context - request->prompt_tokens;
-  const bool in_flight = scheduler->current != NULL && machine->lag > 0;
+  const bool in_flight = scheduler->current != NULL && instance->lag > 0;
   const bool has_item = in_flight && request->joined_step + 1 == scheduler->number;
-  batch_remove(&machine->batch, self->requests.slots, ix, context);
+  batch_remove(&instance->batch, self->requests.slots, ix, context);
   scheduler->version++;
   scheduler->n_seconds[sim_counts(self, request)] -= request->resumed_tokens + made == 1;
-  request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
+  request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
   request->generated_tokens = (int32_t)made - has_item;
   request->scheduled = (uint8_t)how;
   if (has_item) return;
@@ -90,9 +90,9 @@ static void leave_batch(Simulation *self, Machine *machine, RequestIx ix, Schedu
     add_item(self, scheduler->current, ix, STEP_LEAVES)->done = (int32_t)made;
     return;
   }
-  if (request->joined_step + 1 < scheduler->number) request->last_token_at = machine->decoded_at;
-  request->computing_ticks += machine->decoded_ticks;
-  if (self->keeps_parts) parts_left(self, machine, ix, made);
+  if (request->joined_step + 1 < scheduler->number) request->last_token_at = instance->decoded_at;
+  request->computing_ticks += instance->decoded_ticks;
+  if (self->keeps_parts) parts_left(self, instance, ix, made);
 }
 
 /* --- blocks */
@@ -105,15 +105,15 @@ static int64_t computed_after(const Request *request, int64_t tokens) {
 }
 
 /* Blocks that it needs for them beyond those it holds, scheduled alone. */
-static int64_t needed_blocks(const Machine *machine, const Request *request, int64_t tokens) {
-  const int64_t more = blocks_of(machine, computed_after(request, tokens)) - request->kv_blocks;
+static int64_t needed_blocks(const Instance *instance, const Request *request, int64_t tokens) {
+  const int64_t more = blocks_of(instance, computed_after(request, tokens)) - request->kv_blocks;
   return more > 0 ? more : 0;
 }
 
 /* The same of one in the batch, for its next token. */
-static int64_t needed_in_batch(const Machine *machine, const Request *request) {
-  const int64_t context = batch_context(&machine->batch, request);
-  return blocks_of(machine, context) - blocks_of(machine, context - 1);
+static int64_t needed_in_batch(const Instance *instance, const Request *request) {
+  const int64_t context = batch_context(&instance->batch, request);
+  return blocks_of(instance, context) - blocks_of(instance, context - 1);
 }
 
 /* --- items */
@@ -131,27 +131,27 @@ static int64_t share(const Decision *self, const Request *request) {
 }
 
 /* Its next `tokens`, for which there are blocks, are in the step. */
-static void schedule(Simulation *self, Machine *machine, Decision *decision, RequestIx ix,
+static void schedule(Simulation *self, Instance *instance, Decision *decision, RequestIx ix,
                      int64_t tokens) {
   Request *request = &self->requests.slots[ix];
   const bool decode = decodes(request);
-  sim_hold_blocks(self, machine, ix, needed_blocks(machine, request, tokens));
-  sim_register_blocks(self, machine, ix, computed_after(request, tokens));
+  sim_hold_blocks(self, instance, ix, needed_blocks(instance, request, tokens));
+  sim_register_blocks(self, instance, ix, computed_after(request, tokens));
   ScheduledItem *item = add_item(self, decision->step, ix, decode ? STEP_DECODE : STEP_CHUNK);
   item->tokens = (int32_t)tokens;
-  if (!decode) life_chunk_decided(self, machine, ix, item->tokens);
+  if (!decode) life_chunk_decided(self, instance, ix, item->tokens);
   item->done = request->prefilled_tokens;
   item->last = decode || item->done == request_prefill_tokens(request);
-  request->decided_step = machine->scheduler->number;
+  request->decided_step = instance->scheduler->number;
   decision->budget -= tokens;
 }
 
 /* --- those that are running */
 
 /* Whether all that run get the tokens they want, but for the last of them, and blocks. */
-static bool all_fit(const Simulation *self, const Machine *machine, const Decision *decision) {
-  const Scheduler *scheduler = machine->scheduler;
-  const Batch *batch = &machine->batch;
+static bool all_fit(const Simulation *self, const Instance *instance, const Decision *decision) {
+  const Scheduler *scheduler = instance->scheduler;
+  const Batch *batch = &instance->batch;
   Decision rest = *decision;
   rest.budget -= (int64_t)batch->n_seqs;
   int64_t blocks = batch->n_seqs > 0 ? batch_next_growth(batch) : 0;
@@ -161,50 +161,50 @@ static bool all_fit(const Simulation *self, const Machine *machine, const Decisi
     const Request *request = &self->requests.slots[ix];
     const int64_t tokens = share(&rest, request);
     const bool cut = tokens < min(left_tokens(request), decision->threshold);
-    if (cut && (ix != machine->running.last || tokens == 0)) return false;
-    blocks += needed_blocks(machine, request, tokens);
+    if (cut && (ix != instance->running.last || tokens == 0)) return false;
+    blocks += needed_blocks(instance, request, tokens);
     rest.budget -= tokens;
   }
-  return blocks <= machine->free_blocks;
+  return blocks <= instance->free_blocks;
 }
 
-static void schedule_all(Simulation *self, Machine *machine, Decision *decision) {
-  const Scheduler *scheduler = machine->scheduler;
-  decision->budget -= (int64_t)machine->batch.n_seqs;
-  BatchGrowth growth = sim_begin_growth(self, machine);
+static void schedule_all(Simulation *self, Instance *instance, Decision *decision) {
+  const Scheduler *scheduler = instance->scheduler;
+  decision->budget -= (int64_t)instance->batch.n_seqs;
+  BatchGrowth growth = sim_begin_growth(self, instance);
   for (size_t i = 0; i < scheduler->n_alone; i++) {
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
-    sim_grow_until(self, machine, &growth, request->admission);
-    schedule(self, machine, decision, ix, share(decision, request));
+    sim_grow_until(self, instance, &growth, request->admission);
+    schedule(self, instance, decision, ix, share(decision, request));
   }
-  sim_grow_until(self, machine, &growth, UINT32_MAX);
+  sim_grow_until(self, instance, &growth, UINT32_MAX);
 }
 
-static bool goes_before(const Machine *machine, const Request *a, const Request *b) {
-  return machine->batcher->goes_before(machine->batcher_options, a, b);
+static bool goes_before(const Instance *instance, const Request *a, const Request *b) {
+  return instance->batcher->goes_before(instance->batcher_options, a, b);
 }
 
 /* Who gives way: the last that runs, or by priority the last of all. One whose KV is about to leave
- * for another machine is not asked. */
-static RequestIx victim_of(const Simulation *self, const Machine *machine) {
+ * for another instance is not asked. */
+static RequestIx victim_of(const Simulation *self, const Instance *instance) {
   const Request *slots = self->requests.slots;
   RequestIx victim = REQUEST_NONE;
-  for (RequestIx ix = machine->running.last; ix != REQUEST_NONE; ix = slots[ix].previous) {
+  for (RequestIx ix = instance->running.last; ix != REQUEST_NONE; ix = slots[ix].previous) {
     const Request *request = &slots[ix];
     if (request->scheduled == SCHEDULED_ENDS &&
-        tokens_here(machine, request) < request->output_tokens)
+        tokens_here(instance, request) < request->output_tokens)
       continue;
-    if (!machine->scheduler->limits.priority) return ix;
-    if (victim == REQUEST_NONE || !goes_before(machine, request, &slots[victim])) victim = ix;
+    if (!instance->scheduler->limits.priority) return ix;
+    if (victim == REQUEST_NONE || !goes_before(instance, request, &slots[victim])) victim = ix;
   }
   return victim;
 }
 
 /* What the step has of it so far is undone. */
-static void take_out(Simulation *self, Machine *machine, Decision *decision, RequestIx ix) {
+static void take_out(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  if (request->decided_step != machine->scheduler->number) return;
+  if (request->decided_step != instance->scheduler->number) return;
   Step *step = decision->step;
   size_t i = 0;
   while (i < step->n_items && step->items[i].request != ix)
@@ -212,7 +212,7 @@ static void take_out(Simulation *self, Machine *machine, Decision *decision, Req
   decision->budget += i < step->n_items ? step->items[i].tokens : 1;
   if (i == step->n_items) return;
   if (step->items[i].kind == STEP_CHUNK)
-    life_chunk_decided(self, machine, ix, -step->items[i].tokens);
+    life_chunk_decided(self, instance, ix, -step->items[i].tokens);
   for (step->n_items--; i < step->n_items; i++)
     step->items[i] = step->items[i + 1];
 }
@@ -223,103 +223,103 @@ bool step_ends(const Step *step, RequestIx ix) {
   return false;
 }
 
-static void preempt(Simulation *self, Machine *machine, Decision *decision, RequestIx ix) {
+static void preempt(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  const bool grown = request->decided_step == machine->scheduler->number;
+  const bool grown = request->decided_step == instance->scheduler->number;
   const bool ends = request->scheduled == SCHEDULED_ENDS;
   const bool evicted = request->scheduled == SCHEDULED_BATCH || (!ends && decodes(request));
-  take_out(self, machine, decision, ix);
+  take_out(self, instance, decision, ix);
   if (request->scheduled == SCHEDULED_BATCH) {
-    const int64_t more = grown ? needed_in_batch(machine, request) : 0;
-    leave_batch(self, machine, ix, SCHEDULED_ENDS);
+    const int64_t more = grown ? needed_in_batch(instance, request) : 0;
+    leave_batch(self, instance, ix, SCHEDULED_ENDS);
     request->kv_blocks += (int32_t)more;
   } else if (request->scheduled == SCHEDULED_ALONE) {
-    scheduler_forget_alone(machine->scheduler, ix);
-  } else if (step_ends(machine->scheduler->current, ix)) {
+    scheduler_forget_alone(instance->scheduler, ix);
+  } else if (step_ends(instance->scheduler->current, ix)) {
     request->generated_tokens = request->output_tokens;
   }
   decision->n_preempted++;
   sim_list_preempted(self, decision->step, ix);
-  RequestIx next = machine->prefill_queue.first;
-  while (next != REQUEST_NONE && goes_before(machine, &self->requests.slots[next], request))
+  RequestIx next = instance->prefill_queue.first;
+  while (next != REQUEST_NONE && goes_before(instance, &self->requests.slots[next], request))
     next = self->requests.slots[next].next;
-  life_preempted(self, machine, ix, next, evicted);
+  life_preempted(self, instance, ix, next, evicted);
 }
 
 /* Whether there are blocks for its next `tokens` once enough others have given way; else it had to
  * itself, and `*ret_next` ran after it. */
-static bool make_room(Simulation *self, Machine *machine, Decision *decision, RequestIx ix,
+static bool make_room(Simulation *self, Instance *instance, Decision *decision, RequestIx ix,
                       int64_t tokens, RequestIx *ret_next) {
   const Request *request = &self->requests.slots[ix];
   for (;;) {
     const int64_t blocks = request->scheduled == SCHEDULED_BATCH
-                               ? needed_in_batch(machine, request)
-                               : needed_blocks(machine, request, tokens);
-    if (blocks <= machine->free_blocks) return true;
-    const RequestIx victim = victim_of(self, machine);
+                               ? needed_in_batch(instance, request)
+                               : needed_blocks(instance, request, tokens);
+    if (blocks <= instance->free_blocks) return true;
+    const RequestIx victim = victim_of(self, instance);
     *ret_next = request->next;
-    preempt(self, machine, decision, victim);
+    preempt(self, instance, decision, victim);
     if (victim == ix) return false;
   }
 }
 
 /* Some must be left out, or give way. */
-static void schedule_one_by_one(Simulation *self, Machine *machine, Decision *decision) {
+static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *decision) {
   Request *slots = self->requests.slots;
-  RequestIx ix = machine->running.first, next;
+  RequestIx ix = instance->running.first, next;
   for (; ix != REQUEST_NONE && decision->budget > 0; ix = next) {
     Request *request = &slots[ix];
     next = request->next;
     if (request->scheduled == SCHEDULED_ENDS) continue;
     const int64_t tokens = request->scheduled == SCHEDULED_BATCH ? 1 : share(decision, request);
-    if (!make_room(self, machine, decision, ix, tokens, &next)) {
-      if (machine->scheduler->limits.priority) continue;
+    if (!make_room(self, instance, decision, ix, tokens, &next)) {
+      if (instance->scheduler->limits.priority) continue;
       break;
     }
     next = request->next;
     if (request->scheduled == SCHEDULED_ALONE) {
-      schedule(self, machine, decision, ix, tokens);
+      schedule(self, instance, decision, ix, tokens);
       continue;
     }
-    sim_grow_one(self, machine, ix, batch_context(&machine->batch, request));
-    request->decided_step = machine->scheduler->number;
+    sim_grow_one(self, instance, ix, batch_context(&instance->batch, request));
+    request->decided_step = instance->scheduler->number;
     decision->budget--;
   }
-  for (ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+  for (ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
     if (slots[ix].scheduled == SCHEDULED_BATCH &&
-        slots[ix].decided_step != machine->scheduler->number) {
-      leave_batch(self, machine, ix, SCHEDULED_ALONE);
-      scheduler_schedule_alone(self, machine, ix);
+        slots[ix].decided_step != instance->scheduler->number) {
+      leave_batch(self, instance, ix, SCHEDULED_ALONE);
+      scheduler_schedule_alone(self, instance, ix);
     }
 }
 
 /* The batch takes part; those that make their last token leave it. */
-static void advance_batch(Simulation *self, Machine *machine, Step *step) {
-  Scheduler *scheduler = machine->scheduler;
-  Batch *batch = &machine->batch;
+static void advance_batch(Simulation *self, Instance *instance, Step *step) {
+  Scheduler *scheduler = instance->scheduler;
+  Batch *batch = &instance->batch;
   step->n_regular = (int64_t)batch->n_seqs;
   step->shape.decode_seqs = step->n_regular;
   step->shape.context_tokens = batch->context_tokens;
-  step->n_counted = sim_counted_seqs(self, machine);
+  step->n_counted = sim_counted_seqs(self, instance);
   step->version = scheduler->version;
   for (int counted = 0; counted < 2; counted++) {
     step->n_seconds[counted] = scheduler->n_seconds[counted];
     scheduler->n_seconds[counted] = 0;
   }
-  sim_list_batch(self, machine, step);
+  sim_list_batch(self, instance, step);
   if (batch->n_seqs > 0) batch_advance(batch, 1);
-  scheduler_end_sequences(self, machine, step);
+  scheduler_end_sequences(self, instance, step);
 }
 
-void scheduler_end_sequences(Simulation *self, Machine *machine, Step *step) {
-  Batch *batch = &machine->batch;
+void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step) {
+  Batch *batch = &instance->batch;
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {
     const RequestIx ix = batch->entries[0].request;
     Request *request = &self->requests.slots[ix];
     const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens;
     batch_remove(batch, self->requests.slots, ix, context);
-    machine->scheduler->version++;
-    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
+    instance->scheduler->version++;
+    request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
     request->scheduled = SCHEDULED_ENDS;
     add_item(self, step, ix, STEP_LEAVES)->done = request->output_tokens;
   }
@@ -328,30 +328,30 @@ void scheduler_end_sequences(Simulation *self, Machine *machine, Step *step) {
 /* --- those that wait */
 
 /* The first in line: KV that has come from elsewhere needs no more than a block. */
-static RequestIx first_waiting(const Machine *machine) {
-  return machine->decode_queue.count > 0 ? machine->decode_queue.first
-                                         : machine->prefill_queue.first;
+static RequestIx first_waiting(const Instance *instance) {
+  return instance->decode_queue.count > 0 ? instance->decode_queue.first
+                                          : instance->prefill_queue.first;
 }
 
-static bool may_admit(const Machine *machine) {
-  return machine->decode_queue.count + machine->prefill_queue.count > 0 &&
-         machine->running.count < machine->scheduler->limits.max_num_seqs;
+static bool may_admit(const Instance *instance) {
+  return instance->decode_queue.count + instance->prefill_queue.count > 0 &&
+         instance->running.count < instance->scheduler->limits.max_num_seqs;
 }
 
 /* Blocks that it will hold at most. */
-static int64_t most_blocks(const Machine *machine, const Request *request) {
-  return blocks_of(machine, (int64_t)request->prompt_tokens + tokens_here(machine, request) - 1);
+static int64_t most_blocks(const Instance *instance, const Request *request) {
+  return blocks_of(instance, (int64_t)request->prompt_tokens + tokens_here(instance, request) - 1);
 }
 
 /* Whether all that run may end beside it without that any gives way; what their caches share counts
  * for each. */
-static bool may_end(const Simulation *self, const Machine *machine, const Request *request) {
+static bool may_end(const Simulation *self, const Instance *instance, const Request *request) {
   const Request *slots = self->requests.slots;
-  if (!machine->scheduler->limits.no_evict || machine->running.count == 0) return true;
-  int64_t blocks = most_blocks(machine, request);
-  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
-    blocks += most_blocks(machine, &slots[ix]);
-  return blocks <= machine->kv_blocks;
+  if (!instance->scheduler->limits.no_evict || instance->running.count == 0) return true;
+  int64_t blocks = most_blocks(instance, request);
+  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    blocks += most_blocks(instance, &slots[ix]);
+  return blocks <= instance->kv_blocks;
 }
 
 /* Whether what the step has room for of a prompt is too little. */
@@ -363,69 +363,69 @@ static bool would_cut(const Scheduler *scheduler, int64_t left, int64_t tokens) 
 typedef enum Fit { FIT_NOW, FIT_LATER, FIT_NO_ROOM } Fit;
 
 /* Whether the first in line may join: its next tokens, behind `*ret_hits` blocks of the cache. */
-static Fit fit_of(const Simulation *self, const Machine *machine, const Decision *decision,
+static Fit fit_of(const Simulation *self, const Instance *instance, const Decision *decision,
                   RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
   const Request *request = &self->requests.slots[ix];
   int64_t unheld, tokens = 1;
-  const MachineView view = sim_view(self, machine);
+  const InstanceView view = sim_view(self, instance);
   const int64_t hits = view_hit_blocks(&view, ix, &unheld);
   int64_t context = request_kv_tokens(request) + 1, done = context;
   if (request->state == REQUEST_WAITS_PREFILL) {
     context = request_prefill_tokens(request);
-    tokens =
-        min(min(context - hits * machine->pool->block_size, decision->threshold), decision->budget);
-    done = hits * machine->pool->block_size + tokens;
-    if (would_cut(machine->scheduler, context - hits * machine->pool->block_size, tokens))
+    tokens = min(min(context - hits * instance->pool->block_size, decision->threshold),
+                 decision->budget);
+    done = hits * instance->pool->block_size + tokens;
+    if (would_cut(instance->scheduler, context - hits * instance->pool->block_size, tokens))
       return FIT_LATER;
   }
   *ret_hits = hits;
   *ret_tokens = tokens;
-  if (!may_end(self, machine, request)) return FIT_NO_ROOM;
-  if (!machine->scheduler->limits.reserve_full_isl) context = done;
-  const int64_t blocks = blocks_of(machine, context) - hits - request->kv_blocks;
-  return (blocks > 0 ? blocks : 0) + unheld <= machine->free_blocks ? FIT_NOW : FIT_NO_ROOM;
+  if (!may_end(self, instance, request)) return FIT_NO_ROOM;
+  if (!instance->scheduler->limits.reserve_full_isl) context = done;
+  const int64_t blocks = blocks_of(instance, context) - hits - request->kv_blocks;
+  return (blocks > 0 ? blocks : 0) + unheld <= instance->free_blocks ? FIT_NOW : FIT_NO_ROOM;
 }
 
 /* Admits the first in line if there are blocks: nobody is overtaken. */
-static bool admit(Simulation *self, Machine *machine, Decision *decision, RequestIx ix) {
+static bool admit(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   int64_t hits, tokens;
-  const Fit fit = fit_of(self, machine, decision, ix, &hits, &tokens);
-  if (fit == FIT_NO_ROOM) life_found_no_room(self, machine, ix);
+  const Fit fit = fit_of(self, instance, decision, ix, &hits, &tokens);
+  if (fit == FIT_NO_ROOM) life_found_no_room(self, instance, ix);
   if (fit != FIT_NOW) return false;
   const bool first = request->prefill_began_at < 0;
-  life_scheduled(self, machine, ix, hits);
-  request->admission = ++machine->n_admissions;
-  schedule(self, machine, decision, ix, tokens);
+  life_scheduled(self, instance, ix, hits);
+  request->admission = ++instance->n_admissions;
+  schedule(self, instance, decision, ix, tokens);
   ScheduledItem *item = &decision->step->items[decision->step->n_items - 1];
-  if (first) item->hit_tokens = (int32_t)(hits * machine->pool->block_size);
+  if (first) item->hit_tokens = (int32_t)(hits * instance->pool->block_size);
   request->scheduled = SCHEDULED_ENDS; // until it is known how it goes on
-  if (!item->last) scheduler_schedule_alone(self, machine, ix);
+  if (!item->last) scheduler_schedule_alone(self, instance, ix);
   return true;
 }
 
 /* Admits in line while it can; those whose adapter has no room are passed over. */
-static void admit_waiting(Simulation *self, Machine *machine, Decision *decision) {
-  tell_decision_begins(self, machine);
-  RequestIx ix = first_waiting(machine), next;
-  for (; decision->budget > 0 && may_admit(machine) && ix != REQUEST_NONE; ix = next) {
+static void admit_waiting(Simulation *self, Instance *instance, Decision *decision) {
+  tell_decision_begins(self, instance);
+  RequestIx ix = first_waiting(instance), next;
+  for (; decision->budget > 0 && may_admit(instance) && ix != REQUEST_NONE; ix = next) {
     const Request *request = &self->requests.slots[ix];
     const bool decodes = request->state == REQUEST_WAITS_DECODE;
     next = request->next;
-    if (next == REQUEST_NONE && decodes) next = machine->prefill_queue.first;
-    if (ask_passes_over(self, machine, decision->step, request)) continue;
-    if (!admit(self, machine, decision, ix)) return;
-    tell_admitted_to_step(self, machine, &self->requests.slots[ix]);
-    machine->scheduler->n_waited = 0;
+    if (next == REQUEST_NONE && decodes) next = instance->prefill_queue.first;
+    if (ask_passes_over(self, instance, decision->step, request)) continue;
+    if (!admit(self, instance, decision, ix)) return;
+    tell_admitted_to_step(self, instance, &self->requests.slots[ix]);
+    instance->scheduler->n_waited = 0;
   }
 }
 
 /* Tokens of the prompts that tokens and sequences are left for. */
-static int64_t joining_tokens(const Simulation *self, const Machine *machine,
+static int64_t joining_tokens(const Simulation *self, const Instance *instance,
                               const Decision *decision) {
   const Request *slots = self->requests.slots;
-  int64_t seqs = machine->scheduler->limits.max_num_seqs - machine->running.count, tokens = 0;
-  for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
+  int64_t seqs = instance->scheduler->limits.max_num_seqs - instance->running.count, tokens = 0;
+  for (RequestIx ix = instance->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
        ix = slots[ix].next, seqs--) {
     const int64_t more = request_prefill_tokens(&slots[ix]);
     if (tokens + more > decision->budget) return decision->budget;
@@ -435,35 +435,36 @@ static int64_t joining_tokens(const Simulation *self, const Machine *machine,
 }
 
 /* Whether prompts that may join wait for more to join with them; never where nothing else runs. */
-static bool batch_waits(const Simulation *self, const Machine *machine, const Decision *decision) {
-  const Scheduler *scheduler = machine->scheduler;
+static bool batch_waits(const Simulation *self, const Instance *instance,
+                        const Decision *decision) {
+  const Scheduler *scheduler = instance->scheduler;
   const SchedulerLimits *limits = &scheduler->limits;
   const int64_t scheduled = limits->max_num_batched_tokens - decision->budget;
   int64_t hits, tokens;
   return scheduler->n_waited < limits->batch_wait_iters && scheduled > 0 &&
-         machine->decode_queue.count == 0 && may_admit(machine) &&
-         scheduled + joining_tokens(self, machine, decision) < limits->batch_wait_tokens &&
-         fit_of(self, machine, decision, machine->prefill_queue.first, &hits, &tokens) == FIT_NOW;
+         instance->decode_queue.count == 0 && may_admit(instance) &&
+         scheduled + joining_tokens(self, instance, decision) < limits->batch_wait_tokens &&
+         fit_of(self, instance, decision, instance->prefill_queue.first, &hits, &tokens) == FIT_NOW;
 }
 
-int64_t scheduler_watch(const Simulation *self, const Machine *machine) {
-  if (!machine->cache || !may_admit(machine)) return INT64_MAX;
-  if (machine->adapters) return 1; // the first in line may be passed over
-  const RequestIx waiting = first_waiting(machine);
+int64_t scheduler_watch(const Simulation *self, const Instance *instance) {
+  if (!instance->cache || !may_admit(instance)) return INT64_MAX;
+  if (instance->adapters) return 1; // the first in line may be passed over
+  const RequestIx waiting = first_waiting(instance);
   const Request *slots = self->requests.slots;
   if (slots[waiting].state != REQUEST_WAITS_PREFILL) return INT64_MAX;
   int64_t unheld, least = INT64_MAX;
-  const MachineView view = sim_view(self, machine);
+  const InstanceView view = sim_view(self, instance);
   const int64_t hits = view_hit_blocks(&view, waiting, &unheld);
-  const int64_t end = (hits + 1) * machine->pool->block_size;
+  const int64_t end = (hits + 1) * instance->pool->block_size;
   if (end >= request_prefill_tokens(&slots[waiting])) return INT64_MAX;
   const uint64_t key = content_key(&self->memory[waiting].content, end);
-  for (size_t i = 0; i < machine->batch.n_seqs; i++) {
-    const RequestIx ix = machine->batch.entries[i].request;
+  for (size_t i = 0; i < instance->batch.n_seqs; i++) {
+    const RequestIx ix = instance->batch.entries[i].request;
     if (self->memory[ix].held.n_registered > hits ||
         content_key(&self->memory[ix].content, end) != key)
       continue;
-    least = min(least, end + machine->lag - (batch_context(&machine->batch, &slots[ix]) - 1));
+    least = min(least, end + instance->lag - (batch_context(&instance->batch, &slots[ix]) - 1));
   }
   return least > 1 ? least : 1;
 }
@@ -471,7 +472,7 @@ int64_t scheduler_watch(const Simulation *self, const Machine *machine) {
 /* --- the decision */
 
 /* How those whose prefill ends with the step, or who come with a token, go on. */
-static void place_items(Simulation *self, Machine *machine, Step *step) {
+static void place_items(Simulation *self, Instance *instance, Step *step) {
   BatchShape *shape = &step->shape;
   for (size_t i = 0; i < step->n_items; i++) {
     ScheduledItem *item = &step->items[i];
@@ -488,42 +489,42 @@ static void place_items(Simulation *self, Machine *machine, Step *step) {
     shape->logit_seqs += item->last;
     if (!item->last) continue;
     if (request->scheduled == SCHEDULED_ALONE)
-      scheduler_forget_alone(machine->scheduler, item->request);
+      scheduler_forget_alone(instance->scheduler, item->request);
     request->scheduled = SCHEDULED_ENDS;
-    item->ends = request->generated_tokens + 1 >= tokens_here(machine, request);
-    if (!item->ends) join_batch(self, machine, item->request, request->generated_tokens + 1);
+    item->ends = request->generated_tokens + 1 >= tokens_here(instance, request);
+    if (!item->ends) join_batch(self, instance, item->request, request->generated_tokens + 1);
   }
   shape->logit_seqs += step->n_regular;
-  if (machine->pool->attention_ranks > 1)
-    ranks_spread_step(&self->ranks, machine, step, self->arena);
+  if (instance->pool->attention_ranks > 1)
+    ranks_spread_step(&self->ranks, instance, step, self->arena);
 }
 
-bool scheduler_decide(Simulation *self, Machine *machine, Step *step) {
-  const SchedulerLimits *limits = &machine->scheduler->limits;
+bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
+  const SchedulerLimits *limits = &instance->scheduler->limits;
   const int64_t n_here =
-      machine->running.count + machine->decode_queue.count + machine->prefill_queue.count;
+      instance->running.count + instance->decode_queue.count + instance->prefill_queue.count;
   const bool cuts =
       limits->long_prefill_token_threshold > 0 && n_here > 1 && !limits->whole_prompts;
   Decision decision = {
-      .step = step, .budget = limits->max_num_batched_tokens, .threshold = ranks_budget(machine)};
+      .step = step, .budget = limits->max_num_batched_tokens, .threshold = ranks_budget(instance)};
   if (cuts) decision.threshold = min(decision.threshold, limits->long_prefill_token_threshold);
-  machine->scheduler->number++;
+  instance->scheduler->number++;
   step->n_items = 0;
   step->shape = (BatchShape){0};
   step->decided_at = self->now;
   sim_begin_listing(self, step);
-  if (all_fit(self, machine, &decision))
-    schedule_all(self, machine, &decision);
+  if (all_fit(self, instance, &decision))
+    schedule_all(self, instance, &decision);
   else
-    schedule_one_by_one(self, machine, &decision);
-  advance_batch(self, machine, step);
+    schedule_one_by_one(self, instance, &decision);
+  advance_batch(self, instance, step);
   const bool admits = decision.n_preempted == 0 && decision.budget > 0;
-  Scheduler *scheduler = machine->scheduler;
-  scheduler->waits = admits && batch_waits(self, machine, &decision);
+  Scheduler *scheduler = instance->scheduler;
+  scheduler->waits = admits && batch_waits(self, instance, &decision);
   if (scheduler->waits) scheduler->n_waited++;
-  if (admits && !scheduler->waits) admit_waiting(self, machine, &decision);
-  place_items(self, machine, step);
-  sim_list_step(self, machine, step);
+  if (admits && !scheduler->waits) admit_waiting(self, instance, &decision);
+  place_items(self, instance, step);
+  sim_list_step(self, instance, step);
   step->preempted = decision.n_preempted > 0;
   return step->preempted;
 }

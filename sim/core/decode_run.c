@@ -9,92 +9,92 @@
 
 /* --- time */
 
-/* Through the stages that the machine shares with its fellow lanes. */
-static Tick pipelined_ticks(const Simulation *self, const Machine *machine, const BatchShape *shape,
-                            Extrapolation *ret_extrapolation) {
-  const PerfModel *model = machine->perfmodel;
-  const int64_t n = machine->pipeline->n_stages;
+/* Through the stages that the instance shares with its fellow lanes. */
+static Tick pipelined_ticks(const Simulation *self, const Instance *instance,
+                            const BatchShape *shape, Extrapolation *ret_extrapolation) {
+  const PerfModel *model = instance->perfmodel;
+  const int64_t n = instance->pipeline->n_stages;
   Tick last;
-  const Tick stage = perfmodel_stage(model, shape, &machine->busiest, n, &last, ret_extrapolation);
+  const Tick stage = perfmodel_stage(model, shape, &instance->busiest, n, &last, ret_extrapolation);
   const Tick send = tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
-  return pipeline_pass(machine->pipeline, self->now, stage, last, send);
+  return pipeline_pass(instance->pipeline, self->now, stage, last, send);
 }
 
 /* Whether the model's pieces do not say how long a decode iteration lasts: in a pipeline, where
  * that hangs on the other lanes, and with another clock. */
-static bool asks(const Simulation *self, const Machine *machine) {
-  return machine->pipeline || self->config->executor;
+static bool asks(const Simulation *self, const Instance *instance) {
+  return instance->pipeline || self->config->executor;
 }
 
-/* Whether every decode iteration of a machine is an event. */
-static bool steps(const Simulation *self, const Machine *machine) {
-  return self->step || asks(self, machine);
+/* Whether every decode iteration of an instance is an event. */
+static bool steps(const Simulation *self, const Instance *instance) {
+  return self->step || asks(self, instance);
 }
 
 /* `done` iterations beyond those that the batch knows of. */
-Tick sim_iteration_ticks(Simulation *self, Machine *machine, const BatchShape *shape,
+Tick sim_iteration_ticks(Simulation *self, Instance *instance, const BatchShape *shape,
                          int64_t done) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
-  const PerfModel *model = machine->perfmodel;
-  const Tick ticks = self->config->executor ? sim_execute(self, machine, shape, done)
-                     : machine->pipeline
-                         ? pipelined_ticks(self, machine, shape, &extrapolation)
-                         : perfmodel_iteration_on(model, shape, &machine->busiest, &extrapolation);
+  const PerfModel *model = instance->perfmodel;
+  const Tick ticks = self->config->executor ? sim_execute(self, instance, shape, done)
+                     : instance->pipeline
+                         ? pipelined_ticks(self, instance, shape, &extrapolation)
+                         : perfmodel_iteration_on(model, shape, &instance->busiest, &extrapolation);
   if (ticks < 0) self->failed = true;
   if (ticks < 0 || sim_passes_the_end(self, (double)ticks)) return 1;
   assert(ticks > 0);
-  machine->run.modelled = ticks;
-  machine->run.extrapolation = extrapolation;
-  machine->totals.extrapolated_iterations[extrapolation]++;
-  machine->totals.extrapolated_ticks[extrapolation] += ticks;
+  instance->run.modelled = ticks;
+  instance->run.extrapolation = extrapolation;
+  instance->totals.extrapolated_iterations[extrapolation]++;
+  instance->totals.extrapolated_ticks[extrapolation] += ticks;
   return ticks;
 }
 
-Tick sim_await_copies(Simulation *self, Machine *machine, Tick work) {
-  const Tick stall = machine->copied_at - self->now;
+Tick sim_await_copies(Simulation *self, Instance *instance, Tick work) {
+  const Tick stall = instance->copied_at - self->now;
   if (sim_passes_the_end(self, (double)stall + (double)work)) return 0;
-  machine->totals.stall_ticks += stall;
+  instance->totals.stall_ticks += stall;
   return stall;
 }
 
-/* Has the event of this machine's iteration been overtaken by those handled? Only asked when both
+/* Has the event of this instance's iteration been overtaken by those handled? Only asked when both
  * are at the same time. An arrival may come after events of a higher order that brought it. */
-static bool comes_later(const Simulation *self, const Machine *machine) {
-  const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
+static bool comes_later(const Simulation *self, const Instance *instance) {
+  const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix);
   assert(end);
   return end->order > self->reached;
 }
 
 /* Iterations of the present part that have ended by now. One that ends this very tick has ended
  * only if its event would have been handled before the present one, so that --step agrees. */
-static int64_t ended_in_part(const Simulation *self, const Machine *machine) {
-  const DecodeRun *run = &machine->run;
+static int64_t ended_in_part(const Simulation *self, const Instance *instance) {
+  const DecodeRun *run = &instance->run;
   const Tick elapsed = self->now - run->part_began_at;
   int64_t n = series_ended(run->series, elapsed);
-  if (n > 0 && series_sum(run->series, n) == elapsed && comes_later(self, machine)) n--;
+  if (n > 0 && series_sum(run->series, n) == elapsed && comes_later(self, instance)) n--;
   return n < run->part ? n : run->part - 1;
 }
 
-int64_t sim_begun_iterations(const Simulation *self, const Machine *machine) {
-  return machine->run.done + ended_in_part(self, machine) + 1;
+int64_t sim_begun_iterations(const Simulation *self, const Instance *instance) {
+  return instance->run.done + ended_in_part(self, instance) + 1;
 }
 
 /* --- decode runs */
 
 /* The most iterations that finishing sequences, memory and the batcher allow: the one that is
  * decided after the last of them must be as those before, but for its tokens. */
-static int64_t run_limit(const Machine *machine) {
-  const int64_t booked = machine->run.booked - machine->lag, review = machine->run.review;
-  const int64_t until_finish = booked + batch_until_finish(&machine->batch);
+static int64_t run_limit(const Instance *instance) {
+  const int64_t booked = instance->run.booked - instance->lag, review = instance->run.review;
+  const int64_t until_finish = booked + batch_until_finish(&instance->batch);
   const int64_t most = review < until_finish ? review : until_finish;
-  if (machine->batcher->reserves_output || most <= booked) return most;
-  return booked + batch_fitting(&machine->batch, machine->free_blocks, most - booked);
+  if (instance->batcher->reserves_output || most <= booked) return most;
+  return booked + batch_fitting(&instance->batch, instance->free_blocks, most - booked);
 }
 
-static int64_t review_after(const Simulation *self, const Machine *machine) {
-  if (!machine->batcher->review) return INT64_MAX;
-  const MachineView view = sim_view(self, machine);
-  return machine->batcher->review(machine->batcher_options, machine->batcher_state, &view);
+static int64_t review_after(const Simulation *self, const Instance *instance) {
+  if (!instance->batcher->review) return INT64_MAX;
+  const InstanceView view = sim_view(self, instance);
+  return instance->batcher->review(instance->batcher_options, instance->batcher_state, &view);
 }
 
 /* Of the sequences, at the first iteration of the present part. */
@@ -104,15 +104,15 @@ static int64_t present_context(const DecodeRun *run) {
 
 /* Iterations of the present part if it goes as far as the piece of the model and the run's limit
  * do. */
-static int64_t part_length(const Machine *machine, const DecodePiece *piece) {
-  const int64_t n = machine->run.seqs, tokens = piece->end - present_context(&machine->run);
-  int64_t left = machine->run.limit - machine->run.done;
+static int64_t part_length(const Instance *instance, const DecodePiece *piece) {
+  const int64_t n = instance->run.seqs, tokens = piece->end - present_context(&instance->run);
+  int64_t left = instance->run.limit - instance->run.done;
   if (tokens < left * n) left = (tokens + n - 1) / n;
-  return left < machine->run.most ? left : machine->run.most;
+  return left < instance->run.most ? left : instance->run.most;
 }
 
-static const DecodePiece *present_piece(const Machine *machine) {
-  return perfmodel_decode(machine->perfmodel, machine->run.seqs, present_context(&machine->run));
+static const DecodePiece *present_piece(const Instance *instance) {
+  return perfmodel_decode(instance->perfmodel, instance->run.seqs, present_context(&instance->run));
 }
 
 static bool series_passes_the_end(Simulation *self, Series series, int64_t n) {
@@ -123,27 +123,27 @@ static bool series_passes_the_end(Simulation *self, Series series, int64_t n) {
 
 /* Sets up the next part of a run, over which the part before has left `carry`; its end is the
  * caller's to put into the agenda. */
-static void begin_part(Simulation *self, Machine *machine, uint32_t carry) {
-  DecodeRun *run = &machine->run;
+static void begin_part(Simulation *self, Instance *instance, uint32_t carry) {
+  DecodeRun *run = &instance->run;
   const int64_t n = run->seqs, context = present_context(run);
   const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
   run->part_began_at = self->now;
-  if (asks(self, machine)) {
+  if (asks(self, instance)) {
     run->compute =
-        (Series){.first = sim_iteration_ticks(self, machine, &shape, run->done - run->booked)};
+        (Series){.first = sim_iteration_ticks(self, instance, &shape, run->done - run->booked)};
     run->part = 1;
   } else {
-    const DecodePiece *piece = present_piece(machine);
-    const bool apart = machine->moves_kv && self->first_counted == UINT64_MAX;
+    const DecodePiece *piece = present_piece(instance);
+    const bool apart = instance->moves_kv && self->first_counted == UINT64_MAX;
     run->most = self->step || apart ? 1 : INT64_MAX; // a tier tells what it moved of a whole part
     run->compute = series_of(decode_piece_fine(piece, context), piece->slope * n, carry);
-    run->part = part_length(machine, piece);
+    run->part = part_length(instance, piece);
     assert(run->part > 0);
     if (series_passes_the_end(self, run->compute, run->part)) run->compute = (Series){.first = 1};
   }
   run->series = run->compute;
-  if (!machine->moves_kv) return;
-  sim_plan_tier(self, machine, &shape);
+  if (!instance->moves_kv) return;
+  sim_plan_tier(self, instance, &shape);
   if (series_passes_the_end(self, run->series, run->part)) run->series = (Series){.first = 1};
 }
 
@@ -153,108 +153,108 @@ static Tick part_end(const DecodeRun *run) {
 
 /* A run that begins with copies, or for which somebody gave way, is one iteration long: the batcher
  * is asked about those who wait anew after each plan that moved KV out or in. */
-static void wait_for_copies(Simulation *self, Machine *machine, bool made_room) {
-  DecodeRun *run = &machine->run;
-  run->stall = sim_stall(self, machine, series_sum(run->series, 1));
+static void wait_for_copies(Simulation *self, Instance *instance, bool made_room) {
+  DecodeRun *run = &instance->run;
+  run->stall = sim_stall(self, instance, series_sum(run->series, 1));
   if (run->stall == 0 && !made_room) return;
   run->series.first += run->stall;
   run->part = run->limit = 1;
   run->ends_soon = true;
 }
 
-void sim_begin_run(Simulation *self, Machine *machine, bool made_room) {
-  DecodeRun *run = &machine->run;
-  machine->activity = ACTIVITY_DECODE;
+void sim_begin_run(Simulation *self, Instance *instance, bool made_room) {
+  DecodeRun *run = &instance->run;
+  instance->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
-  run->tokens = (int64_t)machine->batch.n_seqs;
-  run->counted = sim_counted_seqs(self, machine);
-  run->seqs = run->tokens + machine->padding.decode_seqs;
-  run->context = machine->batch.context_tokens + machine->padding.context_tokens;
+  run->tokens = (int64_t)instance->batch.n_seqs;
+  run->counted = sim_counted_seqs(self, instance);
+  run->seqs = run->tokens + instance->padding.decode_seqs;
+  run->context = instance->batch.context_tokens + instance->padding.context_tokens;
   run->done = run->booked = 0;
   run->stall = 0;
   run->ends_soon = run->goes_on = false;
-  run->review = review_after(self, machine);
-  run->limit = run_limit(machine);
+  run->review = review_after(self, instance);
+  run->limit = run_limit(instance);
   assert(run->limit > 0);
   const BatchShape shape = {
       .decode_seqs = run->seqs, .context_tokens = run->context, .logit_seqs = run->seqs};
-  sim_observe_begin(self, machine, &shape, false);
-  begin_part(self, machine, SERIES_CARRY);
-  wait_for_copies(self, machine, made_room);
-  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
+  sim_observe_begin(self, instance, &shape, false);
+  begin_part(self, instance, SERIES_CARRY);
+  wait_for_copies(self, instance, made_room);
+  agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run));
 }
 
-void sim_begin_steps(Simulation *self, Machine *machine, const BatchShape *shape, int64_t review,
+void sim_begin_steps(Simulation *self, Instance *instance, const BatchShape *shape, int64_t review,
                      bool goes_on) {
-  DecodeRun *run = &machine->run;
+  DecodeRun *run = &instance->run;
   const uint32_t carry = goes_on ? series_after(run->compute, run->part).carry : SERIES_CARRY;
-  machine->activity = ACTIVITY_DECODE;
+  instance->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
   run->tokens = run->seqs = shape->decode_seqs;
   run->context = shape->context_tokens;
   run->done = 0;
-  run->booked = 1 + machine->lag;
+  run->booked = 1 + instance->lag;
   run->stall = 0;
   run->goes_on = goes_on;
   run->review = review;
   run->ends_soon = self->step || review <= 1;
-  run->limit = run->ends_soon ? 1 : run_limit(machine);
+  run->limit = run->ends_soon ? 1 : run_limit(instance);
   assert(run->limit > 0);
-  sim_observe_begin(self, machine, shape, goes_on);
-  begin_part(self, machine, carry);
-  if (machine->adapters) wait_for_copies(self, machine, false);
+  sim_observe_begin(self, instance, shape, goes_on);
+  begin_part(self, instance, carry);
+  if (instance->adapters) wait_for_copies(self, instance, false);
   if (goes_on)
-    agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);
+    agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run), self->event.seq);
   else
-    agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
+    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run));
 }
 
 /* To where the part ends now, in the place that its end has among events of one time. */
-static void move_end(Simulation *self, const Machine *machine) {
-  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
-  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(&machine->run), seq);
+static void move_end(Simulation *self, const Instance *instance) {
+  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix)->seq;
+  agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, part_end(&instance->run), seq);
 }
 
-void sim_cut_run(Simulation *self, Machine *machine) {
-  DecodeRun *run = &machine->run;
+void sim_cut_run(Simulation *self, Instance *instance) {
+  DecodeRun *run = &instance->run;
   if (run->ends_soon) return;
-  run->part = ended_in_part(self, machine) + 1;
+  run->part = ended_in_part(self, instance) + 1;
   run->limit = run->done + run->part;
   run->ends_soon = true;
-  if (machine->scheduler)
-    move_end(self, machine); // each step ends by itself in --step mode
+  if (instance->scheduler)
+    move_end(self, instance); // each step ends by itself in --step mode
   else
-    agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
+    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run));
 }
 
-void sim_replan_tier(Simulation *self, Machine *machine) {
-  DecodeRun *run = &machine->run;
-  if (machine->activity != ACTIVITY_DECODE) return;
-  const int64_t part = ended_in_part(self, machine) + 1;
+void sim_replan_tier(Simulation *self, Instance *instance) {
+  DecodeRun *run = &instance->run;
+  if (instance->activity != ACTIVITY_DECODE) return;
+  const int64_t part = ended_in_part(self, instance) + 1;
   if (part == run->part) return;
   run->part = run->most = part;
-  move_end(self, machine);
+  move_end(self, instance);
 }
 
-void sim_refit_run(Simulation *self, Machine *machine) {
-  DecodeRun *run = &machine->run;
-  if (machine->activity != ACTIVITY_DECODE) return;
-  if (run->ends_soon || machine->batcher->reserves_output) return;
-  const int64_t limit = run_limit(machine);
+void sim_refit_run(Simulation *self, Instance *instance) {
+  DecodeRun *run = &instance->run;
+  if (instance->activity != ACTIVITY_DECODE) return;
+  if (run->ends_soon || instance->batcher->reserves_output) return;
+  const int64_t limit = run_limit(instance);
   if (limit == run->limit) return;
   run->limit = limit;
-  if (steps(self, machine)) return;
-  run->part = part_length(machine, present_piece(machine));
-  move_end(self, machine);
+  if (steps(self, instance)) return;
+  run->part = part_length(instance, present_piece(instance));
+  move_end(self, instance);
 }
 
 /* Does the run end here? In --step mode the plain question is asked of every sequence. */
-static bool run_over(const Simulation *self, const Machine *machine) {
-  const DecodeRun *run = &machine->run;
+static bool run_over(const Simulation *self, const Instance *instance) {
+  const DecodeRun *run = &instance->run;
   if (run->ends_soon || run->done == run->review) return true;
   if (!self->step) return run->done == run->limit;
   const Request *slots = self->requests.slots;
-  const Batch *batch = &machine->batch;
+  const Batch *batch = &instance->batch;
   const int64_t done = run->done - run->booked; // that the batch does not know of
   int64_t growth = 0;
   for (size_t i = 0; i < batch->n_seqs; i++) {
@@ -262,46 +262,46 @@ static bool run_over(const Simulation *self, const Machine *machine) {
     const int64_t remaining = batch->entries[i].finish - batch->iterations;
     if (remaining == done) return true;
     const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens - remaining;
-    growth += blocks_of(machine, context + done) - blocks_of(machine, context - 1);
+    growth += blocks_of(instance, context + done) - blocks_of(instance, context - 1);
   }
-  return !machine->batcher->reserves_output && growth > machine->free_blocks;
+  return !instance->batcher->reserves_output && growth > instance->free_blocks;
 }
 
 /* --- gaps between tokens */
 
-void sim_note_joined(Simulation *self, Machine *machine) {
-  machine->n_joined = 0;
-  ARENA_RESERVE(self->arena, machine->joined, machine->joined_capacity, self->plan.n_admits);
+void sim_note_joined(Simulation *self, Instance *instance) {
+  instance->n_joined = 0;
+  ARENA_RESERVE(self->arena, instance->joined, instance->joined_capacity, self->plan.n_admits);
   for (size_t i = 0; i < self->plan.n_admits; i++)
     if (self->requests.slots[self->plan.admits[i]].state == REQUEST_RUNS)
-      machine->joined[machine->n_joined++] = self->plan.admits[i];
+      instance->joined[instance->n_joined++] = self->plan.admits[i];
 }
 
 /* Those that joined have waited since their last token, the others since the batch last ran. */
-static void book_gaps_of_batch(Simulation *self, const Machine *machine, Tick end) {
+static void book_gaps_of_batch(Simulation *self, const Instance *instance, Tick end) {
   uint64_t n_joined[2] = {0, 0}; // by whether they are counted
-  for (size_t i = 0; i < machine->n_joined; i++) {
-    const Request *request = &self->requests.slots[machine->joined[i]];
+  for (size_t i = 0; i < instance->n_joined; i++) {
+    const Request *request = &self->requests.slots[instance->joined[i]];
     Metrics *metrics = sim_books(self, request);
     histogram_add(&metrics->tbt, end - request->last_token_at, 1);
     if (request_has_one_token(request))
       histogram_add(&metrics->second_token, end - request->last_token_at, 1);
     n_joined[sim_counts(self, request)]++;
   }
-  const uint64_t n_counted = (uint64_t)sim_counted_seqs(self, machine);
-  const uint64_t n_others[2] = {machine->batch.n_seqs - n_counted - n_joined[0],
+  const uint64_t n_counted = (uint64_t)sim_counted_seqs(self, instance);
+  const uint64_t n_others[2] = {instance->batch.n_seqs - n_counted - n_joined[0],
                                 n_counted - n_joined[1]};
   if (n_others[0])
-    histogram_add(&self->warm_up_metrics.tbt, end - machine->decoded_at, n_others[0]);
-  if (n_others[1]) histogram_add(&self->metrics.tbt, end - machine->decoded_at, n_others[1]);
+    histogram_add(&self->warm_up_metrics.tbt, end - instance->decoded_at, n_others[0]);
+  if (n_others[1]) histogram_add(&self->metrics.tbt, end - instance->decoded_at, n_others[1]);
 }
 
 /* The token that each of the batch has made in the present step of a scheduler, or in the first of
  * a run, which took `ticks`. Where it goes on with what was before, as parts of a run book it. */
-static void book_step_gaps(Simulation *self, const Machine *machine, Tick ticks) {
-  const Step *step = machine->scheduler->current;
-  const Series series = machine->run.series;
-  const bool goes_on = machine->run.goes_on;
+static void book_step_gaps(Simulation *self, const Instance *instance, Tick ticks) {
+  const Step *step = instance->scheduler->current;
+  const Series series = instance->run.series;
+  const bool goes_on = instance->run.goes_on;
   for (int counted = 0; counted < 2; counted++) {
     Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
     const int64_t n = counted ? step->n_counted : step->n_regular - step->n_counted;
@@ -315,30 +315,30 @@ static void book_step_gaps(Simulation *self, const Machine *machine, Tick ticks)
   }
 }
 
-void sim_book_first_gaps(Simulation *self, const Machine *machine, Tick end) {
-  if (machine->scheduler)
-    book_step_gaps(self, machine, end - machine->run.began_at);
-  else if (machine_decodes(machine))
-    book_gaps_of_batch(self, machine, end);
+void sim_book_first_gaps(Simulation *self, const Instance *instance, Tick end) {
+  if (instance->scheduler)
+    book_step_gaps(self, instance, end - instance->run.began_at);
+  else if (instance_decodes(instance))
+    book_gaps_of_batch(self, instance, end);
 }
 
 /* --- what is done */
 
-void sim_book_batch_tokens(Machine *machine, int64_t tokens, Tick from, Tick to) {
-  if (from < machine->counted_from) from = machine->counted_from;
-  if (from < to) histogram_add(machine->batch_tokens, tokens, microseconds_between(from, to));
+void sim_book_batch_tokens(Instance *instance, int64_t tokens, Tick from, Tick to) {
+  if (from < instance->counted_from) from = instance->counted_from;
+  if (from < to) histogram_add(instance->batch_tokens, tokens, microseconds_between(from, to));
 }
 
 /* Iterations of the present part. */
-static void add_iterations(const Simulation *self, const Machine *machine, int64_t n,
-                           MachineTotals *totals) {
-  const DecodeRun *run = &machine->run;
+static void add_iterations(const Simulation *self, const Instance *instance, int64_t n,
+                           InstanceTotals *totals) {
+  const DecodeRun *run = &instance->run;
   totals->decode_ticks += series_sum(run->series, n);
   totals->decode_iterations += n;
   totals->decode_tokens += n * run->tokens;
   totals->padding_tokens += n * (run->seqs - run->tokens);
-  if (asks(self, machine)) return; // booked by iteration_ticks
-  const Extrapolation extrapolation = present_piece(machine)->extrapolation;
+  if (asks(self, instance)) return; // booked by iteration_ticks
+  const Extrapolation extrapolation = present_piece(instance)->extrapolation;
   totals->extrapolated_iterations[extrapolation] += n;
   totals->extrapolated_ticks[extrapolation] += series_sum(run->compute, n);
 }
@@ -351,29 +351,29 @@ static void add_gaps(const DecodeRun *run, int64_t skip, int64_t n_seqs, Metrics
 
 /* A part of a run has ended: its time, and the gaps but for the run's first iteration, whose are
  * booked one by one. */
-static void book_part(Simulation *self, Machine *machine) {
-  const DecodeRun *run = &machine->run;
+static void book_part(Simulation *self, Instance *instance) {
+  const DecodeRun *run = &instance->run;
   const int64_t skip = run->done == 0;
-  if (skip) sim_book_first_gaps(self, machine, run->began_at + series_sum(run->series, 1));
+  if (skip) sim_book_first_gaps(self, instance, run->began_at + series_sum(run->series, 1));
   add_gaps(run, skip, run->counted, &self->metrics);
   add_gaps(run, skip, run->tokens - run->counted, &self->warm_up_metrics);
-  sim_book_batch_tokens(machine, run->seqs, run->part_began_at, part_end(run));
-  add_iterations(self, machine, run->part, &machine->totals);
+  sim_book_batch_tokens(instance, run->seqs, run->part_began_at, part_end(run));
+  add_iterations(self, instance, run->part, &instance->totals);
 }
 
-void sim_leave_part_out(const Simulation *self, Machine *machine) {
-  const int64_t n = ended_in_part(self, machine) + 1;
-  add_iterations(self, machine, n, &machine->before);
-  machine->counted_from = machine->run.part_began_at + series_sum(machine->run.series, n);
+void sim_leave_part_out(const Simulation *self, Instance *instance) {
+  const int64_t n = ended_in_part(self, instance) + 1;
+  add_iterations(self, instance, n, &instance->before);
+  instance->counted_from = instance->run.part_began_at + series_sum(instance->run.series, n);
 }
 
-bool sim_end_part(Simulation *self, Machine *machine, bool resized) {
-  DecodeRun *run = &machine->run;
-  book_part(self, machine);
+bool sim_end_part(Simulation *self, Instance *instance, bool resized) {
+  DecodeRun *run = &instance->run;
+  book_part(self, instance);
   run->done += run->part;
-  if (resized || run_over(self, machine)) return true;
-  begin_part(self, machine, series_after(run->compute, run->part).carry);
-  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);
+  if (resized || run_over(self, instance)) return true;
+  begin_part(self, instance, series_after(run->compute, run->part).carry);
+  agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run), self->event.seq);
   return false;
 }
 
@@ -385,14 +385,14 @@ Tick sim_worked_ticks(Tick ticks, Tick stall, Tick work) {
 }
 
 /* The time of iteration `n` of the present part until now, which is all there is of it. */
-static void add_broken_off(const Simulation *self, const Machine *machine, int64_t n,
-                           MachineTotals *totals) {
-  const DecodeRun *run = &machine->run;
-  const bool is_asked = asks(self, machine); // so it is booked already
+static void add_broken_off(const Simulation *self, const Instance *instance, int64_t n,
+                           InstanceTotals *totals) {
+  const DecodeRun *run = &instance->run;
+  const bool is_asked = asks(self, instance); // so it is booked already
   const Tick ticks = self->now - run->part_began_at - series_sum(run->series, n);
   const Tick stall = run->done + n == 0 ? run->stall : 0, work = series_at(run->compute, n);
   const Extrapolation extrapolation =
-      is_asked ? run->extrapolation : present_piece(machine)->extrapolation;
+      is_asked ? run->extrapolation : present_piece(instance)->extrapolation;
   totals->decode_ticks += ticks;
   totals->stall_ticks -= stall > ticks ? stall - ticks : 0;
   totals->extrapolated_iterations[extrapolation] -= is_asked;
@@ -400,34 +400,34 @@ static void add_broken_off(const Simulation *self, const Machine *machine, int64
       sim_worked_ticks(ticks, stall, work) - (is_asked ? work : 0);
 }
 
-/* An iteration that began before the machine was counted is not. */
-static void leave_broken_off_out(const Simulation *self, Machine *machine, int64_t n) {
-  MachineTotals ahead = {0};
-  add_iterations(self, machine, n + 1, &ahead);
-  machine_totals_subtract(&machine->before, &ahead);
-  add_iterations(self, machine, n, &machine->before);
-  add_broken_off(self, machine, n, &machine->before);
+/* An iteration that began before the instance was counted is not. */
+static void leave_broken_off_out(const Simulation *self, Instance *instance, int64_t n) {
+  InstanceTotals ahead = {0};
+  add_iterations(self, instance, n + 1, &ahead);
+  instance_totals_subtract(&instance->before, &ahead);
+  add_iterations(self, instance, n, &instance->before);
+  add_broken_off(self, instance, n, &instance->before);
 }
 
-bool sim_break_off_run(Simulation *self, Machine *machine) {
-  DecodeRun *run = &machine->run;
-  const int64_t n = ended_in_part(self, machine);
+bool sim_break_off_run(Simulation *self, Instance *instance) {
+  DecodeRun *run = &instance->run;
+  const int64_t n = ended_in_part(self, instance);
   const Tick began_at = run->part_began_at + series_sum(run->series, n);
-  if (machine->counted_from > self->now) leave_broken_off_out(self, machine, n);
-  add_broken_off(self, machine, n, &machine->totals);
+  if (instance->counted_from > self->now) leave_broken_off_out(self, instance, n);
+  add_broken_off(self, instance, n, &instance->totals);
   run->part = n;
   const bool resized =
-      n > 0 && machine->moves_kv && sim_advance_tier(machine, began_at - run->part_began_at);
-  if (n > 0) book_part(self, machine);
-  sim_book_batch_tokens(machine, run->seqs, began_at, self->now);
+      n > 0 && instance->moves_kv && sim_advance_tier(instance, began_at - run->part_began_at);
+  if (n > 0) book_part(self, instance);
+  sim_book_batch_tokens(instance, run->seqs, began_at, self->now);
   run->done += n;
   run->part_began_at = began_at;
   return resized;
 }
 
-void sim_book_idleness(Simulation *self, Machine *machine, bool idle) {
-  if (idle == (machine->idle_since >= 0)) return;
-  tell_idleness_changes(self, machine, idle);
-  if (!idle) machine->idle_ticks += self->now - machine->idle_since;
-  machine->idle_since = idle ? self->now : -1;
+void sim_book_idleness(Simulation *self, Instance *instance, bool idle) {
+  if (idle == (instance->idle_since >= 0)) return;
+  tell_idleness_changes(self, instance, idle);
+  if (!idle) instance->idle_ticks += self->now - instance->idle_since;
+  instance->idle_since = idle ? self->now : -1;
 }

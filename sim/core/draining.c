@@ -5,31 +5,31 @@
 #include "sim/core/roles.h"
 #include <assert.h>
 
-bool sim_is_drained(const Simulation *self, const Machine *machine) {
-  return column_at(self->columns.n_assigned, machine->ix) == 0 &&
-         column_at(self->columns.n_present, machine->ix) == 0 && machine->n_outgoing == 0;
+bool sim_is_drained(const Simulation *self, const Instance *instance) {
+  return column_at(self->columns.n_assigned, instance->ix) == 0 &&
+         column_at(self->columns.n_present, instance->ix) == 0 && instance->n_outgoing == 0;
 }
 
-void sim_drain(Simulation *self, Machine *machine, Drain purpose) {
-  assert(machine->availability == MACHINE_UP && machine->listed);
-  machine->availability = MACHINE_DRAINS;
-  machine->drains_for = purpose;
-  self->n_down += machine_is_out(machine);
-  sim_unlist(self, machine);
-  sim_mark(self, machine, MARK_DRAIN);
+void sim_drain(Simulation *self, Instance *instance, Drain purpose) {
+  assert(instance->availability == INSTANCE_UP && instance->listed);
+  instance->availability = INSTANCE_DRAINS;
+  instance->drains_for = purpose;
+  self->n_down += instance_is_out(instance);
+  sim_unlist(self, instance);
+  sim_mark(self, instance, MARK_DRAIN);
 }
 
-void sim_leave_drained(Simulation *self, Machine *machine) {
-  if (machine->availability != MACHINE_DRAINS || !sim_is_drained(self, machine)) return;
-  if (machine->drains_for != DRAIN_FLIP && machine->activity != ACTIVITY_IDLE)
+void sim_leave_drained(Simulation *self, Instance *instance) {
+  if (instance->availability != INSTANCE_DRAINS || !sim_is_drained(self, instance)) return;
+  if (instance->drains_for != DRAIN_FLIP && instance->activity != ACTIVITY_IDLE)
     return; // it goes with the end of its iteration
-  tell_drained(self, machine);
+  tell_drained(self, instance);
 }
 
-void sim_stop_draining(Simulation *self, Machine *machine) {
-  assert(machine->availability == MACHINE_DRAINS && machine->drains_for != DRAIN_FLIP);
-  self->n_down -= machine_is_out(machine);
-  machine->availability = MACHINE_UP;
-  sim_list(self, machine);
-  front_open(self, sim_deployment_of(self, machine));
+void sim_stop_draining(Simulation *self, Instance *instance) {
+  assert(instance->availability == INSTANCE_DRAINS && instance->drains_for != DRAIN_FLIP);
+  self->n_down -= instance_is_out(instance);
+  instance->availability = INSTANCE_UP;
+  sim_list(self, instance);
+  front_open(self, sim_deployment_of(self, instance));
 }

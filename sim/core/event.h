@@ -12,16 +12,16 @@
 
 typedef enum EventKind {
   EVENT_ARRIVAL,   // target 0: the next request of the trace
-  EVENT_ITERATION, // target: machine, whose iteration or decode run ends
+  EVENT_ITERATION, // target: instance, whose iteration or decode run ends
   EVENT_TRANSFER,  // target: transfer, one of whose stages ends
-  EVENT_FLIP,      // target: machine, which has its new role
+  EVENT_FLIP,      // target: instance, which has its new role
   EVENT_MONITOR,   // target 0: loads are broadcast
-  EVENT_REPORT,    // target 0: machines report to the router
+  EVENT_REPORT,    // target 0: instances report to the router
   EVENT_COPY,      // target: group, where somebody waits for the end of a copy
   EVENT_TURN,      // target: group, which has its new shape
   EVENT_FAULT,     // target: source of faults, which goes down or is repaired
-  EVENT_DETECTION, // target: machine, which the router learns to be down
-  EVENT_BOOT,      // target: machine, whose engine has started
+  EVENT_DETECTION, // target: instance, which the router learns to be down
+  EVENT_BOOT,      // target: instance, whose engine has started
   EVENT_RETRY,     // target 0: the earliest request to be tried again
   EVENT_ADMISSION, // target 0: somebody who is held may come in, after all else of its tick
   EVENT_HEDGE,     // target 0: the earliest copy of a request that waits (hedging.h)

@@ -13,8 +13,8 @@ static void push(Simulation *self, const Request *request, int64_t new_tokens,
 
 /* `done` iterations of a run are not booked in the batch yet. The newest token of a decode is the
  * one whose KV the iteration makes. */
-static void push_decodes(Simulation *self, const Machine *machine, int64_t done) {
-  const Batch *batch = &machine->batch;
+static void push_decodes(Simulation *self, const Instance *instance, int64_t done) {
+  const Batch *batch = &instance->batch;
   for (size_t i = 0; i < batch->n_seqs; i++) {
     const Request *request = &self->requests.slots[batch->entries[i].request];
     const int64_t remaining = batch->entries[i].finish - batch->iterations - done;
@@ -24,10 +24,10 @@ static void push_decodes(Simulation *self, const Machine *machine, int64_t done)
 }
 
 /* The sequences, the first `n_prefills` of which prefill. */
-static Tick execute(Simulation *self, const Machine *machine, const BatchShape *shape,
+static Tick execute(Simulation *self, const Instance *instance, const BatchShape *shape,
                     size_t n_prefills) {
   const Executor *executor = self->config->executor;
-  const ExecutorBatch batch = {.machine = machine->ix,
+  const ExecutorBatch batch = {.instance = instance->ix,
                                .shape = *shape,
                                .sequences = self->sequences,
                                .n_prefills = (int32_t)n_prefills,
@@ -37,25 +37,26 @@ static Tick execute(Simulation *self, const Machine *machine, const BatchShape *
   return ticks;
 }
 
-static Tick execute_step(Simulation *self, const Machine *machine, const BatchShape *shape) {
-  const Step *step = machine->scheduler->current;
+static Tick execute_step(Simulation *self, const Instance *instance, const BatchShape *shape) {
+  const Step *step = instance->scheduler->current;
   const size_t n_prefills = step_sequences(step, true, NULL);
   self->n_sequences = n_prefills + step_sequences(step, false, NULL);
   ARENA_RESERVE(self->arena, self->sequences, self->sequences_capacity, self->n_sequences);
   step_sequences(step, true, self->sequences);
   step_sequences(step, false, self->sequences + n_prefills);
-  return execute(self, machine, shape, n_prefills);
+  return execute(self, instance, shape, n_prefills);
 }
 
-Tick sim_execute(Simulation *self, const Machine *machine, const BatchShape *shape, int64_t done) {
-  if (self->failed) return -1; // other machines that the same event woke
+Tick sim_execute(Simulation *self, const Instance *instance, const BatchShape *shape,
+                 int64_t done) {
+  if (self->failed) return -1; // other instances that the same event woke
   self->n_sequences = 0;
-  if (machine->scheduler) return execute_step(self, machine, shape);
-  for (size_t i = 0; shape->prefill_tokens > 0 && i < machine->n_chunks; i++) {
-    const Request *request = &self->requests.slots[machine->chunks[i]];
+  if (instance->scheduler) return execute_step(self, instance, shape);
+  for (size_t i = 0; shape->prefill_tokens > 0 && i < instance->n_chunks; i++) {
+    const Request *request = &self->requests.slots[instance->chunks[i]];
     push(self, request, request->chunk_tokens, request->prefilled_tokens);
   }
   const size_t n_prefills = self->n_sequences;
-  if (shape->decode_seqs > 0) push_decodes(self, machine, done);
-  return execute(self, machine, shape, n_prefills);
+  if (shape->decode_seqs > 0) push_decodes(self, instance, done);
+  return execute(self, instance, shape, n_prefills);
 }

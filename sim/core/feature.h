@@ -17,8 +17,8 @@ typedef struct Deployment Deployment;
 /* What comes back once something is repaired. */
 typedef enum Repair {
   REPAIR_NONE,
-  REPAIR_MACHINES, // those that requests wait for
-  REPAIR_LINKS,    // those too over which KV waits
+  REPAIR_INSTANCES, // those that requests wait for
+  REPAIR_LINKS,     // those too over which KV waits
 } Repair;
 
 typedef void EventHandler(Simulation *self, uint32_t target);

@@ -10,6 +10,6 @@ bool front_is_open(const Deployment *deployment);
 void front_take(Simulation *self, RequestIx request);
 /* A new arrival waits for that. */
 void front_hold(Simulation *self, RequestIx request);
-/* A machine takes requests again: all are placed that waited for one of its model. */
+/* An instance takes requests again: all are placed that waited for one of its model. */
 void front_open(Simulation *self, Deployment *deployment);
 #endif

@@ -1,7 +1,7 @@
 /* Groups of GPUs that change their own parallelism: prefill in one shape, decode in another
  * (Seesaw).
  *
- * The machines of two pools, one that prefills and one that decodes, are the same GPUs in two
+ * The instances of two pools, one that prefills and one that decodes, are the same GPUs in two
  * shapes, of which one is up at a time; the other's are closed. KV goes from the one to the other
  * through a store in CPU memory that the group shares: every prefilled request is copied out to it,
  * overlapped with further prefill, and copied in when it is to be decoded and there is room.
@@ -38,7 +38,7 @@ typedef enum GroupState {
   GROUP_RUNS,
   GROUP_LEAVES,
   GROUP_TURNS,
-  GROUP_FAILED, // its machines, of both shapes, are down or start (faults.h)
+  GROUP_FAILED, // its instances, of both shapes, are down or start (faults.h)
 } GroupState;
 /* What it is seen to do: iterations of either shape, also the last ones before it leaves; loading
  * the weights of the next; waiting for its KV to leave; nothing, for want of requests or of KV, or
@@ -74,7 +74,7 @@ typedef struct KvCopies {
 typedef struct Leaver {
   uint64_t id;
   RequestIx request;
-  MachineIx machine;
+  InstanceIx instance;
 } Leaver;
 
 typedef struct Group Group;
@@ -84,14 +84,14 @@ typedef uint32_t GroupIx;
 struct Group {
   const GroupSpec *spec;
   GroupIx ix;
-  MachineIx first[SHAPES]; // machines of each shape lie together
-  uint32_t n_machines[SHAPES];
+  InstanceIx first[SHAPES]; // instances of each shape lie together
+  uint32_t n_instances[SHAPES];
   GroupShape shape; // that is up, or while it turns comes up
   GroupState state;
   int64_t free_blocks, block_size; // of the store; tokens per block
   RequestQueue stored;             // in order of arrival in the store
   KvCopies copies[COPY_DIRECTIONS];
-  uint32_t n_busy;         // machines with an iteration in progress
+  uint32_t n_busy;         // instances with an iteration in progress
   uint32_t n_store_faults; // sources that hold its store down
   Leaver *leavers;         // reused
   size_t leavers_capacity;
@@ -127,7 +127,7 @@ static inline bool group_copies(const Group *group) {
   return group_copying(group, COPY_OUT) + group_copying(group, COPY_IN) > 0;
 }
 
-/* Whether its machines wait for copies: where those do not overlap with iterations. */
+/* Whether its instances wait for copies: where those do not overlap with iterations. */
 static inline bool group_waits(const Group *group) {
   return !group->spec->overlaps && group_copies(group);
 }
@@ -137,12 +137,12 @@ typedef struct GroupView {
   GroupShape shape;
   int64_t n_prompts; // that wait for prefill or are in one
   /* The first of those that wait fits in the store, also beside what would be copied out of the
-   * decode machines; when none waits, that alone does. */
+   * decode instances; when none waits, that alone does. */
   bool takes_prompt;
-  int64_t room_blocks; // of the store, once what is on the decode machines is in it
+  int64_t room_blocks; // of the store, once what is on the decode instances is in it
   int64_t n_stored;    // prefilled, in the store or on their way into it or out of it
-  int64_t n_decoding;  // on machines that decode
+  int64_t n_decoding;  // on instances that decode
   int64_t stored_blocks, store_blocks;
-  int64_t gpu_blocks; // KV memory of the decode shape, all machines together
+  int64_t gpu_blocks; // KV memory of the decode shape, all instances together
 } GroupView;
 #endif

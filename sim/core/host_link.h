@@ -33,7 +33,7 @@ typedef struct HostLinkOptions {
     .min = low, .max = high, .help = text                                                          \
   }
 /* Rows of an option table whose state `State` has HostLinkOptions as `member`: what transfers reach
- * of the peaks, which the machine type has. */
+ * of the peaks, which the instance type has. */
 #define HOST_LINK_USE(State, member)                                                               \
   HOST_LINK_OPTION(State, member, "half_size", half_size, OPTION_BYTES, "0.84 MB", 0, 1e15,        \
                    "Size of a transfer that reaches half of the peak bandwidth (Pie, Fig. 1)."),   \

@@ -6,36 +6,36 @@
 #include "sim/core/scheduler.h"
 
 /* Whether it is in the batch of an iteration in progress. */
-static bool is_computed(const Machine *machine) {
-  return machine->activity == ACTIVITY_DECODE ||
-         (machine->activity == ACTIVITY_PREFILL && machine_decodes(machine));
+static bool is_computed(const Instance *instance) {
+  return instance->activity == ACTIVITY_DECODE ||
+         (instance->activity == ACTIVITY_PREFILL && instance_decodes(instance));
 }
 
 static void leave_batch(Simulation *self, RequestIx ix) {
-  Machine *machine = &self->machines[self->requests.slots[ix].decode_machine];
-  if (!is_computed(machine)) {
+  Instance *instance = &self->instances[self->requests.slots[ix].decode_instance];
+  if (!is_computed(instance)) {
     life_left_early(self, ix, 0);
     return;
   }
-  request_queue_push(&machine->leaving, self->requests.slots, ix);
-  sim_mark(self, machine, MARK_BEGIN);
+  request_queue_push(&instance->leaving, self->requests.slots, ix);
+  sim_mark(self, instance, MARK_BEGIN);
 }
 
 static void leave_steps(Simulation *self, RequestIx ix) {
-  Machine *machine = &self->machines[life_machine(self, &self->requests.slots[ix])];
-  if (machine->activity == ACTIVITY_IDLE) {
+  Instance *instance = &self->instances[life_instance(self, &self->requests.slots[ix])];
+  if (instance->activity == ACTIVITY_IDLE) {
     sim_abandon_transfer(self, ix, false);
     life_left_early(self, ix, 0);
     return;
   }
-  machine->scheduler->n_leaving++;
-  sim_mark(self, machine, MARK_BEGIN);
+  instance->scheduler->n_leaving++;
+  sim_mark(self, instance, MARK_BEGIN);
 }
 
 /* Out of a group or into it: as the copy ends. */
 static void leave_links(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  if (self->machines[request->prefill_machine].group)
+  if (self->instances[request->prefill_instance].group)
     tell_group_copy_leaves(self, ix);
   else if (sim_abandon_transfer(self, ix, request->lost))
     life_left_early(self, ix, 0);

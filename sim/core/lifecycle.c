@@ -10,18 +10,18 @@
 #include <stddef.h>
 #include <string.h>
 
-RequestQueue *life_queue(Machine *machine, RequestState state) {
-  return queue_of(machine, &request_states[state]);
+RequestQueue *life_queue(Instance *instance, RequestState state) {
+  return queue_of(instance, &request_states[state]);
 }
 
 /* --- what transitions have in common */
 
-void life_observe(Simulation *self, const Machine *machine, RequestIx ix, Observation what) {
-  sim_tell_router(self, ix, what, machine->ix);
-  if (!machine->batcher->finish || what == OBSERVED_TRANSFERRED) return;
-  const MachineView view = sim_view(self, machine);
-  machine->batcher->finish(machine->batcher_options, machine->batcher_state, &view, ix,
-                           what == OBSERVED_PREFILLED ? PHASE_PREFILL : PHASE_DECODE);
+void life_observe(Simulation *self, const Instance *instance, RequestIx ix, Observation what) {
+  sim_tell_router(self, ix, what, instance->ix);
+  if (!instance->batcher->finish || what == OBSERVED_TRANSFERRED) return;
+  const InstanceView view = sim_view(self, instance);
+  instance->batcher->finish(instance->batcher_options, instance->batcher_state, &view, ix,
+                            what == OBSERVED_PREFILLED ? PHASE_PREFILL : PHASE_DECODE);
 }
 
 static void take_store(Group *group, Request *request, int64_t blocks) {
@@ -37,61 +37,62 @@ void life_store_booked(Group *group, Request *request, int64_t tokens) {
   take_store(group, request, group_blocks(group, tokens));
 }
 
-void life_leave_store(Simulation *self, const Machine *machine, Request *request) {
-  if (!machine->group || request->store_blocks == 0) return;
-  take_store(machine->group, request, -request->store_blocks);
-  sim_mark_idle(self, machine->group);
+void life_leave_store(Simulation *self, const Instance *instance, Request *request) {
+  if (!instance->group || request->store_blocks == 0) return;
+  take_store(instance->group, request, -request->store_blocks);
+  sim_mark_idle(self, instance->group);
 }
 
 /* --- arriving and leaving the cluster */
 
-void life_count_decode(Simulation *self, const Request *request, Machine *machine, int n) {
-  machine->n_decodes += n;
-  column_add(self->columns.pending_tokens, machine->ix, n);
+void life_count_decode(Simulation *self, const Request *request, Instance *instance, int n) {
+  instance->n_decodes += n;
+  column_add(self->columns.pending_tokens, instance->ix, n);
   if (view_heavy(&sim_deployment(self, request)->view, request))
-    column_add(self->columns.n_heavy, machine->ix, n);
-  if (machine->availability == MACHINE_DRAINS) sim_mark(self, machine, MARK_DRAIN);
+    column_add(self->columns.n_heavy, instance->ix, n);
+  if (instance->availability == INSTANCE_DRAINS) sim_mark(self, instance, MARK_DRAIN);
 }
 
-/* Before whom it waits on a machine: after its likes. Most are last, or first of all. */
-static RequestIx place_of(const Simulation *self, const Machine *machine, const Request *request) {
-  const Batcher *batcher = machine->batcher;
+/* Before whom it waits on an instance: after its likes. Most are last, or first of all. */
+static RequestIx place_of(const Simulation *self, const Instance *instance,
+                          const Request *request) {
+  const Batcher *batcher = instance->batcher;
   const Request *slots = self->requests.slots;
   if (!batcher->goes_before) return REQUEST_NONE;
-  RequestIx low = machine->prefill_queue.first, high = machine->prefill_queue.last;
+  RequestIx low = instance->prefill_queue.first, high = instance->prefill_queue.last;
   RequestIx next = REQUEST_NONE;
   for (; high != REQUEST_NONE; next = high, high = slots[high].previous, low = slots[low].next) {
-    if (batcher->goes_before(machine->batcher_options, request, &slots[low])) return low;
-    if (!batcher->goes_before(machine->batcher_options, request, &slots[high])) return next;
+    if (batcher->goes_before(instance->batcher_options, request, &slots[low])) return low;
+    if (!batcher->goes_before(instance->batcher_options, request, &slots[high])) return next;
   }
   return next;
 }
 
-void life_placed(Simulation *self, RequestIx ix, MachineIx prefill, MachineIx decode) {
+void life_placed(Simulation *self, RequestIx ix, InstanceIx prefill, InstanceIx decode) {
   Request *request = &self->requests.slots[ix];
-  Machine *machine = &self->machines[prefill];
-  request->prefill_machine = prefill;
+  Instance *instance = &self->instances[prefill];
+  request->prefill_instance = prefill;
   column_add(self->columns.n_assigned, prefill, 1);
-  sim_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
-  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, place_of(self, machine, request));
-  if (decode != MACHINE_NONE) life_dispatched(self, request, decode);
+  sim_promise_blocks(self, instance, instance_prompt_blocks(instance, request));
+  change_before(self, instance, ix, REQUEST_WAITS_PREFILL, place_of(self, instance, request));
+  if (decode != INSTANCE_NONE) life_dispatched(self, request, decode);
 }
 
-void life_dispatched(Simulation *self, Request *request, MachineIx decode) {
-  Machine *machine = &self->machines[decode];
-  request->decode_machine = decode;
-  life_count_decode(self, request, machine, 1);
-  if (decode == request->prefill_machine) return;
+void life_dispatched(Simulation *self, Request *request, InstanceIx decode) {
+  Instance *instance = &self->instances[decode];
+  request->decode_instance = decode;
+  life_count_decode(self, request, instance, 1);
+  if (decode == request->prefill_instance) return;
   column_add(self->columns.n_assigned, decode, 1);
-  sim_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
+  sim_promise_blocks(self, instance, instance_prompt_blocks(instance, request));
 }
 
-void life_redirected(Simulation *self, Request *request, MachineIx decode) {
-  Machine *before = &self->machines[request->decode_machine];
-  assert(before->ix != request->prefill_machine && decode != request->prefill_machine);
+void life_redirected(Simulation *self, Request *request, InstanceIx decode) {
+  Instance *before = &self->instances[request->decode_instance];
+  assert(before->ix != request->prefill_instance && decode != request->prefill_instance);
   life_count_decode(self, request, before, -1);
   column_add(self->columns.n_assigned, before->ix, -1);
-  sim_promise_blocks(self, before, -machine_prompt_blocks(before, request));
+  sim_promise_blocks(self, before, -instance_prompt_blocks(before, request));
   life_dispatched(self, request, decode);
 }
 
@@ -161,25 +162,25 @@ void life_retire(Simulation *self, RequestIx ix, Rejection rejected) {
   self->stopped = status > 0;
 }
 
-void life_finished(Simulation *self, Machine *machine, RequestIx ix) {
+void life_finished(Simulation *self, Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  Machine *decode = &self->machines[request->decode_machine];
+  Instance *decode = &self->instances[request->decode_instance];
   request->last_token_at = self->now;
-  change(self, machine, ix, REQUEST_NOWHERE);
-  sim_release_blocks(self, machine, ix);
-  life_leave_store(self, machine, request);
+  change(self, instance, ix, REQUEST_NOWHERE);
+  sim_release_blocks(self, instance, ix);
+  life_leave_store(self, instance, request);
   life_count_decode(self, request, decode, -1);
   column_add(self->columns.n_assigned, decode->ix, -1);
-  if (machine != decode) // it never had to move
-    sim_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
-  life_observe(self, machine, ix, OBSERVED_FINISHED);
+  if (instance != decode) // it never had to move
+    sim_promise_blocks(self, decode, -instance_prompt_blocks(decode, request));
+  life_observe(self, instance, ix, OBSERVED_FINISHED);
   sim_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
   life_retire(self, ix, REJECTED_NOT);
 }
 
 void life_rejected(Simulation *self, RequestIx ix, Rejection rejected) {
   const Request *request = &self->requests.slots[ix];
-  sim_log(self, OUTCOME_REJECTION, request, MACHINE_NONE, request->prompt_tokens,
+  sim_log(self, OUTCOME_REJECTION, request, INSTANCE_NONE, request->prompt_tokens,
           request->output_tokens);
   Metrics *metrics = sim_books(self, request);
   metrics->rejected++;
@@ -190,76 +191,76 @@ void life_rejected(Simulation *self, RequestIx ix, Rejection rejected) {
 /* --- prefill */
 
 /* The first prefill of a request begins: the blocks promised for it are now taken as it goes. */
-static void begin_prefill(Simulation *self, Machine *machine, Request *request) {
+static void begin_prefill(Simulation *self, Instance *instance, Request *request) {
   request->prefill_began_at = self->now;
-  sim_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
-  if (machine->group && life_store_blocks(machine->group, request) > 0)
-    life_store_booked(machine->group, request, request->prompt_tokens);
-  sim_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request_prefill_tokens(request), 0);
+  sim_promise_blocks(self, instance, -instance_prompt_blocks(instance, request));
+  if (instance->group && life_store_blocks(instance->group, request) > 0)
+    life_store_booked(instance->group, request, request->prompt_tokens);
+  sim_log(self, OUTCOME_PREFILL_BEGIN, request, instance->ix, request_prefill_tokens(request), 0);
 }
 
-void life_chunk_decided(Simulation *self, Machine *machine, RequestIx ix, int32_t tokens) {
+void life_chunk_decided(Simulation *self, Instance *instance, RequestIx ix, int32_t tokens) {
   self->requests.slots[ix].prefilled_tokens += tokens;
-  column_add(self->columns.pending_tokens, machine->ix, -tokens);
+  column_add(self->columns.pending_tokens, instance->ix, -tokens);
 }
 
-void life_take_hits(Simulation *self, Machine *machine, RequestIx ix, int64_t hits) {
+void life_take_hits(Simulation *self, Instance *instance, RequestIx ix, int64_t hits) {
   Request *request = &self->requests.slots[ix];
-  const int32_t tokens = (int32_t)(hits * machine->pool->block_size);
-  sim_hit_blocks(self, machine, ix, hits);
-  life_chunk_decided(self, machine, ix, tokens);
+  const int32_t tokens = (int32_t)(hits * instance->pool->block_size);
+  sim_hit_blocks(self, instance, ix, hits);
+  life_chunk_decided(self, instance, ix, tokens);
   if (request->prefill_began_at >= 0) {
-    machine->totals.refound_tokens += tokens;
+    instance->totals.refound_tokens += tokens;
     return;
   }
-  machine->totals.queried_tokens += request_prefill_tokens(request);
-  machine->totals.cached_tokens += tokens;
+  instance->totals.queried_tokens += request_prefill_tokens(request);
+  instance->totals.cached_tokens += tokens;
   request->cached_tokens = tokens;
 }
 
 /* As a chunk would be that is done: its place in the queue is kept. */
-void life_hits_held(Simulation *self, Machine *machine, RequestIx ix) {
-  const MachineView view = sim_view(self, machine);
+void life_hits_held(Simulation *self, Instance *instance, RequestIx ix) {
+  const InstanceView view = sim_view(self, instance);
   int64_t unheld;
   const int64_t hits = view_hit_blocks(&view, ix, &unheld);
   if (self->requests.slots[ix].prefilled_tokens > 0) return;
-  life_take_hits(self, machine, ix, hits);
-  machine->n_started += hits > 0;
+  life_take_hits(self, instance, ix, hits);
+  instance->n_started += hits > 0;
 }
 
-void life_chunk_began(Simulation *self, Machine *machine, RequestIx ix, int32_t tokens) {
+void life_chunk_began(Simulation *self, Instance *instance, RequestIx ix, int32_t tokens) {
   Request *request = &self->requests.slots[ix];
   const int32_t done = request->prefilled_tokens + tokens;
   assert(request->state == REQUEST_WAITS_PREFILL && tokens > 0 &&
          done <= request_prefill_tokens(request));
-  if (request->prefill_began_at < 0) begin_prefill(self, machine, request);
-  sim_hold_blocks(self, machine, ix,
-                  machine_prefill_blocks(machine, request, done) - request->kv_blocks);
-  sim_register_blocks(self, machine, ix, done);
+  if (request->prefill_began_at < 0) begin_prefill(self, instance, request);
+  sim_hold_blocks(self, instance, ix,
+                  instance_prefill_blocks(instance, request, done) - request->kv_blocks);
+  sim_register_blocks(self, instance, ix, done);
   request->chunk_tokens = tokens;
   const bool last = done == request_prefill_tokens(request);
-  machine->n_started -= last && request->prefilled_tokens > 0;
-  change(self, machine, ix, last ? REQUEST_ENDS_PREFILL : REQUEST_PREFILLS);
+  instance->n_started -= last && request->prefilled_tokens > 0;
+  change(self, instance, ix, last ? REQUEST_ENDS_PREFILL : REQUEST_PREFILLS);
 }
 
-bool life_chunk_ended(Simulation *self, Machine *machine, RequestIx ix) {
+bool life_chunk_ended(Simulation *self, Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (self->keeps_parts)
-    parts_chunk_ended(self, machine, ix, request->chunk_tokens, request->prefilled_tokens,
+    parts_chunk_ended(self, instance, ix, request->chunk_tokens, request->prefilled_tokens,
                       request->state == REQUEST_ENDS_PREFILL);
   request->prefilled_tokens += request->chunk_tokens;
-  column_add(self->columns.pending_tokens, machine->ix, -request->chunk_tokens);
-  request->computing_ticks += self->now - machine->run.began_at;
+  column_add(self->columns.pending_tokens, instance->ix, -request->chunk_tokens);
+  request->computing_ticks += self->now - instance->run.began_at;
   if (request->state == REQUEST_ENDS_PREFILL) return true;
-  machine->n_started += request->prefilled_tokens == request->chunk_tokens;
-  change(self, machine, ix, REQUEST_WAITS_PREFILL);
+  instance->n_started += request->prefilled_tokens == request->chunk_tokens;
+  change(self, instance, ix, REQUEST_WAITS_PREFILL);
   return false;
 }
 
-void life_chunk_broken_off(Simulation *self, Machine *machine, RequestIx ix) {
+void life_chunk_broken_off(Simulation *self, Instance *instance, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  machine->n_started += request->state == REQUEST_ENDS_PREFILL && request->prefilled_tokens > 0;
-  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, machine->prefill_queue.first);
+  instance->n_started += request->state == REQUEST_ENDS_PREFILL && request->prefilled_tokens > 0;
+  change_before(self, instance, ix, REQUEST_WAITS_PREFILL, instance->prefill_queue.first);
 }
 
 static void book_gap(Simulation *self, const Request *request) {
@@ -269,47 +270,48 @@ static void book_gap(Simulation *self, const Request *request) {
     histogram_add(&metrics->second_token, self->now - request->last_token_at, 1);
 }
 
-void life_book_token(Simulation *self, const Machine *machine, RequestIx ix) {
+void life_book_token(Simulation *self, const Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool first = request->first_token_at < 0, resumes = request_resumes(request);
   if (first) {
     request->first_token_at = self->now;
-    sim_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
-    tell_first_token(self, machine, ix);
+    sim_log(self, OUTCOME_FIRST_TOKEN, request, instance->ix, 0, 0);
+    tell_first_token(self, instance, ix);
   }
   if (!first || resumes) book_gap(self, request);
   request->last_token_at = self->now;
 }
 
-void life_prefilled(Simulation *self, Machine *machine, RequestIx ix) {
+void life_prefilled(Simulation *self, Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  life_book_token(self, machine, ix);
-  change(self, machine, ix, REQUEST_PREFILLED);
+  life_book_token(self, instance, ix);
+  change(self, instance, ix, REQUEST_PREFILLED);
   request->generated_tokens++;
-  if (request->decode_machine != machine->ix) column_add(self->columns.n_assigned, machine->ix, -1);
-  life_observe(self, machine, ix, OBSERVED_PREFILLED);
+  if (request->decode_instance != instance->ix)
+    column_add(self->columns.n_assigned, instance->ix, -1);
+  life_observe(self, instance, ix, OBSERVED_PREFILLED);
 }
 
 /* No recompute, each of which has a token made by a prefill of its own. */
-void life_chunks_dropped(Simulation *self, Machine *machine, RequestIx ix) {
+void life_chunks_dropped(Simulation *self, Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   assert(request->state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0 &&
          request->transfer == TRANSFER_NONE);
-  sim_release_blocks(self, machine, ix);
+  sim_release_blocks(self, instance, ix);
   request->preemptions++;
-  machine->n_started--;
+  instance->n_started--;
   sim_books(self, request)->preemptions++;
   sim_books(self, request)->restarted_prefills++;
   sim_books(self, request)->dropped_tokens += request->prefilled_tokens;
-  column_add(self->columns.pending_tokens, machine->ix, request->prefilled_tokens);
-  sim_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
+  column_add(self->columns.pending_tokens, instance->ix, request->prefilled_tokens);
+  sim_log(self, OUTCOME_PREEMPTION, request, instance->ix, request->prefilled_tokens, 0);
   request->prefilled_tokens = 0;
   if (self->keeps_parts) parts_lost(self, ix);
 }
 
-/* --- from machine to machine, and to a group's store */
+/* --- from instance to instance, and to a group's store */
 
-int64_t life_room_hits(Simulation *self, Machine *to, RequestIx ix, int64_t *ret_unheld) {
+int64_t life_room_hits(Simulation *self, Instance *to, RequestIx ix, int64_t *ret_unheld) {
   *ret_unheld = 0;
   if (!to->cache) return 0;
   sim_catch_up(self, to);
@@ -320,8 +322,8 @@ int64_t life_room_hits(Simulation *self, Machine *to, RequestIx ix, int64_t *ret
 
 int64_t life_room_taken(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  Machine *to = &self->machines[request->decode_machine];
-  const int64_t blocks = machine_prompt_blocks(to, request);
+  Instance *to = &self->instances[request->decode_instance];
+  const int64_t blocks = instance_prompt_blocks(to, request);
   int64_t unheld, more = blocks;
   const int64_t hits = life_room_hits(self, to, ix, &unheld);
   if (to->cache) {
@@ -337,8 +339,8 @@ int64_t life_room_taken(Simulation *self, RequestIx ix) {
 
 void life_room_given(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  Machine *to = &self->machines[request->decode_machine];
-  const int64_t blocks = machine_prompt_blocks(to, request);
+  Instance *to = &self->instances[request->decode_instance];
+  const int64_t blocks = instance_prompt_blocks(to, request);
   int64_t less = blocks;
   sim_catch_up_cache(self, to);
   if (to->cache) {
@@ -350,12 +352,12 @@ void life_room_given(Simulation *self, RequestIx ix) {
   sim_promise_blocks(self, to, blocks);
 }
 
-void life_left(Simulation *self, Machine *from, RequestIx ix) {
+void life_left(Simulation *self, Instance *from, RequestIx ix) {
   change(self, from, ix, REQUEST_MOVES);
   if (self->keeps_parts && from->group) parts_wait(self, ix, CAUSE_store);
 }
 
-void life_released(Simulation *self, Machine *from, RequestIx ix) {
+void life_released(Simulation *self, Instance *from, RequestIx ix) {
   sim_catch_up_cache(self, from);
   sim_release_blocks(self, from, ix);
   change(self, from, ix, REQUEST_NOWHERE);
@@ -364,11 +366,11 @@ void life_released(Simulation *self, Machine *from, RequestIx ix) {
 
 void life_arrived(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  Machine *to = &self->machines[request->decode_machine];
+  Instance *to = &self->instances[request->decode_instance];
   if (to->group)
     take_store(to->group, request, -request->store_blocks);
   else
-    request->kv_blocks = (int32_t)machine_prompt_blocks(to, request);
+    request->kv_blocks = (int32_t)instance_prompt_blocks(to, request);
   sim_catch_up_cache(self, to);
   if (to->cache) {
     RequestMemory *memory = &self->memory[ix];
@@ -380,92 +382,92 @@ void life_arrived(Simulation *self, RequestIx ix) {
   change(self, to, ix, REQUEST_WAITS_DECODE);
 }
 
-void life_restores(Simulation *self, RequestIx ix, MachineIx to) {
+void life_restores(Simulation *self, RequestIx ix, InstanceIx to) {
   Request *request = &self->requests.slots[ix];
-  Machine *machine = &self->machines[to];
-  request->prefill_machine = to;
+  Instance *instance = &self->instances[to];
+  request->prefill_instance = to;
   column_add(self->columns.n_assigned, to, 1);
-  sim_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
-  change(self, machine, ix, REQUEST_RESTORES);
+  sim_promise_blocks(self, instance, instance_prompt_blocks(instance, request));
+  change(self, instance, ix, REQUEST_RESTORES);
   life_dispatched(self, request, to);
 }
 
 void life_restored(Simulation *self, RequestIx ix, Tick began_at) {
   Request *request = &self->requests.slots[ix];
-  Machine *machine = &self->machines[request->decode_machine];
+  Instance *instance = &self->instances[request->decode_instance];
   request->prefill_began_at = began_at;
-  life_book_token(self, machine, ix);
+  life_book_token(self, instance, ix);
   request->generated_tokens = 1;
   sim_books(self, request)->restored_tokens += request->prompt_tokens;
-  sim_tell_router(self, ix, OBSERVED_PREFILLED, machine->ix);
+  sim_tell_router(self, ix, OBSERVED_PREFILLED, instance->ix);
   life_arrived(self, ix);
 }
 
-void life_drop_before(Simulation *self, Machine *machine, RequestIx ix, RequestIx next) {
+void life_drop_before(Simulation *self, Instance *instance, RequestIx ix, RequestIx next) {
   Request *request = &self->requests.slots[ix];
   assert(request->kv_blocks == 0);
   request->prefilled_tokens = 0;
   request->preemptions++;
   request->recomputes++;
-  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, next);
+  change_before(self, instance, ix, REQUEST_WAITS_PREFILL, next);
   sim_books(self, request)->preemptions++;
   sim_books(self, request)->recomputes++;
-  sim_log(self, OUTCOME_RECOMPUTE, request, machine->ix, request->generated_tokens, 0);
+  sim_log(self, OUTCOME_RECOMPUTE, request, instance->ix, request->generated_tokens, 0);
 }
 
 /* The same, ahead of the others. */
-static void drop(Simulation *self, Machine *machine, RequestIx ix) {
-  life_drop_before(self, machine, ix, machine->prefill_queue.first);
+static void drop(Simulation *self, Instance *instance, RequestIx ix) {
+  life_drop_before(self, instance, ix, instance->prefill_queue.first);
 }
 
 void life_returned(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  Machine *to = &self->machines[request->decode_machine];
-  sim_promise_blocks(self, to, -machine_prompt_blocks(to, request));
+  Instance *to = &self->instances[request->decode_instance];
+  sim_promise_blocks(self, to, -instance_prompt_blocks(to, request));
   drop(self, to, ix);
 }
 
-void life_stored(Simulation *self, Machine *from, RequestIx ix) {
+void life_stored(Simulation *self, Instance *from, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_released(self, from, ix);
-  if (request->decode_machine != MACHINE_NONE) {
+  if (request->decode_instance != INSTANCE_NONE) {
     life_count_decode(self, request, from, -1);
     column_add(self->columns.n_assigned, from->ix, -1);
-    request->decode_machine = MACHINE_NONE;
+    request->decode_instance = INSTANCE_NONE;
   }
   change(self, from, ix, REQUEST_STORED);
 }
 
-void life_fetched(Simulation *self, Machine *to, RequestIx ix) {
+void life_fetched(Simulation *self, Instance *to, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_dispatched(self, request, to->ix);
-  sim_promise_blocks(self, to, -machine_prompt_blocks(to, request));
-  sim_hold_blocks(self, to, ix, machine_held_blocks(to, request_tokens(request)));
+  sim_promise_blocks(self, to, -instance_prompt_blocks(to, request));
+  sim_hold_blocks(self, to, ix, instance_held_blocks(to, request_tokens(request)));
   change(self, to, ix, REQUEST_FETCHED);
 }
 
 /* --- decode */
 
-void life_waits_decode(Simulation *self, Machine *machine, RequestIx ix) {
-  change(self, machine, ix, REQUEST_WAITS_DECODE);
+void life_waits_decode(Simulation *self, Instance *instance, RequestIx ix) {
+  change(self, instance, ix, REQUEST_WAITS_DECODE);
 }
 
-void life_admitted(Simulation *self, Machine *machine, RequestIx ix) {
+void life_admitted(Simulation *self, Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->state == REQUEST_SWAPPED)
-    sim_hold_blocks(self, machine, ix, sim_swap(self, machine, request, LINK_TO_GPU));
-  if (machine->batcher->reserves_output) {
-    const MachineView view = sim_view(self, machine);
-    sim_hold_blocks(self, machine, ix, view_admit_blocks(&view, ix, true));
+    sim_hold_blocks(self, instance, ix, sim_swap(self, instance, request, LINK_TO_GPU));
+  if (instance->batcher->reserves_output) {
+    const InstanceView view = sim_view(self, instance);
+    sim_hold_blocks(self, instance, ix, view_admit_blocks(&view, ix, true));
   }
-  change(self, machine, ix, REQUEST_RUNS);
+  change(self, instance, ix, REQUEST_RUNS);
 }
 
-void life_blocked(Simulation *self, Machine *machine, RequestIx ix) {
+void life_blocked(Simulation *self, Instance *instance, RequestIx ix) {
   assert(self->requests.slots[ix].state == REQUEST_RUNS);
-  change(self, machine, ix, REQUEST_BLOCKED);
+  change(self, instance, ix, REQUEST_BLOCKED);
   sim_books(self, &self->requests.slots[ix])->preemptions++;
-  sim_log(self, OUTCOME_PREEMPTION, &self->requests.slots[ix], machine->ix, 0, 0);
+  sim_log(self, OUTCOME_PREEMPTION, &self->requests.slots[ix], instance->ix, 0, 0);
 }
 
 /* The first of a queue in order of arrival that arrived after `request`. */
@@ -477,27 +479,27 @@ static RequestIx next_to_arrive(const RequestQueue *queue, const Request *slots,
   return ix;
 }
 
-static void swap_out(Simulation *self, Machine *machine, RequestIx ix) {
+static void swap_out(Simulation *self, Instance *instance, RequestIx ix) {
   Request *slots = self->requests.slots, *request = &slots[ix];
   request->preemptions++;
   request->swaps++;
   sim_books(self, request)->preemptions++;
-  change_before(self, machine, ix, REQUEST_SWAPPED,
-                next_to_arrive(&machine->swapped, slots, request));
-  sim_swap(self, machine, request, LINK_TO_CPU);
+  change_before(self, instance, ix, REQUEST_SWAPPED,
+                next_to_arrive(&instance->swapped, slots, request));
+  sim_swap(self, instance, request, LINK_TO_CPU);
 }
 
-void life_gave_way(Simulation *self, Machine *machine, RequestIx ix) {
+void life_gave_way(Simulation *self, Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->state == REQUEST_WAITS_PREFILL) {
-    life_chunks_dropped(self, machine, ix);
+    life_chunks_dropped(self, instance, ix);
     return;
   }
-  assert(machine->activity == ACTIVITY_IDLE);
-  change(self, machine, ix, REQUEST_NOWHERE);
-  sim_release_blocks(self, machine, ix);
-  if (sim_can_swap_out(machine, request))
-    swap_out(self, machine, ix);
+  assert(instance->activity == ACTIVITY_IDLE);
+  change(self, instance, ix, REQUEST_NOWHERE);
+  sim_release_blocks(self, instance, ix);
+  if (sim_can_swap_out(instance, request))
+    swap_out(self, instance, ix);
   else
-    drop(self, machine, ix);
+    drop(self, instance, ix);
 }

@@ -1,5 +1,5 @@
-/* How a request leaves the machines before its last token (lifecycle.h): its client has given up,
- * another copy of it is served, or it was lost with a machine. */
+/* How a request leaves the instances before its last token (lifecycle.h): its client has given up,
+ * another copy of it is served, or it was lost with an instance. */
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
@@ -12,40 +12,40 @@
 
 /* What is promised for a request that has not come to its phases ends. */
 static void end_promises(Simulation *self, const Request *request) {
-  Machine *prefill = &self->machines[request->prefill_machine];
+  Instance *prefill = &self->instances[request->prefill_instance];
   if (request->prefill_began_at < 0 && request->state != REQUEST_COMPUTES)
-    sim_promise_blocks(self, prefill, -machine_prompt_blocks(prefill, request));
-  const MachineIx to = request->decode_machine;
-  if (to == MACHINE_NONE || to == prefill->ix || prefill->group) return;
+    sim_promise_blocks(self, prefill, -instance_prompt_blocks(prefill, request));
+  const InstanceIx to = request->decode_instance;
+  if (to == INSTANCE_NONE || to == prefill->ix || prefill->group) return;
   if (request->first_token_at >= 0 && request->state != REQUEST_MOVES) return; // it came there
-  sim_promise_blocks(self, &self->machines[to],
-                     -machine_prompt_blocks(&self->machines[to], request));
+  sim_promise_blocks(self, &self->instances[to],
+                     -instance_prompt_blocks(&self->instances[to], request));
 }
 
-/* It counts on no machine as one to come. */
+/* It counts on no instance as one to come. */
 static void unassign(Simulation *self, const Request *request) {
-  const MachineIx prefill = request->prefill_machine, decode = request->decode_machine;
-  if (decode != MACHINE_NONE) {
-    life_count_decode(self, request, &self->machines[decode], -1);
+  const InstanceIx prefill = request->prefill_instance, decode = request->decode_instance;
+  if (decode != INSTANCE_NONE) {
+    life_count_decode(self, request, &self->instances[decode], -1);
     column_add(self->columns.n_assigned, decode, -1);
   }
   if (request->first_token_at < 0 && decode != prefill)
     column_add(self->columns.n_assigned, prefill, -1);
 }
 
-static void observe_cancelled(Simulation *self, const Machine *machine, RequestIx ix, bool present,
-                              bool stored) {
-  sim_tell_router(self, ix, OBSERVED_CANCELLED, stored ? MACHINE_NONE : machine->ix);
-  if (!present || !machine->batcher->leave) return;
-  const MachineView view = sim_view(self, machine);
-  machine->batcher->leave(machine->batcher_options, machine->batcher_state, &view, ix);
+static void observe_cancelled(Simulation *self, const Instance *instance, RequestIx ix,
+                              bool present, bool stored) {
+  sim_tell_router(self, ix, OBSERVED_CANCELLED, stored ? INSTANCE_NONE : instance->ix);
+  if (!present || !instance->batcher->leave) return;
+  const InstanceView view = sim_view(self, instance);
+  instance->batcher->leave(instance->batcher_options, instance->batcher_state, &view, ix);
 }
 
 /* Whoever waits for what a request held, or for its turn behind it, is looked at. */
-static void mark_room(Simulation *self, Machine *machine, MachineIx decode) {
-  sim_mark(self, machine, MARK_ROOM);
-  if (decode != MACHINE_NONE) sim_mark(self, &self->machines[decode], MARK_ROOM);
-  if (machine->group) sim_mark_group(self, machine->group);
+static void mark_room(Simulation *self, Instance *instance, InstanceIx decode) {
+  sim_mark(self, instance, MARK_ROOM);
+  if (decode != INSTANCE_NONE) sim_mark(self, &self->instances[decode], MARK_ROOM);
+  if (instance->group) sim_mark_group(self, instance->group);
 }
 
 static void book_cancelled(Simulation *self, const Request *request, int32_t undelivered) {
@@ -56,36 +56,36 @@ static void book_cancelled(Simulation *self, const Request *request, int32_t und
       request_computed_tokens(request) + request->generated_tokens + undelivered;
 }
 
-/* Out of its machine's steps; the tokens that those make of it for nobody. */
-static int32_t withdraw(Simulation *self, Machine *machine, RequestIx ix) {
+/* Out of its instance's steps; the tokens that those make of it for nobody. */
+static int32_t withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const int32_t generated = request->generated_tokens;
-  const int32_t undelivered = scheduler_withdraw(self, machine, ix);
-  if (self->keeps_parts) parts_left(self, machine, ix, request->generated_tokens);
+  const int32_t undelivered = scheduler_withdraw(self, instance, ix);
+  if (self->keeps_parts) parts_left(self, instance, ix, request->generated_tokens);
   if (request_states[request->state].prefills)
-    column_add(self->columns.pending_tokens, machine->ix, request->generated_tokens - generated);
+    column_add(self->columns.pending_tokens, instance->ix, request->generated_tokens - generated);
   return undelivered;
 }
 
-/* Away from where it is, and in no books of machines any more; where it was. */
-static MachineIx leave_machines(Simulation *self, RequestIx ix, int32_t *undelivered) {
+/* Away from where it is, and in no books of instances any more; where it was. */
+static InstanceIx leave_instances(Simulation *self, RequestIx ix, int32_t *undelivered) {
   Request *request = &self->requests.slots[ix];
   const RequestState state = (RequestState)request->state;
-  const MachineIx at = life_machine(self, request);
-  Machine *machine = &self->machines[at == MACHINE_NONE ? request->prefill_machine : at];
+  const InstanceIx at = life_instance(self, request);
+  Instance *instance = &self->instances[at == INSTANCE_NONE ? request->prefill_instance : at];
   assert(request_leaves(request) && request->transfer == TRANSFER_NONE);
-  machine->n_started -= state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0;
-  if (state == REQUEST_SWAPPED) sim_drop_swapped(machine, request);
+  instance->n_started -= state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0;
+  if (state == REQUEST_SWAPPED) sim_drop_swapped(instance, request);
   end_promises(self, request);
-  sim_catch_up_cache(self, machine);
-  if (machine->scheduler) *undelivered = withdraw(self, machine, ix);
-  change(self, machine, ix, REQUEST_NOWHERE);
-  sim_release_blocks(self, machine, ix);
-  life_leave_store(self, machine, request);
+  sim_catch_up_cache(self, instance);
+  if (instance->scheduler) *undelivered = withdraw(self, instance, ix);
+  change(self, instance, ix, REQUEST_NOWHERE);
+  sim_release_blocks(self, instance, ix);
+  life_leave_store(self, instance, request);
   unassign(self, request);
   if (state == REQUEST_RUNS) request->generated_tokens -= *undelivered;
-  observe_cancelled(self, machine, ix, request_states[state].present, at == MACHINE_NONE);
-  mark_room(self, machine, request->decode_machine);
+  observe_cancelled(self, instance, ix, request_states[state].present, at == INSTANCE_NONE);
+  mark_room(self, instance, request->decode_instance);
   return at;
 }
 
@@ -96,7 +96,7 @@ static void leave_front(Simulation *self, RequestIx ix) {
   tell_left_front(self, ix);
 }
 
-static void cancel(Simulation *self, RequestIx ix, MachineIx at, int32_t undelivered) {
+static void cancel(Simulation *self, RequestIx ix, InstanceIx at, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
   request->cancelled_at = self->now;
   sim_log(self, OUTCOME_CANCELLED, request, at, request->gives_up, request->generated_tokens);
@@ -106,11 +106,11 @@ static void cancel(Simulation *self, RequestIx ix, MachineIx at, int32_t undeliv
 
 void life_left_early(Simulation *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
-  MachineIx at = MACHINE_NONE;
+  InstanceIx at = INSTANCE_NONE;
   if (request->state == REQUEST_HELD || request->state == REQUEST_AWAITS)
     leave_front(self, ix);
   else
-    at = leave_machines(self, ix, &undelivered);
+    at = leave_instances(self, ix, &undelivered);
   if (ask_drops_copy(self, ix, at, undelivered)) return;
   if (request->gives_up)
     cancel(self, ix, at, undelivered);

@@ -9,11 +9,11 @@ typedef struct TouchedNic {
   NicSide side;
 } TouchedNic;
 
-void links_init(Links *self, const int64_t *capacities, uint32_t n_machines, Arena *arena) {
-  *self = (Links){.arena = arena, .n_machines = n_machines};
+void links_init(Links *self, const int64_t *capacities, uint32_t n_instances, Arena *arena) {
+  *self = (Links){.arena = arena, .n_instances = n_instances};
   for (int side = 0; side < NIC_SIDES; side++) {
-    self->nics[side] = ARENA_ARRAY(arena, Nic, n_machines);
-    for (uint32_t m = 0; m < n_machines; m++)
+    self->nics[side] = ARENA_ARRAY(arena, Nic, n_instances);
+    for (uint32_t m = 0; m < n_instances; m++)
       self->nics[side][m] = (Nic){.nominal = capacities[m],
                                   .capacity = capacities[m],
                                   .first = FLOW_NONE,
@@ -143,7 +143,7 @@ static void fill(Links *self, Nic *out, Nic *in, Tick now) {
     self->touched[i].nic->touched = false;
 }
 
-void links_begin(Links *self, FlowIx ix, MachineIx from, MachineIx to, int64_t bytes, Tick now) {
+void links_begin(Links *self, FlowIx ix, InstanceIx from, InstanceIx to, int64_t bytes, Tick now) {
   assert(bytes > 0 && from != to && ix < self->flows_capacity);
   Flow *flow = &self->flows[ix];
   assert(!flow->active);
@@ -161,8 +161,8 @@ void links_begin(Links *self, FlowIx ix, MachineIx from, MachineIx to, int64_t b
     fill(self, out, in, now);
 }
 
-void links_set_capacity(Links *self, MachineIx machine, int64_t capacity, Tick now) {
-  Nic *out = &self->nics[NIC_OUT][machine], *in = &self->nics[NIC_IN][machine];
+void links_set_capacity(Links *self, InstanceIx instance, int64_t capacity, Tick now) {
+  Nic *out = &self->nics[NIC_OUT][instance], *in = &self->nics[NIC_IN][instance];
   out->capacity = in->capacity = capacity;
   self->n_changed = 0;
   fill(self, out, in, now);
@@ -188,7 +188,7 @@ int64_t links_end(Links *self, FlowIx ix, Tick now) {
   return flow->bytes_left;
 }
 
-Tick links_alone_ticks(const Links *self, MachineIx from, MachineIx to, int64_t bytes) {
+Tick links_alone_ticks(const Links *self, InstanceIx from, InstanceIx to, int64_t bytes) {
   const int64_t out = self->nics[NIC_OUT][from].nominal, in = self->nics[NIC_IN][to].nominal;
   return tick_from_seconds((double)bytes / (double)(out < in ? out : in));
 }

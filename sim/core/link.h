@@ -1,4 +1,4 @@
-/* The network: each machine's NIC in and out, shared max-min fairly among the flows through them.
+/* The network: each instance's NIC in and out, shared max-min fairly among the flows through them.
  *
  * Rates are recomputed whenever a flow begins or ends (progressive filling: the tightest link fixes
  * the rate of its flows, and so on; of equally tight ones that of the oldest flow first), of those
@@ -18,7 +18,7 @@ typedef uint32_t FlowIx;
 typedef enum NicSide { NIC_OUT, NIC_IN, NIC_SIDES } NicSide;
 
 typedef struct Flow {
-  MachineIx ends[NIC_SIDES]; // from, to
+  InstanceIx ends[NIC_SIDES]; // from, to
   bool active;
   bool settled;                                // private: link.c
   uint64_t number;                             // of all that began
@@ -28,7 +28,7 @@ typedef struct Flow {
   Tick updated_at;
 } Flow;
 
-/* One direction of one machine's NIC. */
+/* One direction of one instance's NIC. */
 typedef struct Nic {
   int64_t nominal;  // bytes per second
   int64_t capacity; // at present; 0: it is down
@@ -42,8 +42,8 @@ typedef struct Nic {
 
 typedef struct Links {
   Arena *arena;
-  Nic *nics[NIC_SIDES]; // by machine
-  uint32_t n_machines;
+  Nic *nics[NIC_SIDES]; // by instance
+  uint32_t n_instances;
   Flow *flows; // by FlowIx, which the caller gives out
   size_t flows_capacity;
   uint64_t n_begun;
@@ -53,25 +53,25 @@ typedef struct Links {
   size_t n_touched, touched_capacity;
 } Links;
 
-/* `capacities` in bytes per second, the same in both directions of a machine. */
-void links_init(Links *self, const int64_t *capacities, uint32_t n_machines, Arena *arena);
+/* `capacities` in bytes per second, the same in both directions of an instance. */
+void links_init(Links *self, const int64_t *capacities, uint32_t n_instances, Arena *arena);
 
 /* Makes room for flows 0 … n_flows - 1. */
 void links_reserve(Links *self, uint32_t n_flows);
 
 /* Starts moving `bytes` > 0. Afterwards `changed` lists the flows whose end moved, this one
  * included. */
-void links_begin(Links *self, FlowIx flow, MachineIx from, MachineIx to, int64_t bytes, Tick now);
+void links_begin(Links *self, FlowIx flow, InstanceIx from, InstanceIx to, int64_t bytes, Tick now);
 /* Gives an active flow more to move, > 0; afterwards `changed` is that flow. */
 void links_add(Links *self, FlowIx flow, int64_t bytes, Tick now);
-/* A machine's NIC moves so many bytes per second from now on, in each direction; 0: none.
+/* An instance's NIC moves so many bytes per second from now on, in each direction; 0: none.
  * Afterwards `changed` lists the flows whose end moved. */
-void links_set_capacity(Links *self, MachineIx machine, int64_t capacity, Tick now);
+void links_set_capacity(Links *self, InstanceIx instance, int64_t capacity, Tick now);
 /* Ends an active flow, whatever is left of it; returns the bytes that were left. */
 int64_t links_end(Links *self, FlowIx flow, Tick now);
 /* What `bytes` would take while nobody else uses either NIC and both are as fast as ever; what an
  * active flow has left. */
-Tick links_alone_ticks(const Links *self, MachineIx from, MachineIx to, int64_t bytes);
+Tick links_alone_ticks(const Links *self, InstanceIx from, InstanceIx to, int64_t bytes);
 int64_t links_left_bytes(const Links *self, FlowIx flow, Tick now);
 /* How long an active flow that moves will take at its present rate; that may be beyond the end of
  * time. */

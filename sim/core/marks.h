@@ -1,11 +1,11 @@
-/* What handlers leave to be done when the event has been handled: they mark a machine or a group,
+/* What handlers leave to be done when the event has been handled: they mark an instance or a group,
  * and one pass over the marked ones does it (sim_settle), in the order in which they were
  * marked. So no handler runs another's steps in the middle of its own. */
 #ifndef SIM_CORE_MARKS_H
 #define SIM_CORE_MARKS_H
 #include "sim/core/state.h"
 
-/* Of a machine. */
+/* Of an instance. */
 typedef enum Mark {
   MARK_REFIT = 1, // its free blocks changed: the length of its decode run is fitted to them
   MARK_BEGIN = 2, // it may begin an iteration, or ends its decode run to do so
@@ -13,12 +13,12 @@ typedef enum Mark {
   MARK_ROOM = 8,  // a request has left that others may have waited for, inbound KV too
 } Mark;
 
-static inline void sim_mark(Simulation *self, Machine *machine, Mark mark) {
-  if (machine->marks == 0) {
+static inline void sim_mark(Simulation *self, Instance *instance, Mark mark) {
+  if (instance->marks == 0) {
     ARENA_RESERVE(self->arena, self->marked, self->marked_capacity, self->n_marked + 1);
-    self->marked[self->n_marked++] = machine->ix;
+    self->marked[self->n_marked++] = instance->ix;
   }
-  machine->marks |= (uint8_t)mark;
+  instance->marks |= (uint8_t)mark;
 }
 
 /* Something changed that the shape of a group may hang on. */
@@ -27,6 +27,6 @@ static inline void sim_mark_group(Simulation *self, Group *group) {
   group->marked = true;
 }
 
-/* The machines of a group's present shape that have nothing to do may begin. */
+/* The instances of a group's present shape that have nothing to do may begin. */
 void sim_mark_idle(Simulation *self, const Group *group);
 #endif

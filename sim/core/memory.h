@@ -4,40 +4,40 @@
 #include "sim/core/state.h"
 
 /* Blocks free right now, the growth of a run in progress taken off. */
-int64_t sim_free_blocks(const Simulation *self, const Machine *machine);
+int64_t sim_free_blocks(const Simulation *self, const Instance *instance);
 /* Books the first `n` iterations of the run in progress in its batch and in free_blocks; those that
  * are booked already among them. */
-void sim_book_iterations(Simulation *self, Machine *machine, int64_t n);
-/* Books all that have begun, before a policy looks at a machine that may be in an iteration. */
-void sim_catch_up(Simulation *self, Machine *machine);
+void sim_book_iterations(Simulation *self, Instance *instance, int64_t n);
+/* Books all that have begun, before a policy looks at an instance that may be in an iteration. */
+void sim_catch_up(Simulation *self, Instance *instance);
 /* The same where blocks are cached, whose order is that in which they were taken, given back and
  * registered: before KV that is no part of the iteration comes or goes. */
-void sim_catch_up_cache(Simulation *self, Machine *machine);
+void sim_catch_up_cache(Simulation *self, Instance *instance);
 /* Whether `n` blocks are free right now. */
-bool sim_has_blocks(const Simulation *self, const Machine *machine, int64_t n);
+bool sim_has_blocks(const Simulation *self, const Instance *instance, int64_t n);
 /* Whether KV of `n` blocks may come in: beside the margin of those that run (batch.h). */
-bool sim_has_room(const Simulation *self, const Machine *machine, int64_t n);
+bool sim_has_room(const Simulation *self, const Instance *instance, int64_t n);
 /* Takes (n > 0) or gives back (n < 0) blocks. */
-void sim_take_blocks(Simulation *self, Machine *machine, int64_t n);
-/* Takes blocks out of a machine's cache; free_blocks is the caller's. */
-void sim_take_cached(Machine *machine, HeldBlocks *held, int64_t n);
+void sim_take_blocks(Simulation *self, Instance *instance, int64_t n);
+/* Takes blocks out of an instance's cache; free_blocks is the caller's. */
+void sim_take_cached(Instance *instance, HeldBlocks *held, int64_t n);
 /* A request takes `n` >= 0 blocks more; gives all that it holds back. */
-void sim_hold_blocks(Simulation *self, Machine *machine, RequestIx request, int64_t n);
-void sim_release_blocks(Simulation *self, Machine *machine, RequestIx request);
-/* A request without blocks holds the first `n` of its prompt, which its machine's cache has. */
-void sim_hit_blocks(Simulation *self, Machine *machine, RequestIx request, int64_t n);
+void sim_hold_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t n);
+void sim_release_blocks(Simulation *self, Instance *instance, RequestIx request);
+/* A request without blocks holds the first `n` of its prompt, which its instance's cache has. */
+void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t n);
 /* Its first `tokens` can be found by others, where there is a cache. */
-void sim_register_blocks(Simulation *self, Machine *machine, RequestIx request, int64_t tokens);
+void sim_register_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
 
 /* The batch takes the blocks of its next iteration; those of it whose blocks that fills follow in
  * order of admission, up to any time: then they can be found. */
 typedef struct BatchGrowth {
   RequestIx next; // to be registered
 } BatchGrowth;
-BatchGrowth sim_begin_growth(Simulation *self, Machine *machine);
-void sim_grow_until(Simulation *self, Machine *machine, BatchGrowth *growth, uint32_t admission);
+BatchGrowth sim_begin_growth(Simulation *self, Instance *instance);
+void sim_grow_until(Simulation *self, Instance *instance, BatchGrowth *growth, uint32_t admission);
 /* The same of one in the batch alone, whose context is `context`. */
-void sim_grow_one(Simulation *self, Machine *machine, RequestIx request, int64_t context);
-/* Books blocks for a request placed on a machine its KV has not reached, and their end. */
-void sim_promise_blocks(Simulation *self, Machine *machine, int64_t n);
+void sim_grow_one(Simulation *self, Instance *instance, RequestIx request, int64_t context);
+/* Books blocks for a request placed on an instance its KV has not reached, and their end. */
+void sim_promise_blocks(Simulation *self, Instance *instance, int64_t n);
 #endif

@@ -17,8 +17,8 @@ static bool restores(const Simulation *self, const Transfer *transfer) {
 }
 
 static int64_t bytes_of(const Simulation *self, const Transfer *transfer, int64_t tokens) {
-  const MachineIx end = restores(self, transfer) ? transfer->to : transfer->from;
-  return tokens * self->machines[end].pool->kv_bytes_per_token;
+  const InstanceIx end = restores(self, transfer) ? transfer->to : transfer->from;
+  return tokens * self->instances[end].pool->kv_bytes_per_token;
 }
 
 /* What moves of a prompt: all but what the receiver's cache has; a byte says that it has all. */
@@ -35,17 +35,17 @@ static bool is_indirect(const Simulation *self) {
 
 /* Free blocks that the prompt takes at the receiver. */
 static int64_t blocks_needed(Simulation *self, const Transfer *transfer) {
-  Machine *to = &self->machines[transfer->to];
+  Instance *to = &self->instances[transfer->to];
   int64_t unheld;
   const int64_t hits = life_room_hits(self, to, transfer->request, &unheld);
-  return machine_prompt_blocks(to, &self->requests.slots[transfer->request]) - hits + unheld;
+  return instance_prompt_blocks(to, &self->requests.slots[transfer->request]) - hits + unheld;
 }
 
 /* Whether the receiver can take the KV beside the margin of those that run there (evictions fall
  * from 798 to 48 by it on experiments/examples/splitwise-hh.yaml). Those swapped out there return
  * first, and the batcher may refuse it. */
 static bool fits(Simulation *self, const Transfer *transfer) {
-  Machine *to = &self->machines[transfer->to];
+  Instance *to = &self->instances[transfer->to];
   if (to->swapped.count > 0) return false;
   if (!sim_has_room(self, to, blocks_needed(self, transfer))) {
     life_found_no_room(self, to, transfer->request);
@@ -53,37 +53,37 @@ static bool fits(Simulation *self, const Transfer *transfer) {
   }
   if (!to->batcher->receives) return true;
   sim_catch_up(self, to);
-  const MachineView view = sim_view(self, to);
+  const InstanceView view = sim_view(self, to);
   return to->batcher->receives(to->batcher_options, to->batcher_state, &view, transfer->request);
 }
 
 /* Whether it fits and nobody waits there already. */
 static bool has_room(Simulation *self, const Transfer *transfer) {
-  return self->machines[transfer->to].inbound.count == 0 && fits(self, transfer);
+  return self->instances[transfer->to].inbound.count == 0 && fits(self, transfer);
 }
 
-void sim_change_nic(Simulation *self, MachineIx machine, double factor) {
-  const int64_t nominal = self->links.nics[NIC_OUT][machine].nominal;
+void sim_change_nic(Simulation *self, InstanceIx instance, double factor) {
+  const int64_t nominal = self->links.nics[NIC_OUT][instance].nominal;
   const int64_t slower = factor > 0 ? (int64_t)((double)nominal / factor) : 0;
   const int64_t capacity = factor > 0 && slower == 0 ? 1 : slower;
-  links_set_capacity(&self->links, machine, capacity, self->now);
+  links_set_capacity(&self->links, instance, capacity, self->now);
   transfers_follow(self);
 }
 
-/* Whether a machine at one of its ends has failed: then it stands still. */
+/* Whether an instance at one of its ends has failed: then it stands still. */
 static bool is_held_up(const Simulation *self, const Transfer *transfer) {
-  return self->machines[transfer->to].dead ||
-         (!restores(self, transfer) && self->machines[transfer->from].dead);
+  return self->instances[transfer->to].dead ||
+         (!restores(self, transfer) && self->instances[transfer->from].dead);
 }
 
-void sim_hold_up_transfers(Simulation *self, MachineIx machine) {
+void sim_hold_up_transfers(Simulation *self, InstanceIx instance) {
   for (size_t i = 0; i < self->requests.n_slots; i++) {
     const Request *request = &self->requests.slots[i];
     if (request->state == REQUEST_FREE || request->transfer == TRANSFER_NONE) continue;
     const Transfer *transfer = &self->transfers.slots[request->transfer];
     const bool is_timed =
         transfer->stage == TRANSFER_STORED || transfer->stage == TRANSFER_TAIL; // else by the NIC
-    if (is_timed && (transfer->from == machine || transfer->to == machine))
+    if (is_timed && (transfer->from == instance || transfer->to == instance))
       agenda_clear(&self->agenda, EVENT_TRANSFER, request->transfer);
   }
 }
@@ -114,8 +114,8 @@ static void give_room(Simulation *self, Transfer *transfer, int64_t moved) {
 static TransferIx open_transfer(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->transfer != TRANSFER_NONE) return request->transfer;
-  const Machine *from = &self->machines[request->prefill_machine];
-  const Machine *to = &self->machines[request->decode_machine];
+  const Instance *from = &self->instances[request->prefill_instance];
+  const Instance *to = &self->instances[request->decode_instance];
   const int64_t out = self->links.nics[NIC_OUT][from->ix].nominal,
                 in = self->links.nics[NIC_IN][to->ix].nominal;
   const TransferIx slot = request->transfer = transfers_take(self);
@@ -160,7 +160,7 @@ void sim_offer_layers(Simulation *self, RequestIx ix) {
   Transfer *transfer = &self->transfers.slots[slot];
   if (transfer->choice.mode != TRANSFER_LAYERWISE || !overlaps(self, transfer)) return;
   const int64_t bytes = kv_bytes(self, transfer);
-  offer(self, slot, bytes - bytes / self->machines[transfer->from].pool->num_hidden_layers);
+  offer(self, slot, bytes - bytes / self->instances[transfer->from].pool->num_hidden_layers);
 }
 
 /* From now on it is the links that its KV waits for, beyond what the stages to come take while
@@ -168,8 +168,8 @@ void sim_offer_layers(Simulation *self, RequestIx ix) {
 static void book_moving(Simulation *self, TransferIx ix) {
   if (!self->keeps_parts) return;
   const Transfer *transfer = &self->transfers.slots[ix];
-  const PoolSpec *from = self->machines[transfer->from].pool;
-  const PoolSpec *to = self->machines[transfer->to].pool;
+  const PoolSpec *from = self->instances[transfer->from].pool;
+  const PoolSpec *to = self->instances[transfer->to].pool;
   const int64_t bytes = transfers_moves(self, ix) ? links_left_bytes(&self->links, ix, self->now)
                                                   : kv_bytes(self, transfer);
   Tick ticks = transfer->tail_ticks;
@@ -199,7 +199,7 @@ static void begin_moving(Simulation *self, TransferIx ix) {
     if (!is_held_up(self, transfer))
       agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + tick_from_seconds(seconds));
   } else if (transfer->stage == TRANSFER_STORED) {
-    Machine *from = &self->machines[transfer->from];
+    Instance *from = &self->instances[transfer->from];
     if (!is_held_up(self, transfer))
       agenda_set(&self->agenda, EVENT_TRANSFER, ix,
                  sim_copy(self, from, LINK_TO_CPU, bytes, self->now));
@@ -216,7 +216,7 @@ static void move_rest(Simulation *self, TransferIx ix) {
   const int64_t rest = kv_bytes(self, transfer) - transfer->offered_bytes;
   transfer->stage = TRANSFER_MOVES;
   transfer->tail_ticks = self->config->network_latency;
-  if (layerwise) transfer->tail_ticks += self->machines[transfer->from].pool->kv_transfer_overhead;
+  if (layerwise) transfer->tail_ticks += self->instances[transfer->from].pool->kv_transfer_overhead;
   if (rest > 0 || !transfers_moves(self, ix)) transfers_move(self, ix, rest > 0 ? rest : 1);
   book_moving(self, ix);
 }
@@ -227,7 +227,7 @@ static void wait_for_room(Simulation *self, TransferIx ix) {
     agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + transfer->choice.retry);
     self->n_retries++;
   } else {
-    request_queue_push(&self->machines[transfer->to].inbound, self->requests.slots,
+    request_queue_push(&self->instances[transfer->to].inbound, self->requests.slots,
                        transfer->request);
   }
 }
@@ -235,7 +235,7 @@ static void wait_for_room(Simulation *self, TransferIx ix) {
 void sim_begin_transfer(Simulation *self, RequestIx ix) {
   const TransferIx slot = open_transfer(self, ix);
   const Transfer *transfer = &self->transfers.slots[slot];
-  life_left(self, &self->machines[transfer->from], ix);
+  life_left(self, &self->instances[transfer->from], ix);
   if (transfer->stage == TRANSFER_OVERLAPS)
     move_rest(self, slot);
   else if (has_room(self, transfer))
@@ -250,7 +250,7 @@ void sim_restore(Simulation *self, RequestIx ix) {
   Transfer *transfer = &self->transfers.slots[slot];
   *transfer = (Transfer){.request = ix,
                          .from = transfers_store(self),
-                         .to = request->decode_machine,
+                         .to = request->decode_instance,
                          .stage = TRANSFER_WAITS,
                          .choice = {.mode = TRANSFER_SERIALIZED}};
   if (has_room(self, transfer))
@@ -259,12 +259,12 @@ void sim_restore(Simulation *self, RequestIx ix) {
     wait_for_room(self, slot);
 }
 
-void sim_admit_inbound(Simulation *self, Machine *machine) {
-  while (machine->inbound.count > 0) {
-    const RequestIx ix = machine->inbound.first;
+void sim_admit_inbound(Simulation *self, Instance *instance) {
+  while (instance->inbound.count > 0) {
+    const RequestIx ix = instance->inbound.first;
     const TransferIx slot = self->requests.slots[ix].transfer;
     if (!fits(self, &self->transfers.slots[slot])) return;
-    request_queue_remove(&machine->inbound, self->requests.slots, ix);
+    request_queue_remove(&instance->inbound, self->requests.slots, ix);
     begin_moving(self, slot);
   }
 }
@@ -275,7 +275,7 @@ static void release_slot(Simulation *self, Request *request) {
 }
 
 /* What waited for memory on the sender may have it now. */
-static void wake_sender(Simulation *self, Machine *from, RequestIx ix) {
+static void wake_sender(Simulation *self, Instance *from, RequestIx ix) {
   sim_admit_inbound(self, from);
   sim_wake(self, from, WAKE_RELEASE, ix);
 }
@@ -298,7 +298,7 @@ static void end_restoring(Simulation *self, RequestIx ix) {
   }
   release_slot(self, request);
   life_restored(self, ix, began_at);
-  sim_wake(self, &self->machines[request->decode_machine], WAKE_DECODE, ix);
+  sim_wake(self, &self->instances[request->decode_instance], WAKE_DECODE, ix);
 }
 
 /* The KV has arrived: the sender's copy goes, then the receiver learns of it, then the sender. */
@@ -310,7 +310,7 @@ static void end_transfer(Simulation *self, TransferIx slot) {
     end_restoring(self, ix);
     return;
   }
-  Machine *from = &self->machines[transfer.from], *to = &self->machines[transfer.to];
+  Instance *from = &self->instances[transfer.from], *to = &self->instances[transfer.to];
   sim_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
   histogram_add(&sim_books(self, request)->kv_transfer, self->now - request->last_token_at, 1);
   sim_observe_transfer(self, &transfer, kv_bytes(self, &transfer), true);
@@ -330,7 +330,8 @@ static void end_transfer(Simulation *self, TransferIx slot) {
 static RequestIx first_waiting(const Simulation *self) {
   const Request *slots = self->requests.slots;
   for (RequestIx ix = 0; ix < self->requests.n_slots; ix++)
-    if (slots[ix].state == REQUEST_MOVES && self->machines[slots[ix].decode_machine].kvtier->pick &&
+    if (slots[ix].state == REQUEST_MOVES &&
+        self->instances[slots[ix].decode_instance].kvtier->pick &&
         self->transfers.slots[slots[ix].transfer].stage == TRANSFER_WAITS)
       return ix;
   return REQUEST_NONE;
@@ -342,7 +343,7 @@ static void stop_waiting(Simulation *self, RequestIx ix) {
     agenda_clear(&self->agenda, EVENT_TRANSFER, request->transfer);
     self->n_retries--;
   } else {
-    Machine *to = &self->machines[request->decode_machine];
+    Instance *to = &self->instances[request->decode_instance];
     request_queue_remove(&to->inbound, self->requests.slots, ix);
   }
 }
@@ -389,7 +390,7 @@ static RequestIx first_overlapping(const Simulation *self) {
 static void give_room_back(Simulation *self, RequestIx ix) {
   const TransferIx slot = self->requests.slots[ix].transfer;
   Transfer *transfer = &self->transfers.slots[slot];
-  Machine *to = &self->machines[transfer->to];
+  Instance *to = &self->instances[transfer->to];
   assert(!transfers_moves(self, slot));
   transfer->stage = TRANSFER_WAITS;
   transfer->choice.mode = TRANSFER_SERIALIZED;
@@ -402,8 +403,8 @@ static void give_room_back(Simulation *self, RequestIx ix) {
 /* The first in line gives up its KV and is prefilled again where it will be decoded. */
 static void give_up(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  Machine *from = &self->machines[request->prefill_machine];
-  Machine *to = &self->machines[request->decode_machine];
+  Instance *from = &self->instances[request->prefill_instance];
+  Instance *to = &self->instances[request->decode_instance];
   stop_waiting(self, ix);
   life_released(self, from, ix);
   release_slot(self, request);
@@ -430,7 +431,8 @@ static void begin_tail(Simulation *self, TransferIx ix) {
   Tick end = self->now + transfer->tail_ticks;
   transfer->stage = TRANSFER_TAIL;
   if (is_indirect(self))
-    end = sim_copy(self, &self->machines[transfer->to], LINK_TO_GPU, kv_bytes(self, transfer), end);
+    end =
+        sim_copy(self, &self->instances[transfer->to], LINK_TO_GPU, kv_bytes(self, transfer), end);
   if (end > self->now)
     agenda_set(&self->agenda, EVENT_TRANSFER, ix, end);
   else

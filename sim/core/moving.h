@@ -1,4 +1,4 @@
-/* KV transfers between machines (transfer.h). */
+/* KV transfers between instances (transfer.h). */
 #ifndef SIM_CORE_MOVING_H
 #define SIM_CORE_MOVING_H
 #include "sim/core/state.h"
@@ -12,11 +12,11 @@ void sim_offer_layers(Simulation *self, RequestIx request);
 /* That prefill has ended. */
 void sim_begin_transfer(Simulation *self, RequestIx request);
 /* The KV of a request that waits for it in its state begins to come out of the checkpoint store,
- * when the machine that decodes it has room. */
+ * when the instance that decodes it has room. */
 void sim_restore(Simulation *self, RequestIx request);
 void sim_handle_transfer(Simulation *self, uint32_t transfer);
-/* Blocks were given back on a machine: begins transfers that waited for room there, in order. */
-void sim_admit_inbound(Simulation *self, Machine *machine);
+/* Blocks were given back on an instance: begins transfers that waited for room there, in order. */
+void sim_admit_inbound(Simulation *self, Instance *instance);
 /* A request leaves: true when nothing of its KV moves any more. What is on its way of a prefill
  * that goes on no more is stopped; a transfer after prefill that does not wait for room goes on
  * unless it is stopped `at_once`, discards the KV when it is across, and has the request leave
@@ -27,8 +27,8 @@ bool sim_abandon_transfer(Simulation *self, RequestIx request, bool at_once);
  * in line gives up its KV and is prefilled again where it will be decoded. False when neither can
  * be done. */
 bool sim_break_deadlock(Simulation *self);
-/* A machine's NIC is so many times as slow as it should be; 0: it is down. */
-void sim_change_nic(Simulation *self, MachineIx machine, double factor);
-/* A machine has failed: what moves from it or to it goes on no more until it is abandoned. */
-void sim_hold_up_transfers(Simulation *self, MachineIx machine);
+/* An instance's NIC is so many times as slow as it should be; 0: it is down. */
+void sim_change_nic(Simulation *self, InstanceIx instance, double factor);
+/* An instance has failed: what moves from it or to it goes on no more until it is abandoned. */
+void sim_hold_up_transfers(Simulation *self, InstanceIx instance);
 #endif

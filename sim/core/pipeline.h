@@ -1,6 +1,6 @@
-/* The stages of a machine with pipeline parallelism, and the batches in flight through them.
+/* The stages of an instance with pipeline parallelism, and the batches in flight through them.
  *
- * A replica of PP stages is PP machines of the cluster, its lanes: each has its own queues, batch
+ * A replica of PP stages is PP instances of the cluster, its lanes: each has its own queues, batch
  * and share of the KV memory, as the virtual engines of vLLM do, and all send their batches through
  * the same stages. A batch enters a stage when it has left the one before and the batch ahead of it
  * has left this one; batches never overtake each other. So with lanes of unequal batches the

@@ -8,52 +8,52 @@
 #include "sim/core/waking.h"
 #include <assert.h>
 
-/* Blocks a whole phase of the request needs on a machine of this kind, at its largest. */
-static int64_t phase_blocks(const Machine *machine, const Request *request, Phase phase) {
+/* Blocks a whole phase of the request needs on an instance of this kind, at its largest. */
+static int64_t phase_blocks(const Instance *instance, const Request *request, Phase phase) {
   const int64_t tokens =
       (int64_t)request->prompt_tokens + (phase == PHASE_PREFILL ? 1 : request->output_tokens);
-  return machine_held_blocks(machine, tokens);
+  return instance_held_blocks(instance, tokens);
 }
 
-/* Of the machines with `covers`, the one with the most room; MACHINE_NONE if there is none. */
-static MachineIx roomiest_of(const ClusterView *view, Phase phase,
-                             bool (*covers)(const Machine *machine, Phase phase)) {
-  MachineIx best = MACHINE_NONE;
+/* Of the instances with `covers`, the one with the most room; INSTANCE_NONE if there is none. */
+static InstanceIx roomiest_of(const ClusterView *view, Phase phase,
+                              bool (*covers)(const Instance *instance, Phase phase)) {
+  InstanceIx best = INSTANCE_NONE;
   int64_t most = -1;
   for (uint32_t i = 0; i < view->n_members; i++) {
-    const MachineIx m = view->members[i];
-    const Machine *machine = &view->machines[m];
-    const int64_t room = machine_room(machine);
-    if (!machine_takes_requests(machine) || room <= most || !covers(machine, phase)) continue;
+    const InstanceIx m = view->members[i];
+    const Instance *instance = &view->instances[m];
+    const int64_t room = instance_room(instance);
+    if (!instance_takes_requests(instance) || room <= most || !covers(instance, phase)) continue;
     best = m;
     most = room;
   }
   return best;
 }
 
-static bool belongs_to(const Machine *machine, Phase phase) {
-  return role_covers(machine->home, phase);
+static bool belongs_to(const Instance *instance, Phase phase) {
+  return role_covers(instance->home, phase);
 }
 
-static bool any(const Machine *machine, Phase phase) {
-  (void)machine, (void)phase;
+static bool any(const Instance *instance, Phase phase) {
+  (void)instance, (void)phase;
   return true;
 }
 
-MachineIx deployment_roomiest(Deployment *self, Phase phase) {
+InstanceIx deployment_roomiest(Deployment *self, Phase phase) {
   for (int p = PHASE_PREFILL; p <= PHASE_DECODE && !self->knows_roomiest; p++)
     self->roomiest[p] = roomiest_of(&self->view, (Phase)p, belongs_to);
   self->knows_roomiest = true;
   return self->roomiest[phase];
 }
 
-static MachineIx roomiest(const Simulation *self, const Request *request, Phase phase) {
+static InstanceIx roomiest(const Simulation *self, const Request *request, Phase phase) {
   return deployment_roomiest(sim_deployment(self, request), phase);
 }
 
-static bool fits(const Simulation *self, const Request *request, MachineIx m, Phase phase) {
-  return m != MACHINE_NONE && phase_blocks(&self->machines[m], request, phase) <=
-                                  machine_rank_blocks(&self->machines[m]);
+static bool fits(const Simulation *self, const Request *request, InstanceIx m, Phase phase) {
+  return m != INSTANCE_NONE && phase_blocks(&self->instances[m], request, phase) <=
+                                   instance_rank_blocks(&self->instances[m]);
 }
 
 static bool is_large(const Simulation *self, const Request *request) {
@@ -68,45 +68,46 @@ static bool storable(const Simulation *self, const Request *request) {
 
 /* The dispatcher's pick, or the roomiest where that is too small. Where roles move, those that
  * decoded when the request arrived may all have moved since: then any may be claimed. */
-static MachineIx dispatch(Simulation *self, RequestIx ix) {
+static InstanceIx dispatch(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Deployment *deployment = sim_deployment(self, request);
   const ClusterView *view = sim_cluster(self, deployment);
-  MachineIx decode = MACHINE_NONE;
+  InstanceIx decode = INSTANCE_NONE;
   if (dispatch_list(view)->count > 0)
     decode = self->dispatcher->pick(deployment->dispatcher_state, view, ix);
   if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest(self, request, PHASE_DECODE);
   if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest_of(view, PHASE_DECODE, any);
-  sim_claim(self, &self->machines[decode], PHASE_DECODE);
+  sim_claim(self, &self->instances[decode], PHASE_DECODE);
   sim_books(self, request)->dispatches++;
   return decode;
 }
 
-MachineIx sim_other_decode(Simulation *self, RequestIx ix) {
+InstanceIx sim_other_decode(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Deployment *deployment = sim_deployment(self, request);
   const ClusterView *view = sim_cluster(self, deployment);
   const RoleList *list = dispatch_list(view);
-  if (list->count == 0 || self->router->observe) return MACHINE_NONE;
-  const MachineIx decode = self->dispatcher->pick
-                               ? self->dispatcher->pick(deployment->dispatcher_state, view, ix)
-                               : column_least(self->columns.pending_tokens, list);
-  const bool good = decode != request->prefill_machine && fits(self, request, decode, PHASE_DECODE);
-  return good ? decode : MACHINE_NONE;
+  if (list->count == 0 || self->router->observe) return INSTANCE_NONE;
+  const InstanceIx decode = self->dispatcher->pick
+                                ? self->dispatcher->pick(deployment->dispatcher_state, view, ix)
+                                : column_least(self->columns.pending_tokens, list);
+  const bool good =
+      decode != request->prefill_instance && fits(self, request, decode, PHASE_DECODE);
+  return good ? decode : INSTANCE_NONE;
 }
 
 /* A request of a single token is never decoded, so it stays where it is. */
 void sim_dispatch(Simulation *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  const bool grouped = self->machines[request->prefill_machine].group;
-  if (request->decode_machine != MACHINE_NONE || (grouped && request->output_tokens > 1)) return;
-  const MachineIx decode =
-      request->output_tokens > 1 ? dispatch(self, ix) : request->prefill_machine;
+  const bool grouped = self->instances[request->prefill_instance].group;
+  if (request->decode_instance != INSTANCE_NONE || (grouped && request->output_tokens > 1)) return;
+  const InstanceIx decode =
+      request->output_tokens > 1 ? dispatch(self, ix) : request->prefill_instance;
   life_dispatched(self, request, decode);
-  sim_log(self, OUTCOME_DISPATCH, request, request->prefill_machine, decode, 0);
+  sim_log(self, OUTCOME_DISPATCH, request, request->prefill_instance, decode, 0);
 }
 
-/* The router's placement, except that a phase too large for the machine it picked goes to the
+/* The router's placement, except that a phase too large for the instance it picked goes to the
  * roomiest. */
 static Placement place(Simulation *self, RequestIx ix, bool check) {
   const Request *request = &self->requests.slots[ix];
@@ -116,11 +117,11 @@ static Placement place(Simulation *self, RequestIx ix, bool check) {
       self->router->pick(deployment->router_state, sim_cluster(self, deployment), ix);
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
     placement.prefill = roomiest(self, request, PHASE_PREFILL);
-  const Group *group = self->machines[placement.prefill].group;
-  if (group && self->machines[placement.prefill].role == ROLE_DECODE)
+  const Group *group = self->instances[placement.prefill].group;
+  if (group && self->instances[placement.prefill].role == ROLE_DECODE)
     placement.prefill = group->first[SHAPE_PREFILL];
   if (group || (self->dispatcher->pick && placement.decode != placement.prefill))
-    placement.decode = MACHINE_NONE;
+    placement.decode = INSTANCE_NONE;
   else if (check && !fits(self, request, placement.decode, PHASE_DECODE))
     placement.decode = roomiest(self, request, PHASE_DECODE);
   return placement;
@@ -128,48 +129,48 @@ static Placement place(Simulation *self, RequestIx ix, bool check) {
 
 void sim_wake_placed(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  Machine *machine = &self->machines[request->prefill_machine];
+  Instance *instance = &self->instances[request->prefill_instance];
   if (request->state == REQUEST_RESTORES) return; // its KV has still to come
-  if (machine->group) sim_mark_group(self, machine->group);
-  sim_wake(self, machine, WAKE_PREFILL, ix);
-  if (request->decode_machine == machine->ix) sim_wake(self, machine, WAKE_CHAINED, ix);
+  if (instance->group) sim_mark_group(self, instance->group);
+  sim_wake(self, instance, WAKE_PREFILL, ix);
+  if (request->decode_instance == instance->ix) sim_wake(self, instance, WAKE_CHAINED, ix);
 }
 
-/* Claims the machines that the placement takes across their roles. */
+/* Claims the instances that the placement takes across their roles. */
 static void claim(Simulation *self, const Placement *placement) {
   if (!placement->roles_stay) {
-    sim_claim(self, &self->machines[placement->prefill], PHASE_PREFILL);
-    if (placement->decode != MACHINE_NONE)
-      sim_claim(self, &self->machines[placement->decode], PHASE_DECODE);
-  } else if (placement->claimed != MACHINE_NONE) {
-    sim_claim(self, &self->machines[placement->claimed], PHASE_PREFILL);
-    sim_claim(self, &self->machines[placement->claimed], PHASE_DECODE);
+    sim_claim(self, &self->instances[placement->prefill], PHASE_PREFILL);
+    if (placement->decode != INSTANCE_NONE)
+      sim_claim(self, &self->instances[placement->decode], PHASE_DECODE);
+  } else if (placement->claimed != INSTANCE_NONE) {
+    sim_claim(self, &self->instances[placement->claimed], PHASE_PREFILL);
+    sim_claim(self, &self->instances[placement->claimed], PHASE_DECODE);
   }
 }
 
 static void enter(Simulation *self, RequestIx ix, const Placement *placement) {
   life_placed(self, ix, placement->prefill, placement->decode);
   sim_tell_router(self, ix, OBSERVED_PLACED, placement->prefill);
-  const bool open = placement->decode == MACHINE_NONE;
+  const bool open = placement->decode == INSTANCE_NONE;
   sim_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], placement->prefill,
           open ? -1 : (int64_t)placement->decode, 0);
 }
 
-/* Where one whose KV is in the checkpoint store goes on, without a prefill; MACHINE_NONE: nowhere.
- * A router that keeps books of its own counts on the prefill that it has chosen a machine for. */
-static MachineIx restores_on(Simulation *self, RequestIx ix, const Placement *placement) {
-  if (!ask_can_restore(self, ix)) return MACHINE_NONE;
-  if (placement->decode == MACHINE_NONE) return sim_other_decode(self, ix);
+/* Where one whose KV is in the checkpoint store goes on, without a prefill; INSTANCE_NONE: nowhere.
+ * A router that keeps books of its own counts on the prefill that it has chosen an instance for. */
+static InstanceIx restores_on(Simulation *self, RequestIx ix, const Placement *placement) {
+  if (!ask_can_restore(self, ix)) return INSTANCE_NONE;
+  if (placement->decode == INSTANCE_NONE) return sim_other_decode(self, ix);
   const bool split = placement->prefill != placement->decode;
-  return split && self->router->observe ? MACHINE_NONE : placement->decode;
+  return split && self->router->observe ? INSTANCE_NONE : placement->decode;
 }
 
-/* On the machine that decodes it, where its KV is read. */
-static void restore(Simulation *self, RequestIx ix, const Placement *placement, MachineIx decode) {
+/* On the instance that decodes it, where its KV is read. */
+static void restore(Simulation *self, RequestIx ix, const Placement *placement, InstanceIx decode) {
   if (placement->prefill == placement->decode)
     claim(self, placement);
   else
-    sim_claim(self, &self->machines[decode], PHASE_DECODE);
+    sim_claim(self, &self->instances[decode], PHASE_DECODE);
   life_restores(self, ix, decode);
   sim_tell_router(self, ix, OBSERVED_PLACED, decode);
   sim_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], decode, decode, 1);
@@ -178,8 +179,8 @@ static void restore(Simulation *self, RequestIx ix, const Placement *placement, 
 
 void sim_place(Simulation *self, RequestIx ix) {
   const Placement placement = place(self, ix, is_large(self, &self->requests.slots[ix]));
-  const MachineIx restored = restores_on(self, ix, &placement);
-  if (restored != MACHINE_NONE) {
+  const InstanceIx restored = restores_on(self, ix, &placement);
+  if (restored != INSTANCE_NONE) {
     restore(self, ix, &placement, restored);
     return;
   }
@@ -188,31 +189,31 @@ void sim_place(Simulation *self, RequestIx ix) {
   tell_routed(self, ix);
 }
 
-/* Who decodes what `prefill` prefills in place of the request's own machine. */
-static MachineIx other_decode(const Simulation *self, const Request *request, MachineIx prefill,
-                              const ClusterView *view) {
-  if (self->machines[prefill].role == ROLE_MIXED) return prefill;
-  if (self->dispatcher->pick) return MACHINE_NONE; // it is asked later
-  if (request->decode_machine != request->prefill_machine) return request->decode_machine;
+/* Who decodes what `prefill` prefills in place of the request's own instance. */
+static InstanceIx other_decode(const Simulation *self, const Request *request, InstanceIx prefill,
+                               const ClusterView *view) {
+  if (self->instances[prefill].role == ROLE_MIXED) return prefill;
+  if (self->dispatcher->pick) return INSTANCE_NONE; // it is asked later
+  if (request->decode_instance != request->prefill_instance) return request->decode_instance;
   return column_least(self->columns.pending_tokens, &view->by_role[ROLE_DECODE]);
 }
 
 Placement sim_other_placement(Simulation *self, RequestIx ix) {
   static const Role prefilling[] = {ROLE_PREFILL, ROLE_MIXED};
-  const Placement none = {.prefill = MACHINE_NONE};
+  const Placement none = {.prefill = INSTANCE_NONE};
   const Request *request = &self->requests.slots[ix];
   const ClusterView *view = sim_cluster(self, sim_deployment(self, request));
   Column *pending = self->columns.pending_tokens;
-  MachineIx best = MACHINE_NONE;
+  InstanceIx best = INSTANCE_NONE;
   for (int i = 0; i < 2; i++) {
-    const MachineIx m =
-        column_least_but(pending, &view->by_role[prefilling[i]], request->prefill_machine);
-    if (m == MACHINE_NONE) continue;
-    if (best == MACHINE_NONE || column_at(pending, m) < column_at(pending, best)) best = m;
+    const InstanceIx m =
+        column_least_but(pending, &view->by_role[prefilling[i]], request->prefill_instance);
+    if (m == INSTANCE_NONE) continue;
+    if (best == INSTANCE_NONE || column_at(pending, m) < column_at(pending, best)) best = m;
   }
-  if (best == MACHINE_NONE || !fits(self, request, best, PHASE_PREFILL)) return none;
-  const MachineIx decode = other_decode(self, request, best, view);
-  const bool open = decode == MACHINE_NONE && self->dispatcher->pick;
+  if (best == INSTANCE_NONE || !fits(self, request, best, PHASE_PREFILL)) return none;
+  const InstanceIx decode = other_decode(self, request, best, view);
+  const bool open = decode == INSTANCE_NONE && self->dispatcher->pick;
   if (!open && !fits(self, request, decode, PHASE_DECODE)) return none;
   return (Placement){.prefill = best, .decode = decode};
 }

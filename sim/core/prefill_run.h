@@ -1,12 +1,13 @@
-/* The iteration with prefill in progress on a machine: how long it lasts. Decodes may take part. */
+/* The iteration with prefill in progress on an instance: how long it lasts. Decodes may take
+ * part. */
 #ifndef SIM_CORE_PREFILL_RUN_H
 #define SIM_CORE_PREFILL_RUN_H
 #include "sim/core/state.h"
 
 /* Begins one, which lasts the ticks that it returns. */
-Tick sim_begin_prefills(Simulation *self, Machine *machine, const BatchShape *shape);
+Tick sim_begin_prefills(Simulation *self, Instance *instance, const BatchShape *shape);
 /* It has ended. */
-void sim_end_prefills(Simulation *self, Machine *machine);
-/* The machine has failed: what was booked ahead of it is not to come. */
-void sim_break_off_prefills(Simulation *self, Machine *machine);
+void sim_end_prefills(Simulation *self, Instance *instance);
+/* The instance has failed: what was booked ahead of it is not to come. */
+void sim_break_off_prefills(Simulation *self, Instance *instance);
 #endif

@@ -1,4 +1,4 @@
-/* The cached keeper of a machine's KV memory: blocks with references, found again by what is in
+/* The cached keeper of an instance's KV memory: blocks with references, found again by what is in
  * them, reused least recently used first, as vLLM's block pool has it.
  *
  * A block is free (nobody holds it) or held by some. One that is full may be registered under a
@@ -57,11 +57,12 @@ typedef struct HeldBlocks {
   int32_t n, n_registered;
 } HeldBlocks;
 
-/* Of a request, by slot: what its tokens are, and the blocks it holds on a machine with a cache. */
+/* Of a request, by slot: what its tokens are, and the blocks it holds on an instance with a
+ * cache. */
 typedef struct RequestMemory {
   Content content;
   HeldBlocks held;
-  HeldBlocks arriving; // on the machine that its KV is on its way to
+  HeldBlocks arriving; // on the instance that its KV is on its way to
 } RequestMemory;
 
 /* What a cache has of each key, from the least to the most recently used. */

@@ -1,5 +1,5 @@
 /* The keys of the blocks of one prompt, each computed when it is first asked for: a router asks for
- * the same ones of every machine. */
+ * the same ones of every instance. */
 #ifndef SIM_CORE_PROMPT_KEYS_H
 #define SIM_CORE_PROMPT_KEYS_H
 #include "sim/core/content.h"

@@ -20,22 +20,22 @@ int reports_check(const ReportOptions *options, const Node *map, Place owner, Di
 /* --- made */
 
 /* A prompt whose first chunk runs still has its place in the queue. */
-static int64_t n_begun(const ClusterView *view, const Machine *machine) {
-  int64_t n = machine->n_started;
-  for (size_t i = 0; i < machine->n_chunks; i++) {
-    const Request *request = &view->requests[machine->chunks[i]];
+static int64_t n_begun(const ClusterView *view, const Instance *instance) {
+  int64_t n = instance->n_started;
+  for (size_t i = 0; i < instance->n_chunks; i++) {
+    const Request *request = &view->requests[instance->chunks[i]];
     n += request->state == REQUEST_PREFILLS && request->prefilled_tokens == 0;
   }
   return n;
 }
 
-static MachineReport report_of(const ClusterView *view, MachineIx m) {
-  const Machine *machine = &view->machines[m];
+static InstanceReport report_of(const ClusterView *view, InstanceIx m) {
+  const Instance *instance = &view->instances[m];
   column_at(view->columns.kv_blocks, m); // what its run has taken and cached since is booked
-  return (MachineReport){.n_waiting = machine->prefill_queue.count - n_begun(view, machine) +
-                                      machine->inbound.count,
-                         .used_blocks = machine->kv_blocks - machine->free_blocks,
-                         .kv_blocks = machine->kv_blocks};
+  return (InstanceReport){.n_waiting = instance->prefill_queue.count - n_begun(view, instance) +
+                                       instance->inbound.count,
+                          .used_blocks = instance->kv_blocks - instance->free_blocks,
+                          .kv_blocks = instance->kv_blocks};
 }
 
 Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
@@ -45,14 +45,14 @@ Reports *reports_new(const ReportOptions *options, bool of_caches, const Cluster
                     .of_caches = of_caches,
                     .arena = arena,
                     .view = view,
-                    .known = ARENA_ARRAY(arena, MachineReport, view->n_machines),
-                    .cached = ARENA_ARRAY(arena, KeyMap, view->n_machines),
+                    .known = ARENA_ARRAY(arena, InstanceReport, view->n_instances),
+                    .cached = ARENA_ARRAY(arena, KeyMap, view->n_instances),
                     .made_at = -1};
   for (uint32_t k = 0; k < view->n_members; k++) {
-    const MachineIx m = view->members[k];
+    const InstanceIx m = view->members[k];
     self->known[m] = report_of(view, m);
     if (!of_caches || options->interval == 0) continue;
-    PrefixCache *cache = view->machines[m].cache;
+    PrefixCache *cache = view->instances[m].cache;
     if (!cache) continue;
     cache->tells_changes = true;
     for (size_t i = 0; i < cache->n_slots; i++) // it may be warm
@@ -63,14 +63,14 @@ Reports *reports_new(const ReportOptions *options, bool of_caches, const Cluster
 
 /* The report behind those under way. */
 static Report *next_report(Reports *self) {
-  const uint32_t n = self->view->n_machines;
+  const uint32_t n = self->view->n_instances;
   if (self->n == self->n_reserved) {
     const size_t more = self->n_reserved ? 2 * self->n_reserved : 2;
     Report *ring = ARENA_ARRAY(self->arena, Report, more);
     for (size_t i = 0; i < self->n; i++)
       ring[i] = self->pending[(self->first + i) % self->n_reserved];
     for (size_t i = self->n; i < more; i++)
-      ring[i] = (Report){.loads = ARENA_ARRAY(self->arena, MachineReport, n),
+      ring[i] = (Report){.loads = ARENA_ARRAY(self->arena, InstanceReport, n),
                          .ends = ARENA_ARRAY(self->arena, size_t, n)};
     self->pending = ring;
     self->first = 0;
@@ -95,9 +95,9 @@ void reports_make(Reports *self) {
   report->at = self->made_at = view->now;
   report->n_changes = 0;
   for (uint32_t k = 0; k < view->n_members; k++) {
-    const MachineIx m = view->members[k];
+    const InstanceIx m = view->members[k];
     report->loads[m] = report_of(view, m);
-    PrefixCache *cache = view->machines[m].cache;
+    PrefixCache *cache = view->instances[m].cache;
     if (self->of_caches && cache) take_changes(self, report, cache);
     report->ends[m] = report->n_changes;
   }
@@ -108,7 +108,7 @@ void reports_make(Reports *self) {
 static void know(Reports *self, const Report *report) {
   size_t i = 0;
   for (uint32_t k = 0; k < self->view->n_members; k++) {
-    const MachineIx m = self->view->members[k];
+    const InstanceIx m = self->view->members[k];
     self->known[m] = report->loads[m];
     for (; i < report->ends[m]; i++)
       if (report->changes[i].cached)
@@ -130,11 +130,11 @@ void reports_see(Reports *self) {
   }
 }
 
-int64_t reports_match(const Reports *self, MachineIx m, PromptKeys *keys, int64_t n) {
+int64_t reports_match(const Reports *self, InstanceIx m, PromptKeys *keys, int64_t n) {
   assert(self->of_caches);
-  const PrefixCache *cache = self->view->machines[m].cache;
+  const PrefixCache *cache = self->view->instances[m].cache;
   if (!cache) return 0;
-  const int64_t block_size = self->view->machines[m].pool->block_size;
+  const int64_t block_size = self->view->instances[m].pool->block_size;
   const bool is_exact = self->options.interval == 0;
   int64_t i = 0;
   for (; i < n; i++) {

@@ -1,6 +1,6 @@
-/* What machines tell a router: their loads and what their prefix caches hold, as old as it is.
+/* What instances tell a router: their loads and what their prefix caches hold, as old as it is.
  *
- * Without an interval a router sees everything as it is. With one, machines report at multiples of
+ * Without an interval a router sees everything as it is. With one, instances report at multiples of
  * it, and a report is known `delay` later: a router sees the last one that is known. Of reports of
  * one tick and arrivals the reports come first. A report tells what has changed since the one
  * before, so one that nobody would see can be left out (feature/reporting.c does): the next one
@@ -35,17 +35,17 @@ typedef struct ReportOptions {
 /* Whether they fit each other; -1 with an entry in `diag`. Arguments as of Policy.check. */
 int reports_check(const ReportOptions *options, const Node *map, Place owner, Diag *diag);
 
-typedef struct MachineReport {
+typedef struct InstanceReport {
   int64_t n_waiting; // requests that are in line here without KV, or whose KV waits to come
   int64_t used_blocks, kv_blocks; // of KV memory: held, there are
-} MachineReport;
+} InstanceReport;
 
-/* One that is not known yet: of all machines of the view. */
+/* One that is not known yet: of all instances of the view. */
 typedef struct Report {
   Tick at;
-  MachineReport *loads; // [n_machines]
-  CacheChange *changes; // those of machine m end at ends[m]
-  size_t *ends;         // [n_machines]
+  InstanceReport *loads; // [n_instances]
+  CacheChange *changes;  // those of instance m end at ends[m]
+  size_t *ends;          // [n_instances]
   size_t n_changes, changes_capacity;
 } Report;
 
@@ -54,22 +54,22 @@ struct Reports {
   bool of_caches;
   Arena *arena;
   const ClusterView *view;
-  MachineReport *known; // [n_machines]
-  KeyMap *cached;       // [n_machines] with an interval: what their caches hold
-  Tick made_at;         // the last report; -1: none
-  Report *pending;      // [n_reserved] a ring of those under way
+  InstanceReport *known; // [n_instances]
+  KeyMap *cached;        // [n_instances] with an interval: what their caches hold
+  Tick made_at;          // the last report; -1: none
+  Report *pending;       // [n_reserved] a ring of those under way
   size_t first, n, n_reserved;
 };
 
-/* Until a report is known machines are as they are now. `of_caches`: reports tell what they have
+/* Until a report is known instances are as they are now. `of_caches`: reports tell what they have
  * cached. */
 Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
                      Arena *arena);
-/* All machines report now. */
+/* All instances report now. */
 void reports_make(Reports *self);
 /* Brings what is known up to now. */
 void reports_see(Reports *self);
-/* How many of the first `n` blocks of a prompt, from the first on, a machine has cached, as far as
- * is known; 0 where it keeps no cache. */
-int64_t reports_match(const Reports *self, MachineIx machine, PromptKeys *keys, int64_t n);
+/* How many of the first `n` blocks of a prompt, from the first on, an instance has cached, as far
+ * as is known; 0 where it keeps no cache. */
+int64_t reports_match(const Reports *self, InstanceIx instance, PromptKeys *keys, int64_t n);
 #endif

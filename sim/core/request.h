@@ -13,31 +13,31 @@
 #include <stdint.h>
 
 typedef uint32_t RequestIx; // slot
-typedef uint32_t MachineIx;
+typedef uint32_t InstanceIx;
 typedef uint32_t TransferIx; // also the FlowIx of its bytes
 
 #define REQUEST_NONE  UINT32_MAX
-#define MACHINE_NONE  UINT32_MAX
+#define INSTANCE_NONE UINT32_MAX
 #define TRANSFER_NONE UINT32_MAX
 
 /* What holds in each is a row of request_states (sim/core/lifecycle.h). */
 typedef enum RequestState {
   REQUEST_FREE,          // the slot is not in use
-  REQUEST_NOWHERE,       // for the moment: has arrived, or is between two machines or queues
-  REQUEST_WAITS_PREFILL, // in a machine's prefill queue, holding no KV (or that of earlier chunks)
-  REQUEST_PREFILLS,      // a chunk of it is in the machine's current iteration; keeps its place
+  REQUEST_NOWHERE,       // for the moment: has arrived, or is between two instances or queues
+  REQUEST_WAITS_PREFILL, // in a prefill queue, holding no KV (or that of earlier chunks)
+  REQUEST_PREFILLS,      // a chunk of it is in the instance's current iteration; keeps its place
   REQUEST_ENDS_PREFILL,  // its last chunk is
   REQUEST_PREFILLED,     // for the moment: its prefill has just ended
-  REQUEST_MOVES,         // prefilled, KV on its way to the decode machine or a store
-  REQUEST_WAITS_DECODE,  // KV is on the decode machine, not yet in its batch
+  REQUEST_MOVES,         // prefilled, KV on its way to the decode instance or a store
+  REQUEST_WAITS_DECODE,  // KV is on the decode instance, not yet in its batch
   REQUEST_RUNS,          // in the decode batch
   REQUEST_BLOCKED,       // was in the decode batch, is left out of it, keeps its KV
-  REQUEST_SWAPPED,       // its KV is in the CPU memory of the decode machine
+  REQUEST_SWAPPED,       // its KV is in the CPU memory of the decode instance
   REQUEST_STORED,        // KV is in its group's store
-  REQUEST_FETCHED,       // KV is on its way from there to the decode machine
+  REQUEST_FETCHED,       // KV is on its way from there to the decode instance
   REQUEST_COMPUTES,      // in `running` (scheduler.h), its prefill not over
   REQUEST_GENERATES,     // in `running`, its prefill over
-  REQUEST_RESTORES,      // KV on its way from the checkpoint store to the decode machine
+  REQUEST_RESTORES,      // KV on its way from the checkpoint store to the decode instance
   REQUEST_AWAITS,        // in front (front.h): to be tried again, or nobody is up to take it
   REQUEST_HELD,          // has not been admitted yet (admission.h)
   REQUEST_STATES,
@@ -52,7 +52,7 @@ typedef struct Request {
   int32_t prompt_tokens, output_tokens;
   int32_t generated_tokens; // as of leaving prefill or the batch
   int32_t prefilled_tokens; // of request_prefill_tokens, done
-  int32_t kv_blocks;        // held on the machine it is on; none while swapped
+  int32_t kv_blocks;        // held on the instance it is on; none while swapped
   union {
     uint32_t batch_index; // while it runs
     int32_t chunk_tokens; // of its prefill in the current iteration
@@ -61,11 +61,11 @@ typedef struct Request {
   uint32_t transfer;               // its KV on the move; TRANSFER_NONE otherwise
   uint8_t state;                   // RequestState
   uint8_t gives_up;                // Cancellation: its client has, though it has not left yet
-  bool lost;                       // a machine that it needs has failed, and it has not left yet
-  uint8_t redirects;               // of this attempt: machines that were to decode it and failed
+  bool lost;                       // an instance that it needs has failed, and it has not left yet
+  uint8_t redirects;               // of this attempt: instances that were to decode it and failed
   bool ends_session, session_good; // as in TraceRow
   uint16_t component;              // as in TraceRow
-  MachineIx prefill_machine, decode_machine;
+  InstanceIx prefill_instance, decode_instance;
   int32_t store_blocks; // held in or booked for a group's store
   int32_t preemptions;  // iterations it was left out of, times its KV was dropped, swaps
   Tick arrived_at;
@@ -90,11 +90,11 @@ typedef struct Request {
   bool is_copy : 1;                     // of one that is served elsewhere too (hedging.h)
   bool waited_for_kv : 1;               // first in line it found no room: counted in kv_waits
   bool redundant : 1;                   // the other copy was first, and it has not left yet
-  uint32_t admission;                   // number of it on its machine, in order
+  uint32_t admission;                   // number of it on its instance, in order
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
-  uint32_t joined_step, decided_step;   // of its machine (scheduler.h)
-  uint32_t n_lost;                      // times it was lost with a machine
-  MachineIx lost_with;                  // the last of them; MACHINE_NONE: none
+  uint32_t joined_step, decided_step;   // of its instance (scheduler.h)
+  uint32_t n_lost;                      // times it was lost with an instance
+  InstanceIx lost_with;                 // the last of them; INSTANCE_NONE: none
   Tick failed_at;                       // that failed; -1: none did
   uint32_t adapter;                     // that it asks for (adapters.h); 0: none
   uint32_t retry;                       // 1 + its place among Simulation.retries; 0: none
@@ -149,10 +149,10 @@ static inline int64_t request_kv_tokens(const Request *request) {
   return request_tokens(request) - 1;
 }
 
-/* Whether the KV of a request that is prefilled on `machine` will have to move, and whither is
+/* Whether the KV of a request that is prefilled on `instance` will have to move, and whither is
  * known. */
-static inline bool request_moves_from(const Request *request, MachineIx machine) {
-  return request->decode_machine != MACHINE_NONE && request->decode_machine != machine &&
+static inline bool request_moves_from(const Request *request, InstanceIx instance) {
+  return request->decode_instance != INSTANCE_NONE && request->decode_instance != instance &&
          request->output_tokens > 1;
 }
 

@@ -5,7 +5,7 @@
 #define GPU       (1 << KV_GPU)
 #define CPU       (1 << KV_CPU)
 #define STORE     (1 << KV_STORE)
-#define OF(queue) offsetof(Machine, queue)
+#define OF(queue) offsetof(Instance, queue)
 
 #define KEPT                                                                                       \
   { CAUSES, CAUSES }
@@ -39,10 +39,10 @@ const RequestStateRow request_states[REQUEST_STATES] = {
     [REQUEST_HELD] = {-1, .causes = CAUSE(admission)},
 };
 
-MachineIx life_machine(const Simulation *self, const Request *request) {
-  if (request->first_token_at < 0) return request->prefill_machine;
-  if (request->state != REQUEST_MOVES) return request->decode_machine;
-  const bool grouped = self->machines[request->prefill_machine].group;
-  return grouped && request->decode_machine != MACHINE_NONE ? request->decode_machine
-                                                            : request->prefill_machine;
+InstanceIx life_instance(const Simulation *self, const Request *request) {
+  if (request->first_token_at < 0) return request->prefill_instance;
+  if (request->state != REQUEST_MOVES) return request->decode_instance;
+  const bool grouped = self->instances[request->prefill_instance].group;
+  return grouped && request->decode_instance != INSTANCE_NONE ? request->decode_instance
+                                                              : request->prefill_instance;
 }

@@ -9,17 +9,17 @@ typedef enum Leaving {
   LEAVES_AT_ONCE,
   LEAVES_WITH_CHUNK, // as the iteration ends that its chunk is in
   LEAVES_WITH_BATCH, // as the one ends that the batch is in; at once where that stands still
-  LEAVES_WITH_STEP,  // as the present step of its machine ends; at once where that stands still
+  LEAVES_WITH_STEP,  // as the present step of its instance ends; at once where that stands still
   LEAVES_WITH_KV,    // when that is across; at once where it waits for room
 } Leaving;
 
 typedef enum KvPlace { KV_NONE, KV_GPU, KV_CPU, KV_STORE, KV_PLACES } KvPlace;
 
-/* What holds of a request in a state. It counts on the machine where it is, which is the one that
+/* What holds of a request in a state. It counts on the instance where it is, which is the one that
  * prefills it until its first token, that which decodes it afterwards, and while it moves the one
  * it leaves. */
 typedef struct RequestStateRow {
-  int16_t queue;     // that it is in: offset in Machine or Group; -1: none, or the transport's
+  int16_t queue;     // that it is in: offset in Instance or Group; -1: none, or the transport's
   uint8_t kv_places; // bits by KvPlace: where it may hold KV
   bool in_group;     // that queue is its group's
   int8_t prefills;   // counts in n_prefills; what is left of its prefill in pending_tokens
@@ -31,6 +31,6 @@ typedef struct RequestStateRow {
 
 extern const RequestStateRow request_states[REQUEST_STATES];
 
-/* The machine where a request is; MACHINE_NONE while it is in a store or in front. */
-MachineIx life_machine(const Simulation *self, const Request *request);
+/* The instance where a request is; INSTANCE_NONE while it is in a store or in front. */
+InstanceIx life_instance(const Simulation *self, const Request *request);
 #endif

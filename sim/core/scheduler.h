@@ -1,9 +1,9 @@
-/* Machines that are scheduled step by step, as vLLM's engine core does it: what one decides, and
+/* Instances that are scheduled step by step, as vLLM's engine core does it: what one decides, and
  * the steps that come of it (RULES.md, "Step by step").
  *
  * `running` has the requests that were admitted, in order of admission, whether their prompt is
  * being computed or they decode. A decision walks it and gives each its tokens of the step, then
- * admits from those that wait. Decodes that take part in every step are in the machine's batch,
+ * admits from those that wait. Decodes that take part in every step are in the instance's batch,
  * which is as of the newest decision; all others have an item in the steps that they are part of.
  * With `lag` 1 a step is decided when the one before it begins, so there is always one that runs
  * and one that is decided; with 0 it is decided when it begins. A request counts as having the

@@ -4,35 +4,35 @@
 #include "sim/core/scheduler.h"
 #include "sim/core/state.h"
 
-/* Gives a machine its scheduler. */
-void scheduler_start(Simulation *self, Machine *machine, const SchedulerLimits *limits);
-/* Begins the step that is decided, or decides one, on an idle machine. */
-void scheduler_begin(Simulation *self, Machine *machine);
+/* Gives an instance its scheduler. */
+void scheduler_start(Simulation *self, Instance *instance, const SchedulerLimits *limits);
+/* Begins the step that is decided, or decides one, on an idle instance. */
+void scheduler_begin(Simulation *self, Instance *instance);
 /* The step or run in progress has ended: its tokens are there. Whether that changed
  * anything but the tokens of the batch. */
-bool scheduler_end(Simulation *self, Machine *machine, bool prefills);
-/* The machine has failed: nothing is made of the step in progress. */
-void scheduler_break_off(Simulation *self, Machine *machine);
+bool scheduler_end(Simulation *self, Instance *instance, bool prefills);
+/* The instance has failed: nothing is made of the step in progress. */
+void scheduler_break_off(Simulation *self, Instance *instance);
 /* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those
- * which have not ended make of it, for nobody. On a machine that has failed they make none. In
+ * which have not ended make of it, for nobody. On an instance that has failed they make none. In
  * withdrawing.c. */
-int32_t scheduler_withdraw(Simulation *self, Machine *machine, RequestIx request);
-/* Of a machine with no request left: what it had decided never runs, and what ran has not ended.
+int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx request);
+/* Of an instance with no request left: what it had decided never runs, and what ran has not ended.
  * In withdrawing.c. */
-void scheduler_forget(Machine *machine);
+void scheduler_forget(Instance *instance);
 /* Whether something that has come may change the next decision. */
-bool scheduler_wake(const MachineView *view, Wake why, RequestIx request);
+bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request);
 
 /* Decides the next step; it may be empty. Whether somebody was preempted for it. In deciding.c. */
-bool scheduler_decide(Simulation *self, Machine *machine, Step *step);
+bool scheduler_decide(Simulation *self, Instance *instance, Step *step);
 /* The most iterations of the batch until a decision may admit the first of those that wait though
  * nothing else happens: what a run makes may be what its prompt begins with. INT64_MAX: however
  * many there are. In deciding.c. */
-int64_t scheduler_watch(const Simulation *self, const Machine *machine);
+int64_t scheduler_watch(const Simulation *self, const Instance *instance);
 /* Those of the batch that have made their last token in the step leave it. In deciding.c. */
-void scheduler_end_sequences(Simulation *self, Machine *machine, Step *step);
+void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step);
 /* Enters it among those that are scheduled alone. In deciding.c. */
-void scheduler_schedule_alone(Simulation *self, Machine *machine, RequestIx request);
+void scheduler_schedule_alone(Simulation *self, Instance *instance, RequestIx request);
 /* Takes it out of those. In deciding.c. */
 void scheduler_forget_alone(Scheduler *scheduler, RequestIx request);
 /* Whether a request makes its last token with the batch in a step; `step` may be NULL. In

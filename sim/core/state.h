@@ -15,7 +15,7 @@
 #include "sim/router/router.h"
 #include "sim/sim.h"
 
-/* What of a machine's iterations goes to the parts of requests in its batch (parts.h), and of the
+/* What of an instance's iterations goes to the parts of requests in its batch (parts.h), and of the
  * iteration with prefill in progress. */
 typedef struct BatchTimes {
   Tick host;  // of the engine, in iterations of decodes
@@ -24,12 +24,12 @@ typedef struct BatchTimes {
   Tick idle; // in iterations that a failure broke off, too
 } BatchTimes;
 
-typedef struct MachineParts {
+typedef struct InstanceParts {
   BatchTimes times; // so far, but for stall and idle
   Tick work, host;  // of the iteration: without copies; of that, the engine's
   Tick decodes;     // of it, what its decodes alone would have taken
   Tick decode_host; // of those, the engine's
-} MachineParts;
+} InstanceParts;
 
 typedef struct RequestParts {
   TimeParts booked;
@@ -39,18 +39,19 @@ typedef struct RequestParts {
   Cause cause;     // of the time since
   bool decodes;    // unless it is in the batch since then,
   int64_t tokens;  // as one with so many tokens made
-  BatchTimes then; // and the machine's times as it joined
+  BatchTimes then; // and the instance's times as it joined
 } RequestParts;
 
-/* A model and all that serves it: machines as policies see them, what those who decide for it keep,
- * and who waits in front. Machines are of one from the beginning, requests from their arrival. */
+/* A model and all that serves it: instances as policies see them, what those who decide for it
+ * keep, and who waits in front. Instances are of one from the beginning, requests from their
+ * arrival. */
 struct Deployment {
   const ModelSpec *spec;
   ClusterView view; // for policies by sim_cluster, which brings it up to now
   void *router_state, *predictor_state, *dispatcher_state, *pool_state;
   RequestQueue front;     // in order of arrival there (front.h)
-  int64_t smallest_room;  // tokens of KV that fit on every machine
-  MachineIx roomiest[2];  // by phase, see sim_roomiest
+  int64_t smallest_room;  // tokens of KV that fit on every instance
+  InstanceIx roomiest[2]; // by phase, see sim_roomiest
   int64_t smallest_store; // tokens of KV that fit in the store of every group
   bool knows_roomiest;    // until a home changes, or who takes requests
 };
@@ -73,18 +74,18 @@ struct Simulation {
   size_t n_refusals; // of those, since anything else happened
 
   RequestTable requests;
-  bool keeps_content;    // some machine has a prefix cache, or the router knows content
+  bool keeps_content;    // some instance has a prefix cache, or the router knows content
   RequestMemory *memory; // [requests.n_slots] then
   size_t memory_capacity;
   RequestParts *parts; // [requests.n_slots] where they are kept
   size_t parts_capacity;
   Delivered *delivered; // [requests.n_slots], of those with resumed_tokens
   size_t delivered_capacity;
-  MachineParts *machine_parts; // [n_machines] likewise
-  uint32_t n_down;             // machines that are out (machine_is_out)
-  uint64_t n_copies;           // slots in use beside those of requests
-  Machine *machines;
-  uint32_t n_machines;
+  InstanceParts *instance_parts; // [n_instances] likewise
+  uint32_t n_down;               // instances that are out (instance_is_out)
+  uint64_t n_copies;             // slots in use beside those of requests
+  Instance *instances;
+  uint32_t n_instances;
   Group *groups;
   uint32_t n_groups;
   Links links;
@@ -104,10 +105,10 @@ struct Simulation {
   const TransferPolicy *transfer;
   void *transfer_state;
 
-  TraceRow next_row; // the pending arrival
-  bool gathers;      // which is at this very tick: idle machines wait for it
-  bool source_told;  // of an end, to which it may answer with an earlier one
-  MachineIx *marked; // to be settled, in order (marks.h)
+  TraceRow next_row;  // the pending arrival
+  bool gathers;       // which is at this very tick: idle instances wait for it
+  bool source_told;   // of an end, to which it may answer with an earlier one
+  InstanceIx *marked; // to be settled, in order (marks.h)
   uint32_t n_marked;
   size_t marked_capacity;
   GroupIx *marked_groups; // [n_groups] the same
@@ -121,7 +122,7 @@ struct Simulation {
   Metrics warm_up_metrics;      // of requests and times that are not counted
   Batches *batches;             // NULL: none are kept
   EventLog log;
-  IterationSpan *watched; // [n_machines] those in progress; NULL: nobody watches
+  IterationSpan *watched; // [n_instances] those in progress; NULL: nobody watches
 
   EventHandler *handlers[EVENT_KINDS];
   void **feature_states; // by feature (feature/features.def); NULL: this run does not have it
@@ -139,19 +140,19 @@ struct Simulation {
   }
 #include "sim/core/hooks.def"
 
-/* What a policy sees of a machine between iterations; in one, after sim_catch_up. */
-static inline MachineView sim_view(const Simulation *self, const Machine *machine) {
-  return (MachineView){.now = self->now,
-                       .machine = machine,
-                       .requests = self->requests.slots,
-                       .memory = self->memory};
+/* What a policy sees of an instance between iterations; in one, after sim_catch_up. */
+static inline InstanceView sim_view(const Simulation *self, const Instance *instance) {
+  return (InstanceView){.now = self->now,
+                        .instance = instance,
+                        .requests = self->requests.slots,
+                        .memory = self->memory};
 }
 
 static inline Deployment *sim_deployment(const Simulation *self, const Request *request) {
   return &self->deployments[request->model];
 }
-static inline Deployment *sim_deployment_of(const Simulation *self, const Machine *machine) {
-  return &self->deployments[machine->pool->model];
+static inline Deployment *sim_deployment_of(const Simulation *self, const Instance *instance) {
+  return &self->deployments[instance->pool->model];
 }
 
 /* What its policies see, now. */
@@ -164,23 +165,23 @@ static inline const ClusterView *sim_cluster(const Simulation *self, Deployment 
 }
 
 static inline void sim_tell_router(Simulation *self, RequestIx request, Observation what,
-                                   MachineIx machine) {
+                                   InstanceIx instance) {
   if (!self->router->observe) return;
   Deployment *deployment = sim_deployment(self, &self->requests.slots[request]);
   self->router->observe(deployment->router_state, sim_cluster(self, deployment), request, what,
-                        machine);
+                        instance);
 }
 
-/* A machine was away since then, for the hours of those who ask for them. */
-static inline void sim_book_away(Simulation *self, const Machine *machine, HourAway why,
+/* An instance was away since then, for the hours of those who ask for them. */
+static inline void sim_book_away(Simulation *self, const Instance *instance, HourAway why,
                                  Tick since) {
   if (self->metrics.good_limits.share > 0)
     hours_spend(&self->metrics.hours, why, since, self->now,
-                machine->pool->lanes > 1 ? machine->pool->lanes : 1);
+                instance->pool->lanes > 1 ? instance->pool->lanes : 1);
 }
 
 static inline void sim_log(Simulation *self, Outcome outcome, const Request *request,
-                           MachineIx machine, int64_t a, int64_t b) {
-  eventlog_add(&self->log, self->now, outcome, request ? request->id : LOG_NOBODY, machine, a, b);
+                           InstanceIx instance, int64_t a, int64_t b) {
+  eventlog_add(&self->log, self->now, outcome, request ? request->id : LOG_NOBODY, instance, a, b);
 }
 #endif

@@ -41,18 +41,18 @@ static void list(Simulation *self, StepListing *listing, StepItem item, int64_t 
   listing->listed[listing->n_listed++] = (Listed){item, (int32_t)past_tokens, prefills};
 }
 
-void sim_list_batch(Simulation *self, const Machine *machine, Step *step) {
+void sim_list_batch(Simulation *self, const Instance *instance, Step *step) {
   const Request *slots = self->requests.slots;
   if (!step->listing) return;
-  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
+  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
     const Request *request = &slots[ix];
     if (request->scheduled != SCHEDULED_BATCH) continue;
     list(self, step->listing, (StepItem){request->id, 1, -1},
-         batch_context(&machine->batch, request) - 1, false);
+         batch_context(&instance->batch, request) - 1, false);
   }
 }
 
-void sim_list_step(Simulation *self, const Machine *machine, Step *step) {
+void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
   const Request *slots = self->requests.slots;
   StepListing *listing = step->listing;
   if (!listing) return;
@@ -64,12 +64,12 @@ void sim_list_step(Simulation *self, const Machine *machine, Step *step) {
     list(self, listing, (StepItem){request->id, item->tokens, item->hit_tokens},
          prefills ? item->done - item->tokens : request_kv_tokens(request), prefills);
   }
-  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
+  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
     ARENA_RESERVE(self->arena, listing->running, listing->running_capacity, listing->n_running + 1);
     listing->running[listing->n_running++] = slots[ix].id;
   }
-  listing->n_waiting = machine->prefill_queue.count + machine->decode_queue.count;
-  listing->free_blocks = machine->free_blocks;
+  listing->n_waiting = instance->prefill_queue.count + instance->decode_queue.count;
+  listing->free_blocks = instance->free_blocks;
 }
 
 size_t step_sequences(const Step *step, bool prefills, BatchSequence *sequences) {
@@ -85,13 +85,13 @@ size_t step_sequences(const Step *step, bool prefills, BatchSequence *sequences)
   return n;
 }
 
-void sim_tell_step(Simulation *self, const Machine *machine, const Step *step, Tick end) {
+void sim_tell_step(Simulation *self, const Instance *instance, const Step *step, Tick end) {
   StepListing *listing = step->listing;
   if (!self->config->on_step || (step_is_empty(step) && listing->n_preempted == 0)) return;
   ARENA_RESERVE(self->arena, listing->items, listing->items_capacity, listing->n_listed);
   for (size_t i = 0; i < listing->n_listed; i++)
     listing->items[i] = listing->listed[i].item;
-  const StepRecord record = {.machine = machine->ix,
+  const StepRecord record = {.instance = instance->ix,
                              .decided_at = step->decided_at,
                              .begin = self->now,
                              .end = end,

@@ -8,10 +8,10 @@
 /* A decision begins; somebody is preempted for it; its batch takes part; it is made. */
 void sim_begin_listing(Simulation *self, Step *step);
 void sim_list_preempted(Simulation *self, Step *step, RequestIx request);
-void sim_list_batch(Simulation *self, const Machine *machine, Step *step);
-void sim_list_step(Simulation *self, const Machine *machine, Step *step);
+void sim_list_batch(Simulation *self, const Instance *instance, Step *step);
+void sim_list_step(Simulation *self, const Instance *instance, Step *step);
 /* The step begins now, or is empty. */
-void sim_tell_step(Simulation *self, const Machine *machine, const Step *step, Tick end);
+void sim_tell_step(Simulation *self, const Instance *instance, const Step *step, Tick end);
 /* Those of it that prefill, or that decode, into `sequences` unless that is NULL; how many. */
 size_t step_sequences(const Step *step, bool prefills, BatchSequence *sequences);
 #endif

@@ -7,7 +7,7 @@
  *   overlaps   prefill goes on: all but the last layer moves (layer-wise, from the start of the
  *              last chunk), or the chunks that are done (chunked, from the end of any but the
  *              last). What finds no room at such a moment, or is prefilled in one chunk before its
- *              decode machine is chosen, goes on waiting and moves whole
+ *              decode instance is chosen, goes on waiting and moves whole
  *   stored     indirect path only: the copy to the sender's CPU memory
  *   moves      what is left moves
  *   tail       latency; the constant that stays visible of a layer-wise transfer; on an indirect
@@ -31,7 +31,7 @@ typedef enum TransferStage {
 
 typedef struct Transfer {
   RequestIx request;
-  MachineIx from, to; // or the checkpoint store
+  InstanceIx from, to; // or the checkpoint store
   TransferStage stage;
   TransferChoice choice;
   int64_t cached_tokens; // of the prompt, that the receiver's cache has: they do not move

@@ -1,13 +1,13 @@
 /* Slots of what is on the network, and the bytes of each over the links (link.h): KV that moves
- * between machines (moving.h), into the checkpoint store and out of it (checkpoint.h). The event
+ * between instances (moving.h), into the checkpoint store and out of it (checkpoint.h). The event
  * of a slot that moves is when the last of its bytes is across. */
 #ifndef SIM_CORE_TRANSFERS_H
 #define SIM_CORE_TRANSFERS_H
 #include "sim/core/state.h"
 
 /* The end of the network that the checkpoint store is. */
-static inline MachineIx transfers_store(const Simulation *self) {
-  return self->n_machines;
+static inline InstanceIx transfers_store(const Simulation *self) {
+  return self->n_instances;
 }
 
 /* A free slot, with no bytes. May move the slots. */

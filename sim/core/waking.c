@@ -3,12 +3,12 @@
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
 
-void sim_wake(Simulation *self, Machine *machine, Wake why, RequestIx request) {
-  const Batcher *batcher = machine->batcher;
-  if (!machine_works(machine)) return;
+void sim_wake(Simulation *self, Instance *instance, Wake why, RequestIx request) {
+  const Batcher *batcher = instance->batcher;
+  if (!instance_works(instance)) return;
   if (why == WAKE_CHAINED && !batcher->hears_chained) return;
-  if (machine->activity == ACTIVITY_DECODE) sim_catch_up(self, machine);
-  const MachineView view = sim_view(self, machine);
-  if (batcher->wake(machine->batcher_options, machine->batcher_state, &view, why, request))
-    sim_mark(self, machine, MARK_BEGIN);
+  if (instance->activity == ACTIVITY_DECODE) sim_catch_up(self, instance);
+  const InstanceView view = sim_view(self, instance);
+  if (batcher->wake(instance->batcher_options, instance->batcher_state, &view, why, request))
+    sim_mark(self, instance, MARK_BEGIN);
 }

@@ -1,4 +1,4 @@
-/* Requests that are given up, and machines that fail, while steps are decided or run. */
+/* Requests that are given up, and instances that fail, while steps are decided or run. */
 #include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/scheduling.h"
@@ -16,26 +16,26 @@ static int32_t scrub(Step *step, RequestIx ix) {
 }
 
 /* Chunks of it in a step that will never have been computed. */
-static void take_back_chunks(Simulation *self, const Machine *machine, const Step *step,
+static void take_back_chunks(Simulation *self, const Instance *instance, const Step *step,
                              RequestIx ix) {
   for (size_t i = 0; i < step->n_items; i++) {
     if (step->items[i].request != ix || step->items[i].kind != STEP_CHUNK) continue;
     self->requests.slots[ix].prefilled_tokens -= step->items[i].tokens;
-    column_add(self->columns.pending_tokens, machine->ix, step->items[i].tokens);
+    column_add(self->columns.pending_tokens, instance->ix, step->items[i].tokens);
   }
 }
 
 /* Nor will what of it is decided. */
-static void take_back(Simulation *self, const Machine *machine, RequestIx ix) {
-  const Scheduler *scheduler = machine->scheduler;
-  if (scheduler->current) take_back_chunks(self, machine, scheduler->current, ix);
-  if (scheduler->has_next) take_back_chunks(self, machine, scheduler->next, ix);
+static void take_back(Simulation *self, const Instance *instance, RequestIx ix) {
+  const Scheduler *scheduler = instance->scheduler;
+  if (scheduler->current) take_back_chunks(self, instance, scheduler->current, ix);
+  if (scheduler->has_next) take_back_chunks(self, instance, scheduler->next, ix);
 }
 
-int32_t scheduler_withdraw(Simulation *self, Machine *machine, RequestIx ix) {
-  Scheduler *scheduler = machine->scheduler;
+int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
+  Scheduler *scheduler = instance->scheduler;
   Request *request = &self->requests.slots[ix];
-  if (!machine_works(machine)) take_back(self, machine, ix);
+  if (!instance_works(instance)) take_back(self, instance, ix);
   const bool runs = request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES;
   const int64_t n_steps = (scheduler->current != NULL) + scheduler->has_next;
   const int64_t since_joined = (int64_t)scheduler->number - request->joined_step + 1;
@@ -46,10 +46,10 @@ int32_t scheduler_withdraw(Simulation *self, Machine *machine, RequestIx ix) {
       alone_in_next + (scheduler->current ? scrub(scheduler->current, ix) : 0);
   int64_t made = request->generated_tokens, in_flight = in_current;
   if (runs && request->scheduled == SCHEDULED_BATCH) {
-    const int64_t context = batch_context(&machine->batch, request);
-    batch_remove(&machine->batch, self->requests.slots, ix, context);
+    const int64_t context = batch_context(&instance->batch, request);
+    batch_remove(&instance->batch, self->requests.slots, ix, context);
     scheduler->version++;
-    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
+    request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
     made = context - request->prompt_tokens;
     in_flight = since_joined < n_steps ? since_joined : n_steps;
     scheduler->n_seconds[sim_counts(self, request)] -= request->resumed_tokens + made == 1;
@@ -62,11 +62,11 @@ int32_t scheduler_withdraw(Simulation *self, Machine *machine, RequestIx ix) {
   }
   if (runs && request->scheduled == SCHEDULED_ALONE) scheduler_forget_alone(scheduler, ix);
   request->generated_tokens = (int32_t)(made - in_flight);
-  return machine_works(machine) ? (int32_t)in_flight : 0;
+  return instance_works(instance) ? (int32_t)in_flight : 0;
 }
 
-void scheduler_forget(Machine *machine) {
-  Scheduler *scheduler = machine->scheduler;
+void scheduler_forget(Instance *instance) {
+  Scheduler *scheduler = instance->scheduler;
   scheduler->next->n_items = 0;
   if (scheduler->current) scheduler->current->n_items = 0;
   scheduler->current = NULL;

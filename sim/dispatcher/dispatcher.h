@@ -1,10 +1,10 @@
-/* Second-level scheduling: which machine decodes a request that was prefilled elsewhere
+/* Second-level scheduling: which instance decodes a request that was prefilled elsewhere
  * (TetriInfer §3.3).
  *
- * With a dispatcher that picks, a router's choice of prefill machine stands and its decode machine
- * is left open until the first chunk of the prompt has been prefilled. A dispatcher sees the
- * columns of the cluster as they are, and `view->loads` as they were when last broadcast; one that
- * is to decide as a prefill machine would must keep to the latter. */
+ * With a dispatcher that picks, a router's choice of prefill instance stands and its decode
+ * instance is left open until the first chunk of the prompt has been prefilled. A dispatcher sees
+ * the columns of the cluster as they are, and `view->loads` as they were when last broadcast; one
+ * that is to decide as a prefill instance would must keep to the latter. */
 #ifndef SIM_DISPATCHER_DISPATCHER_H
 #define SIM_DISPATCHER_DISPATCHER_H
 #include "sim/core/cluster.h"
@@ -15,13 +15,13 @@ typedef struct Dispatcher {
   bool reads_loads; // loads are to be broadcast
   /* Before the first pick. Optional. */
   void (*start)(void *state, const ClusterView *view, uint64_t seed, Arena *arena);
-  /* One of the machines of dispatch_list(view), which is not empty; asked once for each request of
-   * two tokens or more, and again when that machine fails. NULL: the router has decided on
+  /* One of the instances of dispatch_list(view), which is not empty; asked once for each request of
+   * two tokens or more, and again when that instance fails. NULL: the router has decided on
    * arrival. */
-  MachineIx (*pick)(void *state, const ClusterView *view, RequestIx request);
+  InstanceIx (*pick)(void *state, const ClusterView *view, RequestIx request);
 } Dispatcher;
 
-/* The machines to choose among: those that decode, or mixed ones where there are none. A machine
+/* The instances to choose among: those that decode, or mixed ones where there are none. An instance
  * that flips is in no list. */
 static inline const RoleList *dispatch_list(const ClusterView *view) {
   const RoleList *decode = &view->by_role[ROLE_DECODE];

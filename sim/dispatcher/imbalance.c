@@ -1,6 +1,6 @@
 /* TetriInfer's worst case (TetriInfer §5.2.3), in which heavy decodes always go to the same
- * machines: the `heavy_machines` decode machines of the lowest numbers take all of them in turn.
- * The paper is silent on light ones; here they go to all machines in turn, so that each has its
+ * instances: the `heavy_machines` decode instances of the lowest numbers take all of them in turn.
+ * The paper is silent on light ones; here they go to all instances in turn, so that each has its
  * share of them and the first bear the heavy ones on top. */
 #include "sim/dispatcher/dispatcher.h"
 
@@ -9,7 +9,7 @@ typedef struct State {
   uint64_t next[2]; // light, heavy
 } State;
 
-static MachineIx pick(void *state, const ClusterView *view, RequestIx ix) {
+static InstanceIx pick(void *state, const ClusterView *view, RequestIx ix) {
   State *self = state;
   const bool heavy = view_heavy(view, &view->requests[ix]);
   const RoleList *list = dispatch_list(view);

@@ -1,6 +1,6 @@
-/* The decode machine with the fewest pending tokens: of those last broadcast, as a prefill machine
- * sees them, so that all it sends between two broadcasts goes the same way; or of the present ones,
- * as a central scheduler would (DistServe). */
+/* The decode instance with the fewest pending tokens: of those last broadcast, as a prefill
+ * instance sees them, so that all it sends between two broadcasts goes the same way; or of the
+ * present ones, as a central scheduler would (DistServe). */
 #include "sim/dispatcher/dispatcher.h"
 
 typedef struct State {
@@ -16,7 +16,7 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   self->told = column_new(view->columns.all);
 }
 
-static MachineIx pick(void *state, const ClusterView *view, RequestIx request) {
+static InstanceIx pick(void *state, const ClusterView *view, RequestIx request) {
   (void)request;
   State *self = state;
   if (!self->stale) return column_least(view->columns.pending_tokens, dispatch_list(view));

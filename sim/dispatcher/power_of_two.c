@@ -1,7 +1,7 @@
 /* TetriInfer's decentralised load balancing (TetriInfer §3.3.4), on the loads last broadcast:
  *
- *   1  the machines whose free KV memory holds the prompt and the output as predicted, by the lower
- *      end of its range (§5.2.3) or by the upper; all machines where none does
+ *   1  the instances whose free KV memory holds the prompt and the output as predicted, by the
+ *      lower end of its range (§5.2.3) or by the upper; all instances where none does
  *   2  two of them, drawn at random
  *   3  the one with the lower ratio of heavy to light decodes once this one is added; of equal
  *      ratios the one with fewer pending tokens, of which a decode is one, and of equals in that
@@ -12,7 +12,7 @@
 #include "sim/predictor/predictor.h"
 #include <stdlib.h>
 
-/* Of the machine at a place of the list. */
+/* Of the instance at a place of the list. */
 typedef struct Room {
   int64_t tokens;
   uint32_t place;
@@ -25,8 +25,8 @@ typedef struct Rooms {
   uint64_t n_joined; // Columns.n_joined then
   int64_t least;
   bool sorted;
-  Room *items;      // [n_machines] the most first
-  uint32_t *places; // [n_machines] in this order
+  Room *items;      // [n_instances] the most first
+  uint32_t *places; // [n_instances] in this order
   Ranks ranks;      // of those
 } Rooms;
 
@@ -40,9 +40,9 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   State *self = state;
   rng_init(&self->rng, seed, "dispatcher");
   self->rooms = (Rooms){.loads_at = -1,
-                        .items = ARENA_ARRAY(arena, Room, view->n_machines),
-                        .places = ARENA_ARRAY(arena, uint32_t, view->n_machines)};
-  ranks_init(&self->rooms.ranks, view->n_machines, arena);
+                        .items = ARENA_ARRAY(arena, Room, view->n_instances),
+                        .places = ARENA_ARRAY(arena, uint32_t, view->n_instances)};
+  ranks_init(&self->rooms.ranks, view->n_instances, arena);
 }
 
 static void look(Rooms *self, const ClusterView *view, const RoleList *list) {
@@ -52,8 +52,8 @@ static void look(Rooms *self, const ClusterView *view, const RoleList *list) {
   self->least = INT64_MAX;
   self->sorted = false;
   for (uint32_t i = 0; i < list->count; i++) {
-    const MachineIx m = list->items[i];
-    const int64_t tokens = view->loads[m].free_blocks * view->machines[m].pool->block_size;
+    const InstanceIx m = list->items[i];
+    const int64_t tokens = view->loads[m].free_blocks * view->instances[m].pool->block_size;
     self->items[i] = (Room){tokens, i};
     if (tokens < self->least) self->least = tokens;
   }
@@ -72,7 +72,7 @@ static void sort(Rooms *self, uint32_t n) {
   self->sorted = true;
 }
 
-/* Of n machines, those with room for so many tokens. */
+/* Of n instances, those with room for so many tokens. */
 static uint32_t count_roomy(Rooms *self, uint32_t n, int64_t tokens) {
   if (tokens <= self->least) return n;
   if (!self->sorted) sort(self, n);
@@ -89,13 +89,13 @@ static uint32_t count_roomy(Rooms *self, uint32_t n, int64_t tokens) {
 
 /* Whether `b` is to be preferred to `a`. Ratios are compared as products: heavy / 0 is above all
  * others, and 0 / 0 cannot be once the request counts. */
-static bool is_better(const MachineLoad *b, const MachineLoad *a, bool heavy) {
+static bool is_better(const InstanceLoad *b, const InstanceLoad *a, bool heavy) {
   const int64_t at_a = (a->n_heavy + heavy) * (b->n_light + !heavy);
   const int64_t at_b = (b->n_heavy + heavy) * (a->n_light + !heavy);
   return at_b != at_a ? at_b < at_a : b->pending_tokens < a->pending_tokens;
 }
 
-static MachineIx pick(void *state, const ClusterView *view, RequestIx ix) {
+static InstanceIx pick(void *state, const ClusterView *view, RequestIx ix) {
   State *self = state;
   const Request *request = &view->requests[ix];
   const RoleList *all = dispatch_list(view);
@@ -109,7 +109,7 @@ static MachineIx pick(void *state, const ClusterView *view, RequestIx ix) {
     drawn[1] = (uint32_t)rng_below(&self->rng, n - 1);
     if (drawn[1] >= drawn[0]) drawn[1]++;
   }
-  MachineIx of[2];
+  InstanceIx of[2];
   for (int i = 0; i < 2; i++)
     of[i] = all->items[n < all->count ? ranks_find(&self->rooms.ranks, n, drawn[i]) : drawn[i]];
   const bool heavy = view_heavy(view, request);

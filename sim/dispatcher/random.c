@@ -1,4 +1,4 @@
-/* A decode machine at random, each equally likely (TetriInfer §5.2.3's second policy). */
+/* A decode instance at random, each equally likely (TetriInfer §5.2.3's second policy). */
 #include "base/rng.h"
 #include "sim/dispatcher/dispatcher.h"
 
@@ -11,7 +11,7 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   rng_init(&((State *)state)->rng, seed, "dispatcher");
 }
 
-static MachineIx pick(void *state, const ClusterView *view, RequestIx request) {
+static InstanceIx pick(void *state, const ClusterView *view, RequestIx request) {
   (void)request;
   const RoleList *list = dispatch_list(view);
   return list->items[rng_below(&((State *)state)->rng, list->count)];

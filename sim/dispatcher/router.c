@@ -1,4 +1,4 @@
-/* No second level: the router chooses both machines on arrival. */
+/* No second level: the router chooses both instances on arrival. */
 #include "sim/dispatcher/dispatcher.h"
 
 const Dispatcher dispatcher_router = {

@@ -1,11 +1,11 @@
-/* LoRA adapters: weights beside those of a model, that come to a machine with the requests that
+/* LoRA adapters: weights beside those of a model, that come to an instance with the requests that
  * name them and go for others.
  *
- * A machine has room for so many in the memory of its GPUs and, those included, for so many in CPU
- * memory, as vLLM's max_loras and max_cpu_loras have it. A decision admits nobody whose adapter
+ * An instance has room for so many in the memory of its GPUs and, those included, for so many in
+ * CPU memory, as vLLM's max_loras and max_cpu_loras have it. A decision admits nobody whose adapter
  * would be one too many among those of requests that are scheduled: it is passed over (RULES.md,
  * "Adapters"). What is not on the GPUs is brought there before the step that needs it begins, in
- * place of the one whose last request left the machine's `running` first. */
+ * place of the one whose last request left the instance's `running` first. */
 #include "base/rng.h"
 #include "sim/core/copying.h"
 #include "sim/core/limits.h"
@@ -87,20 +87,20 @@ static void draw_adapter(Simulation *self, RequestIx ix) {
   request->adapter = draw(self, request);
 }
 
-/* --- what a machine has */
+/* --- what an instance has */
 
-static void start_machine(Simulation *self, Machine *machine) {
-  const AdapterRoom *room = &machine->pool->adapters;
-  if (!machine->scheduler || room->max_loras == 0) return;
-  AdapterCache *cache = machine->adapters = ARENA_NEW(self->arena, AdapterCache);
+static void start_instance(Simulation *self, Instance *instance) {
+  const AdapterRoom *room = &instance->pool->adapters;
+  if (!instance->scheduler || room->max_loras == 0) return;
+  AdapterCache *cache = instance->adapters = ARENA_NEW(self->arena, AdapterCache);
   cache->loaded = ARENA_ARRAY(self->arena, LoadedAdapter, (size_t)room->max_cpu_loras);
   cache->scheduled = ARENA_ARRAY(self->arena, uint32_t, (size_t)room->max_loras);
 }
 
 static void start(Simulation *self) {
   start_draws(self);
-  for (MachineIx m = 0; m < self->n_machines; m++)
-    start_machine(self, &self->machines[m]);
+  for (InstanceIx m = 0; m < self->n_instances; m++)
+    start_instance(self, &self->instances[m]);
 }
 
 static LoadedAdapter *find(const AdapterCache *self, uint32_t adapter) {
@@ -114,31 +114,32 @@ static bool is_on_gpu(const AdapterCache *self, uint32_t adapter) {
   return loaded && loaded->on_gpu;
 }
 
-static void leave_running(Simulation *self, Machine *machine, const Request *request) {
-  if (!machine->adapters || request->adapter == 0) return;
-  LoadedAdapter *loaded = find(machine->adapters, request->adapter);
+static void leave_running(Simulation *self, Instance *instance, const Request *request) {
+  if (!instance->adapters || request->adapter == 0) return;
+  LoadedAdapter *loaded = find(instance->adapters, request->adapter);
   if (loaded) loaded->left_at = self->now; // else it was preempted before its step began
 }
 
-/* What is in the memory of a machine that fails is lost. */
-static void forget(Simulation *self, Machine *machine) {
+/* What is in the memory of an instance that fails is lost. */
+static void forget(Simulation *self, Instance *instance) {
   (void)self;
-  if (machine->adapters) machine->adapters->n_loaded = machine->adapters->n_on_gpu = 0;
+  if (instance->adapters) instance->adapters->n_loaded = instance->adapters->n_on_gpu = 0;
 }
 
 /* --- who is scheduled */
 
 /* Whether it takes part in the decision, as far as is known: one whose last token here is decided
  * does not, but one whose prompt is being computed and that is decoded here does. */
-static bool goes_on(const Machine *machine, const Request *request) {
-  if (request->scheduled != SCHEDULED_ENDS || request->decode_machine == MACHINE_NONE) return true;
-  return request->decode_machine == machine->ix && request->state != REQUEST_GENERATES &&
+static bool goes_on(const Instance *instance, const Request *request) {
+  if (request->scheduled != SCHEDULED_ENDS || request->decode_instance == INSTANCE_NONE)
+    return true;
+  return request->decode_instance == instance->ix && request->state != REQUEST_GENERATES &&
          request->generated_tokens + 1 < request->output_tokens;
 }
 
-static void begin_decision(Simulation *self, Machine *machine) {
+static void begin_decision(Simulation *self, Instance *instance) {
   (void)self;
-  if (machine->adapters) machine->adapters->n_scheduled = -1;
+  if (instance->adapters) instance->adapters->n_scheduled = -1;
 }
 
 static bool is_scheduled(const AdapterCache *self, uint32_t adapter) {
@@ -147,31 +148,31 @@ static bool is_scheduled(const AdapterCache *self, uint32_t adapter) {
   return false;
 }
 
-static void take_part(const Machine *machine, const Request *request) {
-  AdapterCache *cache = machine->adapters;
+static void take_part(const Instance *instance, const Request *request) {
+  AdapterCache *cache = instance->adapters;
   if (request->adapter == 0 || is_scheduled(cache, request->adapter)) return;
-  assert(cache->n_scheduled < machine->pool->adapters.max_loras);
+  assert(cache->n_scheduled < instance->pool->adapters.max_loras);
   cache->scheduled[cache->n_scheduled++] = request->adapter;
 }
 
-static void admit_to_step(Simulation *self, const Machine *machine, const Request *request) {
+static void admit_to_step(Simulation *self, const Instance *instance, const Request *request) {
   (void)self;
-  if (machine->adapters && machine->adapters->n_scheduled >= 0) take_part(machine, request);
+  if (instance->adapters && instance->adapters->n_scheduled >= 0) take_part(instance, request);
 }
 
-static bool passes_over(const Simulation *self, const Machine *machine, const Step *step,
+static bool passes_over(const Simulation *self, const Instance *instance, const Step *step,
                         const Request *request) {
-  AdapterCache *cache = machine->adapters;
+  AdapterCache *cache = instance->adapters;
   if (!cache || request->adapter == 0) return false;
   if (cache->n_scheduled < 0) {
     const Request *slots = self->requests.slots;
     cache->n_scheduled = 0;
-    for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
-      if (goes_on(machine, &slots[ix])) take_part(machine, &slots[ix]);
+    for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+      if (goes_on(instance, &slots[ix])) take_part(instance, &slots[ix]);
     for (size_t i = 0; i < step->n_items; i++) // with their last token, too
-      take_part(machine, &slots[step->items[i].request]);
+      take_part(instance, &slots[step->items[i].request]);
   }
-  return cache->n_scheduled == machine->pool->adapters.max_loras &&
+  return cache->n_scheduled == instance->pool->adapters.max_loras &&
          !is_scheduled(cache, request->adapter);
 }
 
@@ -187,12 +188,12 @@ static void mark(AdapterCache *cache, const Request *request) {
 }
 
 /* Those of the step stay, and of `running` those that go on. */
-static void mark_needed(Simulation *self, const Machine *machine, const Step *step) {
-  AdapterCache *cache = machine->adapters;
+static void mark_needed(Simulation *self, const Instance *instance, const Step *step) {
+  AdapterCache *cache = instance->adapters;
   const Request *slots = self->requests.slots;
   cache->number++;
-  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
-    if (goes_on(machine, &slots[ix])) mark(cache, &slots[ix]);
+  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    if (goes_on(instance, &slots[ix])) mark(cache, &slots[ix]);
   for (size_t i = 0; i < step->n_items; i++)
     if (is_in_step(&step->items[i])) mark(cache, &slots[step->items[i].request]);
 }
@@ -222,19 +223,19 @@ static LoadedAdapter *take_place(AdapterCache *self, const AdapterRoom *room, ui
   return place;
 }
 
-static void load(Simulation *self, Machine *machine, const Step *step, const Request *request) {
-  AdapterCache *cache = machine->adapters;
-  const AdapterRoom *room = &machine->pool->adapters;
+static void load(Simulation *self, Instance *instance, const Step *step, const Request *request) {
+  AdapterCache *cache = instance->adapters;
+  const AdapterRoom *room = &instance->pool->adapters;
   const SimConfig *config = self->config;
   const int64_t bytes = config->adapters[config->components[request->component].adapters - 1].bytes;
-  Tick from = machine->copied_at > self->now ? machine->copied_at : self->now;
-  mark_needed(self, machine, step);
+  Tick from = instance->copied_at > self->now ? instance->copied_at : self->now;
+  mark_needed(self, instance, step);
   LoadedAdapter *loaded = find(cache, request->adapter);
   if (!loaded) {
     loaded = take_place(cache, room, request->adapter);
     const double ticks = (double)bytes / (double)room->load_bandwidth * (double)TICKS_PER_SECOND;
     if (!sim_passes_the_end(self, ticks + (double)(from - self->now))) from += (Tick)ticks;
-    machine->totals.adapter_fetches++;
+    instance->totals.adapter_fetches++;
   }
   if (cache->n_on_gpu == room->max_loras) {
     pick_victim(cache, true)->on_gpu = false;
@@ -243,31 +244,31 @@ static void load(Simulation *self, Machine *machine, const Step *step, const Req
   loaded->on_gpu = true;
   loaded->left_at = self->now;
   cache->n_on_gpu++;
-  machine->copied_at = sim_copy(self, machine, LINK_TO_GPU, bytes, from);
-  machine->totals.adapter_loads++;
-  machine->totals.adapter_bytes += bytes;
+  instance->copied_at = sim_copy(self, instance, LINK_TO_GPU, bytes, from);
+  instance->totals.adapter_loads++;
+  instance->totals.adapter_bytes += bytes;
 }
 
 /* Its adapters come to the GPUs, one after the other. */
-static void begin_step(Simulation *self, Machine *machine, Step *step) {
-  if (!machine->adapters) return;
-  const int64_t before = machine->totals.adapter_loads;
+static void begin_step(Simulation *self, Instance *instance, Step *step) {
+  if (!instance->adapters) return;
+  const int64_t before = instance->totals.adapter_loads;
   for (size_t i = 0; i < step->n_items; i++) {
     const ScheduledItem *item = &step->items[i];
     if (!is_in_step(item)) continue;
     const Request *request = &self->requests.slots[item->request];
-    if (request->adapter > 0 && !is_on_gpu(machine->adapters, request->adapter))
-      load(self, machine, step, request);
+    if (request->adapter > 0 && !is_on_gpu(instance->adapters, request->adapter))
+      load(self, instance, step, request);
   }
-  if (machine->totals.adapter_loads > before)
-    machine->totals.adapter_stall_ticks += machine->copied_at - self->now;
+  if (instance->totals.adapter_loads > before)
+    instance->totals.adapter_stall_ticks += instance->copied_at - self->now;
 }
 
 /* --- audit */
 
 /* What the step in progress needs is on the GPUs; places are counted. */
-static void check_machine(const Simulation *self, const Machine *machine) {
-  const AdapterCache *cache = machine->adapters;
+static void check_instance(const Simulation *self, const Instance *instance) {
+  const AdapterCache *cache = instance->adapters;
   if (!cache) return;
   uint32_t n_on_gpu = 0;
   for (uint32_t i = 0; i < cache->n_loaded; i++) {
@@ -275,10 +276,10 @@ static void check_machine(const Simulation *self, const Machine *machine) {
     for (uint32_t j = 0; j < i; j++)
       assert(cache->loaded[i].adapter != cache->loaded[j].adapter);
   }
-  assert(n_on_gpu == cache->n_on_gpu && n_on_gpu <= machine->pool->adapters.max_loras);
-  assert(cache->n_loaded <= machine->pool->adapters.max_cpu_loras);
-  const Step *step = machine->scheduler->current;
-  for (size_t i = 0; step && machine_works(machine) && i < step->n_items; i++) {
+  assert(n_on_gpu == cache->n_on_gpu && n_on_gpu <= instance->pool->adapters.max_loras);
+  assert(cache->n_loaded <= instance->pool->adapters.max_cpu_loras);
+  const Step *step = instance->scheduler->current;
+  for (size_t i = 0; step && instance_works(instance) && i < step->n_items; i++) {
     if (step->items[i].request == REQUEST_NONE || step->items[i].kind == STEP_LEAVES) continue;
     const Request *request = &self->requests.slots[step->items[i].request];
     assert(request->adapter == 0 || is_on_gpu(cache, request->adapter));
@@ -286,8 +287,8 @@ static void check_machine(const Simulation *self, const Machine *machine) {
 }
 
 static void check(const Simulation *self) {
-  for (MachineIx m = 0; m < self->n_machines; m++)
-    check_machine(self, &self->machines[m]);
+  for (InstanceIx m = 0; m < self->n_instances; m++)
+    check_instance(self, &self->instances[m]);
 }
 
 static bool is_used(const Simulation *self) {

@@ -2,7 +2,7 @@
  * limits of their own, among whom those who wait are served fairly. RULES.md has the rules.
  *
  * A request is *in flight* from when it is admitted until it has left for good; one that is lost
- * with a machine stays so. Components of a class and a tenant share a *lane*, a queue in order of
+ * with an instance stays so. Components of a class and a tenant share a *lane*, a queue in order of
  * arrival (REQUEST_HELD). Whenever somebody leaves, or a tenant's bucket is no longer empty, the
  * lanes that may are admitted from: by the class's priority, then the tenant with the least service
  * so far over its weight (Sheng et al., Fairness in Serving Large Language Models, OSDI 2024,

@@ -20,7 +20,7 @@ typedef struct Fleet {
   const PoolSpec *spec;
   uint32_t pool;              // among those of its model
   uint32_t lanes, n_machines; // lanes of a machine; machines at most
-  MachineIx first;
+  InstanceIx first;
   Tick changed_at;         // -1: never
   Recommendation *history; // a ring, as long as the windows
   uint32_t n_history, most_history;
@@ -28,7 +28,7 @@ typedef struct Fleet {
 
 /* A machine that may go. */
 typedef struct Candidate {
-  MachineIx first;
+  InstanceIx first;
   int64_t load;
   uint64_t since; // when it joined, or will
 } Candidate;
@@ -36,9 +36,9 @@ typedef struct Candidate {
 typedef struct Scaling {
   void *state; // of the scaler
   ScalingView view;
-  PoolLoad *loads;   // [view.n_pools] of the model
-  MachineIx *firsts; // [view.n_pools]
-  double *wanted;    // [view.n_pools]
+  PoolLoad *loads;    // [view.n_pools] of the model
+  InstanceIx *firsts; // [view.n_pools]
+  double *wanted;     // [view.n_pools]
   Fleet *fleets;
   uint32_t n_fleets;
   Candidate *candidates; // reused
@@ -64,51 +64,51 @@ static uint32_t lanes_of(const PoolSpec *spec) {
 
 /* --- a machine of all its lanes */
 
-static bool is_pending(const Simulation *self, EventKind kind, MachineIx m) {
+static bool is_pending(const Simulation *self, EventKind kind, InstanceIx m) {
   return agenda_find(&self->agenda, kind, m) != NULL;
 }
 
-static bool is_empty(const Simulation *self, const Machine *machine) {
+static bool is_empty(const Simulation *self, const Instance *machine) {
   return column_at(self->columns.n_assigned, machine->ix) == 0;
 }
 
 /* It is on or starts, and is not told to go; whether it has failed is known once that is detected.
  */
-static bool counts(const Machine *lanes, uint32_t n) {
+static bool counts(const Instance *lanes, uint32_t n) {
   bool any = false;
   for (uint32_t i = 0; i < n; i++)
-    any |= lanes[i].listed || lanes[i].availability == MACHINE_BOOTS;
+    any |= lanes[i].listed || lanes[i].availability == INSTANCE_BOOTS;
   return any && !lanes[0].stops;
 }
 
-static bool starts(const Simulation *self, const Machine *lanes, uint32_t n) {
+static bool starts(const Simulation *self, const Instance *lanes, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
-    if (lanes[i].availability != MACHINE_BOOTS || lanes[i].listed || !is_empty(self, &lanes[i]) ||
+    if (lanes[i].availability != INSTANCE_BOOTS || lanes[i].listed || !is_empty(self, &lanes[i]) ||
         is_pending(self, EVENT_DETECTION, lanes[i].ix))
       return false;
   return true;
 }
 
 /* Whether one that was told to go drains still and nothing else wants it away. */
-static bool may_stay(const Machine *lanes, uint32_t n) {
+static bool may_stay(const Instance *lanes, uint32_t n) {
   bool drains = false;
   for (uint32_t i = 0; i < n; i++) {
-    drains |= lanes[i].availability == MACHINE_DRAINS;
+    drains |= lanes[i].availability == INSTANCE_DRAINS;
     if (lanes[i].n_faults + lanes[i].n_drains > 0) return false;
   }
   return drains && lanes[0].stops;
 }
 
-static bool may_start(const Simulation *self, const Machine *lanes, uint32_t n) {
+static bool may_start(const Simulation *self, const Instance *lanes, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
-    if (lanes[i].availability != MACHINE_OFF || lanes[i].n_faults + lanes[i].n_drains > 0 ||
+    if (lanes[i].availability != INSTANCE_OFF || lanes[i].n_faults + lanes[i].n_drains > 0 ||
         is_pending(self, EVENT_DETECTION, lanes[i].ix))
       return false;
   return true;
 }
 
 /* The time that it is off is booked up to now, if it is. */
-static void book_off(Simulation *self, Machine *machine) {
+static void book_off(Simulation *self, Instance *machine) {
   if (machine->off_since < 0) return;
   machine->totals.off_ticks += self->now - machine->off_since;
   sim_book_away(self, machine, HOURS_OFF, machine->off_since);
@@ -116,14 +116,14 @@ static void book_off(Simulation *self, Machine *machine) {
 }
 
 static void book_all(Simulation *self) {
-  for (MachineIx m = 0; m < self->n_machines; m++)
-    book_off(self, &self->machines[m]);
+  for (InstanceIx m = 0; m < self->n_instances; m++)
+    book_off(self, &self->instances[m]);
 }
 
-void autoscaling_turn_off(Simulation *self, Machine *machine) {
+void autoscaling_turn_off(Simulation *self, Instance *machine) {
   assert(machine->stops && is_empty(self, machine));
-  if (machine->availability >= MACHINE_DOWN) outages_end(self, machine);
-  machine->availability = MACHINE_OFF;
+  if (machine->availability >= INSTANCE_DOWN) outages_end(self, machine);
+  machine->availability = INSTANCE_OFF;
   tell_goes_away(self, machine);
   machine->starts_since = -1;
   machine->off_since = self->now;
@@ -133,19 +133,19 @@ void autoscaling_turn_off(Simulation *self, Machine *machine) {
 }
 
 /* Those of its lanes that are off. */
-static void start_lanes(Simulation *self, Machine *lanes, uint32_t n) {
+static void start_lanes(Simulation *self, Instance *lanes, uint32_t n) {
   uint32_t n_off = 0;
   for (uint32_t i = 0; i < n; i++)
-    n_off += lanes[i].availability == MACHINE_OFF;
+    n_off += lanes[i].availability == INSTANCE_OFF;
   if (n_off == 0) return;
   const Tick end = outages_start_end(self, lanes->pool, n_off, self->now);
   for (uint32_t i = 0; i < n; i++) {
-    Machine *lane = &lanes[i];
-    if (lane->availability != MACHINE_OFF) continue;
+    Instance *lane = &lanes[i];
+    if (lane->availability != INSTANCE_OFF) continue;
     book_off(self, lane);
     lane->off_since = -1;
     lane->starts_since = self->now;
-    lane->availability = MACHINE_BOOTS;
+    lane->availability = INSTANCE_BOOTS;
     self->n_down++;
     sim_deployment_of(self, lane)->knows_roomiest = false;
     outages_set_boot(self, lane, end);
@@ -153,10 +153,10 @@ static void start_lanes(Simulation *self, Machine *lanes, uint32_t n) {
   }
 }
 
-static void stay_or_start(Simulation *self, Machine *lanes, uint32_t n) {
+static void stay_or_start(Simulation *self, Instance *lanes, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     lanes[i].stops = false;
-    if (lanes[i].availability != MACHINE_DRAINS) continue;
+    if (lanes[i].availability != INSTANCE_DRAINS) continue;
     sim_stop_draining(self, &lanes[i]);
     sim_log(self, OUTCOME_UP, NULL, lanes[i].ix, 0, 0);
   }
@@ -164,24 +164,24 @@ static void stay_or_start(Simulation *self, Machine *lanes, uint32_t n) {
 }
 
 /* A lane that is down, or starts with requests to come, goes when it is back (failing.h). */
-static void stop(Simulation *self, Machine *lanes, uint32_t n) {
+static void stop(Simulation *self, Instance *lanes, uint32_t n) {
   const bool all_start = starts(self, lanes, n);
   for (uint32_t i = 0; i < n; i++) {
-    Machine *lane = &lanes[i];
+    Instance *lane = &lanes[i];
     lane->stops = true;
     lane->totals.scale_downs++;
     sim_log(self, OUTCOME_STOP, NULL, lane->ix, 0, 0);
     if (all_start)
       autoscaling_turn_off(self, lane);
-    else if (lane->availability == MACHINE_UP)
+    else if (lane->availability == INSTANCE_UP)
       sim_drain(self, lane, DRAIN_STOP);
   }
 }
 
 /* --- more and fewer */
 
-static Machine *lanes_at(const Simulation *self, const Fleet *fleet, uint32_t i) {
-  return &self->machines[fleet->first + i * fleet->lanes];
+static Instance *lanes_at(const Simulation *self, const Fleet *fleet, uint32_t i) {
+  return &self->instances[fleet->first + i * fleet->lanes];
 }
 
 /* Those that drain stay before others are started; the first numbers first. */
@@ -189,7 +189,7 @@ static uint32_t grow(Simulation *self, const Fleet *fleet, uint32_t more) {
   uint32_t n = 0;
   for (int drain = 1; drain >= 0; drain--)
     for (uint32_t i = 0; i < fleet->n_machines && n < more; i++) {
-      Machine *lanes = lanes_at(self, fleet, i);
+      Instance *lanes = lanes_at(self, fleet, i);
       if (drain ? !may_stay(lanes, fleet->lanes) : !may_start(self, lanes, fleet->lanes)) continue;
       stay_or_start(self, lanes, fleet->lanes);
       n++;
@@ -205,7 +205,7 @@ static int by_load(const void *a, const void *b) {
   return (one->first < other->first) - (one->first > other->first);
 }
 
-static Candidate candidate_of(const Simulation *self, const Machine *lanes, uint32_t n) {
+static Candidate candidate_of(const Simulation *self, const Instance *lanes, uint32_t n) {
   Candidate candidate = {.first = lanes->ix, .since = self->columns.all->joined[lanes->ix]};
   if (starts(self, lanes, n)) {
     candidate.load = -1;
@@ -220,14 +220,14 @@ static Candidate candidate_of(const Simulation *self, const Machine *lanes, uint
 static uint32_t shrink(Simulation *self, Scaling *scaling, const Fleet *fleet, uint32_t fewer) {
   size_t n = 0;
   for (uint32_t i = 0; i < fleet->n_machines; i++) {
-    const Machine *lanes = lanes_at(self, fleet, i);
+    const Instance *lanes = lanes_at(self, fleet, i);
     if (!counts(lanes, fleet->lanes)) continue;
     ARENA_RESERVE(self->arena, scaling->candidates, scaling->candidates_capacity, n + 1);
     scaling->candidates[n++] = candidate_of(self, lanes, fleet->lanes);
   }
   sort_items(scaling->candidates, n, sizeof *scaling->candidates, by_load);
   for (uint32_t i = 0; i < fewer; i++)
-    stop(self, &self->machines[scaling->candidates[i].first], fleet->lanes);
+    stop(self, &self->instances[scaling->candidates[i].first], fleet->lanes);
   return fewer;
 }
 
@@ -274,7 +274,7 @@ static void book_arrival(Simulation *self, RequestIx ix) {
 }
 
 /* Not of one that resumes, which has had it. */
-static void book_first_token(Simulation *self, const Machine *machine, RequestIx ix) {
+static void book_first_token(Simulation *self, const Instance *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   if (request->resumed_tokens > 0) return;
   Scaling *scaling = scaling_of(self, request);
@@ -297,13 +297,13 @@ static void book_end(Simulation *self, RequestIx ix, const RequestRecord *record
   view->between_ticks += record->last_token_at - record->first_token_at;
 }
 
-static void look_at(const Simulation *self, PoolLoad *load, const Machine *lanes, uint32_t n,
+static void look_at(const Simulation *self, PoolLoad *load, const Instance *lanes, uint32_t n,
                     bool reads_kv) {
   if (!counts(lanes, n)) return;
   load->n_machines++;
   load->n_starting += starts(self, lanes, n);
   for (uint32_t i = 0; i < n; i++) {
-    const Machine *lane = &lanes[i];
+    const Instance *lane = &lanes[i];
     load->n_assigned += column_at(self->columns.n_assigned, lane->ix);
     load->n_waiting += lane->prefill_queue.count + lane->decode_queue.count + lane->inbound.count;
     if (!reads_kv) continue;
@@ -322,7 +322,7 @@ static void look(const Simulation *self, Scaling *scaling) {
     load->kv_machines = 0;
     const uint32_t lanes = lanes_of(load->spec);
     for (uint32_t i = 0; i < load->spec->count; i += lanes)
-      look_at(self, load, &self->machines[scaling->firsts[p] + i], lanes, reads_kv);
+      look_at(self, load, &self->instances[scaling->firsts[p] + i], lanes, reads_kv);
     scaling->wanted[p] = load->n_machines;
   }
   scaling->view.now = self->now;
@@ -363,14 +363,14 @@ static void handle(Simulation *self, uint32_t target) {
 
 /* The machines that pools do not begin with are off. */
 static void begin_off(Simulation *self) {
-  for (MachineIx m = 0, i = 0; m < self->n_machines; m++, i++) {
-    Machine *machine = &self->machines[m];
+  for (InstanceIx m = 0, i = 0; m < self->n_instances; m++, i++) {
+    Instance *machine = &self->instances[m];
     const PoolSpec *spec = machine->pool;
-    if (m > 0 && spec != self->machines[m - 1].pool) i = 0;
+    if (m > 0 && spec != self->instances[m - 1].pool) i = 0;
     if (spec->scaling.max == 0 || i < spec->scaling.start * lanes_of(spec)) continue;
     sim_unlist(self, machine);
     machine->stops = true;
-    machine->availability = MACHINE_OFF;
+    machine->availability = INSTANCE_OFF;
     machine->off_since = 0;
   }
 }
@@ -400,11 +400,11 @@ static Scaling *scaling_new(const Simulation *self, uint32_t model, void *state)
   Scaling *scaling = ARENA_NEW(arena, Scaling);
   *scaling = (Scaling){.state = state,
                        .loads = ARENA_ARRAY(arena, PoolLoad, config->n_pools),
-                       .firsts = ARENA_ARRAY(arena, MachineIx, config->n_pools),
+                       .firsts = ARENA_ARRAY(arena, InstanceIx, config->n_pools),
                        .wanted = ARENA_ARRAY(arena, double, config->n_pools),
                        .fleets = ARENA_ARRAY(arena, Fleet, config->n_pools)};
   scaling->view = (ScalingView){.interval = config->scaling_interval, .pools = scaling->loads};
-  MachineIx first = 0;
+  InstanceIx first = 0;
   for (uint32_t p = 0; p < config->n_pools; first += config->pools[p].count, p++) {
     const PoolSpec *spec = &config->pools[p];
     if (spec->model != model) continue;
@@ -439,7 +439,7 @@ static void start(Simulation *self) {
 }
 
 /* A machine that has drained since it is not wanted. */
-static void see_drained(Simulation *self, Machine *machine) {
+static void see_drained(Simulation *self, Instance *machine) {
   if (machine->drains_for == DRAIN_STOP) autoscaling_turn_off(self, machine);
 }
 

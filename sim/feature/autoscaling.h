@@ -3,12 +3,12 @@
  *
  *   off ──► boots ──► up ──► drains ──► off       more are wanted, or fewer
  *
- * A machine is one as it is bought, with all its lanes. `Machine.stops` says of each lane that it
+ * A machine is one as it is bought, with all its lanes. `Instance.stops` says of each lane that it
  * is off, or is to be: one that is down then stays away once it is repaired. */
 #ifndef SIM_FEATURE_AUTOSCALING_H
 #define SIM_FEATURE_AUTOSCALING_H
 #include "sim/core/state.h"
 
 /* A machine that has drained, is repaired or starts is off. */
-void autoscaling_turn_off(Simulation *self, Machine *machine);
+void autoscaling_turn_off(Simulation *self, Instance *machine);
 #endif

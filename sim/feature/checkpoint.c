@@ -1,15 +1,15 @@
 /* KV checkpoints (Splitwise §IV-E): what a prefill has made is copied to an in-memory database, so
- * that a request which is lost with a machine later begins with its decode, elsewhere.
+ * that a request which is lost with an instance later begins with its decode, elsewhere.
  *
  * The store is one more end of the network, of `bandwidth` in each direction, shared by all who
- * write and read like any machine's NIC (link.h). As the first token of a request is made, the KV
- * of its whole prompt begins to move there from the machine that made it, beside whatever else
- * moves; a copy of it lies in that machine's CPU memory, so no block waits for it, but the machine
- * must not fail meanwhile. What finds no place in `capacity` is not written. It lies there until
- * the request ends, and the store does not fail.
+ * write and read like any instance's NIC (link.h). As the first token of a request is made, the KV
+ * of its whole prompt begins to move there from the instance that made it, beside whatever else
+ * moves; a copy of it lies in that instance's CPU memory, so no block waits for it, but the
+ * instance must not fail meanwhile. What finds no place in `capacity` is not written. It lies there
+ * until the request ends, and the store does not fail.
  *
- * A request that was lost and whose KV is there needs no prefill: on the machine that decodes it,
- * it waits for room (Machine.inbound), its KV is read (moving.h), and with that its client has the
+ * A request that was lost and whose KV is there needs no prefill: on the instance that decodes it,
+ * it waits for room (Instance.inbound), its KV is read (moving.h), and with that its client has the
  * first token again. If the KV is not there in full by then, what was written is given up, and the
  * prompt is computed as ever. */
 #include "sim/core/counting.h"
@@ -48,16 +48,16 @@ static void reserve(Simulation *self) {
     all->checkpoints[all->n] = (Checkpoint){.transfer = TRANSFER_NONE};
 }
 
-static void save(Simulation *self, const Machine *machine, RequestIx ix) {
+static void save(Simulation *self, const Instance *instance, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const int64_t capacity = self->config->checkpoint.capacity;
-  const int64_t bytes = request->prompt_tokens * machine->pool->kv_bytes_per_token;
-  if (request->output_tokens == 1 || machine->group || request_leaves(request)) return;
+  const int64_t bytes = request->prompt_tokens * instance->pool->kv_bytes_per_token;
+  if (request->output_tokens == 1 || instance->group || request_leaves(request)) return;
   if (find(self, ix) || (capacity > 0 && store(self)->bytes + bytes > capacity)) return;
   reserve(self);
   const TransferIx slot = transfers_take(self);
   self->transfers.slots[slot] = (Transfer){.request = ix,
-                                           .from = machine->ix,
+                                           .from = instance->ix,
                                            .to = transfers_store(self),
                                            .stage = TRANSFER_SAVES,
                                            .began_at = self->now};
@@ -102,12 +102,12 @@ static void forget_unready(Simulation *self, RequestIx ix) {
   if (!is_ready(self, ix)) forget(self, ix); // not in time
 }
 
-/* All that is on its way there from a machine goes: that is away. */
-static void lose(Simulation *self, Machine *machine) {
+/* All that is on its way there from an instance goes: that is away. */
+static void lose(Simulation *self, Instance *instance) {
   for (RequestIx ix = 0; ix < store(self)->n; ix++) {
     const Checkpoint *checkpoint = find(self, ix);
     if (!checkpoint || checkpoint->transfer == TRANSFER_NONE) continue;
-    if (self->transfers.slots[checkpoint->transfer].from == machine->ix) forget(self, ix);
+    if (self->transfers.slots[checkpoint->transfer].from == instance->ix) forget(self, ix);
   }
 }
 

@@ -12,8 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-static Machine *machines_of(const Simulation *self, const Group *group, GroupShape shape) {
-  return &self->machines[group->first[shape]];
+static Instance *instances_of(const Simulation *self, const Group *group, GroupShape shape) {
+  return &self->instances[group->first[shape]];
 }
 
 const char *group_activity_name(GroupActivity activity) {
@@ -37,14 +37,14 @@ static int64_t smallest_store(const Simulation *self, uint32_t model) {
   return smallest;
 }
 
-static MachineIx first_of_pool(const SimConfig *config, uint32_t pool) {
-  MachineIx first = 0;
+static InstanceIx first_of_pool(const SimConfig *config, uint32_t pool) {
+  InstanceIx first = 0;
   for (uint32_t p = 0; p < pool; p++)
     first += config->pools[p].count;
   return first;
 }
 
-static uint32_t machines_per_group(const PoolSpec *pool) {
+static uint32_t instances_per_group(const PoolSpec *pool) {
   return pool->pipeline_stages > 1 ? (uint32_t)pool->pipeline_stages : 1;
 }
 
@@ -56,14 +56,14 @@ static void init_group(Simulation *self, Group *group, const GroupSpec *spec, ui
                    .stored = REQUEST_QUEUE_EMPTY};
   for (int shape = 0; shape < SHAPES; shape++) {
     const PoolSpec *pool = &self->config->pools[spec->pools[shape]];
-    const uint32_t n = machines_per_group(pool);
+    const uint32_t n = instances_per_group(pool);
     group->first[shape] = first_of_pool(self->config, spec->pools[shape]) + i * n;
-    group->n_machines[shape] = n;
+    group->n_instances[shape] = n;
     for (uint32_t m = 0; m < n; m++) {
-      Machine *machine = &self->machines[group->first[shape] + m];
-      machine->group = group;
-      machine->copies = self->machines[group->first[SHAPE_PREFILL]].copies;
-      if (shape == SHAPE_DECODE) machine->availability = MACHINE_AWAY;
+      Instance *instance = &self->instances[group->first[shape] + m];
+      instance->group = group;
+      instance->copies = self->instances[group->first[SHAPE_PREFILL]].copies;
+      if (shape == SHAPE_DECODE) instance->availability = INSTANCE_AWAY;
     }
   }
 }
@@ -73,14 +73,14 @@ static void start(Simulation *self) {
   const SimConfig *config = self->config;
   for (uint32_t g = 0; g < config->n_groups; g++) {
     const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
-    self->n_groups += pool->count / machines_per_group(pool);
+    self->n_groups += pool->count / instances_per_group(pool);
   }
   self->groups = ARENA_ARRAY(self->arena, Group, self->n_groups);
   self->marked_groups = ARENA_ARRAY(self->arena, GroupIx, self->n_groups);
   Group *group = self->groups;
   for (uint32_t g = 0; g < config->n_groups; g++) {
     const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
-    for (uint32_t i = 0; i < pool->count / machines_per_group(pool); i++)
+    for (uint32_t i = 0; i < pool->count / instances_per_group(pool); i++)
       init_group(self, group++, &config->groups[g], i);
   }
   for (uint32_t d = 0; d < self->n_deployments; d++) {
@@ -104,11 +104,11 @@ static void book_all(Simulation *self) {
     book(self, &self->groups[g]);
 }
 
-/* Before a machine of it is counted as busy, or no more. */
-static void change_idleness(Simulation *self, Machine *machine, bool idle) {
-  if (!machine->group) return;
-  book(self, machine->group);
-  machine->group->n_busy += idle ? -1u : 1u;
+/* Before an instance of it is counted as busy, or no more. */
+static void change_idleness(Simulation *self, Instance *instance, bool idle) {
+  if (!instance->group) return;
+  book(self, instance->group);
+  instance->group->n_busy += idle ? -1u : 1u;
 }
 
 static void sum_up(Simulation *self, SimResult *result) {
@@ -124,14 +124,14 @@ static void enter(Simulation *self, Group *group, GroupShape shape, GroupState s
   sim_log(self, OUTCOME_SHAPE, NULL, group->first[shape], shape, state);
 }
 
-/* Cuts the plan for a group's machine before the first prompt that its store cannot take; what is
+/* Cuts the plan for a group's instance before the first prompt that its store cannot take; what is
  * left keeps the padding of the whole. */
-static void fit_store(Simulation *self, const Machine *machine) {
-  if (machine->group->shape != SHAPE_PREFILL) return;
-  int64_t left = group_free_blocks(machine->group);
+static void fit_store(Simulation *self, const Instance *instance) {
+  if (instance->group->shape != SHAPE_PREFILL) return;
+  int64_t left = group_free_blocks(instance->group);
   for (size_t i = 0; i < self->plan.n_prefills; i++) {
     const Request *request = &self->requests.slots[self->plan.prefills[i].request];
-    left -= life_store_blocks(machine->group, request);
+    left -= life_store_blocks(instance->group, request);
     if (left >= 0) continue;
     self->plan.n_prefills = i;
     if (i == 0) self->plan.padding.prefill_tokens = self->plan.padding.prefill_area2 = 0;
@@ -142,14 +142,14 @@ static void fit_store(Simulation *self, const Machine *machine) {
 /* --- copies */
 
 static void push_copy(Simulation *self, Group *group, CopyDirection direction, RequestIx ix,
-                      Machine *machine) {
+                      Instance *instance) {
   static const LinkDirection directions[] = {[COPY_OUT] = LINK_TO_CPU, [COPY_IN] = LINK_TO_GPU};
   const Request *request = &self->requests.slots[ix];
   const int64_t tokens = request_kv_tokens(request);
-  const int64_t bytes = tokens * machine->pool->kv_bytes_per_token;
+  const int64_t bytes = tokens * instance->pool->kv_bytes_per_token;
   const double share = group->spec->copy_share[direction];
   const int64_t on_link = share > 0 ? llround((double)bytes * share) : bytes;
-  const Tick end = sim_copy(self, machine, directions[direction], on_link, self->now);
+  const Tick end = sim_copy(self, instance, directions[direction], on_link, self->now);
   KvCopies *copies = &group->copies[direction];
   if (2 * copies->first >= copies->last) { // the places of those that have ended
     copies->last -= copies->first;
@@ -160,31 +160,31 @@ static void push_copy(Simulation *self, Group *group, CopyDirection direction, R
   ARENA_RESERVE(self->arena, copies->items, copies->capacity, copies->last + 1);
   copies->items[copies->last++] = (KvCopy){ix, end};
   group->totals.copied_bytes[direction] += bytes;
-  sim_log(self, direction == COPY_OUT ? OUTCOME_COPY_OUT : OUTCOME_COPY_IN, request, machine->ix,
+  sim_log(self, direction == COPY_OUT ? OUTCOME_COPY_OUT : OUTCOME_COPY_IN, request, instance->ix,
           tokens, end);
 }
 
-/* A request on its way out is still on the machine that has decoded it, if one has. */
-static Machine *source_of(const Simulation *self, const Request *request) {
-  const MachineIx decode = request->decode_machine;
-  return &self->machines[decode == MACHINE_NONE ? request->prefill_machine : decode];
+/* A request on its way out is still on the instance that has decoded it, if one has. */
+static Instance *source_of(const Simulation *self, const Request *request) {
+  const InstanceIx decode = request->decode_instance;
+  return &self->instances[decode == INSTANCE_NONE ? request->prefill_instance : decode];
 }
 
-/* A prefill on a group's machine has ended: its KV is copied out. */
+/* A prefill on a group's instance has ended: its KV is copied out. */
 static void copy_out(Simulation *self, RequestIx ix) {
-  Machine *from = source_of(self, &self->requests.slots[ix]);
+  Instance *from = source_of(self, &self->requests.slots[ix]);
   life_left(self, from, ix);
   push_copy(self, from->group, COPY_OUT, ix, from);
 }
 
 static void end_copy_out(Simulation *self, RequestIx ix) {
-  Machine *from = source_of(self, &self->requests.slots[ix]);
+  Instance *from = source_of(self, &self->requests.slots[ix]);
   life_stored(self, from, ix);
   sim_wake(self, from, WAKE_RELEASE, ix);
 }
 
 static void end_copy_in(Simulation *self, RequestIx ix) {
-  Machine *to = &self->machines[self->requests.slots[ix].decode_machine];
+  Instance *to = &self->instances[self->requests.slots[ix].decode_instance];
   life_arrived(self, ix);
   sim_wake(self, to, WAKE_DECODE, ix);
 }
@@ -192,7 +192,7 @@ static void end_copy_in(Simulation *self, RequestIx ix) {
 /* When the copy of a request of a group, which is under way, ends. */
 static Tick copy_end(const Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  const Group *group = self->machines[request->prefill_machine].group;
+  const Group *group = self->instances[request->prefill_instance].group;
   const KvCopies *copies = &group->copies[request->state == REQUEST_MOVES ? COPY_OUT : COPY_IN];
   size_t i = copies->first;
   while (copies->items[i].request != ix)
@@ -232,7 +232,7 @@ static bool end_copies(Simulation *self, Group *group) {
  * their tick. That may bring about others before the event. False when none has. */
 static bool end_copies_before(Simulation *self) {
   const Event *event = agenda_first(&self->agenda);
-  Group *only = event->kind == EVENT_ITERATION ? self->machines[event->target].group
+  Group *only = event->kind == EVENT_ITERATION ? self->instances[event->target].group
                 : event->kind == EVENT_COPY || event->kind == EVENT_TURN
                     ? &self->groups[event->target]
                     : NULL;
@@ -247,15 +247,15 @@ static bool end_copies_before(Simulation *self) {
 
 /* --- fetching */
 
-/* Of the machines that decode, the first of those with the fewest decodes that have room for the
+/* Of the instances that decode, the first of those with the fewest decodes that have room for the
  * request beside what runs; NULL if none has. */
-static Machine *find_room(const Simulation *self, const Group *group, const Request *request) {
-  Machine *machines = machines_of(self, group, SHAPE_DECODE), *best = NULL;
-  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++) {
-    Machine *machine = &machines[i];
-    if (best && machine->n_decodes >= best->n_decodes) continue;
-    const int64_t blocks = machine_held_blocks(machine, request_tokens(request));
-    if (sim_has_room(self, machine, blocks)) best = machine;
+static Instance *find_room(const Simulation *self, const Group *group, const Request *request) {
+  Instance *instances = instances_of(self, group, SHAPE_DECODE), *best = NULL;
+  for (uint32_t i = 0; i < group->n_instances[SHAPE_DECODE]; i++) {
+    Instance *instance = &instances[i];
+    if (best && instance->n_decodes >= best->n_decodes) continue;
+    const int64_t blocks = instance_held_blocks(instance, request_tokens(request));
+    if (sim_has_room(self, instance, blocks)) best = instance;
   }
   return best;
 }
@@ -264,31 +264,31 @@ static Machine *find_room(const Simulation *self, const Group *group, const Requ
 static void fetch(Simulation *self, Group *group) {
   while (group->stored.count > 0) {
     const RequestIx ix = group->stored.first;
-    Machine *machine = find_room(self, group, &self->requests.slots[ix]);
-    if (!machine) return;
-    life_fetched(self, machine, ix);
-    push_copy(self, group, COPY_IN, ix, machine);
+    Instance *instance = find_room(self, group, &self->requests.slots[ix]);
+    if (!instance) return;
+    life_fetched(self, instance, ix);
+    push_copy(self, group, COPY_IN, ix, instance);
   }
 }
 
 /* --- changing the shape */
 
-/* Blocks of the store that are free once all of the KV on machines that decode is in it, with what
+/* Blocks of the store that are free once all of the KV on instances that decode is in it, with what
  * the iterations under way add; what is being copied in counts twice. */
 static int64_t room_after_leaving(const Simulation *self, const Group *group) {
   int64_t room = group_free_blocks(group);
-  const Machine *machines = machines_of(self, group, SHAPE_DECODE);
-  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
-    room -= machines[i].pool->kv_blocks - sim_free_blocks(self, &machines[i]);
+  const Instance *instances = instances_of(self, group, SHAPE_DECODE);
+  for (uint32_t i = 0; i < group->n_instances[SHAPE_DECODE]; i++)
+    room -= instances[i].pool->kv_blocks - sim_free_blocks(self, &instances[i]);
   return room;
 }
 
 static bool takes_prompt(const Simulation *self, const Group *group) {
   const int64_t room = room_after_leaving(self, group);
-  const Machine *machines = machines_of(self, group, SHAPE_PREFILL);
+  const Instance *instances = instances_of(self, group, SHAPE_PREFILL);
   bool waiting = false;
-  for (uint32_t i = 0; i < group->n_machines[SHAPE_PREFILL]; i++) {
-    const RequestIx ix = machines[i].prefill_queue.first;
+  for (uint32_t i = 0; i < group->n_instances[SHAPE_PREFILL]; i++) {
+    const RequestIx ix = instances[i].prefill_queue.first;
     if (ix == REQUEST_NONE) continue;
     const Request *request = &self->requests.slots[ix];
     waiting = true;
@@ -305,11 +305,11 @@ static GroupView view_of(const Simulation *self, const Group *group) {
                                 group_copying(group, COPY_IN),
                     .stored_blocks = group->spec->store_blocks - group->free_blocks,
                     .store_blocks = group->spec->store_blocks};
-  const Machine *prefill = machines_of(self, group, SHAPE_PREFILL);
-  for (uint32_t i = 0; i < group->n_machines[SHAPE_PREFILL]; i++)
+  const Instance *prefill = instances_of(self, group, SHAPE_PREFILL);
+  for (uint32_t i = 0; i < group->n_instances[SHAPE_PREFILL]; i++)
     view.n_prompts += prefill[i].n_prefills;
-  const Machine *decode = machines_of(self, group, SHAPE_DECODE);
-  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++) {
+  const Instance *decode = instances_of(self, group, SHAPE_DECODE);
+  for (uint32_t i = 0; i < group->n_instances[SHAPE_DECODE]; i++) {
     view.n_decoding += decode[i].n_decodes;
     view.gpu_blocks += decode[i].pool->kv_blocks;
   }
@@ -318,27 +318,28 @@ static GroupView view_of(const Simulation *self, const Group *group) {
 
 static void leave(Simulation *self, Group *group) {
   enter(self, group, group->shape, GROUP_LEAVES);
-  Machine *machines = machines_of(self, group, group->shape);
-  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
-    machines[i].availability = MACHINE_AWAY;
-    if (machines[i].activity == ACTIVITY_DECODE) sim_cut_run(self, &machines[i]);
+  Instance *instances = instances_of(self, group, group->shape);
+  for (uint32_t i = 0; i < group->n_instances[group->shape]; i++) {
+    instances[i].availability = INSTANCE_AWAY;
+    if (instances[i].activity == ACTIVITY_DECODE) sim_cut_run(self, &instances[i]);
   }
 }
 
-static void add_leaver(Simulation *self, Group *group, size_t *n, Machine *machine, RequestIx ix) {
+static void add_leaver(Simulation *self, Group *group, size_t *n, Instance *instance,
+                       RequestIx ix) {
   ARENA_RESERVE(self->arena, group->leavers, group->leavers_capacity, *n + 1);
-  group->leavers[(*n)++] = (Leaver){self->requests.slots[ix].id, ix, machine->ix};
+  group->leavers[(*n)++] = (Leaver){self->requests.slots[ix].id, ix, instance->ix};
 }
 
-/* Those with KV of a prefill that has ended on an idle machine. */
-static void add_leavers(Simulation *self, Group *group, size_t *n, Machine *machine) {
+/* Those with KV of a prefill that has ended on an idle instance. */
+static void add_leavers(Simulation *self, Group *group, size_t *n, Instance *instance) {
   const Request *slots = self->requests.slots;
-  for (RequestIx ix = machine->blocked.first; ix != REQUEST_NONE; ix = slots[ix].next)
-    add_leaver(self, group, n, machine, ix);
-  for (RequestIx ix = machine->decode_queue.first; ix != REQUEST_NONE; ix = slots[ix].next)
-    add_leaver(self, group, n, machine, ix);
-  for (size_t i = 0; i < machine->batch.n_seqs; i++)
-    add_leaver(self, group, n, machine, machine->batch.entries[i].request);
+  for (RequestIx ix = instance->blocked.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    add_leaver(self, group, n, instance, ix);
+  for (RequestIx ix = instance->decode_queue.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    add_leaver(self, group, n, instance, ix);
+  for (size_t i = 0; i < instance->batch.n_seqs; i++)
+    add_leaver(self, group, n, instance, instance->batch.entries[i].request);
 }
 
 static int by_arrival(const void *a, const void *b) {
@@ -350,13 +351,13 @@ static int by_arrival(const void *a, const void *b) {
  * arrival, which has room for it as the group has left. */
 static void drain(Simulation *self, Group *group) {
   Request *slots = self->requests.slots;
-  Machine *machines = machines_of(self, group, group->shape);
+  Instance *instances = instances_of(self, group, group->shape);
   size_t n = 0;
-  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
-    Machine *machine = &machines[i];
-    for (RequestIx ix = machine->prefill_queue.first; machine->n_started > 0; ix = slots[ix].next)
-      if (slots[ix].prefilled_tokens > 0) life_chunks_dropped(self, machine, ix);
-    add_leavers(self, group, &n, machine);
+  for (uint32_t i = 0; i < group->n_instances[group->shape]; i++) {
+    Instance *instance = &instances[i];
+    for (RequestIx ix = instance->prefill_queue.first; instance->n_started > 0; ix = slots[ix].next)
+      if (slots[ix].prefilled_tokens > 0) life_chunks_dropped(self, instance, ix);
+    add_leavers(self, group, &n, instance);
   }
   if (n > 1) qsort(group->leavers, n, sizeof *group->leavers, by_arrival);
   for (size_t i = 0; i < n; i++) {
@@ -366,7 +367,7 @@ static void drain(Simulation *self, Group *group) {
   }
 }
 
-/* Goes on leaving: machines come to rest, what is on its way in arrives and all goes out. */
+/* Goes on leaving: instances come to rest, what is on its way in arrives and all goes out. */
 static void go_on_leaving(Simulation *self, Group *group) {
   if (group->n_busy > 0 || group_copying(group, COPY_IN) > 0) return;
   drain(self, group);
@@ -375,16 +376,16 @@ static void go_on_leaving(Simulation *self, Group *group) {
   enter(self, group, to, GROUP_TURNS);
   group->totals.turns++;
   const int64_t bytes = group->spec->turn_bytes[to];
-  Machine *machine = machines_of(self, group, to);
-  const Tick end = bytes > 0 ? sim_copy(self, machine, LINK_TO_GPU, bytes, self->now) : self->now;
+  Instance *instance = instances_of(self, group, to);
+  const Tick end = bytes > 0 ? sim_copy(self, instance, LINK_TO_GPU, bytes, self->now) : self->now;
   agenda_set(&self->agenda, EVENT_TURN, group->ix, end > self->now ? end : self->now + 1);
 }
 
 static void run(Simulation *self, Group *group, GroupShape shape) {
   enter(self, group, shape, GROUP_RUNS);
-  Machine *machines = machines_of(self, group, shape);
-  for (uint32_t i = 0; i < group->n_machines[shape]; i++)
-    machines[i].availability = MACHINE_UP;
+  Instance *instances = instances_of(self, group, shape);
+  for (uint32_t i = 0; i < group->n_instances[shape]; i++)
+    instances[i].availability = INSTANCE_UP;
   sim_mark_idle(self, group);
 }
 
@@ -411,9 +412,9 @@ void groups_drop_copies(Group *group) {
 }
 
 void groups_restart(Simulation *self, Group *group) {
-  Machine *machines = machines_of(self, group, SHAPE_DECODE);
-  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
-    machines[i].availability = MACHINE_AWAY;
+  Instance *instances = instances_of(self, group, SHAPE_DECODE);
+  for (uint32_t i = 0; i < group->n_instances[SHAPE_DECODE]; i++)
+    instances[i].availability = INSTANCE_AWAY;
   run(self, group, SHAPE_PREFILL);
   sim_mark_group(self, group);
 }
@@ -422,17 +423,17 @@ void groups_stay_in_decode(Simulation *self, Group *group) {
   if (group->state == GROUP_LEAVES && group->shape == SHAPE_DECODE) run(self, group, SHAPE_DECODE);
 }
 
-/* Whether a machine that decodes would have what comes in now join at its next iteration. */
+/* Whether an instance that decodes would have what comes in now join at its next iteration. */
 static bool awaits_requests(const Simulation *self, const Group *group) {
-  const Machine *machines = machines_of(self, group, group->shape);
-  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
-    if (machines[i].activity == ACTIVITY_DECODE && !machines[i].run.ends_soon) return true;
+  const Instance *instances = instances_of(self, group, group->shape);
+  for (uint32_t i = 0; i < group->n_instances[group->shape]; i++)
+    if (instances[i].activity == ACTIVITY_DECODE && !instances[i].run.ends_soon) return true;
   return false;
 }
 
 static GroupShape wanted_shape(const Simulation *self, const Group *group, const GroupView *view) {
-  const Machine *machine = &self->machines[group->first[SHAPE_PREFILL]];
-  return self->pool_policy->shape(sim_deployment_of(self, machine)->pool_state, view);
+  const Instance *instance = &self->instances[group->first[SHAPE_PREFILL]];
+  return self->pool_policy->shape(sim_deployment_of(self, instance)->pool_state, view);
 }
 
 /* Whether the policy might leave decode before the last of what comes in is there, the store as
@@ -451,7 +452,7 @@ static Tick next_awaited(const Simulation *self, const Group *group, CopyDirecti
   if (copies->first == copies->last || group->state == GROUP_FAILED) return TICK_MAX;
   bool first = false, last = true; // of the last: the group leaves, or has nothing stored any more
   if (group->state == GROUP_RUNS) {
-    first = group->n_busy < group->n_machines[group->shape];
+    first = group->n_busy < group->n_instances[group->shape];
     last = direction == COPY_IN;
     if (last && !first) first = awaits_requests(self, group) || may_leave_soon(self, group);
   }
@@ -469,7 +470,7 @@ static void await_copies(Simulation *self, const Group *group) {
     agenda_set(&self->agenda, EVENT_COPY, group->ix, at);
 }
 
-/* Something changed on a machine of the group: copies in what there is room for, asks for its
+/* Something changed on an instance of the group: copies in what there is room for, asks for its
  * shape, and goes on leaving the present one. */
 static void settle(Simulation *self, Group *group) {
   if (group->state == GROUP_RUNS) {
@@ -487,7 +488,7 @@ static void settle(Simulation *self, Group *group) {
 /* --- audit */
 
 /* Every request of a group has its KV in one place, and a place in the store from its prefill until
- * it is on the machine that decodes it; of two shapes one at most is at work. */
+ * it is on the instance that decodes it; of two shapes one at most is at work. */
 static void check(const Simulation *self) {
   for (uint32_t g = 0; g < self->n_groups; g++) {
     const Group *group = &self->groups[g];
@@ -500,8 +501,8 @@ static void check(const Simulation *self) {
     int32_t n_out = 0, n_in = 0;
     for (size_t i = 0; i < self->requests.n_slots; i++) {
       const Request *request = &self->requests.slots[i];
-      if (request->state == REQUEST_FREE || request->prefill_machine == MACHINE_NONE) continue;
-      if (self->machines[request->prefill_machine].group != group) continue;
+      if (request->state == REQUEST_FREE || request->prefill_instance == INSTANCE_NONE) continue;
+      if (self->instances[request->prefill_instance].group != group) continue;
       stored += request->store_blocks;
       n_out += request->state == REQUEST_MOVES;
       n_in += request->state == REQUEST_FETCHED;
@@ -513,16 +514,16 @@ static void check(const Simulation *self) {
     const bool failed = group->state == GROUP_FAILED;
     uint32_t n_busy = 0;
     for (int shape = 0; shape < SHAPES; shape++)
-      for (uint32_t i = 0; i < group->n_machines[shape]; i++) {
-        const Machine *machine = &self->machines[group->first[shape] + i];
+      for (uint32_t i = 0; i < group->n_instances[shape]; i++) {
+        const Instance *instance = &self->instances[group->first[shape] + i];
         const bool up = group->shape == (GroupShape)shape && group->state == GROUP_RUNS;
         const bool leaves = group->shape == (GroupShape)shape && group->state == GROUP_LEAVES;
-        assert(failed ? machine->availability >= MACHINE_DOWN
-                      : machine->availability == (up ? MACHINE_UP : MACHINE_AWAY));
-        const bool works = up || leaves || (failed && machine->listed);
-        assert(works || machine->activity == ACTIVITY_IDLE);
-        if (!works) assert(machine->free_blocks == machine->pool->kv_blocks);
-        n_busy += machine->activity != ACTIVITY_IDLE;
+        assert(failed ? instance->availability >= INSTANCE_DOWN
+                      : instance->availability == (up ? INSTANCE_UP : INSTANCE_AWAY));
+        const bool works = up || leaves || (failed && instance->listed);
+        assert(works || instance->activity == ACTIVITY_IDLE);
+        if (!works) assert(instance->free_blocks == instance->pool->kv_blocks);
+        n_busy += instance->activity != ACTIVITY_IDLE;
       }
     assert(n_busy == group->n_busy);
   }

@@ -1,11 +1,11 @@
 /* Hedged requests (Dean and Barroso, "The Tail at Scale", CACM 2013): one that has waited `after`
- * since it was placed, and is still in line for its prefill or in it, is sent to another machine as
- * well. The copy whose first token is made first is the request from then on; the other leaves as
- * if its client had given it up, and what was computed of it was for nothing.
+ * since it was placed, and is still in line for its prefill or in it, is sent to another instance
+ * as well. The copy whose first token is made first is the request from then on; the other leaves
+ * as if its client had given it up, and what was computed of it was for nothing.
  *
- * A copy has a slot of its own, with the number of the request, and is in the books of machines as
+ * A copy has a slot of its own, with the number of the request, and is in the books of instances as
  * any; in those of the run there is one request, whose deadline and place in its class one of the
- * two has. A copy that is lost with a machine is not tried again while the other is left. */
+ * two has. A copy that is lost with an instance is not tried again while the other is left. */
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
 #include "sim/core/leaving.h"
@@ -122,8 +122,8 @@ static void decide(Simulation *self, RequestIx ix) {
   if (!leaves) sim_leave(self, other);
 }
 
-static void see_first_token(Simulation *self, const Machine *machine, RequestIx ix) {
-  (void)machine;
+static void see_first_token(Simulation *self, const Instance *instance, RequestIx ix) {
+  (void)instance;
   decide(self, ix);
 }
 
@@ -136,7 +136,7 @@ static bool leaves_other(Simulation *self, RequestIx ix) {
 }
 
 /* One that leaves is dropped where another copy is the request. */
-static bool drop_copy(Simulation *self, RequestIx ix, MachineIx at, int32_t undelivered) {
+static bool drop_copy(Simulation *self, RequestIx ix, InstanceIx at, int32_t undelivered) {
   const Request *request = &self->requests.slots[ix];
   if (!request->redundant && (request->gives_up || !leaves_other(self, ix))) return false;
   sim_log(self, OUTCOME_REDUNDANT, request, at, 0, 0);
@@ -169,7 +169,7 @@ static RequestIx copy_of(Simulation *self, RequestIx ix) {
   request->transfer = fresh.transfer;
   request->scheduled = fresh.scheduled;
   request->prefill_began_at = fresh.prefill_began_at;
-  request->prefill_machine = request->decode_machine = MACHINE_NONE;
+  request->prefill_instance = request->decode_instance = INSTANCE_NONE;
   return copy;
 }
 
@@ -192,7 +192,7 @@ static void hedge(Simulation *self, RequestIx ix) {
   const double most = self->config->hedge.share * (double)self->n_arrived;
   if ((double)(self->metrics.hedges + self->warm_up_metrics.hedges + 1) > most) return;
   const Placement placement = sim_other_placement(self, ix);
-  if (placement.prefill == MACHINE_NONE) return;
+  if (placement.prefill == INSTANCE_NONE) return;
   if (!sim_has_memory(self, request_table_growth(&self->requests))) return;
   const RequestIx copy = copy_of(self, ix);
   keep_content(self, ix, copy);

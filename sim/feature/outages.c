@@ -16,47 +16,47 @@ Outages *outages_of(const Simulation *self) {
 
 static void start(Simulation *self) {
   outages_of(self)->stores_free_at = ARENA_ARRAY(self->arena, Tick, self->config->n_pools);
-  agenda_reserve(&self->agenda, EVENT_DETECTION, self->n_machines);
-  agenda_reserve(&self->agenda, EVENT_BOOT, self->n_machines);
+  agenda_reserve(&self->agenda, EVENT_DETECTION, self->n_instances);
+  agenda_reserve(&self->agenda, EVENT_BOOT, self->n_instances);
 }
 
 /* --- books */
 
 /* Since when its outage is not booked; now, where all is. */
-static Tick unbooked_since(const Simulation *self, const Machine *machine) {
-  if (machine->down_since < 0) return self->now;
-  return machine->down_since > self->counted_from ? machine->down_since : self->counted_from;
+static Tick unbooked_since(const Simulation *self, const Instance *instance) {
+  if (instance->down_since < 0) return self->now;
+  return instance->down_since > self->counted_from ? instance->down_since : self->counted_from;
 }
 
 /* The time that it has been down or starting is booked up to now, if it still is. */
-static void book(Simulation *self, Machine *machine) {
-  const Tick since = unbooked_since(self, machine);
-  machine->totals.down_ticks += self->now - since;
-  if (since < self->now) sim_book_away(self, machine, HOURS_DOWN, since);
+static void book(Simulation *self, Instance *instance) {
+  const Tick since = unbooked_since(self, instance);
+  instance->totals.down_ticks += self->now - since;
+  if (since < self->now) sim_book_away(self, instance, HOURS_DOWN, since);
 }
 
 static void book_all(Simulation *self) {
-  for (MachineIx m = 0; m < self->n_machines; m++)
-    book(self, &self->machines[m]);
+  for (InstanceIx m = 0; m < self->n_instances; m++)
+    book(self, &self->instances[m]);
 }
 
 /* --- who starts together */
 
 /* Whose events are those of all that fail and start as one. */
-Machine *outages_lead(const Simulation *self, Machine *machine) {
-  return machine->group ? &self->machines[machine->group->first[SHAPE_PREFILL]] : machine;
+Instance *outages_lead(const Simulation *self, Instance *instance) {
+  return instance->group ? &self->instances[instance->group->first[SHAPE_PREFILL]] : instance;
 }
 
-/* To a machine, or to all of its group. */
-void outages_each(Simulation *self, Machine *machine, void (*act)(Simulation *, Machine *)) {
-  const Group *group = machine->group;
+/* To an instance, or to all of its group. */
+void outages_each(Simulation *self, Instance *instance, void (*act)(Simulation *, Instance *)) {
+  const Group *group = instance->group;
   if (!group) {
-    act(self, machine);
+    act(self, instance);
     return;
   }
   for (int shape = 0; shape < SHAPES; shape++)
-    for (uint32_t i = 0; i < group->n_machines[shape]; i++)
-      act(self, &self->machines[group->first[shape] + i]);
+    for (uint32_t i = 0; i < group->n_instances[shape]; i++)
+      act(self, &self->instances[group->first[shape] + i]);
 }
 
 /* --- the start */
@@ -68,40 +68,40 @@ Tick outages_start_end(const Simulation *self, const PoolSpec *pool, uint32_t la
                       &outages_of(self)->stores_free_at[pool - self->config->pools]);
 }
 
-void outages_set_boot(Simulation *self, const Machine *machine, Tick at) {
-  agenda_clear(&self->agenda, EVENT_BOOT, machine->ix);
-  if (at < TICK_MAX) agenda_set(&self->agenda, EVENT_BOOT, machine->ix, at);
+void outages_set_boot(Simulation *self, const Instance *instance, Tick at) {
+  agenda_clear(&self->agenda, EVENT_BOOT, instance->ix);
+  if (at < TICK_MAX) agenda_set(&self->agenda, EVENT_BOOT, instance->ix, at);
 }
 
-void outages_end(Simulation *self, Machine *machine) {
-  agenda_clear(&self->agenda, EVENT_BOOT, machine->ix);
+void outages_end(Simulation *self, Instance *instance) {
+  agenda_clear(&self->agenda, EVENT_BOOT, instance->ix);
   self->n_down--;
-  book(self, machine);
-  machine->down_since = -1;
+  book(self, instance);
+  instance->down_since = -1;
 }
 
-void outages_lose_memory(Simulation *self, Machine *machine) {
-  if (machine->scheduler) scheduler_forget(machine);
-  if (machine->cache) prefix_cache_forget(machine->cache);
-  tell_memory_lost(self, machine);
+void outages_lose_memory(Simulation *self, Instance *instance) {
+  if (instance->scheduler) scheduler_forget(instance);
+  if (instance->cache) prefix_cache_forget(instance->cache);
+  tell_memory_lost(self, instance);
 }
 
 static void handle_boot(Simulation *self, uint32_t target) {
-  Machine *machine = &self->machines[target];
-  assert(machine->n_faults + machine->n_drains == 0 && !machine->listed);
-  machine->availability = MACHINE_UP;
-  outages_each(self, machine, outages_end);
-  if (machine->group) groups_restart(self, machine->group);
-  if (machine->starts_since >= 0) {
-    machine->totals.scale_ups++;
-    machine->totals.starting_ticks += self->now - machine->starts_since;
-    machine->starts_since = -1;
+  Instance *instance = &self->instances[target];
+  assert(instance->n_faults + instance->n_drains == 0 && !instance->listed);
+  instance->availability = INSTANCE_UP;
+  outages_each(self, instance, outages_end);
+  if (instance->group) groups_restart(self, instance->group);
+  if (instance->starts_since >= 0) {
+    instance->totals.scale_ups++;
+    instance->totals.starting_ticks += self->now - instance->starts_since;
+    instance->starts_since = -1;
   }
-  outages_each(self, machine, sim_list);
-  sim_log(self, OUTCOME_UP, NULL, machine->ix, 0, 0);
-  sim_mark(self, machine, MARK_ROOM);
-  if (machine->stops) sim_drain(self, machine, DRAIN_STOP);
-  front_open(self, sim_deployment_of(self, machine));
+  outages_each(self, instance, sim_list);
+  sim_log(self, OUTCOME_UP, NULL, instance->ix, 0, 0);
+  sim_mark(self, instance, MARK_ROOM);
+  if (instance->stops) sim_drain(self, instance, DRAIN_STOP);
+  front_open(self, sim_deployment_of(self, instance));
 }
 
 /* Whether a request is left that something may serve which is out. */
@@ -111,18 +111,19 @@ static Repair await_repair(const Simulation *self) {
   if (self->n_down + outages->n_nics_down + outages->n_stores_down == 0 ||
       self->requests.n_live == 0 || n_pending[EVENT_FAULT] + n_pending[EVENT_BOOT] == 0)
     return REPAIR_NONE;
-  return outages->n_nics_down > 0 ? REPAIR_LINKS : REPAIR_MACHINES;
+  return outages->n_nics_down > 0 ? REPAIR_LINKS : REPAIR_INSTANCES;
 }
 
-/* Time that a machine is idle and away is a part of what is not booked. */
+/* Time that an instance is idle and away is a part of what is not booked. */
 static void check(const Simulation *self) {
-  for (MachineIx m = 0; m < self->n_machines; m++) {
-    const Machine *machine = &self->machines[m];
-    if (machine->activity != ACTIVITY_IDLE) continue;
-    const Tick down = self->now - unbooked_since(self, machine);
-    const Tick off = machine->off_since < 0 ? 0 : self->now - machine->off_since;
-    const Tick busy = machine->totals.prefill_ticks + machine->totals.decode_ticks;
-    assert(busy + machine->totals.down_ticks + down + machine->totals.off_ticks + off <= self->now);
+  for (InstanceIx m = 0; m < self->n_instances; m++) {
+    const Instance *instance = &self->instances[m];
+    if (instance->activity != ACTIVITY_IDLE) continue;
+    const Tick down = self->now - unbooked_since(self, instance);
+    const Tick off = instance->off_since < 0 ? 0 : self->now - instance->off_since;
+    const Tick busy = instance->totals.prefill_ticks + instance->totals.decode_ticks;
+    assert(busy + instance->totals.down_ticks + down + instance->totals.off_ticks + off <=
+           self->now);
   }
 }
 

@@ -1,5 +1,5 @@
-/* Machines that are out, down or starting, for whatever reason (faults.h, autoscaling.c): when they
- * are up again, and the time that they are not. */
+/* Instances that are out, down or starting, for whatever reason (faults.h, autoscaling.c): when
+ * they are up again, and the time that they are not. */
 #ifndef SIM_FEATURE_OUTAGES_H
 #define SIM_FEATURE_OUTAGES_H
 #include "sim/core/state.h"
@@ -14,14 +14,14 @@ Outages *outages_of(const Simulation *self);
 
 /* When lanes of a pool are up that begin to start together at `from`. */
 Tick outages_start_end(const Simulation *self, const PoolSpec *pool, uint32_t lanes, Tick from);
-/* A machine that starts is up at `at`; never, at TICK_MAX. */
-void outages_set_boot(Simulation *self, const Machine *machine, Tick at);
+/* An instance that starts is up at `at`; never, at TICK_MAX. */
+void outages_set_boot(Simulation *self, const Instance *instance, Tick at);
 /* One that is down or starts is neither any more. */
-void outages_end(Simulation *self, Machine *machine);
+void outages_end(Simulation *self, Instance *instance);
 /* What its memory held is gone. */
-void outages_lose_memory(Simulation *self, Machine *machine);
-/* The machine whose events are those of all that fail and start as one. */
-Machine *outages_lead(const Simulation *self, Machine *machine);
-/* To a machine, or to all of its group. */
-void outages_each(Simulation *self, Machine *machine, void (*act)(Simulation *, Machine *));
+void outages_lose_memory(Simulation *self, Instance *instance);
+/* The instance whose events are those of all that fail and start as one. */
+Instance *outages_lead(const Simulation *self, Instance *instance);
+/* To an instance, or to all of its group. */
+void outages_each(Simulation *self, Instance *instance, void (*act)(Simulation *, Instance *));
 #endif

@@ -127,8 +127,8 @@ static void start(Simulation *self) {
   agenda_reserve(&self->agenda, EVENT_PATIENCE, 1);
 }
 
-static void see_first_token(Simulation *self, const Machine *machine, RequestIx ix) {
-  (void)machine;
+static void see_first_token(Simulation *self, const Instance *instance, RequestIx ix) {
+  (void)instance;
   patience_set(self, ix);
 }
 

@@ -1,4 +1,4 @@
-/* Machines report to a router that asks for it (core/reports.h), all at the same times: at an
+/* Instances report to a router that asks for it (core/reports.h), all at the same times: at an
  * interval and known after a delay, or as they are whenever it looks. */
 #include "sim/core/reports.h"
 #include "sim/feature/features.h"
@@ -9,7 +9,7 @@ static Tick last_known(const Reports *reports, Tick at) {
   return made_at < 0 ? 0 : made_at / interval * interval;
 }
 
-/* All machines report at the same times. */
+/* All instances report at the same times. */
 static void make_reports(Simulation *self) {
   for (uint32_t d = 0; d < self->n_deployments; d++)
     reports_make(sim_cluster(self, &self->deployments[d])->reports);

@@ -1,4 +1,4 @@
-/* Requests that were lost with a machine and are tried again.
+/* Requests that were lost with an instance and are tried again.
  *
  * One begins anew, as its first attempt did, after a back-off that doubles with every attempt; it
  * waits for that in front (REQUEST_AWAITS), in a heap by time. One that has had all its attempts is
@@ -135,12 +135,12 @@ static void begin_anew(Simulation *self, RequestIx ix, int32_t undelivered) {
   request->generated_tokens = request->prefilled_tokens = request->cached_tokens = 0;
   request->first_token_at = request->prefill_began_at = request->decode_began_at = -1;
   request->computing_ticks = 0;
-  request->prefill_machine = request->decode_machine = MACHINE_NONE;
+  request->prefill_instance = request->decode_instance = INSTANCE_NONE;
   patience_drop(self, ix); // one of a group may have one of its copy's
   patience_set(self, ix);
 }
 
-static void lose(Simulation *self, RequestIx ix, MachineIx at, int32_t undelivered) {
+static void lose(Simulation *self, RequestIx ix, InstanceIx at, int32_t undelivered) {
   const Request *request = &self->requests.slots[ix];
   sim_log(self, OUTCOME_LOST, request, at, request->n_lost, request->generated_tokens);
   begin_anew(self, ix, undelivered);

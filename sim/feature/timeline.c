@@ -1,4 +1,4 @@
-/* Looking at groups, see timeline.h, and at machines for who watches them. */
+/* Looking at groups, see timeline.h, and at instances for who watches them. */
 #include "sim/core/memory.h"
 #include "sim/feature/features.h"
 #include <assert.h>
@@ -17,7 +17,7 @@ static void leave_out_ended(const Simulation *self, const Group *group, Timeline
         row->store_blocks -= request->store_blocks;
       } else {
         row->gpu_blocks -= request->kv_blocks;
-        row->n_decoding -= request->decode_machine != MACHINE_NONE;
+        row->n_decoding -= request->decode_instance != INSTANCE_NONE;
       }
     }
   }
@@ -29,14 +29,14 @@ static TimelineRow row_of(const Simulation *self, const Group *group) {
                      .shape = group->shape,
                      .activity = group_activity(group),
                      .store_blocks = group->spec->store_blocks - group->free_blocks};
-  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
-    const Machine *machine = &self->machines[group->first[group->shape] + i];
-    row.gpu_blocks += machine->pool->kv_blocks - sim_free_blocks(self, machine);
+  for (uint32_t i = 0; i < group->n_instances[group->shape]; i++) {
+    const Instance *instance = &self->instances[group->first[group->shape] + i];
+    row.gpu_blocks += instance->pool->kv_blocks - sim_free_blocks(self, instance);
   }
-  for (uint32_t i = 0; i < group->n_machines[SHAPE_PREFILL]; i++)
-    row.n_prompts += self->machines[group->first[SHAPE_PREFILL] + i].n_prefills;
-  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
-    row.n_decoding += self->machines[group->first[SHAPE_DECODE] + i].n_decodes;
+  for (uint32_t i = 0; i < group->n_instances[SHAPE_PREFILL]; i++)
+    row.n_prompts += self->instances[group->first[SHAPE_PREFILL] + i].n_prefills;
+  for (uint32_t i = 0; i < group->n_instances[SHAPE_DECODE]; i++)
+    row.n_decoding += self->instances[group->first[SHAPE_DECODE] + i].n_decodes;
   leave_out_ended(self, group, &row);
   return row;
 }
@@ -66,32 +66,32 @@ static void look(const Simulation *self, const Group *group, bool sampled) {
   timeline->rows[timeline->n_rows++] = row;
 }
 
-static MachineSample sample_of(const Simulation *self, const Machine *machine) {
-  const int64_t n_queued = machine->prefill_queue.count + machine->decode_queue.count +
-                           machine->blocked.count + machine->swapped.count;
-  MachineSample sample = {.at = self->now,
-                          .machine = machine->ix,
-                          .prefills = machine->activity == ACTIVITY_PREFILL,
-                          .decodes = machine->activity == ACTIVITY_DECODE,
-                          .n_waiting = n_queued + machine->inbound.count,
-                          .n_running = machine->running.count,
-                          .kv_blocks = machine->kv_blocks,
-                          .totals = &machine->totals};
+static InstanceSample sample_of(const Simulation *self, const Instance *instance) {
+  const int64_t n_queued = instance->prefill_queue.count + instance->decode_queue.count +
+                           instance->blocked.count + instance->swapped.count;
+  InstanceSample sample = {.at = self->now,
+                           .instance = instance->ix,
+                           .prefills = instance->activity == ACTIVITY_PREFILL,
+                           .decodes = instance->activity == ACTIVITY_DECODE,
+                           .n_waiting = n_queued + instance->inbound.count,
+                           .n_running = instance->running.count,
+                           .kv_blocks = instance->kv_blocks,
+                           .totals = &instance->totals};
   sample.used_blocks =
-      machine->kv_blocks - machine->withheld_blocks - sim_free_blocks(self, machine);
-  if (machine->cache) sample.cached_blocks = machine->cache->n_keys;
-  if (machine->scheduler) return sample;
-  sample.n_running = (int64_t)machine->batch.n_seqs + (int64_t)machine->n_chunks;
-  for (size_t i = 0; i < machine->n_chunks; i++) // those of which more is to come keep their place
-    sample.n_waiting -= self->requests.slots[machine->chunks[i]].state == REQUEST_PREFILLS;
+      instance->kv_blocks - instance->withheld_blocks - sim_free_blocks(self, instance);
+  if (instance->cache) sample.cached_blocks = instance->cache->n_keys;
+  if (instance->scheduler) return sample;
+  sample.n_running = (int64_t)instance->batch.n_seqs + (int64_t)instance->n_chunks;
+  for (size_t i = 0; i < instance->n_chunks; i++) // those of which more is to come keep their place
+    sample.n_waiting -= self->requests.slots[instance->chunks[i]].state == REQUEST_PREFILLS;
   return sample;
 }
 
-/* All machines as they are now. */
+/* All instances as they are now. */
 static void sample(const Simulation *self) {
   const SimObserver *observer = self->config->observer;
-  for (MachineIx m = 0; m < self->n_machines; m++) {
-    const MachineSample sample = sample_of(self, &self->machines[m]);
+  for (InstanceIx m = 0; m < self->n_instances; m++) {
+    const InstanceSample sample = sample_of(self, &self->instances[m]);
     observer->on_sample(observer->context, &sample);
   }
 }
@@ -100,8 +100,8 @@ static void sample(const Simulation *self) {
 static bool goes_on(const Simulation *self) {
   for (uint32_t g = 0; g < self->n_groups; g++)
     if (group_copies(&self->groups[g])) return true;
-  for (uint32_t m = 0; m < self->n_machines; m++)
-    if (self->machines[m].activity == ACTIVITY_DECODE) return true;
+  for (uint32_t m = 0; m < self->n_instances; m++)
+    if (self->instances[m].activity == ACTIVITY_DECODE) return true;
   return false;
 }
 
@@ -136,9 +136,9 @@ static Tick next_due(Tick now, Tick interval) {
   return now - now % interval + interval;
 }
 
-/* The clock goes on to `until` > now: looks at groups and, for an observer, at machines as they are
- * now, and at the multiples of their intervals before `until`. Samples between two events are of a
- * copy of the simulation whose clock stands there, all that ends by then ended. */
+/* The clock goes on to `until` > now: looks at groups and, for an observer, at instances as they
+ * are now, and at the multiples of their intervals before `until`. Samples between two events are
+ * of a copy of the simulation whose clock stands there, all that ends by then ended. */
 static void look_until(const Simulation *self, Tick until) {
   const Tick kept = timeline_of(self)->interval, watched = watch_interval(self);
   const Tick first = is_due(self->now, watched) ? self->now : next_due(self->now, watched);

@@ -1,6 +1,6 @@
 /* The start of a run that is simulated and not counted: until the first request arrives that is not
  * of SimConfig.warm_up, without one until the first of all. Its requests are booked apart for as
- * long as they live (core/counting.h); what machines did before it ended is left out when all is
+ * long as they live (core/counting.h); what instances did before it ended is left out when all is
  * summed up. Outcomes know nothing of it. */
 #include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
@@ -9,16 +9,16 @@
 #include "sim/feature/features.h"
 #include <assert.h>
 
-static void leave_machine_out(Simulation *self, Machine *machine) {
-  sim_catch_up_cache(self, machine); // what a run has taken of it
-  sim_book_capacity(self, machine);
-  machine->totals.max_kv_blocks = machine->totals.max_cpu_blocks = 0;
-  machine->before = machine->totals;
-  sim_book_capacity(self, machine); // what it has at most from now on
-  machine->counted_from = self->now;
-  if (machine->activity == ACTIVITY_DECODE) sim_leave_part_out(self, machine);
-  if (machine->activity == ACTIVITY_PREFILL)
-    machine->counted_from = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->at;
+static void leave_instance_out(Simulation *self, Instance *instance) {
+  sim_catch_up_cache(self, instance); // what a run has taken of it
+  sim_book_capacity(self, instance);
+  instance->totals.max_kv_blocks = instance->totals.max_cpu_blocks = 0;
+  instance->before = instance->totals;
+  sim_book_capacity(self, instance); // what it has at most from now on
+  instance->counted_from = self->now;
+  if (instance->activity == ACTIVITY_DECODE) sim_leave_part_out(self, instance);
+  if (instance->activity == ACTIVITY_PREFILL)
+    instance->counted_from = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix)->at;
 }
 
 static void look_for_start(Simulation *self, Tick next);
@@ -35,10 +35,10 @@ static void end(Simulation *self) {
   self->first_counted = self->n_arrived;
   stop_looking(self);
   tell_books_close(self);
-  for (MachineIx m = 0; m < self->n_machines; m++) {
-    leave_machine_out(self, &self->machines[m]);
-    if (m == 0 || self->machines[m].batch_tokens != self->machines[m - 1].batch_tokens)
-      histogram_init(self->machines[m].batch_tokens, self->arena);
+  for (InstanceIx m = 0; m < self->n_instances; m++) {
+    leave_instance_out(self, &self->instances[m]);
+    if (m == 0 || self->instances[m].batch_tokens != self->instances[m - 1].batch_tokens)
+      histogram_init(self->instances[m].batch_tokens, self->arena);
   }
   self->counted_from = self->now;
   for (uint32_t g = 0; g < self->n_groups; g++) {

@@ -1,7 +1,7 @@
 /* How many layers of KV live on the CPU: Pie's capacity formulas (§3.1, §3.3) and the controller
  * that adapts the number while a workload runs (§3.4.2, §4.1).
  *
- * The controller is a state machine over steps (iterations). It starts with all layers on the GPU.
+ * The controller is a state instance over steps (iterations). It starts with all layers on the GPU.
  * At the end of a window in which the violations exceed a ratio of the swaps begun, one more layer
  * is swapped; its capacity counts once every layer was swapped, that is after n swap-ins. One layer
  * gives a few percent of capacity, less than what tokens per second vary by: so they are compared

@@ -19,12 +19,12 @@ typedef struct State {
   double weights_on_cpu, kv_on_cpu; // shares
 } State;
 
-typedef struct MachineState {
+typedef struct InstanceState {
   const PoolSpec *pool;
   int64_t blocks;
   int64_t in_bytes, in_bytes_step; // to the GPU: of the next iteration; more in each after it
   int64_t out_bytes;
-} MachineState;
+} InstanceState;
 
 static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -64,20 +64,20 @@ static int check(const void *state, const PoolSpec *pool, Place at, Diag *diag) 
   return diag_error(diag, at, "kvtier 'flexgen' has no room in CPU memory for a block of KV");
 }
 
-static int64_t start(const void *state, void *machine_state, const PoolSpec *pool,
+static int64_t start(const void *state, void *instance_state, const PoolSpec *pool,
                      int64_t *ret_least) {
-  MachineState *machine = machine_state;
-  machine->pool = pool;
-  machine->blocks = capacity(state, pool);
-  *ret_least = machine->blocks;
-  return machine->blocks;
+  InstanceState *instance = instance_state;
+  instance->pool = pool;
+  instance->blocks = capacity(state, pool);
+  *ret_least = instance->blocks;
+  return instance->blocks;
 }
 
-static int64_t cpu_blocks(const void *state, const void *machine_state, const Machine *machine) {
+static int64_t cpu_blocks(const void *state, const void *instance_state, const Instance *instance) {
   const State *self = state;
-  const int64_t cpu = share_of(self->kv_on_cpu, machine->kv_blocks);
-  assert(((const MachineState *)machine_state)->blocks == machine->kv_blocks);
-  return smaller(cpu, machine->pool->cpu_kv_blocks);
+  const int64_t cpu = share_of(self->kv_on_cpu, instance->kv_blocks);
+  assert(((const InstanceState *)instance_state)->blocks == instance->kv_blocks);
+  return smaller(cpu, instance->pool->cpu_kv_blocks);
 }
 
 /* --- time */
@@ -91,25 +91,25 @@ static Tick copy_ticks(const PoolSpec *pool, const TierLoad *load, LinkDirection
   return tick_from_seconds(((double)bytes + extra) / rate);
 }
 
-static TierSpan plan(const void *state, void *machine_state, const TierLoad *load, Series compute,
+static TierSpan plan(const void *state, void *instance_state, const TierLoad *load, Series compute,
                      int64_t count) {
   const State *self = state;
-  MachineState *machine = machine_state;
-  const PoolSpec *pool = machine->pool;
+  InstanceState *instance = instance_state;
+  const PoolSpec *pool = instance->pool;
   const HostLink *link = &pool->host_link;
   const Tick now = load->now;
   const int64_t token = share_of(self->kv_on_cpu, pool->kv_bytes_per_token);
   const int64_t weights = share_of(self->weights_on_cpu, pool->weight_bytes);
   const Tick per_token =
       tick_from_seconds((double)token / host_link_rate(link, load->copies, LINK_TO_GPU, now));
-  machine->in_bytes = weights + token * load->context_tokens;
-  machine->in_bytes_step = token * load->decode_seqs;
-  machine->out_bytes = token * (load->prefill_tokens + load->decode_seqs);
+  instance->in_bytes = weights + token * load->context_tokens;
+  instance->in_bytes_step = token * load->decode_seqs;
+  instance->out_bytes = token * (load->prefill_tokens + load->decode_seqs);
   Series series = compute;
   if (weights > 0) series.first += copy_ticks(pool, load, LINK_TO_GPU, weights);
   if (token > 0 && load->context_tokens > 0)
     series.first += copy_ticks(pool, load, LINK_TO_GPU, 0) + per_token * load->context_tokens;
-  if (token > 0) series.first += copy_ticks(pool, load, LINK_TO_CPU, machine->out_bytes);
+  if (token > 0) series.first += copy_ticks(pool, load, LINK_TO_CPU, instance->out_bytes);
   series.step += per_token * load->decode_seqs;
   const Tick change = host_link_next_change(link, load->copies, now);
   if (change < TICK_MAX) // those that begin before
@@ -117,14 +117,14 @@ static TierSpan plan(const void *state, void *machine_state, const TierLoad *loa
   return (TierSpan){series, count, {weights > 0 || token > 0, token > 0}};
 }
 
-static int64_t advance(const void *state, void *machine_state, const TierWork *work,
+static int64_t advance(const void *state, void *instance_state, const TierWork *work,
                        TierTraffic *traffic) {
   (void)state;
-  const MachineState *machine = machine_state;
+  const InstanceState *instance = instance_state;
   const int64_t n = work->count;
-  traffic->in += n * machine->in_bytes + n * (n - 1) / 2 * machine->in_bytes_step;
-  traffic->out += n * machine->out_bytes;
-  return machine->blocks;
+  traffic->in += n * instance->in_bytes + n * (n - 1) / 2 * instance->in_bytes_step;
+  traffic->out += n * instance->out_bytes;
+  return instance->blocks;
 }
 
 static double weights_on_cpu(const void *state) {
@@ -147,7 +147,7 @@ const KvTier kvtier_flexgen = {
     .pick = kvtier_newest,
     .check = check,
     .weights_on_cpu = weights_on_cpu,
-    .machine_state_size = sizeof(MachineState),
+    .instance_state_size = sizeof(InstanceState),
     .start = start,
     .plan = plan,
     .advance = advance,

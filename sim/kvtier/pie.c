@@ -22,7 +22,7 @@ typedef struct State {
   ExpansionOptions adaptive;
 } State;
 
-typedef struct MachineState {
+typedef struct InstanceState {
   const PoolSpec *pool;
   Expansion expansion; // adaptive or, with all of it usable, fixed
   int64_t fixed_blocks;
@@ -32,7 +32,7 @@ typedef struct MachineState {
   bool waits;          // as a step counts that does, each planned or none
   SwapRun run;
   LayerSwap exact; // in place of `run` with `layers`
-} MachineState;
+} InstanceState;
 
 /* --- capacity */
 
@@ -45,7 +45,7 @@ static int64_t capacity_with(const State *self, const PoolSpec *pool, int32_t sw
                           swapped, pool->kv_blocks);
 }
 
-/* Blocks on the CPU with its two buffers, when the machine has `blocks`. */
+/* Blocks on the CPU with its two buffers, when the instance has `blocks`. */
 static int64_t cpu_need(const PoolSpec *pool, int32_t swapped, int64_t blocks) {
   const int64_t n = pool->num_hidden_layers;
   return swapped == 0 ? 0 : (blocks * (swapped + 2) + n - 1) / n;
@@ -68,9 +68,9 @@ static int64_t fixed_blocks(const State *self, const PoolSpec *pool) {
   return pool->kv_blocks * llround(self->expansion * MILLIONTHS) / MILLIONTHS;
 }
 
-static int64_t wanted_blocks(const State *self, const MachineState *machine) {
-  if (self->expansion > 0) return machine->fixed_blocks;
-  return capacity_with(self, machine->pool, machine->expansion.usable);
+static int64_t wanted_blocks(const State *self, const InstanceState *instance) {
+  if (self->expansion > 0) return instance->fixed_blocks;
+  return capacity_with(self, instance->pool, instance->expansion.usable);
 }
 
 static int check_fixed(const State *self, const PoolSpec *pool, Place at, Diag *diag) {
@@ -103,26 +103,26 @@ static int check(const void *state, const PoolSpec *pool, Place at, Diag *diag) 
                              : expansion_check(&self->adaptive, at, diag);
 }
 
-static int64_t start(const void *state, void *machine_state, const PoolSpec *pool,
+static int64_t start(const void *state, void *instance_state, const PoolSpec *pool,
                      int64_t *ret_least) {
   const State *self = state;
-  MachineState *machine = machine_state;
-  machine->pool = pool;
+  InstanceState *instance = instance_state;
+  instance->pool = pool;
   const bool fixed = self->expansion > 0;
-  expansion_init(&machine->expansion, &self->adaptive, (ExpansionFormula)self->formula,
+  expansion_init(&instance->expansion, &self->adaptive, (ExpansionFormula)self->formula,
                  (int32_t)pool->num_hidden_layers, fixed ? 0 : max_swapped(self, pool));
   if (fixed) {
-    machine->fixed_blocks = fixed_blocks(self, pool);
-    machine->expansion.swapped = machine->expansion.usable = fixed_swapped(self, pool);
+    instance->fixed_blocks = fixed_blocks(self, pool);
+    instance->expansion.swapped = instance->expansion.usable = fixed_swapped(self, pool);
   }
-  *ret_least = fixed ? machine->fixed_blocks : pool->kv_blocks;
-  return wanted_blocks(self, machine);
+  *ret_least = fixed ? instance->fixed_blocks : pool->kv_blocks;
+  return wanted_blocks(self, instance);
 }
 
-static int64_t cpu_blocks(const void *state, const void *machine_state, const Machine *machine) {
+static int64_t cpu_blocks(const void *state, const void *instance_state, const Instance *instance) {
   (void)state;
-  const MachineState *self = machine_state;
-  const int64_t swapped = self->expansion.swapped, blocks = machine->kv_blocks;
+  const InstanceState *self = instance_state;
+  const int64_t swapped = self->expansion.swapped, blocks = instance->kv_blocks;
   const int64_t share = blocks * swapped / self->pool->num_hidden_layers;
   const int64_t rest = blocks - self->pool->kv_blocks; // what the GPU cannot hold
   const int64_t cpu = share > rest ? share : rest;
@@ -133,46 +133,46 @@ static int64_t cpu_blocks(const void *state, const void *machine_state, const Ma
 /* --- time */
 
 /* Swapping as the iterations that begin find it. */
-static void begin_run(const State *self, MachineState *machine, const TierLoad *load,
+static void begin_run(const State *self, InstanceState *instance, const TierLoad *load,
                       Tick compute) {
-  const HostLink *link = &machine->pool->host_link;
-  const int64_t n = machine->pool->num_hidden_layers;
-  const int64_t bytes = load->kv_blocks * machine->pool->kv_block_bytes / n;
-  machine->layer_bytes = bytes > 0 ? bytes : 1;
-  machine->copies = *load->copies;
-  machine->until = host_link_next_change(link, load->copies, load->now);
+  const HostLink *link = &instance->pool->host_link;
+  const int64_t n = instance->pool->num_hidden_layers;
+  const int64_t bytes = load->kv_blocks * instance->pool->kv_block_bytes / n;
+  instance->layer_bytes = bytes > 0 ? bytes : 1;
+  instance->copies = *load->copies;
+  instance->until = host_link_next_change(link, load->copies, load->now);
   const SwapSpec spec = {
       .layers = (int32_t)n,
-      .swapped = machine->expansion.swapped,
-      .in = host_link_ticks(link, load->copies, LINK_TO_GPU, machine->layer_bytes, load->now),
-      .out = host_link_ticks(link, load->copies, LINK_TO_CPU, machine->layer_bytes, load->now),
+      .swapped = instance->expansion.swapped,
+      .in = host_link_ticks(link, load->copies, LINK_TO_GPU, instance->layer_bytes, load->now),
+      .out = host_link_ticks(link, load->copies, LINK_TO_CPU, instance->layer_bytes, load->now),
       .outside = smaller(load->overhead, compute - 1), // the layers take at least a tick
       .wait_tolerance = self->adaptive.wait_tolerance,
   };
-  swap_run_begin(&machine->run, spec);
-  if (self->layers) layer_swap_init_steady(&machine->exact, spec);
+  swap_run_begin(&instance->run, spec);
+  if (self->layers) layer_swap_init_steady(&instance->exact, spec);
 }
 
 /* Were copies queued, and are they under way? */
-static bool has_more_copies(const MachineState *machine, const TierLoad *load) {
+static bool has_more_copies(const InstanceState *instance, const TierLoad *load) {
   bool more = false;
   for (int direction = 0; direction < LINK_DIRECTIONS; direction++)
-    more |= load->copies->ends[direction] > machine->copies.ends[direction] &&
+    more |= load->copies->ends[direction] > instance->copies.ends[direction] &&
             load->copies->ends[direction] > load->now;
   return more;
 }
 
 /* Is swapping not what it was when the run began? */
-static bool has_changed(const MachineState *machine, const TierLoad *load, Tick compute) {
-  const SwapSpec *spec = &machine->run.state.spec;
-  return load->done == 0 || load->now >= machine->until || compute <= spec->outside ||
-         spec->swapped != machine->expansion.swapped || has_more_copies(machine, load);
+static bool has_changed(const InstanceState *instance, const TierLoad *load, Tick compute) {
+  const SwapSpec *spec = &instance->run.state.spec;
+  return load->done == 0 || load->now >= instance->until || compute <= spec->outside ||
+         spec->swapped != instance->expansion.swapped || has_more_copies(instance, load);
 }
 
-static SwapStretch stretch_of(const State *self, MachineState *machine, Series compute,
+static SwapStretch stretch_of(const State *self, InstanceState *instance, Series compute,
                               int64_t count) {
-  if (!self->layers) return swap_run_plan(&machine->run, compute, count);
-  LayerSwap ahead = machine->exact;
+  if (!self->layers) return swap_run_plan(&instance->run, compute, count);
+  LayerSwap ahead = instance->exact;
   SwapCounts counts = {0};
   const Tick compute_ticks = series_sum(compute, 1);
   const Tick ticks = layer_swap_iterate(&ahead, compute_ticks, &counts);
@@ -182,53 +182,54 @@ static SwapStretch stretch_of(const State *self, MachineState *machine, Series c
 }
 
 /* Iterations until the next decision may fall. That of a shrink whose KV has left is the next. */
-static int64_t due(const State *self, const MachineState *machine, int64_t kv_blocks, bool waits) {
-  const int64_t steps = expansion_due(&machine->expansion, waits);
-  return steps == INT64_MAX && kv_blocks <= wanted_blocks(self, machine) ? 1 : steps;
+static int64_t due(const State *self, const InstanceState *instance, int64_t kv_blocks,
+                   bool waits) {
+  const int64_t steps = expansion_due(&instance->expansion, waits);
+  return steps == INT64_MAX && kv_blocks <= wanted_blocks(self, instance) ? 1 : steps;
 }
 
-static TierSpan plan(const void *state, void *machine_state, const TierLoad *load, Series compute,
+static TierSpan plan(const void *state, void *instance_state, const TierLoad *load, Series compute,
                      int64_t count) {
   const State *self = state;
-  MachineState *machine = machine_state;
-  if (has_changed(machine, load, compute.first)) begin_run(self, machine, load, compute.first);
-  const SwapStretch stretch = stretch_of(self, machine, compute, count);
+  InstanceState *instance = instance_state;
+  if (has_changed(instance, load, compute.first)) begin_run(self, instance, load, compute.first);
+  const SwapStretch stretch = stretch_of(self, instance, compute, count);
   int64_t n = stretch.count;
-  machine->waits = stretch.waits;
-  if (machine->until < TICK_MAX) // those that begin before
-    n = smaller(n, series_ended(stretch.series, machine->until - load->now - 1) + 1);
-  if (self->expansion == 0) n = smaller(n, due(self, machine, load->kv_blocks, stretch.waits));
-  const bool swaps = machine->run.state.spec.swapped > 0;
+  instance->waits = stretch.waits;
+  if (instance->until < TICK_MAX) // those that begin before
+    n = smaller(n, series_ended(stretch.series, instance->until - load->now - 1) + 1);
+  if (self->expansion == 0) n = smaller(n, due(self, instance, load->kv_blocks, stretch.waits));
+  const bool swaps = instance->run.state.spec.swapped > 0;
   return (TierSpan){stretch.series, n, {swaps, swaps}};
 }
 
-static SwapCounts swap_through(const State *self, MachineState *machine, const TierWork *work) {
-  if (!self->layers) return swap_run_advance(&machine->run, work->compute, work->count);
+static SwapCounts swap_through(const State *self, InstanceState *instance, const TierWork *work) {
+  if (!self->layers) return swap_run_advance(&instance->run, work->compute, work->count);
   SwapCounts counts = {0};
-  layer_swap_iterate(&machine->exact, series_sum(work->compute, 1), &counts);
+  layer_swap_iterate(&instance->exact, series_sum(work->compute, 1), &counts);
   return counts;
 }
 
-static int64_t advance(const void *state, void *machine_state, const TierWork *work,
+static int64_t advance(const void *state, void *instance_state, const TierWork *work,
                        TierTraffic *traffic) {
   const State *self = state;
-  MachineState *machine = machine_state;
-  const SwapCounts counts = swap_through(self, machine, work);
+  InstanceState *instance = instance_state;
+  const SwapCounts counts = swap_through(self, instance, work);
   assert(counts.iterations == work->count && counts.ticks == work->ticks);
-  traffic->in += counts.swaps_in * machine->layer_bytes;
-  traffic->out += counts.swaps_out * machine->layer_bytes;
-  if (self->expansion > 0) return machine->fixed_blocks;
+  traffic->in += counts.swaps_in * instance->layer_bytes;
+  traffic->out += counts.swaps_out * instance->layer_bytes;
+  if (self->expansion > 0) return instance->fixed_blocks;
   const ExpansionStep step = {.steps = work->count,
-                              .waited = machine->waits,
-                              .fits = work->kv_blocks <= wanted_blocks(self, machine),
+                              .waited = instance->waits,
+                              .fits = work->kv_blocks <= wanted_blocks(self, instance),
                               .swaps = counts.swaps_in + counts.swaps_out,
                               .swaps_in = counts.swaps_in,
                               .violations = counts.violations,
                               .tokens = work->tokens,
                               .ticks = work->ticks,
                               .blocked = counts.blocked};
-  expansion_observe(&machine->expansion, &step);
-  return wanted_blocks(self, machine);
+  expansion_observe(&instance->expansion, &step);
+  return wanted_blocks(self, instance);
 }
 
 static const OptionSpec options[] = {
@@ -250,7 +251,7 @@ const KvTier kvtier_pie = {
                .options = options},
     .pick = kvtier_newest,
     .check = check,
-    .machine_state_size = sizeof(MachineState),
+    .instance_state_size = sizeof(InstanceState),
     .start = start,
     .plan = plan,
     .advance = advance,

@@ -1,4 +1,4 @@
-/* SplitwiseSim never evicts: a machine whose memory is full sleeps until something leaves it. */
+/* SplitwiseSim never evicts: an instance whose memory is full sleeps until something leaves it. */
 #include "sim/kvtier/kvtier.h"
 
 const KvTier kvtier_splitwise_sim = {

@@ -1,5 +1,5 @@
 /* vLLM's other mode: the KV of the request that arrived last is copied to CPU memory and back,
- * while the machine stands still. */
+ * while the instance stands still. */
 #include "sim/kvtier/kvtier.h"
 
 /* Without CPU memory nobody is swapped. */

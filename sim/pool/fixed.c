@@ -1,4 +1,4 @@
-/* Machines keep the role they start with. */
+/* Instances keep the role they start with. */
 #include "sim/pool/pool.h"
 
 const PoolPolicy pool_fixed = {

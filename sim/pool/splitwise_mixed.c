@@ -1,4 +1,4 @@
-/* Splitwise's mixed pool (Splitwise §IV-A). A machine given a task of the opposite kind turns to
+/* Splitwise's mixed pool (Splitwise §IV-A). An instance given a task of the opposite kind turns to
  * mixed; it returns once no such task is left. One that stayed mixed for `repurpose_after` is
  * re-purposed: the opposite role becomes its home (the paper's coarse-grained re-purposing). */
 #include "sim/pool/pool.h"
@@ -7,23 +7,23 @@ typedef struct State {
   Tick repurpose_after; // 0: never
 } State;
 
-static Role claim(void *state, const ClusterView *view, const Machine *machine, Phase phase) {
-  (void)state, (void)view, (void)machine, (void)phase;
+static Role claim(void *state, const ClusterView *view, const Instance *instance, Phase phase) {
+  (void)state, (void)view, (void)instance, (void)phase;
   return ROLE_MIXED;
 }
 
-static Role review_role(void *state, const ClusterView *view, const Machine *machine, bool idle,
+static Role review_role(void *state, const ClusterView *view, const Instance *instance, bool idle,
                         Role *ret_home) {
   (void)idle;
   const State *self = state;
-  if (machine->role != ROLE_MIXED || machine->home == ROLE_MIXED) return machine->role;
-  const bool prefills = machine->home == ROLE_PREFILL;
-  const int32_t opposite = prefills ? machine->n_decodes : machine->n_prefills;
-  if (opposite == 0) return machine->home;
-  if (self->repurpose_after == 0 || view->now - machine->role_since < self->repurpose_after)
+  if (instance->role != ROLE_MIXED || instance->home == ROLE_MIXED) return instance->role;
+  const bool prefills = instance->home == ROLE_PREFILL;
+  const int32_t opposite = prefills ? instance->n_decodes : instance->n_prefills;
+  if (opposite == 0) return instance->home;
+  if (self->repurpose_after == 0 || view->now - instance->role_since < self->repurpose_after)
     return ROLE_MIXED;
   *ret_home = prefills ? ROLE_DECODE : ROLE_PREFILL;
-  const int32_t own = prefills ? machine->n_prefills : machine->n_decodes;
+  const int32_t own = prefills ? instance->n_prefills : instance->n_decodes;
   return own == 0 ? *ret_home : ROLE_MIXED;
 }
 

@@ -2,7 +2,7 @@
  * §3.3.2, §5.2.2). Where it errs is not published: here in a bucket next to the true one, either
  * with the same chance; a confusion matrix says otherwise.
  *
- * What it costs a prefill machine. In parallel, an iteration in which a prompt begins lasts longer
+ * What it costs a prefill instance. In parallel, an iteration in which a prompt begins lasts longer
  * by a constant share: the paper has its main model's prefills 10% longer on average under stress,
  * when prompts begin in every chunk, and those of four requests in five unchanged. In sequence, the
  * small model runs first over the prompts that begin, padded to the longest of them; those above
@@ -142,21 +142,21 @@ static double small_model_ticks(const State *self, const PerfModel *perfmodel, i
   return round((double)perfmodel_iteration_on(perfmodel, &batch, &busiest, NULL) / self->speedup);
 }
 
-static bool begins_any(const MachineView *view) {
-  const Machine *machine = view->machine;
-  for (size_t i = 0; i < machine->n_chunks; i++)
-    if (prediction_begins(&view->requests[machine->chunks[i]])) return true;
+static bool begins_any(const InstanceView *view) {
+  const Instance *instance = view->instance;
+  for (size_t i = 0; i < instance->n_chunks; i++)
+    if (prediction_begins(&view->requests[instance->chunks[i]])) return true;
   return false;
 }
 
 /* Prompts up to the limit in one batch, padded; the longer ones alone. */
-static double sequential_ticks(const State *self, const MachineView *view) {
-  const Machine *machine = view->machine;
-  const PerfModel *perfmodel = machine->pool->perfmodel;
+static double sequential_ticks(const State *self, const InstanceView *view) {
+  const Instance *instance = view->instance;
+  const PerfModel *perfmodel = instance->pool->perfmodel;
   int64_t n_padded = 0, longest = 0;
   double ticks = 0;
-  for (size_t i = 0; i < machine->n_chunks; i++) {
-    const Request *request = &view->requests[machine->chunks[i]];
+  for (size_t i = 0; i < instance->n_chunks; i++) {
+    const Request *request = &view->requests[instance->chunks[i]];
     if (!prediction_begins(request)) continue;
     if (request->prompt_tokens > self->padding_limit) {
       ticks += small_model_ticks(self, perfmodel, 1, request->prompt_tokens);
@@ -168,7 +168,7 @@ static double sequential_ticks(const State *self, const MachineView *view) {
   return ticks + small_model_ticks(self, perfmodel, n_padded, longest);
 }
 
-static double cost(const void *state, const MachineView *view, Tick ticks) {
+static double cost(const void *state, const InstanceView *view, Tick ticks) {
   const State *self = state;
   switch ((Mode)self->mode) {
   case MODE_PARALLEL:

@@ -2,7 +2,7 @@
  * know it.
  *
  * Every request is given its prediction on arrival; it is made where the request is prefilled, so
- * its cost lies on the iterations of prefill machines. */
+ * its cost lies on the iterations of prefill instances. */
 #ifndef SIM_PREDICTOR_PREDICTOR_H
 #define SIM_PREDICTOR_PREDICTOR_H
 #include "sim/batcher/batcher.h"
@@ -17,8 +17,8 @@ typedef struct Predictor {
   /* `random` is uniform over 64 bits, drawn for this request alone. */
   Prediction (*predict)(const void *state, const Request *request, uint64_t random);
   /* Whole ticks >= 0, perhaps beyond TICK_MAX, by which predicting prolongs the iteration, of
-   * `ticks`, that begins on a prefill machine with its `chunks`. Optional: none. */
-  double (*cost)(const void *state, const MachineView *view, Tick ticks);
+   * `ticks`, that begins on a prefill instance with its `chunks`. Optional: none. */
+  double (*cost)(const void *state, const InstanceView *view, Tick ticks);
 } Predictor;
 
 /* Whether the chunk that begins is a prompt's first, with which its prediction is made. */

@@ -1,9 +1,9 @@
-/* NVIDIA Dynamo's KV router (lib/kv-router): the machine of the least cost, in blocks of b tokens,
+/* NVIDIA Dynamo's KV router (lib/kv-router): the instance of the least cost, in blocks of b tokens,
  *
  *   prefill_load_scale · max(raw − credit, 0) + decode blocks
  *                                             + decode_active_request_weight · active requests
  *   raw     (active prefill tokens + prompt) / b
- *   credit  overlap_score_credit · decay · blocks of the prompt in the machine's prefix cache
+ *   credit  overlap_score_credit · decay · blocks of the prompt in the instance's prefix cache
  *   decay   1 / (1 + overlap_score_credit_decay · (active − least active prefill tokens) / b
  *                                                                        / blocks of the request)
  *
@@ -14,21 +14,21 @@
  * different blocks of all active prompts and those of this request; outputs do not count. Caches in
  * CPU memory and on disk, which Dynamo credits at 0.75 and 0.25, are not modelled.
  *
- * Where phases run apart, a machine that prefills has no decode blocks and requests are active
+ * Where phases run apart, an instance that prefills has no decode blocks and requests are active
  * there until their first token; one that decodes is chosen without the prefill term and any
  * credit, as Dynamo does. Names and defaults are Dynamo's. */
 #include "base/rng.h"
 #include "sim/router/router.h"
 
-typedef struct MachineBooks {
+typedef struct InstanceBooks {
   int64_t prefill_tokens, n_requests;
   KeyMap blocks;     // full ones of prompts, and how many requests have each
   int64_t n_partial; // last blocks of prompts, not full
-} MachineBooks;
+} InstanceBooks;
 
-/* Where a request counts, by slot; MACHINE_NONE: nowhere. */
+/* Where a request counts, by slot; INSTANCE_NONE: nowhere. */
 typedef struct Booked {
-  MachineIx prefill, decode; // the same: there for both phases
+  InstanceIx prefill, decode; // the same: there for both phases
   int64_t prefill_tokens;
 } Booked;
 
@@ -38,30 +38,30 @@ typedef struct State {
   ReportOptions reports;
   Rng rng;
   Arena *arena;
-  MachineBooks *books; // [n_machines]
+  InstanceBooks *books; // [n_instances]
   Booked *booked;
   size_t booked_capacity;
   PromptKeys keys; // of the request in hand
-  double *costs;   // [n_machines] by place in the list
+  double *costs;   // [n_instances] by place in the list
 } State;
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
   State *self = state;
   rng_init(&self->rng, seed, "router");
   self->arena = self->keys.arena = arena;
-  self->books = ARENA_ARRAY(arena, MachineBooks, view->n_machines);
-  self->costs = ARENA_ARRAY(arena, double, view->n_machines);
+  self->books = ARENA_ARRAY(arena, InstanceBooks, view->n_instances);
+  self->costs = ARENA_ARRAY(arena, double, view->n_instances);
 }
 
 /* --- cost */
 
-static int64_t block_size_of(const ClusterView *view, MachineIx m) {
-  return view->machines[m].pool->block_size;
+static int64_t block_size_of(const ClusterView *view, InstanceIx m) {
+  return view->instances[m].pool->block_size;
 }
 
 /* Different blocks of active prompts there, with this one. */
-static int64_t decode_blocks(State *self, const ClusterView *view, MachineIx m, int64_t prompt) {
-  const MachineBooks *books = &self->books[m];
+static int64_t decode_blocks(State *self, const ClusterView *view, InstanceIx m, int64_t prompt) {
+  const InstanceBooks *books = &self->books[m];
   const int64_t block_size = block_size_of(view, m), full = prompt / block_size;
   int64_t n_active = 0;
   while (n_active < full &&
@@ -71,7 +71,7 @@ static int64_t decode_blocks(State *self, const ClusterView *view, MachineIx m, 
          (prompt % block_size > 0);
 }
 
-static double prefill_blocks(State *self, const ClusterView *view, MachineIx m, int64_t prompt,
+static double prefill_blocks(State *self, const ClusterView *view, InstanceIx m, int64_t prompt,
                              int64_t least_tokens) {
   const int64_t block_size = block_size_of(view, m);
   const double active = (double)self->books[m].prefill_tokens;
@@ -84,7 +84,7 @@ static double prefill_blocks(State *self, const ClusterView *view, MachineIx m, 
   return left > 0 ? left : 0;
 }
 
-static double cost_of(State *self, const ClusterView *view, MachineIx m, Phase phase,
+static double cost_of(State *self, const ClusterView *view, InstanceIx m, Phase phase,
                       int64_t prompt, int64_t least_tokens) {
   const bool apart = view->by_role[ROLE_PREFILL].count > 0 || view->by_role[ROLE_DECODE].count > 0;
   double cost = self->decode_active_request_weight * (double)self->books[m].n_requests;
@@ -132,7 +132,7 @@ typedef struct Choice {
   int64_t prompt;
 } Choice;
 
-static MachineIx choose(void *choice, const ClusterView *view, const RoleList *list, Phase phase) {
+static InstanceIx choose(void *choice, const ClusterView *view, const RoleList *list, Phase phase) {
   State *self = ((Choice *)choice)->state;
   int64_t least_tokens = INT64_MAX;
   for (uint32_t i = 0; i < list->count; i++) {
@@ -155,8 +155,8 @@ static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
 
 /* --- books */
 
-static void book_blocks(State *self, const ClusterView *view, RequestIx ix, MachineIx m, int add) {
-  MachineBooks *books = &self->books[m];
+static void book_blocks(State *self, const ClusterView *view, RequestIx ix, InstanceIx m, int add) {
+  InstanceBooks *books = &self->books[m];
   const int64_t block_size = block_size_of(view, m), prompt = view->requests[ix].prompt_tokens;
   books->n_partial += prompt % block_size > 0 ? add : 0;
   for (int64_t i = 0; i < prompt / block_size; i++) {
@@ -169,7 +169,7 @@ static void book_blocks(State *self, const ClusterView *view, RequestIx ix, Mach
 
 static void place(State *self, const ClusterView *view, RequestIx ix) {
   const Request *request = &view->requests[ix];
-  const MachineIx prefill = request->prefill_machine, decode = request->decode_machine;
+  const InstanceIx prefill = request->prefill_instance, decode = request->decode_instance;
   const int64_t block_size = block_size_of(view, prefill), prompt = request->prompt_tokens;
   const int64_t cached = reports_match(view->reports, prefill, &self->keys, prompt / block_size);
   ARENA_RESERVE(self->arena, self->booked, self->booked_capacity, (size_t)ix + 1);
@@ -177,28 +177,28 @@ static void place(State *self, const ClusterView *view, RequestIx ix) {
   *booked = (Booked){prefill, decode, prompt - cached * block_size};
   self->books[prefill].prefill_tokens += booked->prefill_tokens;
   self->books[prefill].n_requests++;
-  if (decode == MACHINE_NONE) return;
+  if (decode == INSTANCE_NONE) return;
   if (decode != prefill) self->books[decode].n_requests++;
   book_blocks(self, view, ix, decode, 1);
 }
 
 /* Only the first time: one whose KV was dropped is prefilled again. */
 static void end_prefill(State *self, Booked *booked) {
-  if (booked->prefill == MACHINE_NONE) return;
+  if (booked->prefill == INSTANCE_NONE) return;
   self->books[booked->prefill].prefill_tokens -= booked->prefill_tokens;
   if (booked->prefill != booked->decode) self->books[booked->prefill].n_requests--;
-  booked->prefill = MACHINE_NONE;
+  booked->prefill = INSTANCE_NONE;
 }
 
 static void observe(void *state, const ClusterView *view, RequestIx ix, Observation what,
-                    MachineIx machine) {
-  (void)machine;
+                    InstanceIx instance) {
+  (void)instance;
   State *self = state;
   if (what == OBSERVED_PLACED) place(self, view, ix);
   if (what == OBSERVED_PLACED || what == OBSERVED_TRANSFERRED) return;
   Booked *booked = &self->booked[ix];
   end_prefill(self, booked);
-  if (what == OBSERVED_PREFILLED || booked->decode == MACHINE_NONE) return;
+  if (what == OBSERVED_PREFILLED || booked->decode == INSTANCE_NONE) return;
   self->books[booked->decode].n_requests--;
   prompt_keys_begin(&self->keys, &view->memory[ix].content);
   book_blocks(self, view, ix, booked->decode, -1);

@@ -1,5 +1,5 @@
 /* llm-d's inference scheduler (the endpoint picker of the Gateway API's inference extension): of
- * all machines the one with the highest
+ * all instances the one with the highest
  *
  *   queue_weight · (max − q) / (max − min)   q requests that wait; 1 where all are equal
  *   + kv_weight · (1 − share of KV memory in use)
@@ -7,10 +7,10 @@
  *
  * and of equals one at random. q and the share are as of the last report. Who has what is a guess:
  * the whole blocks of the first max_prefix_tokens of each prompt count as cached where it was sent,
- * the last lru_capacity of them, whether the machine keeps a cache or not. A machine that decodes
- * only is chosen in the same way, its prompts counted for it where it keeps one. Shorter prompts
- * than a block have none. Defaults are the published ones: weights 2, 2 and 3, metrics scraped each
- * 50 ms, blocks of 64 tokens at least, 131,072 tokens, 31,250 blocks. */
+ * the last lru_capacity of them, whether the instance keeps a cache or not. An instance that
+ * decodes only is chosen in the same way, its prompts counted for it where it keeps one. Shorter
+ * prompts than a block have none. Defaults are the published ones: weights 2, 2 and 3, metrics
+ * scraped each 50 ms, blocks of 64 tokens at least, 131,072 tokens, 31,250 blocks. */
 #include "base/rng.h"
 #include "sim/router/prefix_lru.h"
 #include "sim/router/router.h"
@@ -20,24 +20,24 @@ typedef struct State {
   int64_t block_size, max_prefix_tokens, lru_capacity;
   ReportOptions reports;
   Rng rng;
-  PrefixLru *sent; // [n_machines]
+  PrefixLru *sent; // [n_instances]
   PromptKeys keys; // of the request being placed
   int64_t n_blocks;
-  uint32_t *best; // [n_machines] places in the list of those with the highest score
+  uint32_t *best; // [n_instances] places in the list of those with the highest score
 } State;
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
   State *self = state;
   rng_init(&self->rng, seed, "router");
-  self->sent = ARENA_ARRAY(arena, PrefixLru, view->n_machines);
-  for (MachineIx m = 0; m < view->n_machines; m++)
+  self->sent = ARENA_ARRAY(arena, PrefixLru, view->n_instances);
+  for (InstanceIx m = 0; m < view->n_instances; m++)
     self->sent[m].capacity = (uint32_t)self->lru_capacity;
-  self->best = ARENA_ARRAY(arena, uint32_t, view->n_machines);
+  self->best = ARENA_ARRAY(arena, uint32_t, view->n_instances);
   self->keys.arena = arena;
 }
 
-static bool counts_prefix(const ClusterView *view, MachineIx m, Phase phase) {
-  return phase == PHASE_PREFILL || view->machines[m].cache;
+static bool counts_prefix(const ClusterView *view, InstanceIx m, Phase phase) {
+  return phase == PHASE_PREFILL || view->instances[m].cache;
 }
 
 typedef struct Range {
@@ -54,8 +54,8 @@ static Range queues_of(const ClusterView *view, const RoleList *list) {
   return range;
 }
 
-static double score(State *self, const ClusterView *view, MachineIx m, Range queues, Phase phase) {
-  const MachineReport *report = &view->reports->known[m];
+static double score(State *self, const ClusterView *view, InstanceIx m, Range queues, Phase phase) {
+  const InstanceReport *report = &view->reports->known[m];
   const double spread = (double)(queues.most - queues.least);
   const double queue = spread > 0 ? (double)(queues.most - report->n_waiting) / spread : 1;
   const double kv = 1 - (double)report->used_blocks / (double)report->kv_blocks;
@@ -67,7 +67,7 @@ static double score(State *self, const ClusterView *view, MachineIx m, Range que
   return self->queue_weight * queue + self->kv_weight * kv + self->prefix_weight * prefix;
 }
 
-static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+static InstanceIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
   State *self = state;
   const Range queues = queues_of(view, list);
   double highest = -1;
@@ -81,7 +81,7 @@ static MachineIx choose(void *state, const ClusterView *view, const RoleList *li
     }
   }
   const uint64_t drawn = n_best > 1 ? rng_below(&self->rng, n_best) : 0;
-  const MachineIx m = list->items[self->best[drawn]];
+  const InstanceIx m = list->items[self->best[drawn]];
   if (counts_prefix(view, m, phase))
     prefix_lru_add(&self->sent[m], &self->keys, self->block_size, self->n_blocks);
   return m;

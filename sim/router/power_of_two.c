@@ -1,4 +1,4 @@
-/* The less loaded, by pending tokens, of two machines drawn at random: most of what looking at all
+/* The less loaded, by pending tokens, of two instances drawn at random: most of what looking at all
  * of them gives (Mitzenmacher 2001), for two looks. */
 #include "base/rng.h"
 #include "sim/router/router.h"
@@ -12,14 +12,14 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   rng_init(&((State *)state)->rng, seed, "router");
 }
 
-static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+static InstanceIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
   (void)phase;
   Rng *rng = &((State *)state)->rng;
   if (list->count == 1) return list->items[0];
   const uint64_t first = rng_below(rng, list->count);
   uint64_t second = rng_below(rng, list->count - 1);
   if (second >= first) second++;
-  const MachineIx a = list->items[first], b = list->items[second];
+  const InstanceIx a = list->items[first], b = list->items[second];
   return column_at(view->columns.pending_tokens, b) < column_at(view->columns.pending_tokens, a)
              ? b
              : a;

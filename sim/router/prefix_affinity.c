@@ -1,10 +1,10 @@
-/* The same machine for the same beginning of a prompt, so that its prefix cache has it: consistent
+/* The same instance for the same beginning of a prompt, so that its prefix cache has it: consistent
  * hashing with bounded loads (Mirrokni, Thorup & Zadimoghaddam 2016).
  *
- * Each machine has `replication` places on a ring, and a prompt goes to the first machine at or
+ * Each instance has `replication` places on a ring, and a prompt goes to the first instance at or
  * after the place of its first `prefix_tokens` tokens that has room: of T requests assigned to the
- * n machines of the list, this one counted, none gets more than ⌈load_factor · T / n⌉. What a load
- * is is the column n_assigned. Machines that decode only are chosen so where they keep a cache,
+ * n instances of the list, this one counted, none gets more than ⌈load_factor · T / n⌉. What a load
+ * is is the column n_assigned. Instances that decode only are chosen so where they keep a cache,
  * and else by the least load. Defaults: KubeAI's PrefixHash (meanLoadFactor 125, replication 256)
  * and the 256 tokens of SGLang's gateway (prefix_hash). */
 #include "base/hash.h"
@@ -15,7 +15,7 @@
 
 typedef struct RingPlace {
   uint64_t at;
-  MachineIx machine;
+  InstanceIx instance;
 } RingPlace;
 
 typedef struct State {
@@ -30,7 +30,7 @@ typedef struct State {
 static int by_place(const void *a, const void *b) {
   const RingPlace *x = a, *y = b;
   if (x->at != y->at) return x->at < y->at ? -1 : 1;
-  return (x->machine > y->machine) - (x->machine < y->machine);
+  return (x->instance > y->instance) - (x->instance < y->instance);
 }
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
@@ -41,13 +41,13 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   size_t n = 0;
   for (uint32_t k = 0; k < view->n_members; k++)
     for (int64_t i = 0; i < self->replication; i++) {
-      const MachineIx m = view->members[k];
+      const InstanceIx m = view->members[k];
       self->ring[n++] = (RingPlace){hash_fold(hash_mix(m + UINT64_C(1)), (uint64_t)i), m};
     }
   qsort(self->ring, self->n_places, sizeof *self->ring, by_place);
 }
 
-static size_t machine_bytes(const void *state) {
+static size_t instance_bytes(const void *state) {
   return (size_t)((const State *)state)->replication * sizeof(RingPlace);
 }
 
@@ -64,7 +64,7 @@ static size_t first_place(const State *self, uint64_t at) {
   return low;
 }
 
-/* The most requests that a machine of the list may have with this one. */
+/* The most requests that an instance of the list may have with this one. */
 static int64_t bound(const State *self, const ClusterView *view, const RoleList *list) {
   int64_t total = 1;
   for (uint32_t i = 0; i < list->count; i++)
@@ -72,25 +72,25 @@ static int64_t bound(const State *self, const ClusterView *view, const RoleList 
   return (int64_t)ceil(self->load_factor * (double)total / list->count);
 }
 
-static MachineIx choose_by_load(Ties *ties, const ClusterView *view, const RoleList *list) {
-  const MachineIx m = router_least(ties, view->columns.n_assigned, list);
+static InstanceIx choose_by_load(Ties *ties, const ClusterView *view, const RoleList *list) {
+  const InstanceIx m = router_least(ties, view->columns.n_assigned, list);
   router_chose(ties, view, m);
   return m;
 }
 
-static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+static InstanceIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
   State *self = state;
-  if (phase == PHASE_DECODE && !view->machines[list->items[0]].cache)
+  if (phase == PHASE_DECODE && !view->instances[list->items[0]].cache)
     return choose_by_load(&self->ties, view, list);
   const int64_t most = bound(self, view, list);
   const size_t first = first_place(self, hash_mix(self->key));
   for (size_t i = 0; i < self->n_places; i++) {
-    const MachineIx m = self->ring[(first + i) % self->n_places].machine;
+    const InstanceIx m = self->ring[(first + i) % self->n_places].instance;
     if (view->columns.all->listed[m] == list->ix && column_at(view->columns.n_assigned, m) < most)
       return m;
   }
   assert(false); // not all of them are above the mean
-  return MACHINE_NONE;
+  return INSTANCE_NONE;
 }
 
 static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
@@ -126,7 +126,7 @@ const Router router_prefix_affinity = {
                .options = options,
                .draws = draws},
     .knows_content = true,
-    .machine_bytes = machine_bytes,
+    .instance_bytes = instance_bytes,
     .start = start,
     .pick = pick,
 };

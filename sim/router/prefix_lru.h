@@ -1,5 +1,5 @@
-/* Which beginnings of prompts a router has sent to a machine, the least recently sent forgotten: a
- * guess at what is in that machine's prefix cache, made without asking it. */
+/* Which beginnings of prompts a router has sent to an instance, the least recently sent forgotten:
+ * a guess at what is in that instance's prefix cache, made without asking it. */
 #ifndef SIM_ROUTER_PREFIX_LRU_H
 #define SIM_ROUTER_PREFIX_LRU_H
 #include "base/key_map.h"

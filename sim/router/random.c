@@ -1,4 +1,4 @@
-/* A machine at random, each equally likely. */
+/* An instance at random, each equally likely. */
 #include "base/rng.h"
 #include "sim/router/router.h"
 
@@ -11,7 +11,7 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   rng_init(&((State *)state)->rng, seed, "router");
 }
 
-static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+static InstanceIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
   (void)view, (void)phase;
   return list->items[rng_below(&((State *)state)->rng, list->count)];
 }

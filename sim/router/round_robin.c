@@ -1,11 +1,11 @@
-/* Each machine in turn, the phases separately. */
+/* Each instance in turn, the phases separately. */
 #include "sim/router/router.h"
 
 typedef struct State {
   uint32_t next[2]; // by phase
 } State;
 
-static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+static InstanceIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
   (void)view;
   State *self = state;
   return list->items[self->next[phase]++ % list->count];

@@ -1,7 +1,7 @@
-/* Cluster-level scheduling: which machine prefills a request and which decodes it.
+/* Cluster-level scheduling: which instance prefills a request and which decodes it.
  *
- * A router decides once, on arrival. It may pick a machine outside the role only when
- * view->roles_move; the pool policy then gives that machine its new role. */
+ * A router decides once, on arrival. It may pick an instance outside the role only when
+ * view->roles_move; the pool policy then gives that instance its new role. */
 #ifndef SIM_ROUTER_ROUTER_H
 #define SIM_ROUTER_ROUTER_H
 #include "base/rng.h"
@@ -10,41 +10,41 @@
 #include "sim/policy.h"
 
 typedef enum Observation {
-  OBSERVED_PLACED,      // it has its machines; `machine` will prefill it
-  OBSERVED_PREFILLED,   // the prefill of a request ended on `machine`
-  OBSERVED_TRANSFERRED, // its KV left `machine`
-  OBSERVED_FINISHED,    // its last token was made on `machine`
-  OBSERVED_CANCELLED,   // it leaves `machine`, where it or its KV was; in a store: MACHINE_NONE
+  OBSERVED_PLACED,      // it has its instances; `instance` will prefill it
+  OBSERVED_PREFILLED,   // the prefill of a request ended on `instance`
+  OBSERVED_TRANSFERRED, // its KV left `instance`
+  OBSERVED_FINISHED,    // its last token was made on `instance`
+  OBSERVED_CANCELLED,   // it leaves `instance`, where it or its KV was; in a store: INSTANCE_NONE
 } Observation;
 
 typedef struct Router {
   Policy policy;
   bool knows_content; // reads view->memory of the request it places
-  bool needs_caches;  // is of no use where no machine keeps a prefix cache; reports tell of them
-  /* How machines report to it (view->reports), of its options. Optional: they do not. */
+  bool needs_caches;  // is of no use where no instance keeps a prefix cache; reports tell of them
+  /* How instances report to it (view->reports), of its options. Optional: they do not. */
   const ReportOptions *(*reports)(const void *state);
-  /* Bytes that `start` takes for each machine, where they are many. Optional. */
-  size_t (*machine_bytes)(const void *state);
+  /* Bytes that `start` takes for each instance, where they are many. Optional. */
+  size_t (*instance_bytes)(const void *state);
   /* Before the first pick: `state` has its options. Optional. */
   void (*start)(void *state, const ClusterView *view, uint64_t seed, Arena *arena);
   Placement (*pick)(void *state, const ClusterView *view, RequestIx request);
   /* Something a router may keep books on happened. Optional. */
   void (*observe)(void *state, const ClusterView *view, RequestIx request, Observation what,
-                  MachineIx machine);
+                  InstanceIx instance);
 } Router;
 
-/* Picks one machine of a list. */
-typedef MachineIx (*RouterChoice)(void *state, const ClusterView *view, const RoleList *list,
-                                  Phase phase);
+/* Picks one instance of a list. */
+typedef InstanceIx (*RouterChoice)(void *state, const ClusterView *view, const RoleList *list,
+                                   Phase phase);
 
-/* The common shape of a router: where there are prefill machines, one of them and then one of the
- * decode machines; otherwise one mixed machine for both. A missing side is taken from the mixed
- * machines and, where none of those is up and roles move, from the other side. */
+/* The common shape of a router: where there are prefill instances, one of them and then one of the
+ * decode instances; otherwise one mixed instance for both. A missing side is taken from the mixed
+ * instances and, where none of those is up and roles move, from the other side. */
 Placement router_place(const ClusterView *view, RouterChoice choose, void *state);
 
-/* Which of several machines that have the least of a figure a router joins. Balancers that go by
+/* Which of several instances that have the least of a figure a router joins. Balancers that go by
  * the fewest connections take them in turn: nginx (least_conn), HAProxy (leastconn). One that took
- * the first would send all that an idle fleet gets to one machine. */
+ * the first would send all that an idle fleet gets to one instance. */
 typedef enum TieRule { TIES_ROUND_ROBIN, TIES_FIRST, TIES_RANDOM } TieRule;
 
 /* All the state of routers that have no other. */
@@ -67,10 +67,10 @@ extern const OptionSpec router_ties_options[]; // of a state that is Ties
 /* Whether equals are drawn from: the `draws` of a policy whose state is Ties. */
 bool router_ties_draw(const void *ties);
 void router_start_ties(void *ties, const ClusterView *view, uint64_t seed, Arena *arena);
-/* A machine of a list with the least of a figure; MACHINE_NONE if it is empty. */
-MachineIx router_least(Ties *ties, Column *figure, const RoleList *list);
+/* An instance of a list with the least of a figure; INSTANCE_NONE if it is empty. */
+InstanceIx router_least(Ties *ties, Column *figure, const RoleList *list);
 /* It is the one that is chosen. */
-void router_chose(const Ties *ties, const ClusterView *view, MachineIx machine);
+void router_chose(const Ties *ties, const ClusterView *view, InstanceIx instance);
 /* Of each phase one with the least; `ties` NULL: the first of its list. */
 Placement router_join_least(const ClusterView *view, Column *figure, Ties *ties);
 #endif

@@ -1,9 +1,9 @@
 /* Splitwise's cluster-level scheduler (Splitwise §IV-A, §IV-D): join the shortest queue, in pending
- * tokens, for the prefill and the decode machine at once. A machine whose queue is past its limit
- * is passed over for the mixed pool, then for a machine of the opposite pool, which the pool policy
- * turns to mixed; when those are over their limits too, both phases run on the least loaded machine
- * of all. Role moves need a pool policy that makes them; without one the two pools stay apart and
- * the limits have no effect. */
+ * tokens, for the prefill and the decode instance at once. An instance whose queue is past its
+ * limit is passed over for the mixed pool, then for an instance of the opposite pool, which the
+ * pool policy turns to mixed; when those are over their limits too, both phases run on the least
+ * loaded instance of all. Role moves need a pool policy that makes them; without one the two pools
+ * stay apart and the limits have no effect. */
 #include "sim/router/router.h"
 
 typedef struct State {
@@ -11,33 +11,33 @@ typedef struct State {
   Ties ties;
 } State;
 
-/* The least loaded machine of a role if it can take `tokens` more within `limit`. */
-static MachineIx within(Ties *ties, const ClusterView *view, Role role, int64_t tokens,
-                        int64_t limit) {
-  const MachineIx m = router_least(ties, view->columns.pending_tokens, &view->by_role[role]);
-  const int64_t pending = m == MACHINE_NONE ? 0 : column_at(view->columns.pending_tokens, m);
+/* The least loaded instance of a role if it can take `tokens` more within `limit`. */
+static InstanceIx within(Ties *ties, const ClusterView *view, Role role, int64_t tokens,
+                         int64_t limit) {
+  const InstanceIx m = router_least(ties, view->columns.pending_tokens, &view->by_role[role]);
+  const int64_t pending = m == INSTANCE_NONE ? 0 : column_at(view->columns.pending_tokens, m);
   const bool over = pending > 0 && pending + tokens > limit;
-  return over ? MACHINE_NONE : m;
+  return over ? INSTANCE_NONE : m;
 }
 
-static MachineIx find(Ties *ties, const ClusterView *view, Phase phase, int64_t tokens,
-                      int64_t limit) {
+static InstanceIx find(Ties *ties, const ClusterView *view, Phase phase, int64_t tokens,
+                       int64_t limit) {
   const bool prefill = phase == PHASE_PREFILL;
   const Role order[ROLES] = {prefill ? ROLE_PREFILL : ROLE_DECODE, ROLE_MIXED,
                              prefill ? ROLE_DECODE : ROLE_PREFILL};
   for (int i = 0; i < ROLES; i++) {
-    const MachineIx m = within(ties, view, order[i], tokens, limit);
-    if (m != MACHINE_NONE) return m;
+    const InstanceIx m = within(ties, view, order[i], tokens, limit);
+    if (m != INSTANCE_NONE) return m;
   }
-  return MACHINE_NONE;
+  return INSTANCE_NONE;
 }
 
-static MachineIx least_of_all(Ties *ties, const ClusterView *view) {
-  MachineIx best = MACHINE_NONE;
+static InstanceIx least_of_all(Ties *ties, const ClusterView *view) {
+  InstanceIx best = INSTANCE_NONE;
   for (int role = 0; role < ROLES; role++) {
-    const MachineIx m = router_least(ties, view->columns.pending_tokens, &view->by_role[role]);
-    if (m == MACHINE_NONE) continue;
-    if (best == MACHINE_NONE ||
+    const InstanceIx m = router_least(ties, view->columns.pending_tokens, &view->by_role[role]);
+    if (m == INSTANCE_NONE) continue;
+    if (best == INSTANCE_NONE ||
         column_at(view->columns.pending_tokens, m) < column_at(view->columns.pending_tokens, best))
       best = m;
   }
@@ -52,17 +52,17 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   State *self = state;
   Ties *ties = &self->ties;
   if (!view->roles_move) return router_join_least(view, view->columns.pending_tokens, ties);
-  const MachineIx prefill = find(ties, view, PHASE_PREFILL, view->requests[request].prompt_tokens,
-                                 self->prefill_queue_limit);
-  const MachineIx decode = find(ties, view, PHASE_DECODE, 1, self->decode_queue_limit);
-  if (prefill != MACHINE_NONE && decode != MACHINE_NONE) {
+  const InstanceIx prefill = find(ties, view, PHASE_PREFILL, view->requests[request].prompt_tokens,
+                                  self->prefill_queue_limit);
+  const InstanceIx decode = find(ties, view, PHASE_DECODE, 1, self->decode_queue_limit);
+  if (prefill != INSTANCE_NONE && decode != INSTANCE_NONE) {
     router_chose(ties, view, prefill);
     router_chose(ties, view, decode);
     return (Placement){.prefill = prefill, .decode = decode};
   }
-  const MachineIx both = least_of_all(ties, view);
+  const InstanceIx both = least_of_all(ties, view);
   router_chose(ties, view, both);
-  return (Placement){both, both, .roles_stay = true, .claimed = MACHINE_NONE};
+  return (Placement){both, both, .roles_stay = true, .claimed = INSTANCE_NONE};
 }
 
 static bool draws(const void *state) {

@@ -1,5 +1,5 @@
 /* SplitwiseSim's kv_jsq and overlap_kv_jsq: the fewest pending requests in each pool. Its quirk: a
- * decode machine counts only requests whose KV has arrived, not those on their way. */
+ * decode instance counts only requests whose KV has arrived, not those on their way. */
 #include "sim/router/router.h"
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {

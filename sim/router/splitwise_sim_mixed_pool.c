@@ -1,15 +1,15 @@
 /* SplitwiseSim's mixed_pool scheduler at 8f99e7d, rule by rule.
  *
- *   1  prefill: for the prefill list, then the mixed one, the first machine with the fewest pending
- *      tokens; refused if tasks wait there and pending + prompt > prefill_queue_limit
+ *   1  prefill: for the prefill list, then the mixed one, the first instance with the fewest
+ *      pending tokens; refused if tasks wait there and pending + prompt > prefill_queue_limit
  *   2  decode: the same lists by reserved memory; refused if the request's KV would pass capacity
- *   3  no prefill machine: the decode machine with the fewest pending tokens turns to mixed
- *   4  no decode machine: the prefill machine with the least reserved memory turns to mixed
- *   5  either still missing: both phases on the machine with the fewest pending tokens of all,
+ *   3  no prefill instance: the decode instance with the fewest pending tokens turns to mixed
+ *   4  no decode instance: the prefill instance with the least reserved memory turns to mixed
+ *   5  either still missing: both phases on the instance with the fewest pending tokens of all,
  *      whose role stays; one that 3 or 4 moved is mixed already, the last of these, and stays so
  *
  * Its books are its own: pending tokens are prompts until prefilled plus one per decode until
- * finished; memory is reserved at placement on both machines and freed with the allocations. */
+ * finished; memory is reserved at placement on both instances and freed with the allocations. */
 #include "sim/router/router.h"
 
 typedef struct State {
@@ -25,53 +25,53 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   self->reserved_tokens = column_new(view->columns.all);
 }
 
-/* Tasks wait on the machine outside its batch; the decode of a request in prefill here is one. */
-static bool tasks_wait(const ClusterView *view, MachineIx m) {
-  const Machine *machine = &view->machines[m];
-  if (machine->prefill_queue.count + machine->decode_queue.count + machine->blocked.count > 0)
+/* Tasks wait on the instance outside its batch; the decode of a request in prefill here is one. */
+static bool tasks_wait(const ClusterView *view, InstanceIx m) {
+  const Instance *instance = &view->instances[m];
+  if (instance->prefill_queue.count + instance->decode_queue.count + instance->blocked.count > 0)
     return true;
-  for (size_t i = 0; i < machine->n_chunks; i++)
-    if (view->requests[machine->chunks[i]].decode_machine == m) return true;
+  for (size_t i = 0; i < instance->n_chunks; i++)
+    if (view->requests[instance->chunks[i]].decode_instance == m) return true;
   return false;
 }
 
-static MachineIx find_prefill(const State *self, const ClusterView *view, const Request *request) {
+static InstanceIx find_prefill(const State *self, const ClusterView *view, const Request *request) {
   static const Role order[] = {ROLE_PREFILL, ROLE_MIXED};
   for (int i = 0; i < 2; i++) {
-    const MachineIx m = column_least(self->pending_tokens, &view->by_role[order[i]]);
-    if (m == MACHINE_NONE) continue;
+    const InstanceIx m = column_least(self->pending_tokens, &view->by_role[order[i]]);
+    if (m == INSTANCE_NONE) continue;
     const int64_t pending = column_at(self->pending_tokens, m) + request->prompt_tokens;
     if (pending <= self->prefill_queue_limit || !tasks_wait(view, m)) return m;
   }
-  return MACHINE_NONE;
+  return INSTANCE_NONE;
 }
 
-static int64_t room_of(const Machine *machine) {
-  return machine->least_blocks * machine->pool->block_size;
+static int64_t room_of(const Instance *instance) {
+  return instance->least_blocks * instance->pool->block_size;
 }
 
-static MachineIx find_decode(const State *self, const ClusterView *view, const Request *request) {
+static InstanceIx find_decode(const State *self, const ClusterView *view, const Request *request) {
   static const Role order[] = {ROLE_DECODE, ROLE_MIXED};
   const int64_t tokens = (int64_t)request->prompt_tokens + request->output_tokens;
   for (int i = 0; i < 2; i++) {
-    const MachineIx m = column_least(self->reserved_tokens, &view->by_role[order[i]]);
-    if (m == MACHINE_NONE) continue;
-    if (column_at(self->reserved_tokens, m) + tokens <= room_of(&view->machines[m])) return m;
+    const InstanceIx m = column_least(self->reserved_tokens, &view->by_role[order[i]]);
+    if (m == INSTANCE_NONE) continue;
+    if (column_at(self->reserved_tokens, m) + tokens <= room_of(&view->instances[m])) return m;
   }
-  return MACHINE_NONE;
+  return INSTANCE_NONE;
 }
 
-/* The less loaded of two, the first of equals; either may be MACHINE_NONE. */
-static MachineIx less(const State *self, MachineIx a, MachineIx b) {
-  if (a == MACHINE_NONE || b == MACHINE_NONE) return a == MACHINE_NONE ? b : a;
+/* The less loaded of two, the first of equals; either may be INSTANCE_NONE. */
+static InstanceIx less(const State *self, InstanceIx a, InstanceIx b) {
+  if (a == INSTANCE_NONE || b == INSTANCE_NONE) return a == INSTANCE_NONE ? b : a;
   return column_at(self->pending_tokens, b) < column_at(self->pending_tokens, a) ? b : a;
 }
 
-/* The least loaded machine of all, in the order prefill, mixed, decode; `moved` has left its list
+/* The least loaded instance of all, in the order prefill, mixed, decode; `moved` has left its list
  * for the end of the mixed one. */
-static MachineIx least_of_all(const State *self, const ClusterView *view, MachineIx moved) {
+static InstanceIx least_of_all(const State *self, const ClusterView *view, InstanceIx moved) {
   static const Role order[] = {ROLE_PREFILL, ROLE_MIXED, ROLE_DECODE};
-  MachineIx best = MACHINE_NONE;
+  InstanceIx best = INSTANCE_NONE;
   for (int i = 0; i < ROLES; i++) {
     best =
         less(self, best, column_least_but(self->pending_tokens, &view->by_role[order[i]], moved));
@@ -83,15 +83,15 @@ static MachineIx least_of_all(const State *self, const ClusterView *view, Machin
 static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
   State *self = state;
   const Request *request = &view->requests[ix];
-  MachineIx prefill = find_prefill(self, view, request);
-  MachineIx decode = find_decode(self, view, request), moved = MACHINE_NONE;
-  if (prefill == MACHINE_NONE && view->roles_move)
+  InstanceIx prefill = find_prefill(self, view, request);
+  InstanceIx decode = find_decode(self, view, request), moved = INSTANCE_NONE;
+  if (prefill == INSTANCE_NONE && view->roles_move)
     moved = prefill = column_least(self->pending_tokens, &view->by_role[ROLE_DECODE]);
-  if (decode == MACHINE_NONE && view->roles_move) {
+  if (decode == INSTANCE_NONE && view->roles_move) {
     decode = column_least(self->reserved_tokens, &view->by_role[ROLE_PREFILL]);
-    if (moved == MACHINE_NONE) moved = decode;
+    if (moved == INSTANCE_NONE) moved = decode;
   }
-  const bool none = prefill == MACHINE_NONE || decode == MACHINE_NONE;
+  const bool none = prefill == INSTANCE_NONE || decode == INSTANCE_NONE;
   if (none) prefill = decode = least_of_all(self, view, moved);
   const int64_t output = request->output_tokens - 1;
   column_add(self->pending_tokens, prefill, request->prompt_tokens);
@@ -103,36 +103,36 @@ static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
 }
 
 /* It holds what was reserved where it is, and where it would have been decoded. */
-static void cancel(State *self, const Request *request, MachineIx machine) {
-  const MachineIx prefill = request->prefill_machine, decode = request->decode_machine;
+static void cancel(State *self, const Request *request, InstanceIx instance) {
+  const InstanceIx prefill = request->prefill_instance, decode = request->decode_instance;
   if (request->first_token_at < 0)
     column_add(self->pending_tokens, prefill, -request->prompt_tokens);
-  if (machine == prefill && decode != prefill)
+  if (instance == prefill && decode != prefill)
     column_add(self->reserved_tokens, prefill, -(request->prompt_tokens + 1));
-  if (decode == MACHINE_NONE) return;
+  if (decode == INSTANCE_NONE) return;
   column_add(self->pending_tokens, decode, -1);
   column_add(self->reserved_tokens, decode, -(request->prompt_tokens + request->output_tokens));
 }
 
 static void observe(void *state, const ClusterView *view, RequestIx ix, Observation what,
-                    MachineIx machine) {
+                    InstanceIx instance) {
   State *self = state;
   const Request *request = &view->requests[ix];
   switch (what) {
   case OBSERVED_PLACED: // booked when it was picked
     break;
   case OBSERVED_PREFILLED:
-    column_add(self->pending_tokens, machine, -request->prompt_tokens);
+    column_add(self->pending_tokens, instance, -request->prompt_tokens);
     break;
   case OBSERVED_TRANSFERRED:
-    column_add(self->reserved_tokens, machine, -(request->prompt_tokens + 1));
+    column_add(self->reserved_tokens, instance, -(request->prompt_tokens + 1));
     break;
   case OBSERVED_FINISHED:
-    column_add(self->pending_tokens, machine, -1);
-    column_add(self->reserved_tokens, machine, -(request->prompt_tokens + request->output_tokens));
+    column_add(self->pending_tokens, instance, -1);
+    column_add(self->reserved_tokens, instance, -(request->prompt_tokens + request->output_tokens));
     break;
   case OBSERVED_CANCELLED:
-    cancel(self, request, machine);
+    cancel(self, request, instance);
     break;
   }
 }

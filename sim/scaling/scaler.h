@@ -6,7 +6,7 @@
  * bought: all replicas and lanes of one come and go together. */
 #ifndef SIM_SCALING_SCALER_H
 #define SIM_SCALING_SCALER_H
-#include "sim/core/machine.h"
+#include "sim/core/instance.h"
 
 /* A pool at present. */
 typedef struct PoolLoad {

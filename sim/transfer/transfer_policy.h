@@ -1,7 +1,7 @@
-/* How a request's KV cache moves from the machine that prefilled it to the one that decodes it. */
+/* How a request's KV cache moves from the instance that prefilled it to the one that decodes it. */
 #ifndef SIM_TRANSFER_TRANSFER_POLICY_H
 #define SIM_TRANSFER_TRANSFER_POLICY_H
-#include "sim/core/machine.h"
+#include "sim/core/instance.h"
 #include "sim/policy.h"
 
 typedef enum TransferMode {
@@ -18,7 +18,7 @@ typedef struct TransferChoice {
 
 typedef struct TransferPolicy {
   Policy policy;
-  /* Once for each request, when its decode machine is known and its KV could begin to move.
+  /* Once for each request, when its decode instance is known and its KV could begin to move.
    * `bandwidth` is an unshared link's, in bytes/s. */
   TransferChoice (*pick)(const void *state, const Request *request, const PoolSpec *from,
                          const PoolSpec *to, int64_t bandwidth);

@@ -239,8 +239,8 @@ static int keep_fate(void *context, const RequestRecord *record, const Metrics *
   (void)diag;
   const Run *run = context;
   run->replayed[record->id] =
-      (Fate){.prefill_machine = (int)record->prefill_machine,
-             .decode_machine = (int)record->decode_machine,
+      (Fate){.prefill_machine = (int)record->prefill_instance,
+             .decode_machine = (int)record->decode_instance,
              .ttft = tick_seconds(record->first_token_at - record->arrived_at),
              .e2e = tick_seconds(record->last_token_at - record->arrived_at),
              .output_tokens = record->output_tokens};

@@ -31,8 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       saved_caches_load(&saved, &reader, place_of_file("config"), &config, &arena, &diag);
   assert((status < 0) == (diag.n_entries > 0));
   for (int m = 0; m < MACHINES; m++)
-    assert(saved.machines[m].n <= BLOCKS);
-  assert(saved.machines[MACHINES - 1].n == 0);
+    assert(saved.instances[m].n <= BLOCKS);
+  assert(saved.instances[MACHINES - 1].n == 0);
   diag_done(&diag);
   arena_done(&arena);
   return 0;

@@ -11,8 +11,8 @@
   }
 
 const Scenario golden_control_scenarios[] = {
-    /* Broadcasts every 10, flips after 20 of idleness. Machine 0 prefills 0–40 for machine 1, so at
-     * 20 machine 2 has been idle long enough while every prefill machine has work: it flips, and
+    /* Broadcasts every 10, flips after 20 of idleness. Instance 0 prefills 0–40 for machine 1, so
+     * at 20 machine 2 has been idle long enough while every prefill machine has work: it flips, and
      * prefills from 26. At 40 the KV begins to move, 30 tokens, to 70. At 50 machine 2 has been
      * idle in its new role for 24, and the one decode machine has work: it flips back, to 56. At 60
      * machine 0 has been idle for 20 too, but is the last. At 80 machine 2 has once more been idle
@@ -93,7 +93,7 @@ const Scenario golden_control_scenarios[] = {
                     "0.116,role,,0,0,1\n"
                     "0.12,last_token,3,2,0,0\n",
     },
-    /* Machine 1 decodes in 30 blocks, machine 2 in 1000; outputs above 3 tokens are heavy; loads
+    /* Instance 1 decodes in 30 blocks, machine 2 in 1000; outputs above 3 tokens are heavy; loads
      * are broadcast at 0 and 200. Request 0 prefills 0–50 and is heavy; only machine 2 has room for
      * its 45 tokens. It moves to 90 and decodes to 304 (52 + 53 + 54 + 55). When request 1, light,
      * is dispatched, at 325, nobody decodes, but at 200 machine 2 had a heavy decode: 1/1 with this

@@ -57,7 +57,7 @@ static const char *check_request(const SimConfig *config, const RequestRecord *r
  * the client may not have had that. */
 static const char *check_wasted(const Cluster *cluster, const Trial *trial, int64_t served) {
   const Metrics *metrics = &trial->result.metrics;
-  const MachineTotals *totals = &trial->result.totals;
+  const InstanceTotals *totals = &trial->result.totals;
   if (metrics->recomputes > 0) return NULL;
   const int64_t wasted = totals->prefill_tokens + totals->cached_tokens + totals->refound_tokens -
                          metrics->dropped_tokens + totals->decode_tokens - served;
@@ -96,7 +96,7 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
     swaps += (uint64_t)record->swaps;
     decode_ticks += (double)(record->last_token_at - record->first_token_at);
   }
-  const MachineTotals *totals = &trial->result.totals;
+  const InstanceTotals *totals = &trial->result.totals;
   if (metrics->cancelled == 0 && metrics->rejected == 0 && !books_have_gaps(metrics))
     return "gaps are not those that were asked for, and of attempts that were lost";
   if (metrics->cancelled + metrics->losses + metrics->hedges > 0)

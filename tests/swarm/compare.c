@@ -26,7 +26,7 @@ bool same_metrics(const Metrics *a, const Metrics *b) {
   return memcmp(&one, &other, sizeof one) == 0;
 }
 
-bool same_totals(const MachineTotals *a, const MachineTotals *b) {
+bool same_totals(const InstanceTotals *a, const InstanceTotals *b) {
   return memcmp(a, b, sizeof *a) == 0;
 }
 
@@ -79,12 +79,12 @@ static bool same_run(const SimResult *a, const SimResult *b) {
 
 const char *compare_results(const SimResult *a, const SimResult *b) {
   if (a->digest != b->digest) return "the digest differs";
-  if (a->n_pools != b->n_pools || a->n_machines != b->n_machines || a->n_groups != b->n_groups)
+  if (a->n_pools != b->n_pools || a->n_instances != b->n_instances || a->n_groups != b->n_groups)
     return "the cluster differs";
   if (!same_metrics(&a->metrics, &b->metrics)) return "the metrics differ";
-  for (uint32_t i = 0; i < a->n_machines; i++)
-    if (!same_totals(&a->machines[i], &b->machines[i])) return "the totals of a machine differ";
-  for (uint32_t i = 0; a->caches && i < a->n_machines; i++)
+  for (uint32_t i = 0; i < a->n_instances; i++)
+    if (!same_totals(&a->instances[i], &b->instances[i])) return "the totals of a machine differ";
+  for (uint32_t i = 0; a->caches && i < a->n_instances; i++)
     if (!same_cache(a->caches[i], b->caches[i])) return "what a cache has left differs";
   for (uint32_t i = 0; i < a->n_pools; i++)
     if (!same_pool(&a->pools[i], &b->pools[i])) return "the figures of a pool differ";

@@ -8,7 +8,7 @@
 /* Bucket by bucket; sums as far as the order of addition lets them agree. */
 bool same_histogram(const Histogram *a, const Histogram *b);
 bool same_metrics(const Metrics *a, const Metrics *b);
-bool same_totals(const MachineTotals *a, const MachineTotals *b);
+bool same_totals(const InstanceTotals *a, const InstanceTotals *b);
 bool same_record(const RequestRecord *a, const RequestRecord *b);
 bool same_pool(const PoolResult *a, const PoolResult *b);
 /* What the GPUs of a group did so far. */

@@ -20,7 +20,7 @@ static FaultSource draw_fault(Draw *own, bool grouped, uint32_t first, uint32_t 
   return (FaultSource){.kind = what,
                        .factor = what == FAULT_LINK && one_in(own, 2) ? 0 : factor,
                        .first = first,
-                       .n_machines = n_machines,
+                       .n_instances = n_machines,
                        .up = {kind, tick_seconds(mean), shape},
                        .down = {kind, tick_seconds(ticks(own, down)), shape}};
 }

@@ -30,6 +30,6 @@ static uint64_t fold_records(uint64_t hash, const RequestRecord *records, int n)
 
 uint64_t outcome_of(const SimResult *result, const RequestRecord *records, int n_records) {
   const uint64_t hash = fold_metrics(result->digest, &result->metrics);
-  return fold(fold_records(hash, records, n_records), result->machines,
-              result->n_machines * sizeof *result->machines);
+  return fold(fold_records(hash, records, n_records), result->instances,
+              result->n_instances * sizeof *result->instances);
 }

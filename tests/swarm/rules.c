@@ -12,7 +12,7 @@ typedef struct Turns {
   uint32_t next[2]; // by phase
 } Turns;
 
-static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+static InstanceIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
   (void)view;
   Turns *self = state;
   return list->items[self->next[phase]++ % list->count];
@@ -30,16 +30,16 @@ static const Router in_turn = {
 
 enum { TOKENS = 2048, SEQS = 64 };
 
-static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool wake(void *state, void *machine_state, const InstanceView *view, Wake why,
                  RequestIx request) {
   (void)state, (void)machine_state, (void)view, (void)why, (void)request;
   return true;
 }
 
 /* Prompts first, then decodes, in order of arrival. */
-static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+static void plan(void *state, void *machine_state, const InstanceView *view, BatchPlan *plan) {
   (void)state, (void)machine_state;
-  const Machine *machine = view->machine;
+  const Instance *machine = view->instance;
   const int64_t seqs = SEQS - (int64_t)machine->batch.n_seqs;
   Budget budget = {.tokens = TOKENS,
                    .seqs = seqs - (int64_t)machine->decode_queue.count,
@@ -53,16 +53,17 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   fcfs_admit_swapped(view, plan, &budget);
 }
 
-static bool wake_idle(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool wake_idle(void *state, void *machine_state, const InstanceView *view, Wake why,
                       RequestIx request) {
   (void)state, (void)machine_state, (void)why, (void)request;
-  return view->machine->batch.n_seqs == 0 && view->machine->activity == ACTIVITY_IDLE;
+  return view->instance->batch.n_seqs == 0 && view->instance->activity == ACTIVITY_IDLE;
 }
 
 /* A batch at a time, with memory for whole outputs. */
-static void plan_batch(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+static void plan_batch(void *state, void *machine_state, const InstanceView *view,
+                       BatchPlan *plan) {
   (void)state, (void)machine_state;
-  const Machine *machine = view->machine;
+  const Instance *machine = view->instance;
   if (machine->batch.n_seqs > 0) return;
   Budget budget = {.tokens = SEQS, .seqs = SEQS, .blocks = machine->free_blocks};
   fcfs_admits(view, &machine->decode_queue, true, plan, &budget);
@@ -70,7 +71,7 @@ static void plan_batch(void *state, void *machine_state, const MachineView *view
   for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
        ix = view->requests[ix].next, seqs--) {
     const Request *request = &view->requests[ix];
-    const bool decoded_here = request->decode_machine == machine->ix;
+    const bool decoded_here = request->decode_instance == machine->ix;
     const int64_t output = decoded_here ? request->output_tokens : 1;
     blocks -= blocks_of(machine, request->prompt_tokens + output);
     if (blocks < 0) break;

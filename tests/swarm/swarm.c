@@ -223,7 +223,7 @@ static void tally_groups(Tally *tally, const SimResult *result) {
 static uint64_t pipelined_iterations(const SimResult *result) {
   uint64_t n = 0;
   for (uint32_t i = 0; i < result->n_pools; i++) {
-    const MachineTotals *totals = &result->pools[i].totals;
+    const InstanceTotals *totals = &result->pools[i].totals;
     if (result->pools[i].pool->pipeline_stages > 1)
       n += (uint64_t)(totals->prefill_iterations + totals->decode_iterations);
   }

@@ -19,7 +19,7 @@ static void see(Watch *self, const int64_t *numbers, size_t n) {
 }
 
 static void see_span(Watch *self, const IterationSpan *span) {
-  const int64_t numbers[] = {span->machine,
+  const int64_t numbers[] = {span->instance,
                              span->begin,
                              span->end,
                              span->n_iterations,
@@ -33,7 +33,7 @@ static void see_span(Watch *self, const IterationSpan *span) {
 
 static void on_iterations(void *context, const IterationSpan *span) {
   Watch *self = context;
-  WatchedMachine *machine = &self->machines[span->machine];
+  WatchedMachine *machine = &self->machines[span->instance];
   IterationSpan *last = &machine->span;
   const bool prefills = span->shape.prefill_tokens > 0;
   expect(self, span->begin >= last->end && span->end > span->begin, "spans overlap");
@@ -71,25 +71,25 @@ static void on_copy(void *context, const CopySpan *span) {
   Watch *self = context;
   Tick *copied = &self->machines[span->link].copied[span->direction];
   expect(self, span->begin >= *copied && span->end > span->begin, "copies overlap");
-  expect(self, span->link <= span->machine && span->bytes > 0, "a copy over another's link");
+  expect(self, span->link <= span->instance && span->bytes > 0, "a copy over another's link");
   *copied = span->end;
 }
 
-static void on_outcome(void *context, Tick at, Outcome outcome, uint64_t request, MachineIx machine,
-                       int64_t a, int64_t b) {
+static void on_outcome(void *context, Tick at, Outcome outcome, uint64_t request,
+                       InstanceIx machine, int64_t a, int64_t b) {
   eventlog_add(&((Watch *)context)->log, at, outcome, request, machine, a, b);
 }
 
-static void on_sample(void *context, const MachineSample *sample) {
+static void on_sample(void *context, const InstanceSample *sample) {
   Watch *self = context;
-  WatchedMachine *machine = &self->machines[sample->machine];
+  WatchedMachine *machine = &self->machines[sample->instance];
   expect(self, sample->at > machine->sampled_at && sample->at % self->observer.interval == 0,
          "a sample at a wrong time");
   expect(self, 0 <= sample->used_blocks && sample->used_blocks <= sample->kv_blocks,
          "more blocks are used than there are");
   expect(self, sample->n_waiting >= 0 && sample->n_running >= 0, "fewer requests than none");
   machine->sampled_at = sample->at;
-  const int64_t numbers[] = {sample->at,        sample->machine,    sample->prefills,
+  const int64_t numbers[] = {sample->at,        sample->instance,   sample->prefills,
                              sample->decodes,   sample->n_waiting,  sample->n_running,
                              sample->kv_blocks, sample->used_blocks};
   see(self, numbers, sizeof numbers / sizeof *numbers);
@@ -121,9 +121,9 @@ void watch_init(Watch *self, const SimConfig *config, Tick interval, Arena *aren
 const char *watch_check(Watch *self, const SimResult *result) {
   for (uint32_t m = 0; m < self->n_machines; m++) {
     WatchedMachine *machine = &self->machines[m];
-    const MachineTotals *totals = &result->machines[m];
+    const InstanceTotals *totals = &result->instances[m];
     see_span(self, &machine->span);
-    expect(self, machine->busy == machine_busy_ticks(totals), "spans are not the busy time");
+    expect(self, machine->busy == instance_busy_ticks(totals), "spans are not the busy time");
     expect(self,
            machine->n_prefills == totals->prefill_iterations &&
                machine->n_decodes == totals->decode_iterations,

@@ -19,8 +19,8 @@ static inline Subject start(const char *name, const char *options, int64_t kv_bl
   Subject self = {.name = name,
                   .batcher = (const Batcher *)policy_find(POLICY_BATCHER, name),
                   .state = policy_state(POLICY_BATCHER, name, options, &arena)};
-  self.machine_state = arena_alloc(&arena, self.batcher->machine_state_size);
-  const MachineView view = stage_view(&stage, 0);
+  self.machine_state = arena_alloc(&arena, self.batcher->instance_state_size);
+  const InstanceView view = stage_view(&stage, 0);
   if (self.batcher->start) self.batcher->start(self.state, self.machine_state, &view, &arena);
   return self;
 }
@@ -28,7 +28,7 @@ static inline Subject start(const char *name, const char *options, int64_t kv_bl
 /* As the core asks. */
 static inline bool wake(const Subject *self, Wake why, RequestIx request) {
   if (why == WAKE_CHAINED && !self->batcher->hears_chained) return false;
-  const MachineView view = stage_view(&stage, 0);
+  const InstanceView view = stage_view(&stage, 0);
   return self->batcher->wake(self->state, self->machine_state, &view, why, request);
 }
 

@@ -49,21 +49,21 @@ void stage_init(Stage *self, const char *roles, int64_t kv_blocks, int64_t block
   static const Batcher grows = {.reserves_output = false};
   const uint32_t n_machines = (uint32_t)strlen(roles);
   cr_assert_leq(n_machines, (uint32_t)STAGE_MACHINES);
-  for (MachineIx m = 0; m < n_machines; m++) {
-    self->machines[m] = (Machine){.pool = &self->pool,
-                                  .ix = m,
-                                  .role = role_of(roles[m]),
-                                  .home = role_of(roles[m]),
-                                  .batcher = &grows,
-                                  .prefill_queue = REQUEST_QUEUE_EMPTY,
-                                  .decode_queue = REQUEST_QUEUE_EMPTY,
-                                  .blocked = REQUEST_QUEUE_EMPTY,
-                                  .swapped = REQUEST_QUEUE_EMPTY,
-                                  .inbound = REQUEST_QUEUE_EMPTY,
-                                  .kv_blocks = kv_blocks,
-                                  .least_blocks = kv_blocks,
-                                  .wanted_blocks = kv_blocks,
-                                  .free_blocks = kv_blocks};
+  for (InstanceIx m = 0; m < n_machines; m++) {
+    self->machines[m] = (Instance){.pool = &self->pool,
+                                   .ix = m,
+                                   .role = role_of(roles[m]),
+                                   .home = role_of(roles[m]),
+                                   .batcher = &grows,
+                                   .prefill_queue = REQUEST_QUEUE_EMPTY,
+                                   .decode_queue = REQUEST_QUEUE_EMPTY,
+                                   .blocked = REQUEST_QUEUE_EMPTY,
+                                   .swapped = REQUEST_QUEUE_EMPTY,
+                                   .inbound = REQUEST_QUEUE_EMPTY,
+                                   .kv_blocks = kv_blocks,
+                                   .least_blocks = kv_blocks,
+                                   .wanted_blocks = kv_blocks,
+                                   .free_blocks = kv_blocks};
     batch_init(&self->machines[m].batch, block_size, arena);
   }
   request_table_init(&self->requests, arena);
@@ -85,21 +85,21 @@ RequestIx stage_request(Stage *self, int32_t prompt_tokens, int32_t output_token
   return ix;
 }
 
-RequestIx stage_prefill(Stage *self, MachineIx machine, int32_t prompt_tokens) {
+RequestIx stage_prefill(Stage *self, InstanceIx machine, int32_t prompt_tokens) {
   const RequestIx ix = stage_request(self, prompt_tokens, 10);
   Request *slots = self->requests.slots;
-  slots[ix].prefill_machine = slots[ix].decode_machine = machine;
+  slots[ix].prefill_instance = slots[ix].decode_instance = machine;
   request_queue_push(&self->machines[machine].prefill_queue, slots, ix);
   return ix;
 }
 
-RequestIx stage_decode(Stage *self, MachineIx m, RequestState state, int32_t context,
+RequestIx stage_decode(Stage *self, InstanceIx m, RequestState state, int32_t context,
                        int32_t remaining) {
   const RequestIx ix = stage_request(self, context, 1 + remaining);
-  Machine *machine = &self->machines[m];
+  Instance *machine = &self->machines[m];
   Request *slots = self->requests.slots;
   Request *request = &slots[ix];
-  request->prefill_machine = request->decode_machine = m;
+  request->prefill_instance = request->decode_instance = m;
   request->prefilled_tokens = request->prompt_tokens;
   request->generated_tokens = 1;
   request->state = (uint8_t)state;
@@ -115,21 +115,21 @@ RequestIx stage_decode(Stage *self, MachineIx m, RequestState state, int32_t con
   return ix;
 }
 
-MachineView stage_view(const Stage *self, MachineIx machine) {
-  return (MachineView){.now = self->view.now,
-                       .machine = &self->machines[machine],
-                       .requests = self->requests.slots,
-                       .made_room = self->made_room};
+InstanceView stage_view(const Stage *self, InstanceIx machine) {
+  return (InstanceView){.now = self->view.now,
+                        .instance = &self->machines[machine],
+                        .requests = self->requests.slots,
+                        .made_room = self->made_room};
 }
 
 const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, void *machine_state,
-                            MachineIx machine) {
+                            InstanceIx machine) {
   BatchPlan *plan = &self->plan;
   plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
   plan->padding = (BatchShape){0};
   plan->pause_decodes = false;
   self->machines[machine].batcher = batcher;
-  const MachineView view = stage_view(self, machine);
+  const InstanceView view = stage_view(self, machine);
   batcher->plan(state, machine_state, &view, plan);
   return plan;
 }

@@ -30,7 +30,7 @@ enum { STAGE_MACHINES = 8 };
 typedef struct Stage {
   Arena *arena;
   PoolSpec pool;
-  Machine machines[STAGE_MACHINES];
+  Instance machines[STAGE_MACHINES];
   RequestTable requests;
   ClusterView view;
   bool made_room; // as batchers see it
@@ -43,15 +43,15 @@ void stage_init(Stage *self, const char *roles, int64_t kv_blocks, int64_t block
 /* A request with the next id and a later arrival than all others, on no machine. */
 RequestIx stage_request(Stage *self, int32_t prompt_tokens, int32_t output_tokens);
 /* A request in the machine's prefill queue, to be decoded there too. */
-RequestIx stage_prefill(Stage *self, MachineIx machine, int32_t prompt_tokens);
+RequestIx stage_prefill(Stage *self, InstanceIx machine, int32_t prompt_tokens);
 /* A request of `context` tokens of KV, the first output token among them, and `remaining` tokens to
  * make: in the decode queue, in `blocked`, in the batch, or swapped out. */
-RequestIx stage_decode(Stage *self, MachineIx machine, RequestState state, int32_t context,
+RequestIx stage_decode(Stage *self, InstanceIx machine, RequestState state, int32_t context,
                        int32_t remaining);
-MachineView stage_view(const Stage *self, MachineIx machine);
+InstanceView stage_view(const Stage *self, InstanceIx machine);
 /* Asks a batcher for a plan of this machine, from an empty one. */
 const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, void *machine_state,
-                            MachineIx machine);
+                            InstanceIx machine);
 
 /* --- whole runs */
 

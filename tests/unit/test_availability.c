@@ -28,8 +28,8 @@ static void book(Repairs *self, Tick until) {
   }
 }
 
-static void on_outcome(void *context, Tick at, Outcome outcome, uint64_t request, MachineIx machine,
-                       int64_t a, int64_t b) {
+static void on_outcome(void *context, Tick at, Outcome outcome, uint64_t request,
+                       InstanceIx machine, int64_t a, int64_t b) {
   (void)request, (void)machine, (void)a, (void)b;
   Repairs *self = context;
   book(self, at);
@@ -53,7 +53,7 @@ static void run_repairs(Repairs *repairs, const Times *kind, Arena *arena, Diag 
   scene.pools[0].count = MACHINES;
   FaultSource sources[MACHINES];
   for (uint32_t m = 0; m < MACHINES; m++)
-    sources[m] = (FaultSource){.first = m, .n_machines = 1, .up = kind->up, .down = kind->down};
+    sources[m] = (FaultSource){.first = m, .n_instances = 1, .up = kind->up, .down = kind->down};
   scene.config.seed = 5;
   scene.config.faults = sources;
   scene.config.n_faults = MACHINES;

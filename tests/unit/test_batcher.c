@@ -185,7 +185,7 @@ Test(batcher, a_run_is_cut_short_only_for_who_is_next_and_fits) {
   for (size_t b = 0; b < COUNT(fcfs); b++)
     for (size_t i = 0; i < COUNT(cases); i++) {
       const Subject subject = start(fcfs[b], "{max_num_seqs: 2}", 1000);
-      Machine *machine = &stage.machines[0];
+      Instance *machine = &stage.machines[0];
       machine->activity = cases[i].busy ? ACTIVITY_DECODE : ACTIVITY_IDLE;
       decodes(REQUEST_RUNS, cases[i].busy, 10);
       decodes(REQUEST_WAITS_DECODE, cases[i].n_decodes, 10);
@@ -277,7 +277,7 @@ Test(batcher, request_level_takes_whole_requests_and_memory_for_their_outputs) {
   }
   const Subject subject = start("request_level", NULL, 82);
   prefills((int32_t[]){40, 40}, 2);
-  stage.requests.slots[0].decode_machine = stage.requests.slots[1].decode_machine = 1;
+  stage.requests.slots[0].decode_instance = stage.requests.slots[1].decode_instance = 1;
   expect_plan(&subject, "0p40 1p40", "decoded elsewhere: one token more than the prompt");
 }
 
@@ -410,7 +410,7 @@ static bool arrive_decode(const Subject *self, int32_t context, int32_t remainin
 
 /* Carries out the admissions and preemptions of the last plan. */
 static void carry_out(void) {
-  Machine *machine = &stage.machines[0];
+  Instance *machine = &stage.machines[0];
   Request *slots = stage.requests.slots;
   for (size_t i = 0; i < stage.plan.n_preempts; i++) {
     const RequestIx ix = stage.plan.preempts[i];
@@ -493,8 +493,8 @@ Test(batcher, splitwise_sim_resumes_the_blocked_before_the_running) {
   expect_plan(&subject, "3p2 -1 -2", "one token is left");
   carry_out();
   request_queue_remove(&stage.machines[0].prefill_queue, stage.requests.slots, prompt);
-  const MachineView view = stage_view(&stage, 0);
-  stage.requests.slots[prompt].decode_machine = 1;
+  const InstanceView view = stage_view(&stage, 0);
+  stage.requests.slots[prompt].decode_instance = 1;
   subject.batcher->finish(subject.state, subject.machine_state, &view, prompt, PHASE_PREFILL);
   expect_plan(&subject, "+1 +2", "and the running one");
 }

@@ -7,7 +7,7 @@ TestSuite(batcher_chunks, .init = setup, .fini = teardown);
 
 /* The planned chunks have been prefilled. */
 static void prefill_planned(void) {
-  Machine *machine = &stage.machines[0];
+  Instance *machine = &stage.machines[0];
   for (size_t i = 0; i < stage.plan.n_prefills; i++) {
     const RequestIx ix = stage.plan.prefills[i].request;
     Request *request = &stage.requests.slots[ix];

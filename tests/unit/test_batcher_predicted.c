@@ -18,7 +18,7 @@ static RequestIx decode(RequestState state, int32_t context, int32_t low, int32_
 }
 
 static int64_t review(const Subject *self) {
-  const MachineView view = stage_view(&stage, 0);
+  const InstanceView view = stage_view(&stage, 0);
   return self->batcher->review(self->state, self->machine_state, &view);
 }
 
@@ -144,7 +144,7 @@ Test(batcher_predicted, kv_is_received_for_who_might_join_behind_those_that_wait
       request->generated_tokens = 1;
       request->kv_blocks = 20; // where it was prefilled
       request->predicted_low = 31;
-      const MachineView view = stage_view(&stage, 0);
+      const InstanceView view = stage_view(&stage, 0);
       cr_expect_eq(subject.batcher->receives(subject.state, subject.machine_state, &view, third),
                    more == 0, "%s", cases[i].policy);
     }

@@ -22,11 +22,11 @@ static void run_both_ways(const TraceRow *rows, size_t n_rows) {
 }
 
 /* Ten tokens of every prompt, as long as there is room. */
-static void plan_ten_of_each(void *state, void *machine_state, const MachineView *view,
+static void plan_ten_of_each(void *state, void *machine_state, const InstanceView *view,
                              BatchPlan *plan) {
   (void)state, (void)machine_state;
-  int64_t blocks = view->machine->free_blocks;
-  for (RequestIx ix = view->machine->prefill_queue.first; ix != REQUEST_NONE;
+  int64_t blocks = view->instance->free_blocks;
+  for (RequestIx ix = view->instance->prefill_queue.first; ix != REQUEST_NONE;
        ix = view->requests[ix].next) {
     const int64_t needed = view_prefill_blocks(view, ix, 10);
     if (needed > blocks) return;
@@ -35,7 +35,7 @@ static void plan_ten_of_each(void *state, void *machine_state, const MachineView
   }
 }
 
-static bool always(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool always(void *state, void *machine_state, const InstanceView *view, Wake why,
                    RequestIx request) {
   (void)state, (void)machine_state, (void)view, (void)why, (void)request;
   return true;

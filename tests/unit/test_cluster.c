@@ -8,7 +8,7 @@ static Stage stage;
 
 TestSuite(cluster, .init = setup, .fini = teardown);
 
-static void expect_list(Role role, const MachineIx *want, uint32_t count) {
+static void expect_list(Role role, const InstanceIx *want, uint32_t count) {
   const RoleList *list = &stage.view.by_role[role];
   cr_assert_eq(list->count, count, "%s: %u", role_name(role), list->count);
   for (uint32_t i = 0; i < count; i++)
@@ -17,32 +17,32 @@ static void expect_list(Role role, const MachineIx *want, uint32_t count) {
 
 Test(cluster, machines_are_listed_by_role_in_the_order_in_which_they_took_it) {
   stage_init(&stage, "PDPMDP", 10, 16, &arena);
-  expect_list(ROLE_PREFILL, (MachineIx[]){0, 2, 5}, 3);
-  expect_list(ROLE_DECODE, (MachineIx[]){1, 4}, 2);
-  expect_list(ROLE_MIXED, (MachineIx[]){3}, 1);
+  expect_list(ROLE_PREFILL, (InstanceIx[]){0, 2, 5}, 3);
+  expect_list(ROLE_DECODE, (InstanceIx[]){1, 4}, 2);
+  expect_list(ROLE_MIXED, (InstanceIx[]){3}, 1);
   cluster_move(&stage.view, 0, ROLE_PREFILL, ROLE_MIXED);
-  expect_list(ROLE_PREFILL, (MachineIx[]){2, 5}, 2);
+  expect_list(ROLE_PREFILL, (InstanceIx[]){2, 5}, 2);
   cluster_move(&stage.view, 2, ROLE_PREFILL, ROLE_MIXED);
-  expect_list(ROLE_PREFILL, (MachineIx[]){5}, 1);
-  expect_list(ROLE_MIXED, (MachineIx[]){3, 0, 2}, 3);
+  expect_list(ROLE_PREFILL, (InstanceIx[]){5}, 1);
+  expect_list(ROLE_MIXED, (InstanceIx[]){3, 0, 2}, 3);
   cluster_move(&stage.view, 2, ROLE_MIXED, ROLE_PREFILL);
-  expect_list(ROLE_PREFILL, (MachineIx[]){5, 2}, 2);
-  expect_list(ROLE_MIXED, (MachineIx[]){3, 0}, 2);
+  expect_list(ROLE_PREFILL, (InstanceIx[]){5, 2}, 2);
+  expect_list(ROLE_MIXED, (InstanceIx[]){3, 0}, 2);
 }
 
 Test(cluster, all_machines_may_gather_in_one_role) {
   stage_init(&stage, "PDMPDMPD", 10, 16, &arena);
-  for (MachineIx m = 0; m < 8; m++)
+  for (InstanceIx m = 0; m < 8; m++)
     if (stage.machines[m].role != ROLE_MIXED)
       cluster_move(&stage.view, m, stage.machines[m].role, ROLE_MIXED);
-  expect_list(ROLE_MIXED, (MachineIx[]){2, 5, 0, 1, 3, 4, 6, 7}, 8);
+  expect_list(ROLE_MIXED, (InstanceIx[]){2, 5, 0, 1, 3, 4, 6, 7}, 8);
   expect_list(ROLE_PREFILL, NULL, 0);
 }
 
 Test(cluster, the_columns_begin_at_zero) {
   stage_init(&stage, "PDM", 10, 16, &arena);
-  cr_assert_eq(stage.view.n_machines, 3u);
-  for (MachineIx m = 0; m < 3; m++)
+  cr_assert_eq(stage.view.n_instances, 3u);
+  for (InstanceIx m = 0; m < 3; m++)
     cr_expect(column_at(stage.view.columns.pending_tokens, m) == 0 &&
               column_at(stage.view.columns.n_assigned, m) == 0 &&
               column_at(stage.view.columns.n_present, m) == 0 &&
@@ -54,35 +54,35 @@ Test(cluster, the_first_of_equal_minima_wins) {
   stage_init(&stage, "DPDDD", 10, 16, &arena);
   Column *column = column_new(stage.view.columns.all);
   const RoleList *list = &stage.view.by_role[ROLE_DECODE];
-  for (MachineIx m = 0; m < 5; m++)
+  for (InstanceIx m = 0; m < 5; m++)
     column_set(column, m, figures[m]);
   cr_expect_eq(column_least(column, list), 0u, "of equals the first");
   cluster_move(&stage.view, 0, ROLE_DECODE, ROLE_DECODE);
   cr_expect_eq(column_least(column, list), 2u, "2 is listed before 0");
   cr_expect_eq(column_least_but(column, list, 2), 0u);
   cr_expect_eq(column_least_but(column, list, 1), 2u, "not of this list");
-  for (MachineIx m = 0; m < 4; m++)
+  for (InstanceIx m = 0; m < 4; m++)
     if (m != 1) cluster_withdraw(&stage.view, m, ROLE_DECODE);
   cr_expect_eq(column_least(column, list), 4u);
-  cr_expect_eq(column_least_but(column, list, 4), MACHINE_NONE);
+  cr_expect_eq(column_least_but(column, list, 4), INSTANCE_NONE);
   cluster_withdraw(&stage.view, 4, ROLE_DECODE);
-  cr_expect_eq(column_least(column, list), MACHINE_NONE);
-  cr_expect_eq(column_least_but(column, list, 4), MACHINE_NONE);
+  cr_expect_eq(column_least(column, list), INSTANCE_NONE);
+  cr_expect_eq(column_least_but(column, list, 4), INSTANCE_NONE);
 }
 
 /* What the trees are held to. */
-static MachineIx scan(const Column *column, const RoleList *list, MachineIx but) {
-  MachineIx best = MACHINE_NONE;
+static InstanceIx scan(const Column *column, const RoleList *list, InstanceIx but) {
+  InstanceIx best = INSTANCE_NONE;
   for (uint32_t i = 0; i < list->count; i++) {
-    const MachineIx m = list->items[i];
-    if (m != but && (best == MACHINE_NONE || column->of[m] < column->of[best])) best = m;
+    const InstanceIx m = list->items[i];
+    if (m != but && (best == INSTANCE_NONE || column->of[m] < column->of[best])) best = m;
   }
   return best;
 }
 
 /* A column may grow only when it is asked, as kv_blocks does. */
 static int64_t grown[STAGE_MACHINES];
-static void grow(void *column, MachineIx m) {
+static void grow(void *column, InstanceIx m) {
   column_set(column, m, grown[m]);
 }
 
@@ -95,7 +95,7 @@ static void expect_in_order(const ClusterView *view, const RoleList *list) {
 }
 
 /* One machine moves now and then, perhaps to no list or back from it. */
-static void move_at_random(ClusterView *view, MachineIx m, Rng *rng) {
+static void move_at_random(ClusterView *view, InstanceIx m, Rng *rng) {
   const Role from = view->columns.all->listed[m];
   if (from < ROLES) cluster_withdraw(view, m, from);
   if (from == ROLES || rng_below(rng, 3)) cluster_join(view, m, (Role)rng_below(rng, ROLES));
@@ -114,18 +114,18 @@ Test(cluster, the_least_is_what_a_scan_finds_whatever_changes) {
     Rng rng;
     rng_init(&rng, seed, "columns");
     for (int step = 0; step < 400; step++) {
-      const MachineIx m = (MachineIx)rng_below(&rng, view->n_machines);
+      const InstanceIx m = (InstanceIx)rng_below(&rng, view->n_instances);
       column_set(columns[step % 2], m, (int64_t)rng_below(&rng, 4) - 2); // many are equal
       grown[m] += (int64_t)rng_below(&rng, 3);
       if (step % 5 == 0) move_at_random(view, m, &rng);
       const RoleList *list = &view->by_role[rng_below(&rng, ROLES)];
       expect_in_order(view, list);
       for (size_t c = 0; c < COUNT(columns); c++) {
-        cr_assert_eq(column_least(columns[c], list), scan(columns[c], list, MACHINE_NONE));
+        cr_assert_eq(column_least(columns[c], list), scan(columns[c], list, INSTANCE_NONE));
         cr_assert_eq(column_least_but(columns[c], list, m), scan(columns[c], list, m));
       }
-      const MachineIx least = column_least(lazy, list);
-      cr_assert_eq(least, scan(&(Column){.of = grown}, list, MACHINE_NONE), "as they are now");
+      const InstanceIx least = column_least(lazy, list);
+      cr_assert_eq(least, scan(&(Column){.of = grown}, list, INSTANCE_NONE), "as they are now");
     }
   }
 }

@@ -59,7 +59,7 @@ static bool results(const void *a, const void *b) {
 Test(compare, every_byte_of_a_record_and_of_totals_counts) {
   RequestRecord record = {.id = 7}, its_copy = record;
   expect_each_byte(records, &record, &its_copy, sizeof record, NULL, 0);
-  MachineTotals all, copy;
+  InstanceTotals all, copy;
   memset(&all, 1, sizeof all);
   memcpy(&copy, &all, sizeof all);
   expect_each_byte(totals, &all, &copy, sizeof all, NULL, 0);
@@ -91,13 +91,13 @@ Test(compare, every_byte_of_the_metrics_and_every_histogram_counts) {
 
 /* A result with one machine in one pool. */
 static SimResult make_result(void) {
-  SimResult result = {.n_pools = 1, .n_machines = 1, .n_models = 1, .n_groups = 1};
+  SimResult result = {.n_pools = 1, .n_instances = 1, .n_models = 1, .n_groups = 1};
   metrics_init(&result.metrics, &arena);
   Histogram *batch_tokens = ARENA_NEW(&arena, Histogram);
   histogram_init(batch_tokens, &arena);
   result.pools = ARENA_NEW(&arena, PoolResult);
   result.pools->batch_tokens = batch_tokens;
-  result.machines = ARENA_NEW(&arena, MachineTotals);
+  result.instances = ARENA_NEW(&arena, InstanceTotals);
   result.groups = ARENA_NEW(&arena, Group);
   result.rooms = ARENA_NEW(&arena, ModelRoom);
   return result;
@@ -107,7 +107,7 @@ Test(compare, every_byte_of_a_result_counts_but_for_pointers_and_events) {
   static const Span free_of_result[] = {
       FIELD(SimResult, metrics), // above
       FIELD(SimResult, pools),
-      FIELD(SimResult, machines),
+      FIELD(SimResult, instances),
       FIELD(SimResult, groups),
       FIELD(SimResult, rooms),
       FIELD(SimResult, caches),
@@ -118,7 +118,7 @@ Test(compare, every_byte_of_a_result_counts_but_for_pointers_and_events) {
       {offsetof(SimResult, n_groups) + sizeof(uint32_t), offsetof(SimResult, timeline)},
       {offsetof(SimResult, stopped) + sizeof(bool), offsetof(SimResult, unfinished)},
       FIELD(SimResult, n_pools), // how many there are of what is below
-      FIELD(SimResult, n_machines),
+      FIELD(SimResult, n_instances),
       FIELD(SimResult, n_models),
       FIELD(SimResult, n_groups),
   };
@@ -135,9 +135,9 @@ Test(compare, every_byte_of_a_result_counts_but_for_pointers_and_events) {
   pool->energy_j = 1;
   cr_expect_not(results(&a, &b), "a pool");
   pool->energy_j = 0;
-  a.machines->decode_tokens = 1;
+  a.instances->decode_tokens = 1;
   cr_expect_not(results(&a, &b), "a machine");
-  a.machines->decode_tokens = 0;
+  a.instances->decode_tokens = 0;
   ((Group *)a.groups)->totals.turns = 1;
   cr_expect_not(results(&a, &b), "a group");
   ((Group *)a.groups)->totals.turns = 0;

@@ -124,9 +124,9 @@ Test(contention, the_shapes_of_a_group_have_one_queue_with_a_rate_of_each) {
   scene.pools[1].host_link.options.to_cpu = 1000000000;
   Simulation engine;
   start(&engine);
-  expect_at(sim_copy(&engine, &engine.machines[0], LINK_TO_CPU, 30000000, 0), 10000, "stored");
-  expect_at(sim_copy(&engine, &engine.machines[1], LINK_TO_CPU, 10000000, 0), 20000, "swapped");
-  expect_at(sim_copy(&engine, &engine.machines[1], LINK_TO_GPU, 10000000, 0), 5000, "back");
+  expect_at(sim_copy(&engine, &engine.instances[0], LINK_TO_CPU, 30000000, 0), 10000, "stored");
+  expect_at(sim_copy(&engine, &engine.instances[1], LINK_TO_CPU, 10000000, 0), 20000, "swapped");
+  expect_at(sim_copy(&engine, &engine.instances[1], LINK_TO_GPU, 10000000, 0), 5000, "back");
 }
 
 Test(contention, machines_have_queues_of_their_own_unless_they_are_lanes) {
@@ -134,10 +134,10 @@ Test(contention, machines_have_queues_of_their_own_unless_they_are_lanes) {
   Simulation engine;
   start(&engine);
   for (int i = 0; i < 4; i++)
-    expect_at(sim_copy(&engine, &engine.machines[i], LINK_TO_GPU, 20000000, 0), 10000, "alone");
+    expect_at(sim_copy(&engine, &engine.instances[i], LINK_TO_GPU, 20000000, 0), 10000, "alone");
   scene.pools[0].pipeline_stages = 2;
   start(&engine);
   for (int i = 0; i < 4; i++)
-    expect_at(sim_copy(&engine, &engine.machines[i], LINK_TO_GPU, 20000000, 0),
+    expect_at(sim_copy(&engine, &engine.instances[i], LINK_TO_GPU, 20000000, 0),
               i % 2 ? 20000 : 10000, "a lane's");
 }

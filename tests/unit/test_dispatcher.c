@@ -33,24 +33,24 @@ static RequestIx predicted(int32_t low, int32_t high) {
   return ix;
 }
 
-static MachineIx pick(const Subject *subject, RequestIx request) {
+static InstanceIx pick(const Subject *subject, RequestIx request) {
   return subject->dispatcher->pick(subject->state, &stage.view, request);
 }
 
 /* Whatever is drawn, the pick is the same. */
-static void expect_always(const Subject *subject, RequestIx request, MachineIx want,
+static void expect_always(const Subject *subject, RequestIx request, InstanceIx want,
                           const char *what) {
   for (int i = 0; i < DRAWS; i++) {
-    const MachineIx got = pick(subject, request);
+    const InstanceIx got = pick(subject, request);
     cr_expect_eq(got, want, "%s: %u, not %u", what, got, want);
   }
 }
 
-static void set_load(MachineIx m, int64_t free_blocks, int64_t n_heavy, int64_t n_light) {
-  stage.view.loads[m] = (MachineLoad){.free_blocks = free_blocks,
-                                      .pending_tokens = n_heavy + n_light,
-                                      .n_heavy = n_heavy,
-                                      .n_light = n_light};
+static void set_load(InstanceIx m, int64_t free_blocks, int64_t n_heavy, int64_t n_light) {
+  stage.view.loads[m] = (InstanceLoad){.free_blocks = free_blocks,
+                                       .pending_tokens = n_heavy + n_light,
+                                       .n_heavy = n_heavy,
+                                       .n_light = n_light};
 }
 
 Test(dispatcher, the_router_decides_where_none_is_named) {
@@ -66,7 +66,7 @@ Test(dispatcher, power_of_two_prefers_the_lower_ratio_of_heavy_decodes) {
     const char *what;
     int64_t heavy[2], light[2], tokens[2];
     bool request_is_heavy;
-    MachineIx want;
+    InstanceIx want;
   } cases[] = {
       {"2/1 and 2/2", {1, 1}, {1, 2}, {0, 9}, true, 1},
       {"2/3 and 1/2", {2, 1}, {2, 1}, {0, 9}, false, 1},
@@ -82,7 +82,7 @@ Test(dispatcher, power_of_two_prefers_the_lower_ratio_of_heavy_decodes) {
   const Subject subject = start("power_of_two", NULL, 1);
   const RequestIx light = predicted(128, 129), heavy = predicted(129, 130);
   for (size_t i = 0; i < COUNT(cases); i++) {
-    for (MachineIx m = 0; m < 2; m++) {
+    for (InstanceIx m = 0; m < 2; m++) {
       set_load(1 + m, 1000, cases[i].heavy[m], cases[i].light[m]);
       stage.view.loads[1 + m].pending_tokens = cases[i].tokens[m];
     }
@@ -91,12 +91,12 @@ Test(dispatcher, power_of_two_prefers_the_lower_ratio_of_heavy_decodes) {
   }
 }
 
-/* The prompt and an output of 16 take two blocks, with 48 four. Machine 0 has the lower ratio. */
+/* The prompt and an output of 16 take two blocks, with 48 four. Instance 0 has the lower ratio. */
 Test(dispatcher, power_of_two_looks_for_room_first) {
   static const struct {
     const char *what, *options;
     int64_t free_blocks[2];
-    MachineIx want;
+    InstanceIx want;
   } cases[] = {
       {"both have room: the lower ratio", NULL, {9, 9}, 0},
       {"just enough", NULL, {2, 9}, 0},
@@ -109,7 +109,7 @@ Test(dispatcher, power_of_two_looks_for_room_first) {
   const RequestIx request = predicted(16, 49);
   for (size_t i = 0; i < COUNT(cases); i++) {
     const Subject subject = start("power_of_two", cases[i].options, 1);
-    for (MachineIx m = 0; m < 2; m++)
+    for (InstanceIx m = 0; m < 2; m++)
       set_load(m, cases[i].free_blocks[m], m, 3);
     expect_always(&subject, request, cases[i].want, cases[i].what);
   }
@@ -138,7 +138,7 @@ Test(dispatcher, draws_are_even_and_follow_from_the_seed) {
                   other = start(drawing[d], NULL, 2);
     int counts[4] = {0}, n_differ = 0;
     for (int i = 0; i < N; i++) {
-      const MachineIx m = pick(&one, request);
+      const InstanceIx m = pick(&one, request);
       counts[m]++;
       cr_assert_eq(pick(&same, request), m);
       n_differ += pick(&other, request) != m;
@@ -156,7 +156,7 @@ Test(dispatcher, draws_are_even_and_follow_from_the_seed) {
 Test(dispatcher, least_loaded_reads_the_broadcast_or_the_present) {
   stage_init(&stage, "PDDD", 100, 16, &arena);
   static const int64_t broadcast[] = {0, 5, 3, 3}, present[] = {0, 4, 4, 2};
-  for (MachineIx m = 0; m < 4; m++) {
+  for (InstanceIx m = 0; m < 4; m++) {
     stage.view.loads[m].pending_tokens = broadcast[m];
     column_set(stage.view.columns.pending_tokens, m, present[m]);
   }
@@ -169,10 +169,10 @@ Test(dispatcher, least_loaded_reads_the_broadcast_or_the_present) {
 
 /* --- the worst case */
 
-static void expect_turns(const Subject *subject, RequestIx request, const MachineIx *want,
+static void expect_turns(const Subject *subject, RequestIx request, const InstanceIx *want,
                          size_t n) {
   for (size_t i = 0; i < n; i++) {
-    const MachineIx got = pick(subject, request);
+    const InstanceIx got = pick(subject, request);
     cr_expect_eq(got, want[i], "turn %zu: %u, not %u", i, got, want[i]);
   }
 }
@@ -183,13 +183,13 @@ Test(dispatcher, imbalance_sends_heavy_decodes_to_the_same_machines) {
   const RequestIx light = predicted(128, 129), heavy = predicted(129, 130);
   cluster_move(&stage.view, 1, ROLE_DECODE, ROLE_DECODE); // to the end of the list
   const Subject one = start("imbalance", NULL, 1);
-  expect_turns(&one, light, (const MachineIx[]){1, 2}, 2);
-  expect_turns(&one, heavy, (const MachineIx[]){1, 1, 1}, 3);
-  expect_turns(&one, light, (const MachineIx[]){3, 1}, 2);
+  expect_turns(&one, light, (const InstanceIx[]){1, 2}, 2);
+  expect_turns(&one, heavy, (const InstanceIx[]){1, 1, 1}, 3);
+  expect_turns(&one, light, (const InstanceIx[]){3, 1}, 2);
   const Subject two = start("imbalance", "{heavy_machines: 2}", 1);
-  expect_turns(&two, heavy, (const MachineIx[]){1, 2, 1, 2}, 4);
+  expect_turns(&two, heavy, (const InstanceIx[]){1, 2, 1, 2}, 4);
   const Subject many = start("imbalance", "{heavy_machines: 9}", 1);
-  expect_turns(&many, heavy, (const MachineIx[]){1, 2, 3, 1}, 4);
+  expect_turns(&many, heavy, (const InstanceIx[]){1, 2, 3, 1}, 4);
 }
 
 /* --- whom they choose among */

@@ -23,7 +23,7 @@ Test(engine, a_request_alone_takes_what_the_model_says) {
   cr_expect_eq(metrics->tbt.total, 2u);
   expect_at(metrics->tbt.min, 11910, "the shorter gap");
   expect_at(metrics->tbt.max, 11920, "the longer gap");
-  const MachineTotals *totals = &scene.result.totals;
+  const InstanceTotals *totals = &scene.result.totals;
   expect_at(totals->prefill_ticks, 100000, "prefill time");
   expect_at(totals->decode_ticks, 23830, "decode time");
   expect_at(scene.result.span, 123830, "the end");
@@ -152,7 +152,7 @@ Test(engine, kv_moves_after_prefill_or_during_it) {
     scene_choose(&scene, POLICY_TRANSFER, cases[i].transfer, cases[i].options);
     run(alone, 1);
     const RequestRecord *record = &scene.records[0];
-    cr_expect(record->prefill_machine == 0 && record->decode_machine == 1);
+    cr_expect(record->prefill_instance == 0 && record->decode_instance == 1);
     expect_at(record->first_token_at, 100000, cases[i].what);
     expect_at(record->decode_began_at, cases[i].decodes, cases[i].what);
     expect_at(record->last_token_at, cases[i].decodes + 23830, cases[i].what);
@@ -181,7 +181,7 @@ Test(engine, transfers_into_one_machine_share_its_nic) {
   scene_split(&scene, 2, 1);
   const TraceRow rows[] = {row(0, 90, 3), row(0, 90, 3)};
   run(rows, 2);
-  cr_expect_neq(scene.records[0].prefill_machine, scene.records[1].prefill_machine);
+  cr_expect_neq(scene.records[0].prefill_instance, scene.records[1].prefill_instance);
   // both at 1/2 GB/s; the machine begins with the one, whose first step the other waits for
   expect_at(scene.records[0].decode_began_at, 100000 + 180000, "decode of the first");
   expect_at(scene.records[1].decode_began_at, 100000 + 180000 + 11910, "of the second");
@@ -220,15 +220,15 @@ Test(engine, kv_waits_at_its_sender_for_room_at_the_receiver) {
 Test(engine, kv_promised_to_a_machine_counts_there_before_it_arrives) {
   static const struct {
     const char *router;
-    MachineIx second; // decodes on
+    InstanceIx second; // decodes on
   } cases[] = {{"least_kv", 2}, {"splitwise_sim_kv_jsq", 1}};
   scene_split(&scene, 1, 2);
   for (size_t i = 0; i < COUNT(cases); i++) {
     scene_choose(&scene, POLICY_ROUTER, cases[i].router, NULL);
     const TraceRow rows[] = {row(0, 90, 30), row(1 * MS, 90, 30)};
     run(rows, 2);
-    cr_expect_eq(scene.records[0].decode_machine, 1u, "%s", cases[i].router);
-    cr_expect_eq(scene.records[1].decode_machine, cases[i].second, "%s", cases[i].router);
+    cr_expect_eq(scene.records[0].decode_instance, 1u, "%s", cases[i].router);
+    cr_expect_eq(scene.records[1].decode_instance, cases[i].second, "%s", cases[i].router);
   }
 }
 
@@ -242,11 +242,11 @@ Test(engine, a_machine_plays_the_opposite_role_while_it_has_such_a_task) {
   scene_choose(&scene, POLICY_POOL, "splitwise_mixed", NULL);
   const TraceRow rows[] = {row(0, 90, 3), row(1 * MS, 70, 3), row(2 * MS, 61, 3),
                            row(500 * MS, 90, 3)};
-  static const MachineIx want[][2] = {{0, 1}, {2, 2}, {2, 1}, {0, 1}};
+  static const InstanceIx want[][2] = {{0, 1}, {2, 2}, {2, 1}, {0, 1}};
   run(rows, COUNT(rows));
   for (size_t i = 0; i < COUNT(rows); i++) {
-    cr_expect_eq(scene.records[i].prefill_machine, want[i][0], "request %zu", i);
-    cr_expect_eq(scene.records[i].decode_machine, want[i][1], "request %zu", i);
+    cr_expect_eq(scene.records[i].prefill_instance, want[i][0], "request %zu", i);
+    cr_expect_eq(scene.records[i].decode_instance, want[i][1], "request %zu", i);
   }
   expect_at(scene.records[1].first_token_at, 81000, "the second request's first token");
   cr_expect_eq(scene.result.metrics.role_changes, 2u, "there and back");
@@ -260,7 +260,7 @@ Test(engine, a_machine_past_all_limits_serves_both_phases_in_its_role) {
   scene_choose(&scene, POLICY_POOL, "splitwise_mixed", NULL);
   const TraceRow rows[] = {row(0, 90, 3), row(1 * MS, 90, 3)};
   run(rows, 2);
-  cr_expect(scene.records[1].prefill_machine == 1 && scene.records[1].decode_machine == 1);
+  cr_expect(scene.records[1].prefill_instance == 1 && scene.records[1].decode_instance == 1);
   expect_at(scene.records[1].first_token_at, 101000, "the second request's first token");
   cr_expect_eq(scene.result.metrics.role_changes, 0u);
 }
@@ -275,11 +275,11 @@ Test(engine, a_machine_that_was_moved_in_vain_is_mixed_all_the_same) {
   scene_choose(&scene, POLICY_POOL, "splitwise_sim", NULL);
   const TraceRow rows[] = {row(0, 90, 3), row(1 * MS, 90, 3), row(2 * MS, 50, 3),
                            row(3 * MS, 90, 3)};
-  static const MachineIx want[][2] = {{0, 1}, {0, 1}, {1, 1}, {1, 1}};
+  static const InstanceIx want[][2] = {{0, 1}, {0, 1}, {1, 1}, {1, 1}};
   run(rows, COUNT(rows));
   for (size_t i = 0; i < COUNT(rows); i++) {
-    cr_expect_eq(scene.records[i].prefill_machine, want[i][0], "request %zu", i);
-    cr_expect_eq(scene.records[i].decode_machine, want[i][1], "request %zu", i);
+    cr_expect_eq(scene.records[i].prefill_instance, want[i][0], "request %zu", i);
+    cr_expect_eq(scene.records[i].decode_instance, want[i][1], "request %zu", i);
   }
   cr_expect_eq(scene.result.metrics.role_changes, 2u, "there and back");
 }
@@ -297,8 +297,8 @@ Test(engine, energy_is_of_busy_and_idle_machines) {
   cr_expect_float_eq(result->energy_j, 0.1 * 1000 + 0.02383 * 500 + 0.12383 * 100, 1e-9);
   cr_expect_float_eq(scene.result.energy_j, result->energy_j, 1e-12);
   cr_expect_float_eq(result->utilization, 0.5, 1e-12);
-  expect_at(scene.result.machines[0].prefill_ticks, 100000, "machine 0");
-  expect_at(scene.result.machines[1].prefill_ticks, 0, "machine 1");
+  expect_at(scene.result.instances[0].prefill_ticks, 100000, "machine 0");
+  expect_at(scene.result.instances[1].prefill_ticks, 0, "machine 1");
 }
 
 /* 64 machines that prefill for two days and decode for two: 256 days, more than a Tick or, in
@@ -343,7 +343,7 @@ Test(engine, iterations_outside_the_measurements_are_counted) {
     for (int step = 1; step >= 0; step--) {
       scene.config.step = step;
       cr_assert_eq(scene_run(&scene, rows, 1), 0);
-      const MachineTotals *totals = &scene.result.totals;
+      const InstanceTotals *totals = &scene.result.totals;
       Tick ticks = 0;
       for (int e = 0; e < 3; e++) {
         cr_expect_eq(totals->extrapolated_iterations[e], cases[i].iterations[e], "case %zu", i);
@@ -385,7 +385,7 @@ Test(engine, a_request_that_no_machine_can_hold_is_rejected_and_counted) {
   for (size_t i = 0; i < COUNT(rows); i++) {
     cr_expect_eq(scene.records[i].rejected, want[i] ? REJECTED_KV_MEMORY : REJECTED_NOT,
                  "request %zu", i);
-    cr_expect_eq(scene.records[i].prefill_machine == MACHINE_NONE, want[i], "request %zu", i);
+    cr_expect_eq(scene.records[i].prefill_instance == INSTANCE_NONE, want[i], "request %zu", i);
     cr_expect_eq(scene.records[i].last_token_at < 0, want[i], "request %zu", i);
   }
   cr_expect_eq(scene.result.metrics.rejected, 2u);
@@ -401,10 +401,10 @@ Test(engine, a_request_too_large_for_the_machine_picked_goes_to_the_roomiest) {
   scene.config.n_pools = 2;
   const TraceRow rows[] = {row(0, 90, 50), row(MS, 90, 50), row(2 * MS, 90, 2),
                            row(3 * MS, 200, 10)};
-  static const MachineIx want[] = {0, 1, 0, 0}; // by the fewest requests, but for the last
+  static const InstanceIx want[] = {0, 1, 0, 0}; // by the fewest requests, but for the last
   run(rows, COUNT(rows));
   for (size_t i = 0; i < COUNT(rows); i++)
-    cr_expect_eq(scene.records[i].prefill_machine, want[i], "request %zu", i);
+    cr_expect_eq(scene.records[i].prefill_instance, want[i], "request %zu", i);
 }
 
 Test(engine, what_no_machine_can_hold_is_counted_of_a_file_as_of_draws) {

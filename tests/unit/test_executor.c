@@ -89,16 +89,16 @@ Test(executor, an_executor_is_asked_for_every_iteration) {
 }
 
 /* A batcher that admits all decodes and prefills 32 tokens of what waits first. */
-static bool always_wake(void *state, void *machine_state, const MachineView *view, Wake why,
+static bool always_wake(void *state, void *machine_state, const InstanceView *view, Wake why,
                         RequestIx request) {
   (void)state, (void)machine_state, (void)view, (void)why, (void)request;
   return true;
 }
 
-static void plan_chunks(void *state, void *machine_state, const MachineView *view,
+static void plan_chunks(void *state, void *machine_state, const InstanceView *view,
                         BatchPlan *plan) {
   (void)state, (void)machine_state;
-  const Machine *machine = view->machine;
+  const Instance *machine = view->instance;
   for (RequestIx ix = machine->decode_queue.first; ix != REQUEST_NONE; ix = view->requests[ix].next)
     plan_admit(plan, ix);
   if (machine->prefill_queue.count == 0) return;

@@ -14,7 +14,7 @@ static FaultSpan spans[SOURCES];
 static void fault(int i, FaultKind kind, double factor, int64_t from, int64_t until) {
   spans[i] = (FaultSpan){from * MS, until * MS};
   sources[i] = (FaultSource){
-      .kind = kind, .factor = factor, .n_machines = 1, .spans = &spans[i], .n_spans = 1};
+      .kind = kind, .factor = factor, .n_instances = 1, .spans = &spans[i], .n_spans = 1};
   scene.config.faults = sources;
   scene.config.n_faults = (uint32_t)i + 1;
 }
@@ -44,9 +44,9 @@ Test(faults, an_iteration_ends_unfinished_with_its_machine) {
       fault(0, FAULT_FAIL, 1, cases[i].fails, 500);
       const TraceRow rows[] = {row(0, 90, 30)};
       run(rows, 1);
-      const MachineTotals *totals = &scene.result.machines[0];
+      const InstanceTotals *totals = &scene.result.instances[0];
       expect_at(scene.records[0].last_token_at / US * US, 500000 + 449450, what);
-      expect_at((Tick)machine_busy_ticks(totals) / US * US, cases[i].busy + 449450, what);
+      expect_at((Tick)instance_busy_ticks(totals) / US * US, cases[i].busy + 449450, what);
       expect_at((Tick)totals->down_ticks / US * US, 500000 - cases[i].fails * 1000, what);
       cr_expect_eq(totals->prefill_iterations, 1 + cases[i].prefills, "%s", what);
       cr_expect_eq(totals->decode_iterations, 29 + cases[i].steps, "%s", what);
@@ -81,7 +81,7 @@ Test(faults, kv_from_or_to_a_failed_machine_stands_still) {
     expect_at(scene.records[0].last_token_at / US * US, cases[i].last, cases[i].what);
     cr_expect(metrics->redirects == cases[i].redirects && metrics->losses == cases[i].losses, "%s",
               cases[i].what);
-    cr_expect_eq(scene.records[0].decode_machine, 3u);
+    cr_expect_eq(scene.records[0].decode_instance, 3u);
   }
 }
 
@@ -107,7 +107,7 @@ Test(faults, the_back_off_doubles_up_to_the_most) {
       begins = fails[f].from + (cases[i].waits[f] > 0 ? cases[i].waits[f] * MS : US);
     }
     sources[0] = (FaultSource){
-        .kind = FAULT_FAIL, .factor = 1, .n_machines = 1, .spans = fails, .n_spans = FAILURES};
+        .kind = FAULT_FAIL, .factor = 1, .n_instances = 1, .spans = fails, .n_spans = FAILURES};
     scene.config.faults = sources;
     scene.config.n_faults = 1;
     scene.config.retry = (RetryOptions){
@@ -124,8 +124,8 @@ Test(faults, the_back_off_doubles_up_to_the_most) {
 Test(faults, without_a_back_off_the_lower_number_goes_first) {
   static const FaultSpan fails[] = {{10 * MS, 11 * MS}, {30 * MS, 40 * MS}};
   scene.config.retry = (RetryOptions){.limit = 2, .most_backoff = 8 * MS};
-  sources[0] =
-      (FaultSource){.kind = FAULT_FAIL, .factor = 1, .n_machines = 1, .spans = fails, .n_spans = 2};
+  sources[0] = (FaultSource){
+      .kind = FAULT_FAIL, .factor = 1, .n_instances = 1, .spans = fails, .n_spans = 2};
   scene.config.faults = sources;
   scene.config.n_faults = 1;
   const TraceRow rows[] = {row(0, 40, 1), row(12 * MS, 40, 1)};
@@ -175,12 +175,12 @@ Test(faults, who_drains_finishes_and_gets_nothing_until_it_is_back) {
   fault(0, FAULT_DRAIN, 1, 50, 300);
   const TraceRow rows[] = {row(0, 90, 3), row(60 * MS, 90, 30), row(130 * MS, 90, 1),
                            row(349 * MS, 10, 1), row(351 * MS, 10, 1)};
-  static const MachineIx placed[] = {0, 1, 1, 1, 0};
+  static const InstanceIx placed[] = {0, 1, 1, 1, 0};
   run(rows, COUNT(rows));
   for (size_t i = 0; i < COUNT(rows); i++)
-    cr_expect_eq(scene.records[i].prefill_machine, placed[i], "request %zu", i);
+    cr_expect_eq(scene.records[i].prefill_instance, placed[i], "request %zu", i);
   expect_at(scene.records[0].last_token_at, 123830, "it is finished there");
-  const MachineTotals *totals = &scene.result.machines[0];
+  const InstanceTotals *totals = &scene.result.instances[0];
   cr_expect(totals->maintenances == 1 && totals->failures == 0);
   expect_at((Tick)totals->down_ticks, 350000 - 123830, "away");
   cr_expect_eq(scene.result.metrics.losses, 0u);
@@ -192,9 +192,10 @@ Test(faults, who_has_not_drained_in_time_goes_on) {
   const TraceRow rows[] = {row(0, 90, 30), row(60 * MS, 90, 30), row(105 * MS, 90, 1),
                            row(111 * MS, 10, 1)};
   run(rows, COUNT(rows));
-  cr_expect_eq(scene.records[2].prefill_machine, 1u, "while it drains");
-  cr_expect_eq(scene.records[3].prefill_machine, 0u, "as soon as it does not");
-  cr_expect(scene.result.machines[0].maintenances == 0 && scene.result.machines[0].down_ticks == 0);
+  cr_expect_eq(scene.records[2].prefill_instance, 1u, "while it drains");
+  cr_expect_eq(scene.records[3].prefill_instance, 0u, "as soon as it does not");
+  cr_expect(scene.result.instances[0].maintenances == 0 &&
+            scene.result.instances[0].down_ticks == 0);
 }
 
 /* The only machine: those that come meanwhile wait in front until it is back at 260 ms. */
@@ -231,7 +232,7 @@ Test(faults, who_is_to_be_decoded_on_a_failed_machine_goes_to_another) {
     cr_expect(metrics->redirects == cases[i].redirects && metrics->losses == 1 - metrics->redirects,
               "%s", cases[i].what);
     expect_at(scene.records[0].last_token_at / US * US, cases[i].last, cases[i].what);
-    cr_expect_eq(scene.records[0].decode_machine, 2u);
+    cr_expect_eq(scene.records[0].decode_instance, 2u);
   }
 }
 
@@ -272,7 +273,7 @@ Test(faults, of_two_copies_the_first_is_the_request) {
     int32_t beside; // tokens of a request that came meanwhile, to the other machine; 0: none
     Tick last;      // us
     uint64_t hedges, won;
-    MachineIx machine;
+    InstanceIx machine;
   } cases[] = {
       {"the second copy is first", 50, 1, 0, 151000 + 23830, 1, 1, 1},
       {"in line behind another", 50, 1, 90, 210000 + 23830, 2, 1, 1},
@@ -289,7 +290,7 @@ Test(faults, of_two_copies_the_first_is_the_request) {
     const Metrics *metrics = &scene.result.metrics;
     const RequestRecord *record = &scene.records[0];
     expect_at(record->last_token_at, cases[i].last, cases[i].what);
-    cr_expect_eq(record->prefill_machine, cases[i].machine, "%s", cases[i].what);
+    cr_expect_eq(record->prefill_instance, cases[i].machine, "%s", cases[i].what);
     cr_expect(metrics->hedges == cases[i].hedges && metrics->hedges_won == cases[i].won, "%s",
               cases[i].what);
     cr_expect_eq(metrics->hedged_tokens, cases[i].won ? 91 : 0, "%s", cases[i].what);
@@ -340,7 +341,7 @@ Test(faults, a_request_whose_prompt_is_in_the_checkpoint_store_begins_with_its_d
     const RequestRecord *record = &scene.records[0];
     expect_at(record->first_token_at / US * US, cases[i].first, cases[i].what);
     expect_at(record->last_token_at / US * US, cases[i].first + 349450, cases[i].what);
-    cr_expect(metrics->losses == 1 && record->decode_machine == 1, "%s", cases[i].what);
+    cr_expect(metrics->losses == 1 && record->decode_instance == 1, "%s", cases[i].what);
     cr_expect_eq(metrics->checkpoints, cases[i].checkpoints, "%s", cases[i].what);
     cr_expect_eq(metrics->restored_tokens, cases[i].restored, "%s", cases[i].what);
   }
@@ -403,5 +404,5 @@ Test(faults, a_machine_that_drains_can_fail) {
   run(rows, 1);
   cr_expect_eq(scene.result.metrics.losses, 1u);
   expect_at(scene.records[0].first_token_at, 610000, "after maintenance and start");
-  expect_at((Tick)scene.result.machines[0].down_ticks, 460000, "down, then in maintenance");
+  expect_at((Tick)scene.result.instances[0].down_ticks, 460000, "down, then in maintenance");
 }

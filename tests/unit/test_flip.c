@@ -82,7 +82,7 @@ Test(flip, the_roomiest_machine_of_a_phase_stays) {
   const Metrics *metrics = run_flips(rows, COUNT(rows));
   cr_expect_eq(metrics->rejected, 0u);
   cr_expect_gt(metrics->flips, 0u, "the small machine flips");
-  cr_expect(scene.records[1].prefill_machine == 0 && scene.records[1].decode_machine == 1);
+  cr_expect(scene.records[1].prefill_instance == 0 && scene.records[1].decode_instance == 1);
 }
 
 /* Requests too large for half of the machines, with everything on the move. */
@@ -106,7 +106,7 @@ Test(flip, large_requests_find_their_machine) {
     cr_expect_gt(metrics->flips, 10u);
     cr_expect_eq(metrics->dispatches, d > 0 ? 39u : 0u, "all but the one of a single token");
     for (int i = 0; i < 40; i += 3)
-      cr_expect_neq(scene.records[i].decode_machine / 2, 1u, "request %d is too large", i);
+      cr_expect_neq(scene.records[i].decode_instance / 2, 1u, "request %d is too large", i);
   }
 }
 
@@ -118,7 +118,7 @@ Test(flip, a_machine_that_prefills_and_decodes_is_asked_nothing) {
   cr_expect_eq(metrics->transfers, 0u);
 }
 
-/* Machine 0 prefills request 0 to 910 ms and request 3 after it. Machine 1 is claimed to prefill
+/* Instance 0 prefills request 0 to 910 ms and request 3 after it. Instance 1 is claimed to prefill
  * requests 1 and 2, and as it stays mixed it becomes a prefill machine, so that nobody decodes when
  * request 3 is dispatched: it is decoded where it is. */
 Test(flip, where_all_decode_machines_have_moved_one_is_claimed) {
@@ -132,6 +132,6 @@ Test(flip, where_all_decode_machines_have_moved_one_is_claimed) {
   const Metrics *metrics = run_flips(rows, COUNT(rows));
   cr_expect_eq(metrics->role_changes, 4u, "each machine to mixed and from it");
   cr_expect_eq(metrics->dispatches, 1u);
-  cr_expect(scene.records[1].prefill_machine == 1 && scene.records[2].prefill_machine == 1);
-  cr_expect(scene.records[3].prefill_machine == 0 && scene.records[3].decode_machine == 0);
+  cr_expect(scene.records[1].prefill_instance == 1 && scene.records[2].prefill_instance == 1);
+  cr_expect(scene.records[3].prefill_instance == 0 && scene.records[3].decode_instance == 0);
 }

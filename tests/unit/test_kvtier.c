@@ -16,7 +16,7 @@ TestSuite(kvtier, .init = begin, .fini = teardown);
 
 static RequestIx victim(const char *name) {
   const KvTier *tier = (const KvTier *)policy_find(POLICY_KVTIER, name);
-  const MachineView view = stage_view(&stage, 0);
+  const InstanceView view = stage_view(&stage, 0);
   return tier->pick(policy_state(POLICY_KVTIER, name, NULL, &arena), &view);
 }
 

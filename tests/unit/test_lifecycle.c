@@ -20,7 +20,7 @@ static Simulation *busy_engine(void) {
   array_trace_init(&scene.trace, rows, sizeof rows / sizeof *rows);
   Simulation *engine = ARENA_NEW(&arena, Simulation);
   sim_init(engine, &scene.config, &arena, &diag);
-  const Machine *machines = engine->machines;
+  const Instance *machines = engine->instances;
   while (machines[0].prefill_queue.count == 0 || machines[0].n_chunks == 0 ||
          machines[1].batch.n_seqs == 0)
     cr_assert(sim_step(engine));
@@ -46,12 +46,12 @@ ParameterizedTestParameters(lifecycle, audit_finds) {
       {"into the batch", STATE, REQUEST_RUNS},
       {"a state that does not last", STATE, REQUEST_NOWHERE},
       {"on the move", STATE, REQUEST_MOVES},
-      {"prefills", MACHINE, offsetof(Machine, n_prefills)},
-      {"decodes", MACHINE, offsetof(Machine, n_decodes)},
-      {"begun prefills", MACHINE, offsetof(Machine, n_started)},
-      {"those that leave", MACHINE, offsetof(Machine, n_outgoing)},
-      {"a queue's count", MACHINE, offsetof(Machine, prefill_queue.count)},
-      {"who leaves the batch", MACHINE, offsetof(Machine, leaving.count)},
+      {"prefills", MACHINE, offsetof(Instance, n_prefills)},
+      {"decodes", MACHINE, offsetof(Instance, n_decodes)},
+      {"begun prefills", MACHINE, offsetof(Instance, n_started)},
+      {"those that leave", MACHINE, offsetof(Instance, n_outgoing)},
+      {"a queue's count", MACHINE, offsetof(Instance, prefill_queue.count)},
+      {"who leaves the batch", MACHINE, offsetof(Instance, leaving.count)},
       {"pending tokens", COLUMN, offsetof(ClusterColumns, pending_tokens)},
       {"those assigned", COLUMN, offsetof(ClusterColumns, n_assigned)},
       {"those present", COLUMN, offsetof(ClusterColumns, n_present)},
@@ -65,7 +65,7 @@ ParameterizedTestParameters(lifecycle, audit_finds) {
 ParameterizedTest(Plant *plant, lifecycle, audit_finds, .init = setup_scene, .fini = teardown,
                   .signal = SIGABRT) {
   Simulation *engine = busy_engine();
-  Machine *machine = &engine->machines[0];
+  Instance *machine = &engine->instances[0];
   if (plant->in == STATE)
     engine->requests.slots[machine->prefill_queue.first].state = (uint8_t)plant->what;
   else if (plant->in == MACHINE)

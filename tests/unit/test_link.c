@@ -93,7 +93,7 @@ Test(link, more_for_a_flow_disturbs_nobody) {
 
 /* --- random clusters */
 
-static int64_t load(const Links *links, bool out, MachineIx machine) {
+static int64_t load(const Links *links, bool out, InstanceIx machine) {
   int64_t sum = 0;
   for (FlowIx f = 0; f < FLOWS; f++) {
     const Flow *flow = &links->flows[f];
@@ -105,7 +105,7 @@ static int64_t load(const Links *links, bool out, MachineIx machine) {
 
 /* The NIC is full but for rounding, and no flow through it is faster than `rate`. */
 static bool is_bottleneck(const Links *links, const int64_t *capacities, bool out,
-                          MachineIx machine, int64_t rate) {
+                          InstanceIx machine, int64_t rate) {
   if (load(links, out, machine) + FLOWS <= capacities[machine]) return false;
   for (FlowIx f = 0; f < FLOWS; f++) {
     const Flow *flow = &links->flows[f];
@@ -117,7 +117,7 @@ static bool is_bottleneck(const Links *links, const int64_t *capacities, bool ou
 }
 
 static void expect_fair(const Links *links, const int64_t *capacities) {
-  for (MachineIx m = 0; m < MACHINES; m++) {
+  for (InstanceIx m = 0; m < MACHINES; m++) {
     cr_assert_leq(load(links, true, m), capacities[m]);
     cr_assert_leq(load(links, false, m), capacities[m]);
   }
@@ -166,8 +166,8 @@ static void meter_check(Meter *self, const Links *links) {
 }
 
 static void begin_random(Links *links, Meter *meter, FlowIx flow, Rng *rng) {
-  const MachineIx from = (MachineIx)rng_below(rng, MACHINES);
-  const MachineIx to = (from + 1 + (MachineIx)rng_below(rng, MACHINES - 1)) % MACHINES;
+  const InstanceIx from = (InstanceIx)rng_below(rng, MACHINES);
+  const InstanceIx to = (from + 1 + (InstanceIx)rng_below(rng, MACHINES - 1)) % MACHINES;
   const int64_t bytes = 1 + (int64_t)rng_below(rng, 1000000);
   links_begin(links, flow, from, to, bytes, meter->at);
   meter->bytes[flow] = (double)bytes;
@@ -214,7 +214,7 @@ Test(link, at_its_finish_nothing_is_left_of_a_flow) {
   static const int64_t capacities[] = {399999999999, 123456789012, 7};
   for (int i = 0; i < 300; i++) {
     Links links = new_links(capacities, 3);
-    const MachineIx to = 1 + (MachineIx)rng_below(&rng, 2);
+    const InstanceIx to = 1 + (InstanceIx)rng_below(&rng, 2);
     links_begin(&links, 0, 0, to, 1 + (int64_t)rng_below(&rng, 1000000), 0);
     cr_assert_leq(links_end(&links, 0, links_finish(&links, 0)), 1);
   }
@@ -229,16 +229,16 @@ static void fill_all(const Links *links, const int64_t *capacities, const FlowIx
                      int64_t *ret_rates) {
   int64_t left[2][MACHINES];
   bool settled[FLOWS] = {0};
-  for (MachineIx m = 0; m < MACHINES; m++)
+  for (InstanceIx m = 0; m < MACHINES; m++)
     left[0][m] = left[1][m] = capacities[m];
   for (;;) {
     int64_t best = INT64_MAX;
     int best_side = 0;
-    MachineIx best_machine = MACHINE_NONE;
+    InstanceIx best_machine = INSTANCE_NONE;
     for (int i = 0; i < n_ages; i++) {
       const FlowIx f = ages[i];
       for (int side = 0; side < 2; side++) {
-        const MachineIx machine = links->flows[f].ends[side];
+        const InstanceIx machine = links->flows[f].ends[side];
         int64_t n = 0;
         for (FlowIx g = 0; g < FLOWS; g++)
           n += links->flows[g].active && !settled[g] && links->flows[g].ends[side] == machine;
@@ -248,7 +248,7 @@ static void fill_all(const Links *links, const int64_t *capacities, const FlowIx
         best_machine = machine;
       }
     }
-    if (best_machine == MACHINE_NONE) return;
+    if (best_machine == INSTANCE_NONE) return;
     for (FlowIx f = 0; f < FLOWS; f++) {
       const Flow *flow = &links->flows[f];
       if (!flow->active || settled[f] || flow->ends[best_side] != best_machine) continue;

@@ -94,8 +94,8 @@ Test(memory, routers_know_the_blocks_that_runs_have_taken) {
   scene_choose(&scene, POLICY_ROUTER, "least_kv", NULL);
   const TraceRow rows[] = {row(0, 50, 200), row(400 * MS, 70, 200), row(700 * MS, 10, 2)};
   scene_run_both(&scene, rows, COUNT(rows));
-  cr_expect_eq(scene.records[1].prefill_machine, 1u);
-  cr_expect_eq(scene.records[2].prefill_machine, 1u);
+  cr_expect_eq(scene.records[1].prefill_instance, 1u);
+  cr_expect_eq(scene.records[2].prefill_instance, 1u);
 }
 
 /* Chunks of 100 tokens, 110 ms each: at 900 ms eight of the first prompt's ten
@@ -106,8 +106,8 @@ Test(memory, routers_know_the_chunks_that_have_ended) {
   scene_choose(&scene, POLICY_BATCHER, "tetriinfer", "{chunk_size: 100}");
   const TraceRow rows[] = {row(0, 1000, 1), row(900 * MS, 300, 1), row(905 * MS, 10, 1)};
   scene_run_both(&scene, rows, COUNT(rows));
-  cr_expect_eq(scene.records[1].prefill_machine, 1u);
-  cr_expect_eq(scene.records[2].prefill_machine, 0u, "200 tokens are left there, 300 here");
+  cr_expect_eq(scene.records[1].prefill_instance, 1u);
+  cr_expect_eq(scene.records[2].prefill_instance, 0u, "200 tokens are left there, 300 here");
 }
 
 /* 200 blocks of a token. The first decodes from 110 ms, 99 iterations over 51 …

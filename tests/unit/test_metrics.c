@@ -131,18 +131,18 @@ Test(metrics, demand_counts_requests_gaps_and_those_that_have_a_pace) {
 /* A million machines that are busy, and copy a byte a tick, for all of simulated time. */
 Test(metrics, totals_hold_what_a_million_machines_do_in_all_of_simulated_time) {
   enum { MACHINES = 1000000 };
-  const MachineTotals one = {.prefill_ticks = TICK_MAX,
-                             .mixed_ticks = TICK_MAX,
-                             .decode_ticks = TICK_MAX,
-                             .extrapolated_ticks = {TICK_MAX, TICK_MAX, TICK_MAX},
-                             .stall_ticks = TICK_MAX,
-                             .swapped_in_bytes = INT64_MAX,
-                             .swapped_out_bytes = INT64_MAX};
-  MachineTotals all = {0};
+  const InstanceTotals one = {.prefill_ticks = TICK_MAX,
+                              .mixed_ticks = TICK_MAX,
+                              .decode_ticks = TICK_MAX,
+                              .extrapolated_ticks = {TICK_MAX, TICK_MAX, TICK_MAX},
+                              .stall_ticks = TICK_MAX,
+                              .swapped_in_bytes = INT64_MAX,
+                              .swapped_out_bytes = INT64_MAX};
+  InstanceTotals all = {0};
   for (int i = 0; i < MACHINES; i++)
-    machine_totals_add(&all, &one);
+    instance_totals_add(&all, &one);
   const Total sum = (Total)TICK_MAX * MACHINES;
-  cr_expect_eq(machine_busy_ticks(&all), 2 * sum);
+  cr_expect_eq(instance_busy_ticks(&all), 2 * sum);
   cr_expect_eq(all.mixed_ticks, sum);
   for (int e = 0; e < 3; e++)
     cr_expect_eq(all.extrapolated_ticks[e], sum);

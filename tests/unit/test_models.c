@@ -81,7 +81,7 @@ Test(models, each_is_served_as_if_it_were_alone) {
       cr_expect(both->first_token_at == one->first_token_at &&
                     both->last_token_at == one->last_token_at,
                 "%s, %s: request %d", routers[k], batchers[k], i);
-      cr_expect_eq(both->prefill_machine >= 2, model == 1, "request %d is elsewhere", i);
+      cr_expect_eq(both->prefill_instance >= 2, model == 1, "request %d is elsewhere", i);
     }
   }
 }

@@ -22,7 +22,7 @@ static double ms(Tick ticks) {
 
 static void on_iterations(void *context, const IterationSpan *span) {
   (void)context;
-  TELL("machine %u: %g to %g, %lld of %lld+%lld\n", span->machine, ms(span->begin), ms(span->end),
+  TELL("machine %u: %g to %g, %lld of %lld+%lld\n", span->instance, ms(span->begin), ms(span->end),
        (long long)span->n_iterations, (long long)span->shape.prefill_tokens,
        (long long)span->shape.decode_seqs);
 }
@@ -39,18 +39,18 @@ static void on_copy(void *context, const CopySpan *span) {
        (long long)(span->bytes / 1000000));
 }
 
-static void on_outcome(void *context, Tick at, Outcome outcome, uint64_t request, MachineIx machine,
-                       int64_t a, int64_t b) {
+static void on_outcome(void *context, Tick at, Outcome outcome, uint64_t request,
+                       InstanceIx machine, int64_t a, int64_t b) {
   (void)context, (void)machine, (void)a, (void)b;
   if (outcome == OUTCOME_LAST_TOKEN)
     TELL("last of %llu: %g\n", (unsigned long long)request, ms(at));
 }
 
-static void on_sample(void *context, const MachineSample *sample) {
+static void on_sample(void *context, const InstanceSample *sample) {
   (void)context;
-  TELL("%g machine %u: %lld wait, %lld run, %lld of %lld blocks\n", ms(sample->at), sample->machine,
-       (long long)sample->n_waiting, (long long)sample->n_running, (long long)sample->used_blocks,
-       (long long)sample->kv_blocks);
+  TELL("%g machine %u: %lld wait, %lld run, %lld of %lld blocks\n", ms(sample->at),
+       sample->instance, (long long)sample->n_waiting, (long long)sample->n_running,
+       (long long)sample->used_blocks, (long long)sample->kv_blocks);
 }
 
 /* Two prompts of 90 tokens, 10 + 90 ms each; 90 ms for the KV of the first; of its decodes the

@@ -169,7 +169,7 @@ Test(patience, nobodys_books_keep_what_was_given_up) {
     cr_expect_eq(metrics_ended(metrics), N);
     int n = 0;
     for (const Column *column = engine->columns.all->first; column; column = column->next, n++)
-      for (MachineIx m = 0; m < engine->n_machines; m++)
+      for (InstanceIx m = 0; m < engine->n_instances; m++)
         cr_expect_eq(column->of[m], 0, "%s: column %d from the last, of machine %u",
                      cases[i].batcher, n, m);
   }

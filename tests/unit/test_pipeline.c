@@ -61,8 +61,8 @@ Test(pipeline, lanes_work_side_by_side) {
     scene.pools[0].count = 2;
     scene.pools[0].pipeline_stages = pipelined ? 2 : 1;
     cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
-    cr_expect_eq(scene.records[0].prefill_machine, 0);
-    cr_expect_eq(scene.records[1].prefill_machine, 1);
+    cr_expect_eq(scene.records[0].prefill_instance, 0);
+    cr_expect_eq(scene.records[1].prefill_instance, 1);
     spans[pipelined] = scene.result.span;
   }
   /* A stage takes the whole overhead of 10 ms and half of the rest, so two stages take 10 ms more;

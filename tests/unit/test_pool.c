@@ -36,13 +36,13 @@ typedef struct Case {
   Role want_role, want_home;
 } Case;
 
-/* Machine 0 has been in its role for 10 s. */
+/* Instance 0 has been in its role for 10 s. */
 static void expect_settled(const char *name, const char *options, const Case *cases, size_t n) {
   const PoolPolicy *pool = find(name);
   void *state = policy_state(POLICY_POOL, name, options, &arena);
   stage_init(&stage, "M", 10, 16, &arena);
   stage.view.now = 30 * TICKS_PER_SECOND;
-  Machine *machine = &stage.machines[0];
+  Instance *machine = &stage.machines[0];
   machine->role_since = 20 * TICKS_PER_SECOND;
   for (size_t i = 0; i < n; i++) {
     machine->role = cases[i].role;
@@ -108,7 +108,7 @@ static Watched watch_stage(const char *roles, const char *options) {
   return watched;
 }
 
-static void expect_role(const Watched *watched, MachineIx m, Role want, const char *what) {
+static void expect_role(const Watched *watched, InstanceIx m, Role want, const char *what) {
   Tick ticks = -1;
   const Role role = watched->pool->watch(watched->state, &stage.view, &stage.machines[m], &ticks);
   cr_expect_eq(role, want, "%s: %s", what, role_name(role));

@@ -166,12 +166,12 @@ Test(predictor, buckets_cost_what_their_mode_says) {
     const void *state = policy_state(POLICY_PREDICTOR, "buckets", cases[i].options, &arena);
     stage.machines[0].chunks = chunks + cases[i].first;
     stage.machines[0].n_chunks = (size_t)cases[i].n;
-    const MachineView view = stage_view(&stage, 0);
+    const InstanceView view = stage_view(&stage, 0);
     cr_expect_eq(find("buckets")->cost(state, &view, 200 * MS), cases[i].cost, "case %zu", i);
   }
   const void *state = policy_state(POLICY_PREDICTOR, "buckets", "{interference: 10}", &arena);
   stage.machines[0].chunks = chunks;
-  const MachineView view = stage_view(&stage, 0);
+  const InstanceView view = stage_view(&stage, 0);
   const double half = (double)(TICK_MAX / 2);
   cr_expect_eq(find("buckets")->cost(state, &view, TICK_MAX / 2), 10 * half, "past all time");
 }

@@ -310,7 +310,7 @@ static void expect_charged(Provision *study, const Design *design, int64_t choic
   double joules = 0;
   for (uint32_t i = 0; i < trial.result.n_pools; i++) {
     const PoolSpec *pool = &trial.config.sim.pools[i];
-    const MachineTotals *totals = &trial.result.pools[i].totals;
+    const InstanceTotals *totals = &trial.result.pools[i].totals;
     if (i == 0) joules += pool->idle_power * pool->count * span_s;
     joules += tick_seconds(totals->prefill_ticks) * (pool->prefill_power - pool->idle_power) +
               tick_seconds(totals->decode_ticks) * (pool->decode_power - pool->idle_power);

@@ -246,7 +246,7 @@ static double broken_sojourn(const Station *station, double rate) {
 }
 
 static void run_broken(Bench *bench, const Station *station, double rate, uint64_t seed) {
-  const FaultSource fault = {.n_machines = 1,
+  const FaultSource fault = {.n_instances = 1,
                              .up = {LIFETIME_EXPONENTIAL, 1 / breakdowns.rate, 0},
                              .down = {LIFETIME_EXPONENTIAL, breakdowns.repair, 0}};
   const SimConfig config = {

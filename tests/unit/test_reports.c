@@ -29,7 +29,7 @@ static void fill(const Content *content, int64_t n) {
   prefix_cache_release(stage.machines[1].cache, held);
 }
 
-static int64_t match(const Reports *reports, MachineIx m, const Content *content) {
+static int64_t match(const Reports *reports, InstanceIx m, const Content *content) {
   PromptKeys keys = {.arena = &arena};
   prompt_keys_begin(&keys, content);
   return reports_match(reports, m, &keys, 50);
@@ -99,7 +99,7 @@ Test(reports, a_cache_that_is_warm_is_told_of) {
 /* One in line; the others are between chunks, in a first one, prefilled and in the batch. */
 Test(reports, what_waits_has_not_begun_to_run) {
   Reports *reports = begin(0, 0);
-  Machine *machine = &stage.machines[0];
+  Instance *machine = &stage.machines[0];
   const RequestIx first = stage_prefill(&stage, 0, 100), second = stage_prefill(&stage, 0, 100);
   stage_prefill(&stage, 0, 100);
   stage_decode(&stage, 0, REQUEST_WAITS_DECODE, 20, 5);
@@ -140,15 +140,15 @@ Test(reports, are_as_of_their_interval_in_a_run) {
   scene_run_both(&scene, rows, COUNT(rows));
   int on_second = 0;
   for (int i = 0; i < EARLY; i++)
-    on_second += scene.records[i].prefill_machine == 1;
+    on_second += scene.records[i].prefill_instance == 1;
   cr_assert(0 < on_second && on_second < EARLY && on_second != EARLY / 2, "%d of them", on_second);
   for (int i = EARLY; i < EARLY + LATE; i++)
-    cr_expect_eq(scene.records[i].prefill_machine, on_second < EARLY / 2, "request %d", i);
+    cr_expect_eq(scene.records[i].prefill_instance, on_second < EARLY / 2, "request %d", i);
   scene_choose(&scene, POLICY_ROUTER, "llm_d",
                "{interval: 1 s, delay: 10 s, prefix_weight: 0, kv_weight: 0}");
   scene_run_both(&scene, rows, COUNT(rows));
   on_second = 0;
   for (int i = EARLY; i < EARLY + LATE; i++)
-    on_second += scene.records[i].prefill_machine == 1;
+    on_second += scene.records[i].prefill_instance == 1;
   cr_expect(0 < on_second && on_second < LATE, "what is not known yet does not count");
 }

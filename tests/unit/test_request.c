@@ -10,8 +10,8 @@ TestSuite(request, .init = setup, .fini = teardown);
 static void expect_fresh(const Request *request) {
   cr_assert(request->prefill_began_at == -1 && request->first_token_at == -1 &&
             request->last_token_at == -1 && request->decode_began_at == -1);
-  cr_assert(request->prefill_machine == MACHINE_NONE && request->decode_machine == MACHINE_NONE &&
-            request->transfer == TRANSFER_NONE);
+  cr_assert(request->prefill_instance == INSTANCE_NONE &&
+            request->decode_instance == INSTANCE_NONE && request->transfer == TRANSFER_NONE);
   cr_assert(request->previous == REQUEST_NONE && request->next == REQUEST_NONE);
   cr_assert(request->id == 0 && request->prompt_tokens == 0 && request->generated_tokens == 0 &&
             request->kv_blocks == 0 && request->recomputes == 0 && request->preemptions == 0);

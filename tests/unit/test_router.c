@@ -30,7 +30,7 @@ static Placement route_new(const Subject *subject, int32_t prompt_tokens, int32_
   return route(subject, stage_request(&stage, prompt_tokens, output_tokens));
 }
 
-static void expect(Placement got, MachineIx prefill, MachineIx decode, const char *what) {
+static void expect(Placement got, InstanceIx prefill, InstanceIx decode, const char *what) {
   cr_expect(got.prefill == prefill && got.decode == decode, "%s: %u and %u, not %u and %u", what,
             got.prefill, got.decode, prefill, decode);
 }
@@ -56,7 +56,7 @@ static void set_columns(const int64_t *all, const int64_t *own, const char *rout
   Column *const columns[] = {stage.view.columns.n_assigned, stage.view.columns.pending_tokens,
                              stage.view.columns.kv_blocks, stage.view.columns.n_present};
   for (size_t c = 0; c < COUNT(columns); c++)
-    for (MachineIx m = 0; m < stage.view.n_machines; m++)
+    for (InstanceIx m = 0; m < stage.view.n_instances; m++)
       column_set(columns[c], m, columns[c] == column_of(router) ? own[m] : all[m]);
 }
 
@@ -104,22 +104,22 @@ Test(router, equals_are_taken_in_turn_or_first_or_at_random) {
     const Subject first = start(routers[i], "{ties: first}", 1);
     const Subject drawn = start(routers[i], "{ties: random}", 1);
     int n_drawn[MACHINES] = {0};
-    for (MachineIx k = 0; k < REQUESTS; k++) {
+    for (InstanceIx k = 0; k < REQUESTS; k++) {
       expect(route_new(&in_turn, 10, 10), k % MACHINES, k % MACHINES, routers[i]);
       expect(route_new(&first, 10, 10), 0, 0, routers[i]);
       n_drawn[route_new(&drawn, 10, 10).prefill]++;
     }
-    for (MachineIx m = 0; m < MACHINES; m++) // within five standard deviations
+    for (InstanceIx m = 0; m < MACHINES; m++) // within five standard deviations
       cr_expect_leq(abs(n_drawn[m] - REQUESTS / MACHINES), 47, "%s: %u has %d", routers[i], m,
                     n_drawn[m]);
   }
 }
 
 /* By a scan: of those with the least the one whose turn, or coming, was first. */
-static MachineIx whose_turn(const RoleList *list, const Column *figure, const int *since) {
-  MachineIx best = list->items[0];
+static InstanceIx whose_turn(const RoleList *list, const Column *figure, const int *since) {
+  InstanceIx best = list->items[0];
   for (uint32_t i = 1; i < list->count; i++) {
-    const MachineIx m = list->items[i];
+    const InstanceIx m = list->items[i];
     const int64_t more = column_at(figure, m) - column_at(figure, best);
     if (more < 0 || (more == 0 && since[m] < since[best])) best = m;
   }
@@ -138,7 +138,7 @@ Test(router, turns_are_kept_as_loads_and_machines_change) {
     Rng rng;
     rng_init(&rng, i, "turns");
     for (int step = 0; step < STEPS; step++) {
-      const MachineIx m = (MachineIx)rng_below(&rng, MACHINES);
+      const InstanceIx m = (InstanceIx)rng_below(&rng, MACHINES);
       column_set(figure, m, (int64_t)rng_below(&rng, 3));
       if (rng_below(&rng, 20) == 0) {
         const Role role = m < 3 ? ROLE_PREFILL : ROLE_DECODE;
@@ -146,8 +146,8 @@ Test(router, turns_are_kept_as_loads_and_machines_change) {
         cluster_join(&stage.view, m, role);
         since[m] = n++;
       }
-      const MachineIx prefill = whose_turn(&lists[ROLE_PREFILL], figure, since);
-      const MachineIx decode = whose_turn(&lists[ROLE_DECODE], figure, since);
+      const InstanceIx prefill = whose_turn(&lists[ROLE_PREFILL], figure, since);
+      const InstanceIx decode = whose_turn(&lists[ROLE_DECODE], figure, since);
       expect(route_new(&subject, 10, 10), prefill, decode, by_column[i]);
       since[prefill] = n++;
       since[decode] = n++;
@@ -160,12 +160,12 @@ Test(router, turns_are_kept_as_loads_and_machines_change) {
 Test(router, round_robin_takes_each_machine_in_turn) {
   stage_init(&stage, "PPDDD", 100, 1, &arena);
   const Subject subject = start("round_robin", NULL, 1);
-  static const MachineIx want[][2] = {{0, 2}, {1, 3}, {0, 4}, {1, 2}, {0, 3}, {1, 4}, {0, 2}};
+  static const InstanceIx want[][2] = {{0, 2}, {1, 3}, {0, 4}, {1, 2}, {0, 3}, {1, 4}, {0, 2}};
   for (size_t i = 0; i < COUNT(want); i++)
     expect(route_new(&subject, 10, 10), want[i][0], want[i][1], "two pools");
   stage_init(&stage, "MMM", 100, 1, &arena);
   const Subject mixed = start("round_robin", NULL, 1);
-  for (MachineIx i = 0; i < 7; i++)
+  for (InstanceIx i = 0; i < 7; i++)
     expect(route_new(&mixed, 10, 10), i % 3, i % 3, "one pool");
 }
 
@@ -180,7 +180,7 @@ Test(router, random_takes_each_machine_of_a_pool_equally_often) {
     prefills[placement.prefill]++;
     decodes[placement.decode]++;
   }
-  for (MachineIx m = 0; m < 6; m++) { // within five standard deviations
+  for (InstanceIx m = 0; m < 6; m++) { // within five standard deviations
     const int want_prefills = m < 2 ? N / 2 : 0, want_decodes = m >= 2 && m < 5 ? N / 3 : 0;
     cr_expect_leq(abs(prefills[m] - want_prefills), m < 2 ? 200 : 0);
     cr_expect_leq(abs(decodes[m] - want_decodes), m < 5 ? 200 : 0);
@@ -212,7 +212,7 @@ Test(router, power_of_two_takes_the_less_loaded_of_two_different_machines) {
   const RequestIx request = stage_request(&stage, 10, 10);
   static const int64_t pending[] = {10, 30, 20};
   int picked[3] = {0};
-  for (MachineIx m = 0; m < 3; m++)
+  for (InstanceIx m = 0; m < 3; m++)
     column_set(stage.view.columns.pending_tokens, m, pending[m]);
   for (int i = 0; i < N; i++)
     picked[route(&subject, request).prefill]++;
@@ -230,7 +230,7 @@ typedef struct SplitwiseCase {
   const char *roles;
   int64_t pending[6];
   int32_t prompt;
-  MachineIx prefill, decode;
+  InstanceIx prefill, decode;
   bool roles_stay;
 } SplitwiseCase;
 
@@ -238,7 +238,7 @@ static void expect_splitwise(const SplitwiseCase *cases, size_t n, bool roles_mo
   for (size_t i = 0; i < n; i++) {
     stage_init(&stage, cases[i].roles, 100000, 1, &arena);
     stage.view.roles_move = roles_move;
-    for (MachineIx m = 0; m < stage.view.n_machines; m++)
+    for (InstanceIx m = 0; m < stage.view.n_instances; m++)
       column_set(stage.view.columns.pending_tokens, m, cases[i].pending[m]);
     const Subject subject = start("splitwise", NULL, 1);
     const Placement placement = route_new(&subject, cases[i].prompt, 10);
@@ -295,7 +295,7 @@ Test(router, splitwise_takes_other_limits) {
 
 /* --- the splitwise-sim set */
 
-static void observe(const Subject *subject, RequestIx request, Observation what, MachineIx m) {
+static void observe(const Subject *subject, RequestIx request, Observation what, InstanceIx m) {
   subject->router->observe(subject->state, &stage.view, request, what, m);
 }
 
@@ -340,11 +340,11 @@ Test(router, mixed_pool_counts_as_waiting_whatever_is_outside_the_batch) {
     stage_decode(&stage, 0, waits[i], 20, 5);
     expect(route_new(&subject, 60, 10), 2, 2, "step 3");
   }
-  for (MachineIx decode = 0; decode < 2; decode++) { // in prefill on 0
+  for (InstanceIx decode = 0; decode < 2; decode++) { // in prefill on 0
     const Subject subject = mixed_pool("MD", 1000);
     RequestIx chunk = stage_request(&stage, 60, 10);
     route(&subject, chunk);
-    stage.requests.slots[chunk].decode_machine = decode;
+    stage.requests.slots[chunk].decode_instance = decode;
     stage.machines[0].chunks = &chunk;
     stage.machines[0].n_chunks = 1;
     expect(route_new(&subject, 60, 10), decode == 0 ? 1 : 0, 1,
@@ -395,7 +395,7 @@ Test(router, mixed_pool_step_5_both_on_the_least_loaded_whose_role_stays) {
   const Placement placement = route_new(&subject, 30, 10);
   expect(placement, 1, 1, "over the limit everywhere");
   cr_expect(placement.roles_stay);
-  cr_expect_eq(placement.claimed, MACHINE_NONE);
+  cr_expect_eq(placement.claimed, INSTANCE_NONE);
 }
 
 /* Steps 1 and 2 refuse; 4 moves machine 0 behind machine 1, which step 5 then meets first. */

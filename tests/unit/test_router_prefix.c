@@ -61,7 +61,7 @@ static RequestIx prompt_of(uint64_t family, int32_t shared, int32_t tokens) {
 Test(router_prefix, affinity_gives_a_beginning_one_machine_and_most_machines_some) {
   stage_init(&stage, "MMMMMM", 100, 16, &arena);
   const Subject subject = start("prefix_affinity", "{prefix_tokens: 100, load_factor: 1000}");
-  MachineIx of[30];
+  InstanceIx of[30];
   int taken[MACHINES] = {0};
   for (uint64_t family = 0; family < COUNT(of); family++) {
     of[family] = route(&subject, prompt_of(family, 100, 500)).prefill;
@@ -70,12 +70,12 @@ Test(router_prefix, affinity_gives_a_beginning_one_machine_and_most_machines_som
     cr_expect_eq(again.prefill, of[family]);
     cr_expect_eq(again.decode, of[family]);
   }
-  for (MachineIx m = 0; m < MACHINES; m++)
+  for (InstanceIx m = 0; m < MACHINES; m++)
     cr_expect_gt(taken[m], 0, "machine %u", m);
-  const MachineIx gone = of[0];
+  const InstanceIx gone = of[0];
   cluster_withdraw(&stage.view, gone, ROLE_MIXED);
   for (uint64_t family = 0; family < COUNT(of); family++) {
-    const MachineIx now = route(&subject, prompt_of(family, 100, 500)).prefill;
+    const InstanceIx now = route(&subject, prompt_of(family, 100, 500)).prefill;
     cr_expect_neq(now, gone);
     if (of[family] != gone) cr_expect_eq(now, of[family], "others stay where they are");
   }
@@ -87,12 +87,12 @@ Test(router_prefix, affinity_keeps_loads_within_the_bound) {
   int64_t loads[MACHINES] = {0}, total = 0;
   for (int i = 0; i < 400; i++) { // most of one family, and some finish
     const uint64_t family = draw(4) ? 0 : (uint64_t)draw(50);
-    const MachineIx m = route(&subject, prompt_of(family, 300, 400)).prefill;
+    const InstanceIx m = route(&subject, prompt_of(family, 300, 400)).prefill;
     loads[m]++;
     total++;
     column_add(stage.view.columns.n_assigned, m, 1);
     cr_assert_leq(loads[m], (int64_t)ceil(1.25 * (double)total / MACHINES), "request %d", i);
-    const MachineIx done = (MachineIx)draw(MACHINES);
+    const InstanceIx done = (InstanceIx)draw(MACHINES);
     if (draw(3) || loads[done] == 0) continue;
     loads[done]--;
     total--;
@@ -106,16 +106,16 @@ Test(router_prefix, affinity_keeps_loads_within_the_bound) {
 static int64_t sent[MACHINES][PROMPTS];
 
 static void draw_loads(void) {
-  for (MachineIx m = 0; m < stage.view.n_machines; m++) {
+  for (InstanceIx m = 0; m < stage.view.n_instances; m++) {
     stage.machines[m].free_blocks = draw(5) * 25;
     stage.machines[m].prefill_queue.count = (int32_t)draw(4);
   }
 }
 
 /* A prompt of a family has `shared` blocks of it and then its own. */
-static double score(MachineIx m, int64_t family, int64_t shared, int64_t blocks) {
+static double score(InstanceIx m, int64_t family, int64_t shared, int64_t blocks) {
   int64_t most = 0, least = 100;
-  for (MachineIx i = 0; i < stage.view.n_machines; i++) {
+  for (InstanceIx i = 0; i < stage.view.n_instances; i++) {
     const int64_t n = stage.machines[i].prefill_queue.count;
     most = n > most ? n : most;
     least = n < least ? n : least;
@@ -138,9 +138,9 @@ Test(router_prefix, llm_d_takes_the_highest_of_its_scores) {
     const int64_t family = draw(8), blocks = draw(12), shared = blocks / 2;
     const RequestIx ix = prompt_of((uint64_t)family, (int32_t)(BLOCK * shared + 1),
                                    (int32_t)(BLOCK * blocks + 1 + draw(BLOCK - 1)));
-    const MachineIx m = route(&subject, ix).prefill;
+    const InstanceIx m = route(&subject, ix).prefill;
     const double taken = score(m, family, shared, blocks);
-    for (MachineIx other = 0; other < MACHINES; other++) {
+    for (InstanceIx other = 0; other < MACHINES; other++) {
       const double theirs = score(other, family, shared, blocks);
       cr_assert_leq(theirs, taken + 1e-9, "request %d: %u has %g, %u has %g", i, other, theirs, m,
                     taken);
@@ -163,7 +163,7 @@ Test(router_prefix, llm_d_draws_among_equals_and_sees_its_last_report) {
     prefills[placement.prefill]++;
     decodes[placement.decode]++;
   }
-  for (MachineIx m = 0; m < 5; m++) // within five standard deviations
+  for (InstanceIx m = 0; m < 5; m++) // within five standard deviations
     cr_expect_leq(abs(m < 3 ? prefills[m] - 100 : decodes[m] - 150), 45, "machine %u", m);
   stage.view.now = TICKS_PER_SECOND;
   reports_make(stage.view.reports);
@@ -187,19 +187,19 @@ typedef enum Whereabouts { // in order of `waits`
 
 static const bool waits[PLACES] = {[IN_LINE] = true, [KV_ELSEWHERE] = true};
 
-static void begin_chunk(Machine *machine, RequestIx ix, bool last) {
+static void begin_chunk(Instance *machine, RequestIx ix, bool last) {
   stage.requests.slots[ix].state = last ? REQUEST_ENDS_PREFILL : REQUEST_PREFILLS;
   if (last) request_queue_remove(&machine->prefill_queue, stage.requests.slots, ix);
   ARENA_RESERVE(&arena, machine->chunks, machine->chunks_capacity, machine->n_chunks + 1);
   machine->chunks[machine->n_chunks++] = ix;
 }
 
-static void put(MachineIx m, Whereabouts place) {
+static void put(InstanceIx m, Whereabouts place) {
   static const RequestState states[PLACES] = {[PREFILLED] = REQUEST_WAITS_DECODE,
                                               [LEFT_OUT] = REQUEST_BLOCKED,
                                               [IN_CPU_MEMORY] = REQUEST_SWAPPED,
                                               [IN_BATCH] = REQUEST_RUNS};
-  Machine *machine = &stage.machines[m];
+  Instance *machine = &stage.machines[m];
   if (place >= PREFILLED) {
     stage_decode(&stage, m, states[place], 20, 5);
   } else if (place == KV_ELSEWHERE) {
@@ -219,7 +219,7 @@ Test(router_prefix, llm_d_counts_as_waiting_who_has_no_kv_yet) {
     stage_init(&stage, "MMMMMM", 10000, 16, &arena);
     const Subject subject = start("llm_d", "{interval: 0 s, kv_weight: 0, prefix_weight: 0}");
     int64_t n_waiting[MACHINES] = {0}, least = INT64_MAX;
-    for (MachineIx m = 0; m < MACHINES; m++) {
+    for (InstanceIx m = 0; m < MACHINES; m++) {
       for (int64_t n = draw(12); n > 0; n--) {
         const Whereabouts place = (Whereabouts)draw(PLACES);
         put(m, place);
@@ -227,7 +227,7 @@ Test(router_prefix, llm_d_counts_as_waiting_who_has_no_kv_yet) {
       }
       if (n_waiting[m] < least) least = n_waiting[m];
     }
-    const MachineIx m = route(&subject, prompt_of(1, 200, 300)).prefill;
+    const InstanceIx m = route(&subject, prompt_of(1, 200, 300)).prefill;
     cr_assert_eq(n_waiting[m], least, "round %d: %u has %lld, another %lld", round, m,
                  (long long)n_waiting[m], (long long)least);
   }
@@ -238,7 +238,7 @@ Test(router_prefix, llm_d_counts_as_waiting_who_has_no_kv_yet) {
 /* A request as the calculation knows it; blocks of 16 tokens. */
 typedef struct Live {
   RequestIx ix;
-  MachineIx machine;
+  InstanceIx machine;
   int64_t family, shared, full, partial; // blocks: those of its family, all whole ones, a last one
   int64_t uncached;                      // tokens, until its first token
 } Live;
@@ -247,7 +247,7 @@ static Live live[PROMPTS];
 static int n_live;
 static int64_t cached[MACHINES][8]; // first blocks of each family
 
-static void fill_cache(MachineIx m, uint64_t family, int64_t n) {
+static void fill_cache(InstanceIx m, uint64_t family, int64_t n) {
   HeldBlocks *held = ARENA_NEW(&arena, HeldBlocks);
   PrefixCache *cache = stage.machines[m].cache;
   prefix_cache_take(cache, held, n);
@@ -257,13 +257,13 @@ static void fill_cache(MachineIx m, uint64_t family, int64_t n) {
 
 static void begin_caches(const char *roles) {
   stage_init(&stage, roles, 100000, 16, &arena);
-  for (MachineIx m = 0; m < stage.view.n_machines; m++) {
+  for (InstanceIx m = 0; m < stage.view.n_instances; m++) {
     stage.machines[m].cache = ARENA_NEW(&arena, PrefixCache);
     prefix_cache_init(stage.machines[m].cache, 100000, &arena);
   }
 }
 
-static int64_t active_tokens(MachineIx m) {
+static int64_t active_tokens(InstanceIx m) {
   int64_t tokens = 0;
   for (int i = 0; i < n_live; i++)
     if (live[i].machine == m) tokens += live[i].uncached;
@@ -271,9 +271,9 @@ static int64_t active_tokens(MachineIx m) {
 }
 
 /* With credit 0.5, decay 2, scale 1.5 and 3 blocks for each active request. */
-static double cost(MachineIx m, const Live *request, int64_t prompt) {
+static double cost(InstanceIx m, const Live *request, int64_t prompt) {
   int64_t least = INT64_MAX, of_family[8] = {0}, decode = 0, n = 0;
-  for (MachineIx i = 0; i < MACHINES; i++)
+  for (InstanceIx i = 0; i < MACHINES; i++)
     least = active_tokens(i) < least ? active_tokens(i) : least;
   for (int i = 0; i < n_live; i++) {
     if (live[i].machine != m) continue;
@@ -295,12 +295,12 @@ static double cost(MachineIx m, const Live *request, int64_t prompt) {
 
 static void tell(const Subject *subject, RequestIx ix, Observation what) {
   const Request *request = &stage.requests.slots[ix];
-  subject->router->observe(subject->state, &stage.view, ix, what, request->prefill_machine);
+  subject->router->observe(subject->state, &stage.view, ix, what, request->prefill_instance);
 }
 
 static void place(const Subject *subject, RequestIx ix, Placement placement) {
-  stage.requests.slots[ix].prefill_machine = placement.prefill;
-  stage.requests.slots[ix].decode_machine = placement.decode;
+  stage.requests.slots[ix].prefill_instance = placement.prefill;
+  stage.requests.slots[ix].decode_instance = placement.decode;
   tell(subject, ix, OBSERVED_PLACED);
 }
 
@@ -317,7 +317,7 @@ Test(router_prefix, dynamo_takes_the_least_of_its_costs) {
   begin_caches("MMMMMM");
   memset(cached, 0, sizeof cached);
   n_live = 0;
-  for (MachineIx m = 0; m < MACHINES; m++)
+  for (InstanceIx m = 0; m < MACHINES; m++)
     for (uint64_t family = 0; family < 8; family++)
       if (draw(2)) fill_cache(m, family, cached[m][family] = 1 + draw(60));
   const Subject subject =
@@ -332,7 +332,7 @@ Test(router_prefix, dynamo_takes_the_least_of_its_costs) {
     const Placement placement = route(&subject, request.ix);
     request.machine = placement.prefill;
     const double taken = cost(request.machine, &request, prompt);
-    for (MachineIx m = 0; m < MACHINES; m++)
+    for (InstanceIx m = 0; m < MACHINES; m++)
       cr_assert_geq(cost(m, &request, prompt), taken - 1e-9, "request %d: %u, not %u", i, m,
                     request.machine);
     const int64_t known = cached[request.machine][request.family];

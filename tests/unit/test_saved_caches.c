@@ -64,7 +64,7 @@ Test(saved_caches, two_halves_find_what_the_whole_does) {
   cr_expect_eq(first + warm, whole);
   SavedCaches again;
   cr_assert_eq(load(&again, saved_text()), 0);
-  cr_expect_gt(again.machines[0].n, saved.machines[0].n);
+  cr_expect_gt(again.instances[0].n, saved.instances[0].n);
   cr_expect_neq(again.salt, saved.salt);
 }
 
@@ -102,8 +102,8 @@ Test(saved_caches, machines_are_found_by_pool_and_number) {
                                   "0000000000000003\n",
                                   name, name);
   cr_assert_eq(load(&saved, text), 0);
-  cr_assert_eq(saved.machines[0].n, 2);
-  cr_expect(saved.machines[0].keys[0] == 2 && saved.machines[0].keys[1] == 3);
+  cr_assert_eq(saved.instances[0].n, 2);
+  cr_expect(saved.instances[0].keys[0] == 2 && saved.instances[0].keys[1] == 3);
 }
 
 Test(saved_caches, what_is_wrong_is_said_where_it_stands) {

@@ -223,15 +223,15 @@ Test(scaling, a_machine_that_is_started_is_up_to_the_tick) {
   const TraceRow rows[] = {row(900 * MS, 300, 2), row(1150 * MS - 1, 90, 1),
                            row(1150 * MS + 1, 90, 1), row(4 * S, 90, 1)};
   scene_run_both(&scene, rows, COUNT(rows));
-  static const MachineIx placed[] = {0, 0, 1, 0};
+  static const InstanceIx placed[] = {0, 0, 1, 0};
   for (size_t i = 0; i < COUNT(rows); i++)
-    cr_expect_eq(scene.records[i].prefill_machine, placed[i], "request %zu", i);
-  const MachineTotals *totals = &scene.result.machines[1];
+    cr_expect_eq(scene.records[i].prefill_instance, placed[i], "request %zu", i);
+  const InstanceTotals *totals = &scene.result.instances[1];
   cr_expect(totals->scale_ups == 1 && totals->scale_downs == 1);
   expect_ticks(totals->starting_ticks, 150 * MS, "it starts");
   expect_ticks(totals->off_ticks, 100 * MS + 1100 * MS,
                "it is off from the first arrival to 1 s and from 3 s to 4.1 s");
-  expect_ticks(scene.result.machines[0].off_ticks, 0, "the other one stays");
+  expect_ticks(scene.result.instances[0].off_ticks, 0, "the other one stays");
 }
 
 /* Wanted at 1 s; what was wanted at 0.5 s holds until 1.5 s. */
@@ -240,7 +240,7 @@ Test(scaling, a_pool_shrinks_when_nothing_in_the_window_wanted_more) {
   scene.pools[0].scaling.down_window = 1 * S;
   const TraceRow rows[] = {row(0, 90, 1), row(2 * S, 90, 1)};
   scene_run_both(&scene, rows, COUNT(rows));
-  expect_ticks(scene.result.machines[1].off_ticks, 600 * MS, "of 2.1 s, from 1.5 s on");
+  expect_ticks(scene.result.instances[1].off_ticks, 600 * MS, "of 2.1 s, from 1.5 s on");
 }
 
 /* A machine that has requests finishes them; one that drains stays when it is wanted again. */
@@ -250,7 +250,7 @@ Test(scaling, a_machine_that_drains_finishes_or_stays) {
            2);
   const TraceRow rows[] = {row(900 * MS, 90, 200), row(900 * MS + 1, 190, 100), row(3 * S, 90, 1)};
   scene_run_both(&scene, rows, COUNT(rows));
-  const MachineTotals *totals = &scene.result.totals;
+  const InstanceTotals *totals = &scene.result.totals;
   cr_expect(totals->scale_downs == 1 && totals->scale_ups == 0, "%d %d", (int)totals->scale_downs,
             (int)totals->scale_ups);
   expect_ticks(totals->off_ticks, 0, "it had not gone when it was wanted again");

@@ -134,7 +134,7 @@ Test(shaping, all_lanes_go_on_when_the_copies_that_held_them_up_have_ended) {
   group.store_blocks = 500;
   run_group(rows, COUNT(rows));
   for (size_t i = 0; i < COUNT(rows); i++)
-    cr_expect_eq(scene.records[i].prefill_machine, i % 2);
+    cr_expect_eq(scene.records[i].prefill_instance, i % 2);
   cr_expect_eq(scene.records[2].prefill_began_at, scene.records[3].prefill_began_at);
 }
 
@@ -334,7 +334,7 @@ static FaultSource source;
 /* The only bad time, of pool `p`, ends at 400 ms; the engine takes 50 ms to start. */
 static void fault(FaultKind kind, uint32_t p, int64_t from_ms) {
   span = (FaultSpan){from_ms * MS, 400 * MS};
-  source = (FaultSource){.kind = kind, .first = p, .n_machines = 1, .spans = &span, .n_spans = 1};
+  source = (FaultSource){.kind = kind, .first = p, .n_instances = 1, .spans = &span, .n_spans = 1};
   scene.config.faults = &source;
   scene.config.n_faults = 1;
   scene.config.retry = (RetryOptions){.limit = 3, .backoff = 25 * MS};

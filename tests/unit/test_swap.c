@@ -34,7 +34,7 @@ Test(swap, the_last_to_arrive_waits_in_cpu_memory_when_memory_runs_out) {
   expect_at(second->last_token_at, returns + 40000 + alone, "that of the second");
   expect_at(scene.result.metrics.tbt.max, returns + 40000 + 11810 - swapped_out,
             "the gap of the second request");
-  const MachineTotals *totals = &scene.result.totals;
+  const InstanceTotals *totals = &scene.result.totals;
   cr_expect(totals->swaps_out == 1 && totals->swaps_in == 1);
   cr_expect_eq(scene.result.metrics.preemptions, 1u);
   cr_expect_eq(totals->swapped_in_bytes + totals->swapped_out_bytes, 2 * 5 * 16000000);

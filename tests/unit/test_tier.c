@@ -50,7 +50,7 @@ static int64_t advance(const void *state, void *machine_state, const TierWork *w
   return self->blocks;
 }
 
-static int64_t cpu_blocks(const void *state, const void *machine_state, const Machine *machine) {
+static int64_t cpu_blocks(const void *state, const void *machine_state, const Instance *machine) {
   (void)state, (void)machine_state;
   return machine->kv_blocks > 2 ? machine->kv_blocks - 2 : 0;
 }
@@ -58,7 +58,7 @@ static int64_t cpu_blocks(const void *state, const void *machine_state, const Ma
 static const KvTier scripted = {
     .policy = {.name = "scripted", .state_size = sizeof(Script)},
     .pick = kvtier_newest,
-    .machine_state_size = sizeof(Progress),
+    .instance_state_size = sizeof(Progress),
     .start = start,
     .plan = plan,
     .advance = advance,
@@ -90,7 +90,7 @@ static void check_stalls(void) {
   cr_expect_eq(record->first_token_at, 25 * MS);
   cr_expect_eq(record->last_token_at, 73360 * US);
   cr_expect_eq(record->computing_ticks, record->last_token_at);
-  const MachineTotals *totals = &scene.result.totals;
+  const InstanceTotals *totals = &scene.result.totals;
   cr_expect_eq(totals->stall_ticks, 20 * MS);
   cr_expect(totals->swapped_in_bytes == 12 && totals->swapped_out_bytes == 8);
   cr_expect_eq(totals->prefill_ticks + totals->decode_ticks, 73360 * US);
@@ -124,7 +124,7 @@ Test(tier, a_run_is_cut_while_it_waits_for_copies) {
  * are four, and the second begins. */
 static void check_growth(void) {
   cr_expect_eq(scene.records[1].prefill_began_at, 52430 * US);
-  const MachineTotals *totals = &scene.result.totals;
+  const InstanceTotals *totals = &scene.result.totals;
   cr_expect(totals->expansions == 1 && totals->contractions == 0);
   cr_expect(totals->max_kv_blocks == 4 && totals->max_cpu_blocks == 2);
   const double span = tick_seconds(scene.result.span);
@@ -153,7 +153,7 @@ static void check_shrink(void) {
   cr_expect_eq(scene.records[0].last_token_at, 99800 * US);
   cr_expect_eq(scene.records[1].last_token_at, 178760 * US);
   cr_expect_eq(scene.records[2].prefill_began_at, 178760 * US);
-  const MachineTotals *totals = &scene.result.totals;
+  const InstanceTotals *totals = &scene.result.totals;
   cr_expect(totals->expansions == 0 && totals->contractions == 1);
   cr_expect_eq(scene.result.metrics.recomputes, 0u);
   const double span = tick_seconds(scene.result.span);
@@ -192,7 +192,7 @@ Test(tier, a_shrink_that_completes_in_a_run_ends_it) {
   use_script((Script){.holds = 100, .blocks = 2});
   Simulation *engine = ARENA_NEW(&arena, Simulation);
   sim_init(engine, &scene.config, &arena, &diag);
-  Machine *machine = &engine->machines[0];
+  Instance *machine = &engine->instances[0];
   while (machine->activity != ACTIVITY_DECODE)
     cr_assert(sim_step(engine));
   cr_assert(machine->run.part == 9 && !machine->run.ends_soon);
@@ -403,7 +403,7 @@ Test(tier, pies_waits_do_not_jump_where_layers_begin_to_take_time) {
 }
 
 static void check_adapted(void) {
-  const MachineTotals *totals = &scene.result.totals;
+  const InstanceTotals *totals = &scene.result.totals;
   cr_expect_gt(totals->expansions, 0);
   cr_expect(totals->max_kv_blocks > 30 && totals->max_cpu_blocks <= 120);
 }

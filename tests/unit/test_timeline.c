@@ -264,18 +264,18 @@ static Checked *draw(void) {
 }
 
 /* The same run, for its figures. */
-static const MachineTotals *figures(void) {
+static const InstanceTotals *figures(void) {
   cr_assert_eq(replay_run(&ran, &arena, &diag), 0);
-  return ran.result.machines;
+  return ran.result.instances;
 }
 
 enum { FIRST_TID = 10 }; // of machines, in order
 
 static void check_figures(const Checked *checked) {
-  const MachineTotals *machines = figures();
-  for (uint32_t m = 0; m < ran.result.n_machines; m++) {
+  const InstanceTotals *machines = figures();
+  for (uint32_t m = 0; m < ran.result.n_instances; m++) {
     const Row *row = &checked->rows[FIRST_TID + m];
-    const double busy = total_seconds(machine_busy_ticks(&machines[m]));
+    const double busy = total_seconds(instance_busy_ticks(&machines[m]));
     const int64_t iterations = machines[m].prefill_iterations + machines[m].decode_iterations;
     cr_expect_eq(row->iterations, iterations, "machine %u", m);
     // each slice is cut to nanoseconds at both ends

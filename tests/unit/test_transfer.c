@@ -171,8 +171,8 @@ Test(transfer, chunks_wait_for_room_until_a_later_one_finds_it) {
 /* Even requests go from the first machine to the second, odd ones the other way. */
 static Placement pick_crosswise(void *state, const ClusterView *view, RequestIx request) {
   (void)state;
-  const MachineIx odd = view->requests[request].id % 2;
-  return (Placement){odd, 1 - odd, .roles_stay = true, .claimed = MACHINE_NONE};
+  const InstanceIx odd = view->requests[request].id % 2;
+  return (Placement){odd, 1 - odd, .roles_stay = true, .claimed = INSTANCE_NONE};
 }
 
 static const Router crosswise = {.policy = {.name = "crosswise"}, .pick = pick_crosswise};

@@ -43,16 +43,16 @@ Test(warm_up, is_so_many_requests_or_those_before_a_time) {
 Test(warm_up, ends_within_a_run_of_decodes) {
   const TraceRow two[] = {row(0, 100, 200), row(TICKS_PER_SECOND, 100, 5)};
   scene_run_both(&scene, two, 2);
-  const MachineTotals all = scene.result.totals;
+  const InstanceTotals all = scene.result.totals;
   scene.config.warm_up.requests = 1;
   cr_assert_eq(scene_run(&scene, two, 2), 0);
-  const MachineTotals *totals = &scene.result.totals;
+  const InstanceTotals *totals = &scene.result.totals;
   cr_expect_eq(scene.result.metrics.tbt.total, 4);
   cr_expect_lt(totals->decode_tokens, all.decode_tokens);
   cr_expect_gt(totals->decode_tokens, 100, "those of the first that came later");
   cr_expect_eq(totals->prefill_tokens, 100);
-  cr_expect(machine_busy_ticks(totals) <= scene.result.span);
-  cr_expect(machine_busy_ticks(totals) + 100 * MS > scene.result.span, "it was busy all along");
+  cr_expect(instance_busy_ticks(totals) <= scene.result.span);
+  cr_expect(instance_busy_ticks(totals) + 100 * MS > scene.result.span, "it was busy all along");
 }
 
 /* Without one it ends with the first arrival, though that reaches the router later; with one, when
@@ -61,8 +61,12 @@ Test(warm_up, ends_within_a_run_of_decodes) {
 Test(warm_up, ends_with_an_arrival_whatever_was_before) {
   enum { LATE = 1000 };
   const FaultSpan outage = {TICKS_PER_SECOND, (LATE + 3) * TICKS_PER_SECOND};
-  const FaultSource source = {
-      .kind = FAULT_FAIL, .factor = 1, .first = 1, .n_machines = 1, .spans = &outage, .n_spans = 1};
+  const FaultSource source = {.kind = FAULT_FAIL,
+                              .factor = 1,
+                              .first = 1,
+                              .n_instances = 1,
+                              .spans = &outage,
+                              .n_spans = 1};
   scene.pools[0].count = 2;
   scene.config.faults = &source;
   scene.config.n_faults = 1;
@@ -80,7 +84,7 @@ Test(warm_up, ends_with_an_arrival_whatever_was_before) {
     cr_expect_eq(result->metrics.asked.requests, (uint64_t)(ROWS - left_out));
     const Tick booted = outage.until + 1; // no boot is shorter
     cr_expect(result->totals.down_ticks == booted - from, "case %d", i);
-    const double busy = total_seconds(machine_busy_ticks(&result->totals));
+    const double busy = total_seconds(instance_busy_ticks(&result->totals));
     cr_expect_float_eq(result->pools[0].utilization, busy / tick_seconds(result->span) / 2, 1e-9);
   }
 }

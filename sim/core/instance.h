@@ -1,12 +1,12 @@
-/* A machine: what waits on it, what runs on it, what its memory holds.
+/* An instance: what waits on it, what runs on it, what its memory holds.
  *
- * A machine runs one iteration at a time. An iteration with prefill is one event; a batch of
+ * An instance runs one iteration at a time. An iteration with prefill is one event; a batch of
  * decodes alone is a run of many iterations in one event (series.h). Batch and free_blocks are
  * brought up to the iteration in progress when a policy looks at them (sim_catch_up), as if that
  * had ended; at other times they may be as of an earlier one. free_blocks + blocks held +
  * withheld_blocks == kv_blocks. */
-#ifndef SIM_CORE_MACHINE_H
-#define SIM_CORE_MACHINE_H
+#ifndef SIM_CORE_INSTANCE_H
+#define SIM_CORE_INSTANCE_H
 #include "sim/books/metrics.h"
 #include "sim/core/batch.h"
 #include "sim/core/host_link.h"
@@ -29,32 +29,32 @@ typedef struct Group Group;
 typedef struct Scheduler Scheduler;
 typedef struct Batcher Batcher;
 typedef struct KvTier KvTier;
-typedef struct Machine Machine;
+typedef struct Instance Instance;
 typedef struct AdapterCache AdapterCache; // feature/adapters.c
 
-/* LoRA adapters that a machine has room for; max_loras 0: it has none. */
+/* LoRA adapters that an instance has room for; max_loras 0: it has none. */
 typedef struct AdapterRoom {
   int64_t max_loras;      // on the GPUs
   int64_t max_cpu_loras;  // in CPU memory, at least max_loras
   int64_t load_bandwidth; // bytes/s from where they are kept into CPU memory
 } AdapterRoom;
 
-/* How many machines a pool may have, as they are bought (autoscaling.h). */
+/* How many instances a pool may have, as they are bought (autoscaling.h). */
 typedef struct PoolScaling {
   uint32_t min, max, start;    // 1 <= min <= start <= max; max 0: it is not scaled
   Tick up_window, down_window; // stabilization windows
   Tick cool_down;              // after a change
-  double machine_rate;         // requests/s that a machine serves, for a forecast; 0: not known
+  double machine_rate;         // requests/s that an instance serves, for a forecast; 0: not known
 } PoolScaling;
 
-/* Machines of one kind that start in one role. All figures are of one machine of the pool. */
+/* Instances of one kind that start in one role. All figures are of one instance of the pool. */
 typedef struct PoolSpec {
   const char *name;
   const char *machine; // hardware name, for reports
   Role role;
-  uint32_t model;          // that its machines serve (SimConfig.models)
+  uint32_t model;          // that its instances serve (SimConfig.models)
   uint32_t count;          // of pipelines, their lanes: a multiple of pipeline_stages
-  uint32_t lanes;          // of those, in one machine as it is bought; 0: 1
+  uint32_t lanes;          // of those, in one instance as it is bought; 0: 1
   int64_t pipeline_stages; // 0 or 1: none
   int64_t
       attention_ranks; // a prompt and its KV are on one of them (attention_ranks.h); 0 or 1: none
@@ -67,7 +67,7 @@ typedef struct PoolSpec {
   int64_t weight_bytes;
   int64_t num_hidden_layers;
   int64_t nic_bandwidth;     // bytes/s in each direction
-  int64_t nvlink_bandwidth;  // the same, of all its GPUs to those of other machines; 0: none
+  int64_t nvlink_bandwidth;  // the same, of all its GPUs to those of other instances; 0: none
   Tick kv_transfer_overhead; // visible part of a layer-wise transfer beyond the last layer
   double idle_power, prefill_power, decode_power, provisioned_power; // W
   double cost_per_hour;                                              // $
@@ -77,28 +77,28 @@ typedef struct PoolSpec {
   AdapterRoom adapters;
 } PoolSpec;
 
-/* Whether a machine does iterations, whoever asked for it. */
+/* Whether an instance does iterations, whoever asked for it. */
 typedef enum Availability {
-  MACHINE_UP,
-  MACHINE_DRAINS, // takes no new requests and finishes those it has, then it goes (draining.h)
-  MACHINE_AWAY,   // begins none: it turns to its new role, or its group is not in its shape
-  MACHINE_OFF,    // begins none: it is not wanted at present (autoscaling.h)
-  MACHINE_DOWN,   // begins none: it has failed, or is in maintenance (faults.h)
-  MACHINE_BOOTS,  // begins none: it is repaired or wanted, and starts (starting.h)
+  INSTANCE_UP,
+  INSTANCE_DRAINS, // takes no new requests and finishes those it has, then it goes (draining.h)
+  INSTANCE_AWAY,   // begins none: it turns to its new role, or its group is not in its shape
+  INSTANCE_OFF,    // begins none: it is not wanted at present (autoscaling.h)
+  INSTANCE_DOWN,   // begins none: it has failed, or is in maintenance (faults.h)
+  INSTANCE_BOOTS,  // begins none: it is repaired or wanted, and starts (starting.h)
 } Availability;
 
-/* What a machine goes for once it has drained. */
+/* What an instance goes for once it has drained. */
 typedef enum Drain {
   DRAIN_FLIP,        // to another role
   DRAIN_MAINTENANCE, // and comes back
   DRAIN_STOP,        // it is not wanted any more
 } Drain;
 
-/* A source of faults that makes a machine, or its NIC, slow at present (faults.h). */
+/* A source of faults that makes an instance, or its NIC, slow at present (faults.h). */
 typedef struct Slowdown {
-  const PerfModel *perfmodel; // of the machine then
+  const PerfModel *perfmodel; // of the instance then
   double factor;              // of a NIC 0: it is down
-  struct Slowdown *next;      // of the same machine
+  struct Slowdown *next;      // of the same instance
 } Slowdown;
 
 typedef enum Activity {
@@ -137,14 +137,14 @@ typedef struct DecodeRun {
 } DecodeRun;
 
 /* In the order in which an event needs it: the first lines of the cache are all that most need. */
-struct Machine {
+struct Instance {
   const PoolSpec *pool;
   const PerfModel *perfmodel; // of iterations that begin: the pool's, or slower
   const Batcher *batcher;
   const KvTier *kvtier;
   Group *group;       // it is a shape of; NULL: none
   Pipeline *pipeline; // shared by the lanes of a replica; NULL: none
-  MachineIx ix;
+  InstanceIx ix;
   Role role;
   Activity activity;
   Availability availability;
@@ -189,8 +189,8 @@ struct Machine {
   RankShare busiest;       // of its prefills, with attention_ranks
   Histogram *batch_tokens; // of its pool; weighted by microseconds
   Tick idle_ticks;         // before idle_since
-  MachineTotals totals;
-  MachineTotals before;    // of those, before they are counted
+  InstanceTotals totals;
+  InstanceTotals before;   // of those, before they are counted
   Tick counted_from;       // what it does then is
   int64_t least_blocks;    // of kv_blocks, there always will be
   int64_t free_cpu_blocks; // not held by `swapped`
@@ -211,7 +211,7 @@ struct Machine {
   bool stops;                           // it is off, or is to be as soon as it can
 };
 
-/* Machines as they are bought, which is what pools are sized by. */
+/* Instances as they are bought, which is what pools are sized by. */
 static inline uint32_t pool_machines(const PoolSpec *pool) {
   return pool->lanes > 1 ? pool->count / pool->lanes : pool->count;
 }
@@ -222,7 +222,7 @@ static inline int64_t pool_replicas(const PoolSpec *pool, uint32_t lanes) {
   return (lanes + stages - 1) / stages;
 }
 
-/* How long a machine of the pool takes to start while nobody else loads. */
+/* How long an instance of the pool takes to start while nobody else loads. */
 static inline Tick pool_start_ticks(const PoolSpec *pool) {
   const int64_t replicas = pool_replicas(pool, pool->lanes > 1 ? pool->lanes : 1);
   return start_up_alone(&pool->start_up, replicas * pool->weight_bytes,
@@ -230,40 +230,40 @@ static inline Tick pool_start_ticks(const PoolSpec *pool) {
 }
 
 /* Whether it is down, or is maintained as soon as it can be: it will be back. */
-static inline bool machine_is_out(const Machine *machine) {
-  return machine->availability >= MACHINE_DOWN ||
-         (machine->availability == MACHINE_DRAINS && machine->drains_for == DRAIN_MAINTENANCE);
+static inline bool instance_is_out(const Instance *instance) {
+  return instance->availability >= INSTANCE_DOWN ||
+         (instance->availability == INSTANCE_DRAINS && instance->drains_for == DRAIN_MAINTENANCE);
 }
 
 /* Whether requests may be placed on it, now or once it is back. Where a group is not in its shape
  * they wait for that. */
-static inline bool machine_takes_requests(const Machine *machine) {
-  return (machine->availability == MACHINE_UP || machine_is_out(machine) || machine->group) &&
-         !machine->stops;
+static inline bool instance_takes_requests(const Instance *instance) {
+  return (instance->availability == INSTANCE_UP || instance_is_out(instance) || instance->group) &&
+         !instance->stops;
 }
 
 /* Whether it begins iterations. */
-static inline bool machine_works(const Machine *machine) {
-  return machine->availability <= MACHINE_DRAINS;
+static inline bool instance_works(const Instance *instance) {
+  return instance->availability <= INSTANCE_DRAINS;
 }
 
 /* Whether its batch takes part in the present iteration. */
-static inline bool machine_decodes(const Machine *machine) {
-  return machine->batch.n_seqs > 0 && !machine->decodes_paused;
+static inline bool instance_decodes(const Instance *instance) {
+  return instance->batch.n_seqs > 0 && !instance->decodes_paused;
 }
 
-static inline int64_t blocks_of(const Machine *machine, int64_t tokens) {
-  return batch_whole_blocks(&machine->batch, tokens + machine->batch.block_size - 1);
+static inline int64_t blocks_of(const Instance *instance, int64_t tokens) {
+  return batch_whole_blocks(&instance->batch, tokens + instance->batch.block_size - 1);
 }
 
 /* Blocks that one request may hold: its KV is on one rank. */
-static inline int64_t machine_rank_blocks(const Machine *machine) {
-  const int64_t ranks = machine->pool->attention_ranks;
-  return ranks > 1 ? machine->least_blocks / ranks : machine->least_blocks;
+static inline int64_t instance_rank_blocks(const Instance *instance) {
+  const int64_t ranks = instance->pool->attention_ranks;
+  return ranks > 1 ? instance->least_blocks / ranks : instance->least_blocks;
 }
 
-/* Tokens of KV that the machine always has room for, of one request. */
-static inline int64_t machine_room(const Machine *machine) {
-  return machine_rank_blocks(machine) * machine->pool->block_size;
+/* Tokens of KV that the instance always has room for, of one request. */
+static inline int64_t instance_room(const Instance *instance) {
+  return instance_rank_blocks(instance) * instance->pool->block_size;
 }
 #endif
