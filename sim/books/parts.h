@@ -6,7 +6,7 @@
  * its TTFT. What the batch does for a request is booked when that leaves it, from sums of its
  * instance: iterations cost nothing here. In there it is
  *
- *   decode          its iterations as the instance would take for it alone, by its performance model
+ *   decode          its iterations as the instance would take for it alone, by its model of times
  *   decode_host     the engine's host in the iterations of decodes that it was in
  *   decode_batch    the rest of those
  *   decode_prefill  how much longer iterations were that had prefill in them; those that only had

@@ -42,12 +42,10 @@ typedef struct Feature {
 #include "sim/core/hooks.def"
 } Feature;
 
-enum { MAX_LISTENERS = 6 }; // of one hook
-
 /* Who is called, of the features that a run has. */
 typedef struct Hooks {
 #define HOOK(name, parameters, arguments)                                                          \
-  name##_hook *name[MAX_LISTENERS];                                                                \
+  name##_hook **name; /* [n_name] */                                                               \
   uint32_t n_##name;
 #define ASK(type, name, otherwise, parameters, arguments) name##_hook *name;
 #include "sim/core/hooks.def"

@@ -211,9 +211,14 @@ struct Instance {
   bool stops;                           // it is off, or is to be as soon as it can
 };
 
-/* Instances as they are bought, which is what pools are sized by. */
+/* Lanes in one machine as it is bought. */
+static inline uint32_t pool_lanes(const PoolSpec *pool) {
+  return pool->lanes > 1 ? pool->lanes : 1;
+}
+
+/* Machines as they are bought, which is what pools are sized by. */
 static inline uint32_t pool_machines(const PoolSpec *pool) {
-  return pool->lanes > 1 ? pool->count / pool->lanes : pool->count;
+  return pool->count / pool_lanes(pool);
 }
 
 /* Replicas of the model that so many of its lanes are. */
@@ -224,7 +229,7 @@ static inline int64_t pool_replicas(const PoolSpec *pool, uint32_t lanes) {
 
 /* How long an instance of the pool takes to start while nobody else loads. */
 static inline Tick pool_start_ticks(const PoolSpec *pool) {
-  const int64_t replicas = pool_replicas(pool, pool->lanes > 1 ? pool->lanes : 1);
+  const int64_t replicas = pool_replicas(pool, pool_lanes(pool));
   return start_up_alone(&pool->start_up, replicas * pool->weight_bytes,
                         replicas * pool->nic_bandwidth);
 }

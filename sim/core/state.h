@@ -176,8 +176,7 @@ static inline void sim_tell_router(Simulation *self, RequestIx request, Observat
 static inline void sim_book_away(Simulation *self, const Instance *instance, HourAway why,
                                  Tick since) {
   if (self->metrics.good_limits.share > 0)
-    hours_spend(&self->metrics.hours, why, since, self->now,
-                instance->pool->lanes > 1 ? instance->pool->lanes : 1);
+    hours_spend(&self->metrics.hours, why, since, self->now, pool_lanes(instance->pool));
 }
 
 static inline void sim_log(Simulation *self, Outcome outcome, const Request *request,

@@ -58,10 +58,6 @@ static Scaling *scaling_of(const Simulation *self, const Request *request) {
   return autoscaling(self)->of[request->model];
 }
 
-static uint32_t lanes_of(const PoolSpec *spec) {
-  return spec->lanes > 1 ? spec->lanes : 1;
-}
-
 /* --- a machine of all its lanes */
 
 static bool is_pending(const Simulation *self, EventKind kind, InstanceIx m) {
@@ -107,19 +103,6 @@ static bool may_start(const Simulation *self, const Instance *lanes, uint32_t n)
   return true;
 }
 
-/* The time that it is off is booked up to now, if it is. */
-static void book_off(Simulation *self, Instance *machine) {
-  if (machine->off_since < 0) return;
-  machine->totals.off_ticks += self->now - machine->off_since;
-  sim_book_away(self, machine, HOURS_OFF, machine->off_since);
-  machine->off_since = self->now;
-}
-
-static void book_all(Simulation *self) {
-  for (InstanceIx m = 0; m < self->n_instances; m++)
-    book_off(self, &self->instances[m]);
-}
-
 void autoscaling_turn_off(Simulation *self, Instance *machine) {
   assert(machine->stops && is_empty(self, machine));
   if (machine->availability >= INSTANCE_DOWN) outages_end(self, machine);
@@ -142,7 +125,7 @@ static void start_lanes(Simulation *self, Instance *lanes, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     Instance *lane = &lanes[i];
     if (lane->availability != INSTANCE_OFF) continue;
-    book_off(self, lane);
+    outages_book_off(self, lane);
     lane->off_since = -1;
     lane->starts_since = self->now;
     lane->availability = INSTANCE_BOOTS;
@@ -320,7 +303,7 @@ static void look(const Simulation *self, Scaling *scaling) {
     load->n_machines = load->n_starting = 0;
     load->n_assigned = load->n_waiting = 0;
     load->kv_machines = 0;
-    const uint32_t lanes = lanes_of(load->spec);
+    const uint32_t lanes = pool_lanes(load->spec);
     for (uint32_t i = 0; i < load->spec->count; i += lanes)
       look_at(self, load, &self->instances[scaling->firsts[p] + i], lanes, reads_kv);
     scaling->wanted[p] = load->n_machines;
@@ -361,20 +344,6 @@ static void handle(Simulation *self, uint32_t target) {
   set_next(self);
 }
 
-/* The machines that pools do not begin with are off. */
-static void begin_off(Simulation *self) {
-  for (InstanceIx m = 0, i = 0; m < self->n_instances; m++, i++) {
-    Instance *machine = &self->instances[m];
-    const PoolSpec *spec = machine->pool;
-    if (m > 0 && spec != self->instances[m - 1].pool) i = 0;
-    if (spec->scaling.max == 0 || i < spec->scaling.start * lanes_of(spec)) continue;
-    sim_unlist(self, machine);
-    machine->stops = true;
-    machine->availability = INSTANCE_OFF;
-    machine->off_since = 0;
-  }
-}
-
 static void add_fleet(const Simulation *self, Scaling *scaling, uint32_t pool) {
   const PoolSpec *spec = scaling->loads[pool].spec;
   const PoolScaling *options = &spec->scaling;
@@ -386,7 +355,7 @@ static void add_fleet(const Simulation *self, Scaling *scaling, uint32_t pool) {
   scaling->fleets[scaling->n_fleets++] =
       (Fleet){.spec = spec,
               .pool = pool,
-              .lanes = lanes_of(spec),
+              .lanes = pool_lanes(spec),
               .n_machines = options->max,
               .first = scaling->firsts[pool],
               .changed_at = -1,
@@ -447,12 +416,10 @@ const Feature feature_autoscaling = {
     .name = "autoscaling",
     .state_size = sizeof(Autoscaling),
     .is_used = is_used,
-    .prepare = begin_off,
     .start = start,
     .handlers = {[EVENT_SCALING] = handle},
     .arrived = book_arrival,
     .first_token = book_first_token,
     .ended = book_end,
     .drained = see_drained,
-    .books_close = book_all,
 };

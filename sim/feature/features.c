@@ -8,10 +8,10 @@ static const Feature *const features[FEATURES] = {
 #undef FEATURE
 };
 
-static void listen(Hooks *hooks, const Feature *feature) {
+static void listen(Hooks *hooks, const Feature *feature, Arena *arena) {
 #define HOOK(name, parameters, arguments)                                                          \
   if (feature->name) {                                                                             \
-    assert(hooks->n_##name < MAX_LISTENERS);                                                       \
+    if (!hooks->name) hooks->name = ARENA_ARRAY(arena, name##_hook *, FEATURES);                   \
     hooks->name[hooks->n_##name++] = feature->name;                                                \
   }
 #define ASK(type, name, otherwise, parameters, arguments)                                          \
@@ -24,8 +24,9 @@ static void listen(Hooks *hooks, const Feature *feature) {
 
 static void add(Simulation *self, uint32_t i) {
   const Feature *feature = features[i];
-  self->feature_states[i] = arena_alloc(self->arena, feature->state_size);
-  listen(&self->hooks, feature);
+  self->feature_states[i] =
+      arena_alloc(self->arena, feature->state_size > 0 ? feature->state_size : 1);
+  listen(&self->hooks, feature, self->arena);
   for (int kind = 0; kind < EVENT_KINDS; kind++) {
     assert(!feature->handlers[kind] || !self->handlers[kind]);
     if (feature->handlers[kind]) self->handlers[kind] = feature->handlers[kind];

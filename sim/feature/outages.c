@@ -14,6 +14,20 @@ Outages *outages_of(const Simulation *self) {
   return self->feature_states[FEATURE_outages];
 }
 
+/* The machines that pools do not begin with are off. */
+static void prepare(Simulation *self) {
+  for (InstanceIx m = 0, i = 0; m < self->n_instances; m++, i++) {
+    Instance *instance = &self->instances[m];
+    const PoolSpec *spec = instance->pool;
+    if (m > 0 && spec != self->instances[m - 1].pool) i = 0;
+    if (spec->scaling.max == 0 || i < spec->scaling.start * pool_lanes(spec)) continue;
+    sim_unlist(self, instance);
+    instance->stops = true;
+    instance->availability = INSTANCE_OFF;
+    instance->off_since = 0;
+  }
+}
+
 static void start(Simulation *self) {
   outages_of(self)->stores_free_at = ARENA_ARRAY(self->arena, Tick, self->config->n_pools);
   agenda_reserve(&self->agenda, EVENT_DETECTION, self->n_instances);
@@ -35,9 +49,18 @@ static void book(Simulation *self, Instance *instance) {
   if (since < self->now) sim_book_away(self, instance, HOURS_DOWN, since);
 }
 
+void outages_book_off(Simulation *self, Instance *instance) {
+  if (instance->off_since < 0) return;
+  instance->totals.off_ticks += self->now - instance->off_since;
+  sim_book_away(self, instance, HOURS_OFF, instance->off_since);
+  instance->off_since = self->now;
+}
+
 static void book_all(Simulation *self) {
-  for (InstanceIx m = 0; m < self->n_instances; m++)
+  for (InstanceIx m = 0; m < self->n_instances; m++) {
     book(self, &self->instances[m]);
+    outages_book_off(self, &self->instances[m]);
+  }
 }
 
 /* --- who starts together */
@@ -130,6 +153,7 @@ static void check(const Simulation *self) {
 const Feature feature_outages = {
     .name = "outages",
     .state_size = sizeof(Outages),
+    .prepare = prepare,
     .start = start,
     .handlers = {[EVENT_BOOT] = handle_boot},
     .awaits_repair = await_repair,

@@ -1,4 +1,4 @@
-/* Instances that are out, down or starting, for whatever reason (faults.h, autoscaling.c): when
+/* Instances that are out: down, starting or off, for whatever reason (faults.h, autoscaling.c): when
  * they are up again, and the time that they are not. */
 #ifndef SIM_FEATURE_OUTAGES_H
 #define SIM_FEATURE_OUTAGES_H
@@ -18,6 +18,8 @@ Tick outages_start_end(const Simulation *self, const PoolSpec *pool, uint32_t la
 void outages_set_boot(Simulation *self, const Instance *instance, Tick at);
 /* One that is down or starts is neither any more. */
 void outages_end(Simulation *self, Instance *instance);
+/* The time that it is off is booked up to now, if it is. */
+void outages_book_off(Simulation *self, Instance *instance);
 /* What its memory held is gone. */
 void outages_lose_memory(Simulation *self, Instance *instance);
 /* The instance whose events are those of all that fail and start as one. */

@@ -38,15 +38,10 @@ static Traffic traffic_of(const ScalingView *view) {
   };
 }
 
-/* Lanes of a machine, each of which does one iteration at a time. */
-static double lanes_of(const PoolSpec *spec) {
-  return spec->lanes > 1 ? spec->lanes : 1;
-}
-
 static double prefill_machines(const State *self, const PoolSpec *spec, const Traffic *traffic) {
   const double prefill_s = tick_seconds(perfmodel_prefill(spec->perfmodel, traffic->isl));
   const double correction = self->corrects ? fmin(1, traffic->ttft / prefill_s) : 1;
-  return ceil(traffic->rate * correction * prefill_s / lanes_of(spec) - 1e-9);
+  return ceil(traffic->rate * correction * prefill_s / pool_lanes(spec) - 1e-9);
 }
 
 static double step_s(const PoolSpec *spec, int64_t n, int64_t context) {
@@ -62,7 +57,7 @@ static int64_t most_seqs(const PoolSpec *spec, int64_t context) {
 
 /* ITL over what it should have been with the sequences that there were on each lane. */
 static double itl_correction(const PoolLoad *pool, const Traffic *traffic, int64_t context) {
-  const double lanes = lanes_of(pool->spec) * fmax(1, pool->n_machines);
+  const double lanes = pool_lanes(pool->spec) * fmax(1, pool->n_machines);
   const double seqs = floor(traffic->rate * traffic->e2e / lanes + 0.5);
   const int64_t most = most_seqs(pool->spec, context);
   const int64_t n = seqs < 1 ? 1 : seqs > (double)most ? most : (int64_t)seqs;
@@ -79,7 +74,7 @@ static double decode_machines(const State *self, const PoolLoad *pool, const Tra
   const int64_t most = most_seqs(spec, context);
   for (int64_t n = 2; n <= most && step_s(spec, n, context) <= limit; n++)
     best = fmax(best, (double)n / step_s(spec, n, context));
-  return ceil(traffic->rate * (double)traffic->osl / (best * lanes_of(spec)) - 1e-9);
+  return ceil(traffic->rate * (double)traffic->osl / (best * pool_lanes(spec)) - 1e-9);
 }
 
 static void plan(void *state, const ScalingView *view, double *wanted) {
