@@ -37,7 +37,7 @@ static int refuse(Reader *self, const char *what) {
 
 static int read_bytes(Reader *self, void *ret_bytes, uint64_t n) {
   if (n > self->size - self->at || fread(ret_bytes, 1, (size_t)n, self->file) != n)
-    return refuse(self, "it ends");
+    return refuse(self, "it ends too early");
   self->digest = hash_fold(self->digest, hash_bytes(ret_bytes, (size_t)n));
   self->at += n;
   return 0;

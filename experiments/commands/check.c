@@ -148,8 +148,8 @@ static int run_check(Cli *cli) {
   }
   if (report.n_findings > 0)
     fprintf(stderr,
-            "'tandem check %s --drop CLEANED' leaves these rows out, for 'tandem fit CLEANED'; if "
-            "there are many, measure again while nothing else runs\n",
+            "'tandem check %s --drop CLEANED' omits these rows, for 'tandem fit CLEANED'; if there "
+            "are many, measure again while nothing else runs\n",
             shown);
   return report.n_findings > 0 ? EXIT_INPUT : EXIT_DONE;
 }

@@ -209,7 +209,7 @@ static int check_engine(const PerfModelLoad *load, Diag *diag) {
   const char *const *engines = finder_engines(load->of->root, &diag->arena);
   for (int i = 0; engines[i]; i++)
     if (strcmp(engines[i], engine) == 0) return 0;
-  diag_error(diag, load->of->engine_at, "there are no times by an engine '%s'", engine);
+  diag_error(diag, load->of->engine_at, "there are no iteration times for an engine '%s'", engine);
   diag_hint_near(diag, engine, engines);
   return -1;
 }
@@ -260,8 +260,8 @@ static int check_file(PerfModel *self, const PerfModelLoad *load, Arena *arena, 
   const char *name = load->of->name, *other = mismatch(self, load, arena);
   const bool unsaid = !self->says_weights || !self->says_kv_cache;
   if (*other && !load->of->insist) {
-    diag_error(diag, load->at, "the times of '%s' were measured on another setup: %s", name, other);
-    diag_hint(diag, "'perfmodel: {name: %s, insist: true}' takes them all the same", name);
+    diag_error(diag, load->at, "the times of '%s' belong to another setup: %s", name, other);
+    diag_hint(diag, "'perfmodel: {name: %s, insist: true}' uses them nevertheless", name);
     return -1;
   }
   if (*other) self->taken = arena_printf(arena, "%s, %s", name, other);
@@ -327,7 +327,8 @@ static int add_host(PerfModel *self, const PerfModelLoad *load, Arena *arena, Di
   const bool kernels_alone = self->setup.engine && !self->host_inside;
   if (!kernels_alone && !load->of->says_times) return 0;
   if (self->form != PERF_COMPOSED)
-    return diag_error(diag, load->at, "times of the form 'splitwise-sim' have their host in them");
+    return diag_error(diag, load->at,
+                      "iteration times of the form 'splitwise-sim' include the host time");
   perfmodel_add_host(self, &host, arena);
   return 0;
 }

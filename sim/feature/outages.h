@@ -1,5 +1,5 @@
-/* Instances that are out: down, starting or off, for whatever reason (faults.h, autoscaling.c): when
- * they are up again, and the time that they are not. */
+/* Instances that are out: down, starting or off, for whatever reason (faults.h, autoscaling.c):
+ * when they are up again, and the time that they are not. */
 #ifndef SIM_FEATURE_OUTAGES_H
 #define SIM_FEATURE_OUTAGES_H
 #include "sim/core/state.h"

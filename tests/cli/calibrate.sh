@@ -192,7 +192,7 @@ done
 
 head -c "$(($(wc -c <whole.csv) - 30))" whole.csv >torn.csv
 accepted torn.csv
-says 'cut short'
+says 'the last line is not complete'
 expect 0 fake --resume -o torn.csv
 points torn.csv >got
 cmp -s want got || fail 'resuming a torn file came to other points'

@@ -48,7 +48,8 @@ END
 
 # range FIGURE TEXT : what the CSV says of a figure's sensitivity.
 range() {
-  found=$(grep "^P-1,[^,]*,$1," out | sed 's/^\([^,]*,\)\{11\}//; s/,"measured, up.*//; s/"//g')
+  found=$(grep "^P-1,[^,]*,$1," out |
+    sed 's/^\([^,]*,\)\{11\}//; s/,"measured, held-out.*//; s/"//g')
   [ "$found" = "$2" ] || fail "figure $1: '$found', not '$2'"
 }
 

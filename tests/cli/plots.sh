@@ -151,7 +151,7 @@ is_png budgets.png
 
 rejects 3 "$tandem" plot requests map.db -o none.png
 says "'map.db' has nothing for the figure 'requests'"
-says 'the figure draws Requests one by one, of runs with --requests'
+says 'the figure draws single requests of runs with --requests'
 rejects 3 "$tandem" plot rates seesaw.db -o none.png
 says 'the figure needs a number that varies between the runs'
 [ ! -e none.png ] || fail 'a picture of nothing'
