@@ -97,13 +97,13 @@ typedef struct RetryOptions {
   bool resume;       // what its client has is not made again, but read as part of the prompt
 } RetryOptions;
 
-/* Requests that wait are sent to another instance as well (hedging.h). */
+/* Requests that wait are sent to another instance as well (hedging.c). */
 typedef struct HedgeOptions {
   Tick after;   // since they were placed; 0: none are
   double share; // at most, of the requests that have arrived
 } HedgeOptions;
 
-/* A store for the KV of prompts (checkpoint.h). */
+/* A store for the KV of prompts (checkpoint.c). */
 typedef struct CheckpointOptions {
   int64_t bandwidth; // bytes/s in and out; 0: there is none
   int64_t capacity;  // bytes; 0: any number

@@ -89,7 +89,7 @@ typedef struct AdapterSet {
   int64_t bytes;  // > 0, of one, on the host link of a replica
 } AdapterSet;
 
-/* What becomes of a request that a limit of its class or tenant stops (admission.h). */
+/* What becomes of a request that a limit of its class or tenant stops (admission.c). */
 typedef enum AdmissionAction {
   ADMISSION_QUEUE,   // it is held until it may come in
   ADMISSION_REJECT,  // at once

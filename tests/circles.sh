@@ -8,8 +8,8 @@
 # (policies, features) are no arrows. Fails on a circle, whatever its length, and on an arrow
 # from sim/core/ or sim/books/ to sim/feature/. With --print it lists all arrows.
 set -eu
+library=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 cd "$(dirname "$0")/.."
-library=$1
 command -v nm >/dev/null || exit 77
 nm -A "$library" >/dev/null 2>&1 || exit 77
 work=$(mktemp -d)

@@ -1,4 +1,4 @@
-/* LoRA adapters (sim/feature/adapters.h): `adapters`, which components of the workload name, and
+/* LoRA adapters (sim/feature/adapters.c): `adapters`, which components of the workload name, and
  * `pools.NAME.lora`, the room that machines have for them. Keys of the latter are vLLM's. */
 #include "experiments/config/config.h"
 #include "sim/batcher/batcher.h"

@@ -1,4 +1,4 @@
-/* Classes of requests and tenants (sim/feature/admission.h): `classes`, `tenants`, and which of
+/* Classes of requests and tenants (sim/feature/admission.c): `classes`, `tenants`, and which of
  * them the components of a mix are of. */
 #include "experiments/config/config.h"
 #include <string.h>

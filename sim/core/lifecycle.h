@@ -44,7 +44,7 @@ void life_left_early(Simulation *self, RequestIx request, int32_t undelivered);
 void life_release(Simulation *self, RequestIx request);
 /* It waits in front of the cluster, where it is or has come back to. */
 void life_awaits(Simulation *self, RequestIx request);
-/* It waits to be admitted (admission.h). */
+/* It waits to be admitted (admission.c). */
 void life_held(Simulation *self, RequestIx request);
 /* It will never be served; its slot is free. */
 void life_rejected(Simulation *self, RequestIx request, Rejection rejected);

@@ -39,7 +39,7 @@ typedef enum RequestState {
   REQUEST_GENERATES,     // in `running`, its prefill over
   REQUEST_RESTORES,      // KV on its way from the checkpoint store to the decode instance
   REQUEST_AWAITS,        // in front (front.h): to be tried again, or nobody is up to take it
-  REQUEST_HELD,          // has not been admitted yet (admission.h)
+  REQUEST_HELD,          // has not been admitted yet (admission.c)
   REQUEST_STATES,
 } RequestState;
 
@@ -86,8 +86,8 @@ typedef struct Request {
   Tick session_began_at;
   uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
   uint8_t model;                        // of SimConfig.models, that serves it
-  bool admitted : 1;                    // and counts as in flight of its class (admission.h)
-  bool is_copy : 1;                     // of one that is served elsewhere too (hedging.h)
+  bool admitted : 1;                    // and counts as in flight of its class (admission.c)
+  bool is_copy : 1;                     // of one that is served elsewhere too (hedging.c)
   bool waited_for_kv : 1;               // first in line it found no room: counted in kv_waits
   bool redundant : 1;                   // the other copy was first, and it has not left yet
   uint32_t admission;                   // number of it on its instance, in order
@@ -96,7 +96,7 @@ typedef struct Request {
   uint32_t n_lost;                      // times it was lost with an instance
   InstanceIx lost_with;                 // the last of them; INSTANCE_NONE: none
   Tick failed_at;                       // that failed; -1: none did
-  uint32_t adapter;                     // that it asks for (adapters.h); 0: none
+  uint32_t adapter;                     // that it asks for (adapters.c); 0: none
   uint32_t retry;                       // 1 + its place among Simulation.retries; 0: none
   int32_t resumed_tokens;               // of its prompt: output that attempts before delivered
 } Request;

@@ -1,5 +1,6 @@
-/* How a machine starts, after its repair (faults.h) or since more are wanted (scaling.h): it boots,
- * fetches its image, loads the model's weights, captures graphs and warms up, one after another.
+/* How a machine starts, after its repair (faults.h) or since more are wanted (autoscaling.h): it
+ * boots, fetches its image, loads the model's weights, captures graphs and warms up, one after
+ * another.
  *
  * Weights come from the machine's own disk; from a peer, in whose CPU memory they lie and which
  * sends them from NIC to NIC, machines that start passing them on as they come, so that none takes

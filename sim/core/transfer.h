@@ -26,7 +26,7 @@ typedef enum TransferStage {
   TRANSFER_STORED,
   TRANSFER_MOVES,
   TRANSFER_TAIL,
-  TRANSFER_SAVES, // into the checkpoint store (checkpoint.h)
+  TRANSFER_SAVES, // into the checkpoint store (checkpoint.c)
 } TransferStage;
 
 typedef struct Transfer {

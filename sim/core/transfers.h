@@ -1,5 +1,5 @@
 /* Slots of what is on the network, and the bytes of each over the links (link.h): KV that moves
- * between instances (moving.h), into the checkpoint store and out of it (checkpoint.h). The event
+ * between instances (moving.h), into the checkpoint store and out of it (checkpoint.c). The event
  * of a slot that moves is when the last of its bytes is across. */
 #ifndef SIM_CORE_TRANSFERS_H
 #define SIM_CORE_TRANSFERS_H
@@ -19,6 +19,6 @@ bool transfers_moves(const Simulation *self, TransferIx transfer);
 void transfers_move(Simulation *self, TransferIx transfer, int64_t bytes);
 /* One that moves does so no more; returns the bytes that were left. */
 int64_t transfers_stop(Simulation *self, TransferIx transfer);
-/* A NIC's rate has changed: sets the events of all that links.h says are concerned. */
+/* A NIC's rate has changed: sets the events of all that link.h says are concerned. */
 void transfers_follow(Simulation *self);
 #endif

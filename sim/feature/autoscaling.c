@@ -146,7 +146,7 @@ static void stay_or_start(Simulation *self, Instance *lanes, uint32_t n) {
   start_lanes(self, lanes, n);
 }
 
-/* A lane that is down, or starts with requests to come, goes when it is back (failing.h). */
+/* A lane that is down, or starts with requests to come, goes when it is back (outages.c). */
 static void stop(Simulation *self, Instance *lanes, uint32_t n) {
   const bool all_start = starts(self, lanes, n);
   for (uint32_t i = 0; i < n; i++) {
