@@ -26,7 +26,7 @@ static void begin(void) {
   scene_choose(&scene, POLICY_BATCHER, "continuous", "{max_num_batched_tokens: 100}");
 }
 
-TestSuite(shaping, .init = begin, .fini = teardown);
+TestSuite(groups, .init = begin, .fini = teardown);
 
 /* Runs, and checks that all of the time is in the books and that what went out came in again. */
 static const Group *run_group(const TraceRow *rows, size_t n_rows) {
@@ -49,7 +49,7 @@ static const TraceRow six[] = {
     {.prompt_tokens = 100, .output_tokens = 5}, {.prompt_tokens = 100, .output_tokens = 5}};
 
 /* Each takes 100 of the 250 blocks: three times two of them, five turns. */
-Test(shaping, a_store_that_is_full_ends_prefill) {
+Test(groups, a_store_that_is_full_ends_prefill) {
   scene_choose(&scene, POLICY_POOL, "seesaw", "{finish: true}");
   const Group *ran = run_group(six, COUNT(six));
   cr_expect_eq(ran->totals.turns, 5);
@@ -60,7 +60,7 @@ Test(shaping, a_store_that_is_full_ends_prefill) {
 }
 
 /* Without `finish` a sequence that still decodes goes back to the store, so that more is copied. */
-Test(shaping, sequences_on_the_gpus_are_drained_or_finish) {
+Test(groups, sequences_on_the_gpus_are_drained_or_finish) {
   const Group *ran = run_group(six, COUNT(six));
   cr_expect_gt(ran->totals.copied_bytes[COPY_OUT], INT64_C(600000000));
   cr_expect_gt(ran->totals.turns, 5);
@@ -70,7 +70,7 @@ Test(shaping, sequences_on_the_gpus_are_drained_or_finish) {
 
 /* Two sequences of 100 blocks and more leave 50 of 250 at most: the prompt of 60 that waits has to
  * wait until one of them ends, though the store is empty. */
-Test(shaping, decode_is_left_only_when_all_of_its_kv_fits_beside_the_next_prompt) {
+Test(groups, decode_is_left_only_when_all_of_its_kv_fits_beside_the_next_prompt) {
   const TraceRow rows[] = {row(0, 100, 5), row(0, 100, 40), row(0, 60, 5)};
   run_group(rows, COUNT(rows));
   cr_expect_gt(scene.records[2].prefill_began_at, scene.records[0].last_token_at);
@@ -79,7 +79,7 @@ Test(shaping, decode_is_left_only_when_all_of_its_kv_fits_beside_the_next_prompt
 
 /* The GPUs hold one request at a time, so that one stays in the store while another decodes; the
  * third comes meanwhile. */
-Test(shaping, a_schedule_says_who_waits) {
+Test(groups, a_schedule_says_who_waits) {
   static const char *const schedules[] = {"{schedule: prefill_prioritizing}",
                                           "{schedule: transition_minimizing}",
                                           "{schedule: decode_prioritizing}"};
@@ -103,7 +103,7 @@ Test(shaping, a_schedule_says_who_waits) {
 }
 
 /* A batch is full when it fills the GPUs, 200 of 180 blocks: the third prompt is not prefilled. */
-Test(shaping, a_decode_prioritizing_batch_is_as_large_as_the_gpus_hold) {
+Test(groups, a_decode_prioritizing_batch_is_as_large_as_the_gpus_hold) {
   scene.pools[1].kv_blocks = 180;
   group.store_blocks = 500;
   scene_choose(&scene, POLICY_POOL, "seesaw", "{schedule: decode_prioritizing}");
@@ -114,7 +114,7 @@ Test(shaping, a_decode_prioritizing_batch_is_as_large_as_the_gpus_hold) {
   cr_expect_lt(scene.records[2].prefill_began_at, scene.records[0].last_token_at);
 }
 
-Test(shaping, copies_overlap_with_iterations_or_hold_them_up) {
+Test(groups, copies_overlap_with_iterations_or_hold_them_up) {
   const TraceRow rows[] = {row(0, 100, 2), row(0, 100, 2)};
   run_group(rows, COUNT(rows));
   cr_expect_eq(scene.records[1].prefill_began_at, scene.records[0].first_token_at);
@@ -125,7 +125,7 @@ Test(shaping, copies_overlap_with_iterations_or_hold_them_up) {
 }
 
 /* With two lanes the one whose copy is not the last has to be begun anew as well. */
-Test(shaping, all_lanes_go_on_when_the_copies_that_held_them_up_have_ended) {
+Test(groups, all_lanes_go_on_when_the_copies_that_held_them_up_have_ended) {
   const TraceRow rows[] = {row(0, 100, 2), row(0, 60, 2), row(0, 50, 2), row(0, 50, 2)};
   scene.pools[0].count = 2;
   scene.pools[0].pipeline_stages = 2;
@@ -140,7 +140,7 @@ Test(shaping, all_lanes_go_on_when_the_copies_that_held_them_up_have_ended) {
 
 /* Nobody knows of a prompt that it will end with its first token: it has a place in the store until
  * then, so that the other lane has to wait for it. */
-Test(shaping, a_request_of_one_token_has_a_place_in_the_store_until_it_ends) {
+Test(groups, a_request_of_one_token_has_a_place_in_the_store_until_it_ends) {
   const TraceRow rows[] = {row(0, 240, 1), row(0, 240, 1)};
   scene.pools[0].count = 2;
   scene.pools[0].pipeline_stages = 2;
@@ -154,7 +154,7 @@ Test(shaping, a_request_of_one_token_has_a_place_in_the_store_until_it_ends) {
 
 /* Both have made a few tokens when the third's prompt comes. The first to arrive goes out first,
  * though it has more left to make, which nobody knows. */
-Test(shaping, what_goes_back_to_the_store_goes_in_order_of_arrival) {
+Test(groups, what_goes_back_to_the_store_goes_in_order_of_arrival) {
   const TraceRow rows[] = {row(0, 50, 60), row(0, 50, 40), row(400 * MS, 20, 3)};
   char *text = NULL, order[8] = "";
   size_t size = 0, n = 0;
@@ -168,7 +168,7 @@ Test(shaping, what_goes_back_to_the_store_goes_in_order_of_arrival) {
 }
 
 /* Prompts that had begun when the GPUs left hold places in the store until they are prefilled. */
-Test(shaping, decode_is_left_when_nothing_else_holds_the_store) {
+Test(groups, decode_is_left_when_nothing_else_holds_the_store) {
   GroupView view = {.shape = SHAPE_DECODE,
                     .n_prompts = 2,
                     .takes_prompt = true,
@@ -184,7 +184,7 @@ Test(shaping, decode_is_left_when_nothing_else_holds_the_store) {
 }
 
 /* The same link as a tier's: a rate for each direction, h bytes more a copy, what others take. */
-Test(shaping, copies_and_turns_go_over_the_link_to_cpu_memory) {
+Test(groups, copies_and_turns_go_over_the_link_to_cpu_memory) {
   const TraceRow rows[] = {row(0, 100, 2)};
   run_group(rows, COUNT(rows));
   const Tick quick = scene.records[0].decode_began_at;
@@ -203,7 +203,7 @@ Test(shaping, copies_and_turns_go_over_the_link_to_cpu_memory) {
 
 /* As many prompts as three stores hold, decoded by GPUs with memory for all of them: the store is
  * empty at once, and beside the KV on the GPUs it soon has room for a prompt, time after time. */
-Test(shaping, a_small_store_is_not_turned_for_prompt_by_prompt) {
+Test(groups, a_small_store_is_not_turned_for_prompt_by_prompt) {
   TraceRow rows[24];
   int64_t turns[2];
   for (size_t i = 0; i < COUNT(rows); i++)
@@ -215,7 +215,7 @@ Test(shaping, a_small_store_is_not_turned_for_prompt_by_prompt) {
   cr_expect_lt(2 * turns[1], turns[0], "%lld of %lld", (long long)turns[1], (long long)turns[0]);
 }
 
-Test(shaping, a_prompt_larger_than_the_store_is_rejected) {
+Test(groups, a_prompt_larger_than_the_store_is_rejected) {
   const TraceRow rows[] = {row(0, 250, 2), row(0, 251, 2), row(0, 30, 2)};
   run_group(rows, COUNT(rows));
   cr_expect_eq(scene.result.metrics.completed, 2);
@@ -226,7 +226,7 @@ Test(shaping, a_prompt_larger_than_the_store_is_rejected) {
 }
 
 /* Both directions at 1 B/s take years, and so does a turn. */
-Test(shaping, a_run_that_passes_the_end_of_time_fails) {
+Test(groups, a_run_that_passes_the_end_of_time_fails) {
   const TraceRow rows[] = {row(0, 100, 3)};
   for (int i = 0; i < 4; i++) {
     const GroupSpec usual = group;
@@ -270,7 +270,7 @@ static void check_timeline(const SimResult *result, Tick interval) {
   cr_expect_eq(memcmp(ticks, result->groups[0].totals.ticks, sizeof ticks), 0);
 }
 
-Test(shaping, a_timeline_shows_what_happened_and_changes_nothing) {
+Test(groups, a_timeline_shows_what_happened_and_changes_nothing) {
   run_group(arrivals, COUNT(arrivals));
   const uint64_t digest = scene.result.digest, events = scene.result.events;
   cr_expect_null(scene.result.timeline);
@@ -289,7 +289,7 @@ Test(shaping, a_timeline_shows_what_happened_and_changes_nothing) {
 }
 
 /* Blocks that a decode run takes while it goes on are seen at the tick. */
-Test(shaping, stepped_and_coalesced_runs_have_one_timeline) {
+Test(groups, stepped_and_coalesced_runs_have_one_timeline) {
   scene.config.timeline_interval = MS;
   run_group(arrivals, COUNT(arrivals));
   const Timeline *coalesced = scene.result.timeline;
@@ -308,7 +308,7 @@ Test(shaping, stepped_and_coalesced_runs_have_one_timeline) {
 }
 
 /* An iteration with prefill and decodes is mixed time; the rest of its kind is not. */
-Test(shaping, mixed_iterations_are_told_apart) {
+Test(groups, mixed_iterations_are_told_apart) {
   scene.config.n_groups = 0;
   scene.config.n_pools = 1;
   scene.pools[0].role = ROLE_MIXED;
@@ -344,7 +344,7 @@ static void fault(FaultKind kind, uint32_t p, int64_t from_ms) {
 }
 
 /* Whenever and in whichever pool it fails, all begins anew in the first shape at 450 ms. */
-Test(shaping, a_group_that_fails_loses_all_and_starts_in_its_first_shape) {
+Test(groups, a_group_that_fails_loses_all_and_starts_in_its_first_shape) {
   static const int64_t times[] = {50, 150, 220, 300, 350};
   for (size_t i = 0; i < COUNT(times); i++)
     for (uint32_t p = 0; p < 2; p++) {
@@ -357,7 +357,7 @@ Test(shaping, a_group_that_fails_loses_all_and_starts_in_its_first_shape) {
 
 /* What has a place in the store is lost, and what is decoded is not. No prompt begins until 400 ms;
  * a group that has turned by then turns back first. */
-Test(shaping, a_store_that_fails_loses_what_it_holds_while_the_gpus_go_on) {
+Test(groups, a_store_that_fails_loses_what_it_holds_while_the_gpus_go_on) {
   static const struct {
     const char *what;
     int64_t at, losses; // ms

@@ -5,14 +5,14 @@
  * swarm's and the golden timelines'. */
 #include "tests/unit/scene_testing.h"
 
-TestSuite(engine, .init = setup_scene, .fini = teardown);
+TestSuite(simulation, .init = setup_scene, .fini = teardown);
 
 /* --- one machine */
 
 /* 90 tokens in 100 ms, then steps over 91 and 92 tokens: 11.91 and 11.92 ms. */
 static const TraceRow alone[] = {{.at = 0, .prompt_tokens = 90, .output_tokens = 3}};
 
-Test(engine, a_request_alone_takes_what_the_model_says) {
+Test(simulation, a_request_alone_takes_what_the_model_says) {
   run(alone, 1);
   const RequestRecord *record = &scene.records[0];
   expect_at(record->prefill_began_at, 0, "prefill");
@@ -31,7 +31,7 @@ Test(engine, a_request_alone_takes_what_the_model_says) {
   cr_expect(totals->prefill_tokens == 90 && totals->decode_tokens == 2);
 }
 
-Test(engine, one_output_token_is_made_by_prefill) {
+Test(simulation, one_output_token_is_made_by_prefill) {
   const TraceRow rows[] = {row(0, 90, 1)};
   for (int split = 0; split < 2; split++) {
     if (split) scene_split(&scene, 1, 1);
@@ -45,7 +45,7 @@ Test(engine, one_output_token_is_made_by_prefill) {
 }
 
 /* The first request decodes from 100 ms, its iterations end at 111.91, 123.83 and 135.76 ms. */
-Test(engine, a_prompt_joins_at_the_next_iteration_boundary) {
+Test(simulation, a_prompt_joins_at_the_next_iteration_boundary) {
   static const struct {
     const char *what;
     Tick arrives, begins; // us
@@ -66,7 +66,7 @@ Test(engine, a_prompt_joins_at_the_next_iteration_boundary) {
   }
 }
 
-Test(engine, decodes_stand_still_while_prompts_run_alone) {
+Test(simulation, decodes_stand_still_while_prompts_run_alone) {
   const TraceRow rows[] = {row(0, 90, 100), row(130 * MS, 40, 2)};
   run(rows, 2);
   // then both: 94 + 41 tokens of context
@@ -74,7 +74,7 @@ Test(engine, decodes_stand_still_while_prompts_run_alone) {
   expect_at(scene.result.metrics.tbt.max, 63350, "the gap of the first request");
 }
 
-Test(engine, decodes_go_on_in_a_mixed_iteration) {
+Test(simulation, decodes_go_on_in_a_mixed_iteration) {
   scene_choose(&scene, POLICY_BATCHER, "mixed", NULL);
   const TraceRow rows[] = {row(0, 90, 100), row(130 * MS, 40, 2)};
   run(rows, 2);
@@ -84,7 +84,7 @@ Test(engine, decodes_go_on_in_a_mixed_iteration) {
   expect_at(scene.result.metrics.tbt.max, 51940, "the gap of the first request");
 }
 
-Test(engine, a_decode_left_out_too_often_goes_on) {
+Test(simulation, a_decode_left_out_too_often_goes_on) {
   scene_choose(&scene, POLICY_BATCHER, "splitwise",
                "{max_num_batched_tokens: 20, max_preemptions: 1}");
   const TraceRow rows[] = {row(0, 10, 50), row(25 * MS, 30, 2), row(25 * MS, 30, 2)};
@@ -99,7 +99,7 @@ Test(engine, a_decode_left_out_too_often_goes_on) {
 /* Two requests of 60 tokens on ten blocks of 16: to compute the 81st token each, both need a sixth
  * block. The second gives way and its 81 tokens are prefilled when the first has gone, ahead of a
  * third request that has not run. */
-Test(engine, the_last_to_arrive_is_prefilled_again_when_memory_runs_out) {
+Test(simulation, the_last_to_arrive_is_prefilled_again_when_memory_runs_out) {
   scene.pools[0].kv_blocks = 10;
   const TraceRow rows[] = {row(0, 60, 40), row(0, 60, 40), row(380 * MS, 90, 1)};
   run(rows, 3);
@@ -122,7 +122,7 @@ Test(engine, the_last_to_arrive_is_prefilled_again_when_memory_runs_out) {
 
 /* --- two pools: a token of KV takes 1 ms */
 
-Test(engine, kv_moves_after_prefill_or_during_it) {
+Test(simulation, kv_moves_after_prefill_or_during_it) {
   static const struct {
     const char *what, *transfer, *options;
     int64_t nic, network;
@@ -167,7 +167,7 @@ Test(engine, kv_moves_after_prefill_or_during_it) {
 }
 
 /* 90 tokens for 100 ms on the first machine; one token for 23.83 ms on the other. */
-Test(engine, tokens_in_a_batch_are_weighted_by_time) {
+Test(simulation, tokens_in_a_batch_are_weighted_by_time) {
   scene_split(&scene, 1, 1);
   run(alone, 1);
   const Histogram *prefill = scene.result.pools[0].batch_tokens;
@@ -177,7 +177,7 @@ Test(engine, tokens_in_a_batch_are_weighted_by_time) {
   cr_expect_eq(decode->total, 23830u, "microseconds in decode");
 }
 
-Test(engine, transfers_into_one_machine_share_its_nic) {
+Test(simulation, transfers_into_one_machine_share_its_nic) {
   scene_split(&scene, 2, 1);
   const TraceRow rows[] = {row(0, 90, 3), row(0, 90, 3)};
   run(rows, 2);
@@ -189,7 +189,7 @@ Test(engine, transfers_into_one_machine_share_its_nic) {
 
 /* The KV of a request is six blocks; the first has seven when the second of the later cases is
  * prefilled. */
-Test(engine, kv_waits_at_its_sender_for_room_at_the_receiver) {
+Test(simulation, kv_waits_at_its_sender_for_room_at_the_receiver) {
   static const struct {
     const char *what;
     int64_t kv_blocks;
@@ -217,7 +217,7 @@ Test(engine, kv_waits_at_its_sender_for_room_at_the_receiver) {
   }
 }
 
-Test(engine, kv_promised_to_a_machine_counts_there_before_it_arrives) {
+Test(simulation, kv_promised_to_a_machine_counts_there_before_it_arrives) {
   static const struct {
     const char *router;
     InstanceIx second; // decodes on
@@ -236,7 +236,7 @@ Test(engine, kv_promised_to_a_machine_counts_there_before_it_arrives) {
 
 /* The second prompt is past the limit of machine 0 and goes to the idle machine 2, which is mixed
  * for it; that is why the third follows it there and not to machine 1. */
-Test(engine, a_machine_plays_the_opposite_role_while_it_has_such_a_task) {
+Test(simulation, a_machine_plays_the_opposite_role_while_it_has_such_a_task) {
   scene_split(&scene, 1, 2);
   scene_choose(&scene, POLICY_ROUTER, "splitwise", "{prefill_queue_limit: 150}");
   scene_choose(&scene, POLICY_POOL, "splitwise_mixed", NULL);
@@ -253,7 +253,7 @@ Test(engine, a_machine_plays_the_opposite_role_while_it_has_such_a_task) {
   cr_expect_eq(scene.result.metrics.transfers, 3u, "the second stays where it is");
 }
 
-Test(engine, a_machine_past_all_limits_serves_both_phases_in_its_role) {
+Test(simulation, a_machine_past_all_limits_serves_both_phases_in_its_role) {
   scene_split(&scene, 1, 1);
   scene_choose(&scene, POLICY_ROUTER, "splitwise",
                "{prefill_queue_limit: 150, decode_queue_limit: 1}");
@@ -267,7 +267,7 @@ Test(engine, a_machine_past_all_limits_serves_both_phases_in_its_role) {
 
 /* Neither prefill fits the limit nor decode the mixed machine, so that machine 0 is moved for the
  * decode; in vain, as there is none to move for the prefill. It is mixed until it is idle. */
-Test(engine, a_machine_that_was_moved_in_vain_is_mixed_all_the_same) {
+Test(simulation, a_machine_that_was_moved_in_vain_is_mixed_all_the_same) {
   scene_split(&scene, 1, 1);
   scene.pools[1].role = ROLE_MIXED;
   scene.pools[1].kv_blocks = 20;
@@ -286,7 +286,7 @@ Test(engine, a_machine_that_was_moved_in_vain_is_mixed_all_the_same) {
 
 /* --- what a run adds up */
 
-Test(engine, energy_is_of_busy_and_idle_machines) {
+Test(simulation, energy_is_of_busy_and_idle_machines) {
   PoolSpec *pool = &scene.pools[0];
   pool->count = 2;
   pool->idle_power = 100;
@@ -303,7 +303,7 @@ Test(engine, energy_is_of_busy_and_idle_machines) {
 
 /* 64 machines that prefill for two days and decode for two: 256 days, more than a Tick or, in
  * ticks, a counter of a histogram holds. */
-Test(engine, machines_may_be_busy_for_longer_together_than_a_tick_holds) {
+Test(simulation, machines_may_be_busy_for_longer_together_than_a_tick_holds) {
   enum { N = SCENE_REQUESTS };
   const Tick day = 86400 * TICKS_PER_SECOND;
   PerfModel model = *scene.pools[0].perfmodel;
@@ -329,7 +329,7 @@ Test(engine, machines_may_be_busy_for_longer_together_than_a_tick_holds) {
 }
 
 /* The plain model is measured up to 1000 tokens and 10,000 tokens of context. */
-Test(engine, iterations_outside_the_measurements_are_counted) {
+Test(simulation, iterations_outside_the_measurements_are_counted) {
   static const struct {
     int32_t prompt, output;
     int64_t iterations[3]; // none, near, far
@@ -354,7 +354,7 @@ Test(engine, iterations_outside_the_measurements_are_counted) {
   }
 }
 
-Test(engine, the_log_tells_a_request_from_arrival_to_last_token) {
+Test(simulation, the_log_tells_a_request_from_arrival_to_last_token) {
   char *text = NULL;
   size_t size = 0;
   scene_split(&scene, 1, 1);
@@ -376,7 +376,7 @@ Test(engine, the_log_tells_a_request_from_arrival_to_last_token) {
 
 /* --- what cannot be served, and what stops a run */
 
-Test(engine, a_request_that_no_machine_can_hold_is_rejected_and_counted) {
+Test(simulation, a_request_that_no_machine_can_hold_is_rejected_and_counted) {
   // 16,000 tokens of KV in all
   const TraceRow rows[] = {row(0, 15000, 2000), row(0, 15000, 1001), row(MS, 16001, 1),
                            row(2 * MS, 90, 3)};
@@ -395,7 +395,7 @@ Test(engine, a_request_that_no_machine_can_hold_is_rejected_and_counted) {
   cr_expect_eq(scene.result.metrics.ttft.total, 2u);
 }
 
-Test(engine, a_request_too_large_for_the_machine_picked_goes_to_the_roomiest) {
+Test(simulation, a_request_too_large_for_the_machine_picked_goes_to_the_roomiest) {
   scene.pools[1] = scene.pools[0];
   scene.pools[1].kv_blocks = 10;
   scene.config.n_pools = 2;
@@ -407,7 +407,7 @@ Test(engine, a_request_too_large_for_the_machine_picked_goes_to_the_roomiest) {
     cr_expect_eq(scene.records[i].prefill_instance, want[i], "request %zu", i);
 }
 
-Test(engine, what_no_machine_can_hold_is_counted_of_a_file_as_of_draws) {
+Test(simulation, what_no_machine_can_hold_is_counted_of_a_file_as_of_draws) {
   TraceRow rows[] = {row(0, 90, 3), row(MS, 16001, 1), row(2 * MS, 90, 16000)};
   for (size_t i = 0; i < COUNT(rows); i++)
     rows[i].place = (Place){.path = "trace.csv", .line = 7, .column = 3, .width = 5};
@@ -424,7 +424,7 @@ static int refuse(void *context, const RequestRecord *record, const Metrics *so_
   return diag_environment(ret_diag, (Place){0}, "the disk is full");
 }
 
-Test(engine, a_callback_that_fails_stops_the_run_and_is_not_called_again) {
+Test(simulation, a_callback_that_fails_stops_the_run_and_is_not_called_again) {
   static const struct {
     const char *what;
     Tick second; // arrives at
@@ -446,7 +446,7 @@ static int stop_at_two(void *context, const RequestRecord *record, const Metrics
   return ++*(int *)context == 2;
 }
 
-Test(engine, a_callback_can_end_the_run_with_what_there_is) {
+Test(simulation, a_callback_can_end_the_run_with_what_there_is) {
   int calls = 0;
   scene.config.on_request = stop_at_two;
   scene.config.on_request_context = &calls;
@@ -464,7 +464,7 @@ static int fail(TraceSource *source, TraceRow *ret_row, Diag *ret_diag) {
   return diag_error(ret_diag, place_of_file("trace.csv"), "a bad row");
 }
 
-Test(engine, a_trace_that_fails_stops_the_run) {
+Test(simulation, a_trace_that_fails_stops_the_run) {
   TraceSource source = {.next = fail, .status = 1};
   scene.config.trace = &source;
   SimResult result;
@@ -472,7 +472,7 @@ Test(engine, a_trace_that_fails_stops_the_run) {
   cr_expect_eq(diag.n_entries, 1);
 }
 
-Test(engine, no_requests_give_an_empty_run) {
+Test(simulation, no_requests_give_an_empty_run) {
   run(alone, 0);
   cr_expect(scene.result.span == 0 && scene.result.metrics.completed == 0);
   cr_expect(scene.result.energy_j == 0 && scene.result.pools[0].utilization == 0);
@@ -491,7 +491,7 @@ static uint64_t digest_of_busy(uint64_t seed, const char *router) {
   return scene.result.digest;
 }
 
-Test(engine, the_same_run_has_the_same_digest) {
+Test(simulation, the_same_run_has_the_same_digest) {
   scene_split(&scene, 3, 2);
   const uint64_t random = digest_of_busy(1, "random"), jsq = digest_of_busy(1, "jsq");
   cr_expect_eq(digest_of_busy(1, "random"), random);
