@@ -88,7 +88,7 @@ config >small.yaml
 expect 0 "$tandem" run small.yaml --output all.db
 expect 0 "$tandem" report all.db -o run.html
 whole run.html
-shows run.html 'small.yaml: 1 run' 'What do users feel' 'Latencies' 'tandem run small.yaml'
+shows run.html 'small.yaml: 1 run' 'Which latency do users see' 'Latencies' 'tandem run small.yaml'
 cat >study.yaml <<'END_OF_FILE'
 model: llama2-70b
 workload:
@@ -107,7 +107,7 @@ END_OF_FILE
 expect 0 "$tandem" provision study.yaml --output all.db
 expect 0 "$tandem" report all.db -o all.html
 whole all.html
-shows all.html 'study.yaml: a study' 'holds the load at the least cost' 'on 3 seeds' 'small.yaml'
+shows all.html 'study.yaml: a study' 'serves the load at the lowest cost' 'on 3 seeds' 'small.yaml'
 
 # --- nothing of a text is markup
 

@@ -129,7 +129,7 @@ expect 0 "$tandem" query runs.db answers --format csv
 
 # Designs are compared by their answers' runs, whatever counts those have.
 expect 0 "$tandem" compare runs.db split whole --figure ttft.p99
-prints '2 pairs of equal seed'
+prints '2 pairs with equal seed'
 grep -q '^pools.all.count .*-  ' out || fail 'whole designs have no pool that split ones lack'
 rejects 3 "$tandem" compare runs.db splitt whole
 says "did you mean 'split'?"
