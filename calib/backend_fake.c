@@ -358,7 +358,7 @@ static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
 
 const Backend backend_fake = {
     .name = "fake",
-    .help = "a stated machine with noise, to try things; measures nothing",
+    .help = "simulated device with noise, for trials; measures nothing",
     .open = fake_open,
     .describe = fake_describe,
     .load = fake_load,

@@ -148,7 +148,7 @@ static CalibStatus backend_run_batch(void *state, const CalibBatch *batch, doubl
 
 const Backend backend_llama = {
     .name = "llama",
-    .help = "llama.cpp with a GGUF model, whole iterations",
+    .help = "GGUF model in llama.cpp, whole iterations only",
     .whole = true,
     .open = backend_open,
     .describe = backend_describe,
