@@ -27,7 +27,7 @@ int put_run(const Subject *self, int64_t run) {
              "iif(unit = 's', \"limit\", NULL) AS \"at most [s]\", "
              "iif(unit = 's', NULL, \"limit\") AS \"threshold\", "
              "margin AS \"margin [%]\", CASE WHEN unmeasured IS NOT NULL THEN "
-             "'not measured: ' || unmeasured WHEN met THEN 'kept' ELSE 'missed' END AS verdict, "
+             "'not measured: ' || unmeasured WHEN met THEN 'met' ELSE 'missed' END AS verdict, "
              "iif(met, 'good', 'bad') AS class FROM slo WHERE run_id " OF_RUN
              " ORDER BY margin IS NOT NULL, margin",
              "Limits", 40) ||

@@ -100,7 +100,7 @@ void put_loads(const Cases *self) {
   }
   page_element(page, "h3", NULL, "Largest loads");
   page_element(page, "p", "soft",
-               "The largest %s at which each configuration keeps all limits, cheapest first. "
+               "The largest %s at which each configuration meets all limits, cheapest first. "
                "Bold rows exceed all cheaper ones.",
                short_name(self->axes[axis].name));
   put_rows(self, axis, designs, open);

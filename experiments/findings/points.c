@@ -62,7 +62,7 @@ static void put_best(const Cases *self) {
   Page *page = &self->of->of->page;
   Arena *arena = self->of->of->arena;
   page_table(page, columns, 4,
-             self->n_met > 0 ? "Best of those that keep all limits"
+             self->n_met > 0 ? "Best of those that meet all limits"
                              : "Best of all, without limits");
   for (int f = 0; f < CASE_FIGURES; f++) {
     const Case *best = cases_best(self, f, self->n_met > 0);
@@ -91,12 +91,12 @@ static void put_verdict(const Cases *self) {
                  self->n_cases > 1 ? place : "It gives", figures);
   else if (self->n_met == 0)
     page_element(page, "p", "answer", "%s all limits. %s comes closest: %s is %s%s. %s.",
-                 self->n_cases > 1 ? "None keeps" : "It does not keep", place,
+                 self->n_cases > 1 ? "None meets" : "It does not meet", place,
                  best->binds ? best->binds : "the run",
                  best->unmeasured ? "not measured" : "missed by ",
                  best->unmeasured ? "" : margin_words(-best->margin, page->arena), figures);
   else
-    page_element(page, "p", "answer", "%s keeps all limits, with a margin of %s on %s: %s.", place,
+    page_element(page, "p", "answer", "%s meets all limits, with a margin of %s on %s: %s.", place,
                  shown(best->margin, "%", page->arena), best->binds, figures);
 }
 
@@ -105,7 +105,7 @@ static void put_answer(const Cases *self) {
   subject_section(self->of, "answer", "Answer");
   put_verdict(self);
   if (self->n_cases > 1 && self->n_limited > 0)
-    page_element(page, "p", NULL, "%zu of %zu configurations keep all limits%s.", self->n_met,
+    page_element(page, "p", NULL, "%zu of %zu configurations meet all limits%s.", self->n_met,
                  self->n_cases, self->n_seeds > 1 ? " on every seed" : "");
   if (self->n_failed > 0)
     page_element(page, "p", "warn", "%zu could not be simulated or did not finish.",

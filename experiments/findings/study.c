@@ -147,10 +147,10 @@ static void put_answer(const Subject *self, const Objective *objective, const De
   subject_section(self, "answer", "Answer");
   if (n == 0 || isnan(best->value)) {
     page_element(page, "p", "answer", "None: %s.",
-                 n > 0 && *best->why_not ? best->why_not : "no design keeps all limits");
+                 n > 0 && *best->why_not ? best->why_not : "no design meets all limits");
   } else {
     const bool is_rate = objective->more_is_better;
-    page_element(page, "p", "answer", "%s: %s. It needs %s%s%s and keeps all limits%s.", best->name,
+    page_element(page, "p", "answer", "%s: %s. It needs %s%s%s and meets all limits%s.", best->name,
                  value_words(best, objective, arena), best->cluster,
                  is_rate || isnan(best->rate) ? "" : " for ",
                  is_rate || isnan(best->rate) ? "" : shown(best->rate, "requests/s", arena),
@@ -200,7 +200,7 @@ static int put_sureness(const Subject *self, const Objective *objective, const D
   } else if (known && self->n_seeds > 1) {
     lines[at++] = "Seeds";
     lines[at++] = arena_printf(
-        arena, "%s on %" PRId64 " seeds; the answer of the first keeps all limits on %" PRId64,
+        arena, "%s on %" PRId64 " seeds; the answer of the first meets all limits on %" PRId64,
         range_words(best->low, best->high, objective->unit, arena), self->n_seeds, best->holds);
   } else if (known) {
     lines[at++] = "Seeds";
@@ -240,7 +240,7 @@ static int put_tables(const Subject *self, const Objective *objective, const Des
       {.head = "range over seeds"},
       {.head = "mean"},
       {.head = "±", .title = "95% interval of the mean"},
-      {.head = "holds on", .title = "seeds on which the first seed's answer keeps all limits"},
+      {.head = "holds on", .title = "seeds on which the first seed's answer meets all limits"},
       {.head = "cost per hour"},
       {.head = "requests/s"},
       {.head = "binds", .is_text = true},
