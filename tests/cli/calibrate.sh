@@ -26,7 +26,7 @@ one_line() { [ "$(grep -c 'error:' err)" -eq 1 ] || fail 'not one error'; }
 
 expect 0 fake -o whole.csv
 prints '601 of 655 points measured'
-prints 'waived: one device'
+prints 'waived: needs several devices'
 accepted whole.csv
 prints 'llama3-8b-2l_fake-gpu_tp1'
 for fact in 'finished: all points' 'engine_preset: ideal' 'all_reduce: none' 'backend: fake' \

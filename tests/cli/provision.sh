@@ -207,7 +207,7 @@ says 'pools.prefill.count=5 pools.decode.count=5'
 prints 'none'
 expect 1 "$tandem" provision a.yaml --set 'slo={ttft.p50: 1 ms}' --require-slo
 expect 3 "$tandem" provision b.yaml --set 'provision.constraint={power: 50 kW}'
-says "no counts of it fit within 50 kW"
+says "no instance counts fit within 50 kW"
 
 # bad MESSAGE LINE... : a study with this block is refused with this message, and nothing printed.
 bad() {
