@@ -171,7 +171,7 @@ static CalibStatus backend_write(void *state, const CalibSlice *slice, const dou
 
 const Backend backend_cpu = {
     .name = "cpu",
-    .help = "a model in fp32 on this machine's processor",
+    .help = "fp32 model on the CPU of this machine",
     .open = backend_open,
     .describe = backend_describe,
     .load = backend_load,

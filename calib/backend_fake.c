@@ -224,9 +224,9 @@ static const char *fake_supports(void *state, const CalibPoint *point) {
   const Fake *self = state;
   if (point->op == CALIB_ALL_REDUCE || point->op == CALIB_ALL_REDUCE_PEER ||
       point->op == CALIB_COPY_PEER)
-    return "one device";
+    return "needs several devices";
   if (self->machine->sm > 0) return NULL;
-  if (point->mode == CALIB_EAGER) return "a processor has no graphs";
+  if (point->mode == CALIB_EAGER) return "a CPU has no graphs";
   return point->busy ? "a processor has no second stream" : NULL;
 }
 
@@ -358,7 +358,7 @@ static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
 
 const Backend backend_fake = {
     .name = "fake",
-    .help = "a stated machine with noise, to try things; measures nothing",
+    .help = "simulated device with noise, for trials; measures nothing",
     .open = fake_open,
     .describe = fake_describe,
     .load = fake_load,

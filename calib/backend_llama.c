@@ -95,9 +95,9 @@ static CalibStatus backend_load(void *state, const CalibModel *model, char *erro
 
 static const char *backend_supports(void *state, const CalibPoint *point) {
   (void)state;
-  if (point->op != CALIB_ITERATION) return "llama.cpp runs whole iterations";
-  if (point->mode != CALIB_GRAPH) return "llama.cpp has one way to run";
-  if (point->busy || point->hot || point->layers > 0) return "llama.cpp runs one batch as it is";
+  if (point->op != CALIB_ITERATION) return "llama.cpp runs whole iterations only";
+  if (point->mode != CALIB_GRAPH) return "llama.cpp has no launch modes";
+  if (point->busy || point->hot || point->layers > 0) return "llama.cpp runs plain batches only";
   return NULL;
 }
 
@@ -148,7 +148,7 @@ static CalibStatus backend_run_batch(void *state, const CalibBatch *batch, doubl
 
 const Backend backend_llama = {
     .name = "llama",
-    .help = "llama.cpp with a GGUF model, whole iterations",
+    .help = "GGUF model in llama.cpp, whole iterations only",
     .whole = true,
     .open = backend_open,
     .describe = backend_describe,

@@ -103,10 +103,10 @@ static const char *remote_supports(void *state, const CalibPoint *point) {
   Remote *self = state;
   char error[CALIB_ERROR_SIZE], why[CALIB_ERROR_SIZE];
   if (!self->can[PROTOCOL_CAN_measure]) {
-    if (point->op != CALIB_ITERATION) return "the backend runs whole iterations";
-    if (point->mode != CALIB_GRAPH) return "the backend has one way to run";
+    if (point->op != CALIB_ITERATION) return "the backend runs whole iterations only";
+    if (point->mode != CALIB_GRAPH) return "the backend has no launch modes";
     if (point->busy || point->hot || point->layers > 0)
-      return "the backend runs one batch as it is";
+      return "the backend runs plain batches only";
   }
   if (!self->can[PROTOCOL_CAN_supports]) return NULL;
   begin_point(self, "supports", point);

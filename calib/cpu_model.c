@@ -171,7 +171,7 @@ static CalibStatus check_memory(CpuModel *self, int64_t cache_bytes, int64_t ava
   const double needed = needed_bytes(self, cache_bytes);
   if (needed <= available) return CALIB_OK;
   const int32_t tp = find_shard(self, cache_bytes, available);
-  char advice[64] = "no shard of it would fit";
+  char advice[64] = "no shard fits";
   if (tp > 0) snprintf(advice, sizeof advice, "tensor_parallel_size %d fits", (int)tp);
   snprintf(error, CALIB_ERROR_SIZE,
            "model '%s' needs %.1f GiB of memory on each of %d devices, and %.1f GiB are available; "

@@ -5,20 +5,20 @@
 enum { COPY_BYTES = 4096 }; // dealt out to the threads as if they were pages
 
 const char *cpu_point_supports(const CalibPoint *point) {
-  if (point->mode != CALIB_GRAPH) return "a cpu has no launches to save";
-  if (point->busy) return "a cpu runs one batch at a time";
+  if (point->mode != CALIB_GRAPH) return "a CPU has no launch modes";
+  if (point->busy) return "a CPU runs one batch at a time";
   switch (point->op) {
   case CALIB_ALL_REDUCE:
   case CALIB_ALL_REDUCE_PEER:
   case CALIB_COPY_PEER:
-    return "a cpu is one device";
+    return "a CPU is a single device";
   case CALIB_COPY_H2D:
   case CALIB_COPY_D2H:
   case CALIB_COPY_BOTH:
   case CALIB_COPY_PAGEABLE:
   case CALIB_KV_OUT:
   case CALIB_WEIGHT_RELOAD:
-    return "a cpu's memory is the host's";
+    return "a CPU has no memory of its own";
   case CALIB_MOE_ROUTING:
   case CALIB_MOE_GEMM_UP:
   case CALIB_MOE_GEMM_DOWN:

@@ -193,7 +193,7 @@ static void find_too_fast(CheckReport *report, const Series *series,
   check_find(report, failed ? CHECK_OUT_OF_MEMORY : CHECK_NON_MONOTONE, series,
              "more work than line %d in %.3g of its time, %.4g us%s", line_of(report, series, less),
              share, more->median_us,
-             failed ? ": the run probably failed, for example for want of memory"
+             failed ? ": the run probably failed, for example for lack of memory"
                     : ", beyond the noise");
   check_add_configuration(report, series, more);
 }

@@ -25,42 +25,44 @@ static const char *const FORMS[] = {
   { .key = #field, .type = kind, .offset = offsetof(ModelFile, setup.field), __VA_ARGS__ }
 #define DEGREE .min = 1, .max = 1024
 #define FORM_ROW                                                                                   \
-  { TERM(form, OPTION_CHOICE), .choices = FORMS, .help = "which rules the terms follow" }
+  { TERM(form, OPTION_CHOICE), .choices = FORMS, .help = "Rules that the terms follow." }
 #define HEADER_ROWS                                                                                \
-  OF(model, OPTION_STRING, .required = true, .help = "model that was measured"),                   \
-      OF(gpu, OPTION_STRING, .required = true, .help = "GPU that was measured"),                   \
-      OF(tensor_parallel_size, OPTION_INT, DEGREE, .required = true, .help = "GPUs it ran on"),    \
+  OF(model, OPTION_STRING, .required = true, .help = "Model that was measured."),                  \
+      OF(gpu, OPTION_STRING, .required = true, .help = "GPU that was measured."),                  \
+      OF(tensor_parallel_size, OPTION_INT, DEGREE, .required = true,                               \
+         .help = "Tensor-parallel degree."),                                                       \
       FORM_ROW
 
 static const OptionSpec FORM_SPEC = FORM_ROW;
 
 static const OptionSpec COMPOSED_SPECS[] = {
     HEADER_ROWS,
-    OF(engine, OPTION_STRING, .help = "whose kernels they are: vllm, trtllm, sglang"),
-    OF(engine_version, OPTION_STRING, .help = "of it"),
-    OF(weight_dtype, OPTION_CHOICE, .choices = dtype_names, .help = "of the layers' matrices"),
-    OF(kv_cache_dtype, OPTION_CHOICE, .choices = dtype_names, .help = "of the KV cache"),
+    OF(engine, OPTION_STRING, .help = "Engine of the kernels: vllm, trtllm, sglang."),
+    OF(engine_version, OPTION_STRING, .help = "Version of the engine."),
+    OF(weight_dtype, OPTION_CHOICE, .choices = dtype_names,
+       .help = "Format of the layers' weights."),
+    OF(kv_cache_dtype, OPTION_CHOICE, .choices = dtype_names, .help = "Format of the KV cache."),
     OF(attention_data_parallel_size, OPTION_INT, DEGREE, .fallback = "1",
-       .help = "groups of GPUs with requests of their own in attention"),
+       .help = "Degree of data parallelism in attention."),
     OF(expert_parallel_size, OPTION_INT, DEGREE, .fallback = "1",
-       .help = "groups of GPUs with experts of their own"),
-    {TERM(overhead, OPTION_TICKS), .max = 10, .help = "engine time of every iteration"},
-    {TERM(linear, OPTION_NODE), .help = "curve over new tokens, prefill and decode"},
-    {TERM(prefill_attention, OPTION_NODE), .help = "curve over 2A, rows over new tokens, or none"},
-    {TERM(decode_attention, OPTION_NODE), .help = "rows over sequences, or none"},
+       .help = "Degree of expert parallelism."),
+    {TERM(overhead, OPTION_TICKS), .max = 10, .help = "Host time of every iteration."},
+    {TERM(linear, OPTION_NODE), .help = "Curve over the new tokens of prefill and decode."},
+    {TERM(prefill_attention, OPTION_NODE), .help = "Curve over 2A, rows over new tokens, or none."},
+    {TERM(decode_attention, OPTION_NODE), .help = "Rows over sequences, or none."},
     OPTION_OF(ModelFile, mixed_attention, OPTION_NODE,
-              .help = "of decodes beside prefill: rows, or a factor", .absent = "as alone"),
-    {TERM(head, OPTION_NODE), .help = "curve over sequences that need logits, or none"},
+              .help = "Decodes beside prefill: rows or a factor.", .absent = "decode_attention"),
+    {TERM(head, OPTION_NODE), .help = "Curve over sequences that need logits, or none."},
     OPTION_OF(ModelFile, captured_batch_sizes, OPTION_NODE,
-              .help = "that decodes alone are padded to, or a word", .absent = "none"),
-    OPTION_OF(ModelFile, fit, OPTION_NODE, .help = "provenance and errors"),
+              .help = "Sizes that decode batches are padded to.", .absent = "none"),
+    OPTION_OF(ModelFile, fit, OPTION_NODE, .help = "Provenance and errors of the fit."),
     {0}};
 
 static const OptionSpec SPLITWISE_SIM_SPECS[] = {
     HEADER_ROWS,
-    {TERM(mixed_factor, OPTION_REAL), .min = 1, .max = 10, .help = "mixed over prefill"},
-    {TERM(prefill, OPTION_NODE), .help = "curve over tokens"},
-    {TERM(decode, OPTION_NODE), .help = "curve looked up at the batch size"},
+    {TERM(mixed_factor, OPTION_REAL), .min = 1, .max = 10, .help = "Factor in mixed iterations."},
+    {TERM(prefill, OPTION_NODE), .help = "Curve over tokens."},
+    {TERM(decode, OPTION_NODE), .help = "Curve over the batch size."},
     {0}};
 
 /* A curve as it stands in a file: a term, a row of a table, or that table itself. */
@@ -72,22 +74,22 @@ typedef struct CurveFile {
 
 #define PART(field, kind) .key = #field, .type = kind, .offset = offsetof(CurveFile, field)
 #define MEASURED_ROW                                                                               \
-  { PART(measured, OPTION_NODE), .help = "[low, high] of the measurements" }
+  { PART(measured, OPTION_NODE), .help = "Measured range [low, high]." }
 #define KNOTS_ROW                                                                                  \
-  { PART(knots, OPTION_NODE), .required = true, .help = "list of [x, seconds], x ascending" }
+  { PART(knots, OPTION_NODE), .required = true, .help = "List of [x, seconds], x ascending." }
 #define KEY_ROW(name, most)                                                                        \
   {                                                                                                \
     .key = name, .type = OPTION_INT, .offset = offsetof(CurveFile, key), .required = true,         \
-    .min = 1, .max = most, .help = "of this row"                                                   \
+    .min = 1, .max = most, .help = "Number of " name "."                                           \
   }
 
 static const OptionSpec CURVE_SPECS[] = {MEASURED_ROW, KNOTS_ROW, {0}};
 static const OptionSpec FACTOR_SPECS[] = {{PART(factor, OPTION_REAL), .required = true, .min = 0.1,
-                                           .max = 100, .help = "of decode_attention"},
+                                           .max = 100, .help = "Factor on decode_attention."},
                                           {0}};
 static const OptionSpec TABLE_SPECS[] = {
     MEASURED_ROW,
-    {PART(rows, OPTION_NODE), .required = true, .help = "curves of some tokens or sequences"},
+    {PART(rows, OPTION_NODE), .required = true, .help = "Curves by tokens or sequences."},
     {0}};
 
 /* What the rows of a table are of; `spans`: their curves are over 2A in the file, and over the mean

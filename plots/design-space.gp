@@ -1,6 +1,6 @@
-# Splitwise Fig. 12: how many SLOs each cluster meets, over machines of the two pools, and the
-# cheapest that meets all. $series1: prefill machines, decode machines, SLOs met, SLOs, $/h, and of
-# how many runs it is the worst.
+# Splitwise Fig. 12: how many SLOs each cluster meets, over the instances of both pools, and the
+# cheapest that meets all. $series1: prefill and decode instances, SLOs met, SLOs, $/h, and the
+# number of runs of which it is the worst.
 panels = 1
 columns = 1
 cell = inline ? 400 : 520
@@ -21,8 +21,8 @@ note = RUNS_max > 1 ? sprintf('the worst of up to %d runs of each cluster', RUNS
 load 'plots/style.gp'
 panel = 1
 load 'plots/panel.gp'
-set xlabel 'prefill machines' offset 0, 0.4
-set ylabel 'decode machines'
+set xlabel 'prefill instances' offset 0, 0.4
+set ylabel 'decode instances'
 unset grid
 set border 0
 set tics scale 0

@@ -17,7 +17,7 @@ do for [i = 1:n_panels] {
   stats sprintf('$panel%d', i) using ($1 > $2 ? $1 : $2) nooutput name 'POINTS'
   HIGH[i] = POINTS_max * 1.2
 }
-note = 'lines: as predicted, and twice or half of it'
+note = 'lines: equal to the prediction, twice and half of it'
 load 'plots/style.gp'
 set multiplot
 do for [panel = 1:n_panels] {

@@ -27,7 +27,7 @@ load 'plots/panel.gp'
 set yrange [-n_series - 0.6:-1.4]
 set ytics scale 0 (name2 -2)
 if (n_series > 2) { do for [i = 3:n_series] { set ytics add (value(sprintf('name%d', i)) -i) } }
-set title 'what the GPUs do' offset 0, -0.6
+set title 'GPU activity' offset 0, -0.6
 unset grid
 set style fill solid border
 plot for [i = 2:n_series] sprintf('$series%d', i) using 1:(-i):1:2:(-i - 0.38):(-i + 0.38) \

@@ -180,7 +180,7 @@ static double parse_argmax(Reader *self) {
   const bool whole = x.length > 0 && n > 1;
   if (!whole || !take(self, ")"))
     return fail(self,
-                whole ? "expected ',' or ')'" : "argmax needs a name, values and a function of it");
+                whole ? "expected ',' or ')'" : "argmax needs a name, values and an expression");
   const char *end = self->next;
   double result = NAN, best = -INFINITY;
   for (int i = 0; scope && i < n - 1 && !self->failed; i++) {
@@ -202,7 +202,7 @@ static double parse_name(Reader *self) {
   char name[MAX_NAME] = "";
   const size_t length = name_length(self->next);
   const Place at = place_of(self, self->next, length);
-  if (length >= sizeof name) return fail(self, "too long a name");
+  if (length >= sizeof name) return fail(self, "the name is too long");
   memcpy(name, self->next, length);
   self->next += length;
   const bool call = take(self, "(");
@@ -228,7 +228,7 @@ static double parse_number(Reader *self) {
 static double parse_bare(Reader *self);
 
 static double parse_factor(Reader *self) {
-  if (self->depth >= MAX_DEPTH) return fail(self, "too deeply nested");
+  if (self->depth >= MAX_DEPTH) return fail(self, "nested too deeply");
   self->depth++;
   const double value = parse_bare(self);
   self->depth--;

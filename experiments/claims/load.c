@@ -22,11 +22,11 @@ typedef struct PaperKeys {
 } PaperKeys;
 
 static const OptionSpec paper_options[] = {
-    KEY("title", PaperKeys, title, OPTION_STRING, .required = true, .help = "of the paper"),
+    KEY("title", PaperKeys, title, OPTION_STRING, .required = true, .help = "Title of the paper."),
     KEY("released", PaperKeys, columns[COLUMN_RELEASED], OPTION_NODE,
-        .help = "{config, designs} by the rules and tables of the authors' simulator"),
+        .help = "Rules and tables of the authors' simulator: {config, designs}."),
     KEY("tandem", PaperKeys, columns[COLUMN_TANDEM], OPTION_NODE,
-        .help = "{config, designs} with the batch-true model"),
+        .help = "Tandem's own model of batches: {config, designs}."),
     {0}};
 
 typedef struct ColumnKeys {
@@ -36,8 +36,8 @@ typedef struct ColumnKeys {
 
 static const OptionSpec column_options[] = {
     KEY("config", ColumnKeys, config, OPTION_STRING, .required = true,
-        .help = "file in the paper's folder that every source starts from"),
-    KEY("designs", ColumnKeys, designs, OPTION_NODE, .help = "named settings on it"),
+        .help = "Configuration in the paper's folder, the base of all sources."),
+    KEY("designs", ColumnKeys, designs, OPTION_NODE, .help = "Named changes of the configuration."),
     {0}};
 
 static int load_column(Paper *self, ClaimColumn column, const Node *node, Arena *arena,
@@ -76,18 +76,18 @@ typedef struct ClaimKeys {
 #define SECTION(name, which, ...) KEY(name, ClaimKeys, sections[which], OPTION_NODE, __VA_ARGS__)
 
 static const OptionSpec claim_options[] = {
-    CLAIM(claim, OPTION_STRING, .required = true, .help = "what the paper says, in one line"),
-    CLAIM(where, OPTION_STRING, .required = true, .help = "section or figure"),
-    CLAIM(note, OPTION_STRING, .help = "why the outcome is as it is"),
+    CLAIM(claim, OPTION_STRING, .required = true, .help = "Statement of the paper, in one line."),
+    CLAIM(where, OPTION_STRING, .required = true, .help = "Section or figure of the paper."),
+    CLAIM(note, OPTION_STRING, .help = "Explanation of the outcome."),
     CLAIM(seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
-          .help = "that every run is made on; figures are means over them"),
-    CLAIM(kind, OPTION_CHOICE, .choices = figure_kinds, .help = "of its figures"),
-    CLAIM(group, OPTION_STRING, .help = "of claims with the same inputs; absent: it alone"),
-    SECTION("runs", SOURCE_RUN, .help = "sources that are simulated"),
-    SECTION("models", SOURCE_MODEL, .help = "sources that are bound and asked"),
-    SECTION("studies", SOURCE_STUDY, .help = "sources that are provisioned"),
-    CLAIM(figures, OPTION_NODE, .required = true, .help = "list of what is compared"),
-    CLAIM(sensitivity, OPTION_NODE, .help = "list of inputs that the paper leaves out, moved"),
+          .help = "Number of seeds of each run; figures are means over them."),
+    CLAIM(kind, OPTION_CHOICE, .choices = figure_kinds, .help = "Kind of its figures."),
+    CLAIM(group, OPTION_STRING, .help = "Name that claims with equal inputs share; absent: none."),
+    SECTION("runs", SOURCE_RUN, .help = "Configurations that are simulated."),
+    SECTION("models", SOURCE_MODEL, .help = "Configurations that are loaded, not simulated."),
+    SECTION("studies", SOURCE_STUDY, .help = "Studies that are provisioned."),
+    CLAIM(figures, OPTION_NODE, .required = true, .help = "List of figures to compare."),
+    CLAIM(sensitivity, OPTION_NODE, .help = "List of inputs that the paper leaves open."),
     {0}};
 
 typedef struct FigureKeys {
@@ -100,15 +100,15 @@ typedef struct FigureKeys {
 #define NEAR(field, kind, ...)   KEY(#field, FigureKeys, near_enough.field, kind, __VA_ARGS__)
 
 static const OptionSpec figure_options[] = {
-    FIGURE(what, OPTION_STRING, .required = true, .help = "a few words"),
-    FIGURE(value, OPTION_STRING, .required = true, .help = "an expression over the sources"),
-    FIGURE(paper, OPTION_STRING, .help = "the paper's figure, or its words"),
+    FIGURE(what, OPTION_STRING, .required = true, .help = "Name of the figure."),
+    FIGURE(value, OPTION_STRING, .required = true, .help = "Expression over the sources."),
+    FIGURE(paper, OPTION_STRING, .help = "Value that the paper states, or its words."),
     FIGURE(kind, OPTION_CHOICE, .choices = figure_kinds,
-           .help = "what it is of; that of the claim"),
-    NEAR(rule, OPTION_CHOICE, .choices = claim_rules, .help = "by which 'paper' says what is near"),
-    NEAR(tolerance, OPTION_STRING, .help = "0.2, or 20% of the paper's figure"),
-    NEAR(range, OPTION_NODE, .help = "[low, high] in place of a tolerance"),
-    FIGURE(unit, OPTION_STRING, .help = "s, %, yes, …"),
+           .help = "Kind of the figure; absent: that of the claim."),
+    NEAR(rule, OPTION_CHOICE, .choices = claim_rules, .help = "Rule for the range."),
+    NEAR(tolerance, OPTION_STRING, .help = "Allowed difference: 0.2, or 20% of 'paper'."),
+    NEAR(range, OPTION_NODE, .help = "Allowed range [low, high]."),
+    FIGURE(unit, OPTION_STRING, .help = "Unit, such as s, % or yes."),
     {0}};
 
 static int bind_figure(ClaimFigure *figure, FigureKind kind, const Node *node, Diag *diag) {

@@ -60,10 +60,10 @@ typedef struct SensitivityKeys {
 #define KEY(field, kind, ...) OPTION_OF(SensitivityKeys, field, kind, __VA_ARGS__)
 
 static const OptionSpec sensitivity_options[] = {
-    KEY(why, OPTION_STRING, .required = true, .help = "what the paper does not say"),
-    KEY(sweep, OPTION_NODE, .required = true, .help = "axes, as in a configuration's 'sweep'"),
-    KEY(sources, OPTION_NODE, .help = "list of those that are moved; absent: all"),
-    KEY(figures, OPTION_NODE, .help = "list of the 'what' of those it is for; absent: all"),
+    KEY(why, OPTION_STRING, .required = true, .help = "What the paper does not state."),
+    KEY(sweep, OPTION_NODE, .required = true, .help = "Axes, as in a configuration's 'sweep'."),
+    KEY(sources, OPTION_NODE, .help = "List of the sources that are varied; absent: all."),
+    KEY(figures, OPTION_NODE, .help = "List of figures that it applies to; absent: all."),
     {0}};
 
 static const char *source_name(const Claim *claim, int i) {
@@ -109,7 +109,7 @@ static int keep_figures(Sensitivity *self, const Claim *claim, const Node *list,
     self->figures[f] = self->moved[f];
     if (list && !self->figures[f])
       status =
-          diag_error(diag, list->at, "no source of figure '%s' is moved", claim->figures[f].what);
+          diag_error(diag, list->at, "no source of figure '%s' is varied", claim->figures[f].what);
   }
   return status;
 }

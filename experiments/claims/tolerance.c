@@ -150,7 +150,7 @@ static int bind_rule(ClaimFigure *figure, Rule rule, Place at, Diag *diag) {
     return diag_error(diag, at, "a rule needs a number in 'paper', not '%s'", figure->paper);
   if ((rule == RULE_BOUND) != (stated.bound != 0))
     return diag_error(diag, at,
-                      "'bound' needs words such as '<', 'above' or 'up to', and they need 'bound'");
+                      "words such as '<', 'above' or 'up to' need rule 'bound', and only they do");
   figure->low = stated.bound < 0 ? -INFINITY : stated.low - margin(rule, stated.low, stated.unit);
   figure->high = stated.bound > 0 ? INFINITY : stated.high + margin(rule, stated.high, stated.unit);
   if (rule == RULE_DIGITS) { // rounded or cut

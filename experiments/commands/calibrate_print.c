@@ -69,7 +69,7 @@ void calibrate_print_plan(const Calibrate *self, const SampleLimits *limits) {
     print_waived(&group->plan);
     printf("  %zu points in about %.0f s\n", plan_left(&group->plan), seconds);
   }
-  printf("about %.0f s in all, without loading\n", all);
+  printf("about %.0f s in total, without loading the model\n", all);
 }
 
 static void print_group_summary(const Calibrate *self, const CalibrateGroup *group) {
@@ -95,8 +95,8 @@ static void print_verified(const HarnessReport *report) {
     at = op;
   }
   if (worst > 0)
-    printf("  verified against references; furthest off is %s, by %.2g\n",
-           calib_op_name((CalibOp)at), worst);
+    printf("  verified against references; the largest error is %.2g, in %s\n", worst,
+           calib_op_name((CalibOp)at));
   if (report->verified > 0)
     printf("  %lld sizes verified in %.1f s%s\n", (long long)report->verified,
            report->verify_seconds,
@@ -113,8 +113,8 @@ void calibrate_print_summary(const Calibrate *self, const HarnessReport *report,
   if (!any) return;
   printf("%s\n", self->open.device.name);
   if (report->best_flops > 0) printf("  at best %.4g TFLOP/s", 1e-12 * report->best_flops);
-  if (report->best_memory > 0) printf(", %.4g GB/s of memory", 1e-9 * report->best_memory);
-  if (report->best_link > 0) printf(", %.4g GB/s of a link", 1e-9 * report->best_link);
+  if (report->best_memory > 0) printf(", %.4g GB/s from memory", 1e-9 * report->best_memory);
+  if (report->best_link > 0) printf(", %.4g GB/s over a link", 1e-9 * report->best_link);
   if (report->best_flops > 0) putchar('\n');
   printf("  %lld samples, %lld of them outliers\n", (long long)report->samples,
          (long long)report->outliers);
@@ -123,7 +123,7 @@ void calibrate_print_summary(const Calibrate *self, const HarnessReport *report,
          100 * report->worst_drift, (long long)report->anchors, (long long)report->remeasured,
          (long long)report->flagged);
   if (report->slowed > 0)
-    printf("  clock below 75%% of the usual at %lld readings\n", (long long)report->slowed);
+    printf("  clock below 75%% of its usual rate at %lld readings\n", (long long)report->slowed);
   if (report->most_power > 0)
     printf("  power %.0f to %.0f W, throttled by: %s\n", report->least_power, report->most_power,
            environment_throttle(report->throttle, self->arena));

@@ -108,7 +108,7 @@ static void print_curve(const char *name, const FitCurve *curve) {
 static void print_table(const char *name, const FitTable *table, Arena *arena) {
   for (int r = 0; r < table->n_rows; r++) {
     const FitRow *row = &table->rows[r];
-    print_curve(arena_printf(arena, "%s of %lld", name, (long long)row->key), &row->curve);
+    print_curve(arena_printf(arena, "%s, row %lld", name, (long long)row->key), &row->curve);
   }
 }
 
@@ -130,13 +130,13 @@ static void print_sustained(const FitResult *result) {
   for (int i = 0; i < result->n_sustained; i++) {
     const FitSustained *sustained = &result->sustained[i];
     format_batch(&sustained->batch, at, sizeof at);
-    printf("%s%s takes %.3f of its burst's time", i == 0 ? "  sustained: " : ", ", at,
+    printf("%s%s takes %.3f times its time in a burst", i == 0 ? "  sustained: " : ", ", at,
            sustained->ratio);
     if (sustained->ratio > most) most = sustained->ratio;
   }
   if (result->n_sustained > 0) putchar('\n');
   if (most > 1.01)
-    printf("    for hours of such load: 'perfmodel: {name: FILE, time_scale: %.2f}'\n", most);
+    printf("    for sustained load: 'perfmodel: {name: FILE, time_scale: %.2f}'\n", most);
 }
 
 static void print_left_out(const FitResult *result) {
@@ -144,12 +144,12 @@ static void print_left_out(const FitResult *result) {
   const struct {
     int64_t rows;
     const char *what;
-  } parts[] = {{left_out->early_stops, "decode rows of unknown context"},
+  } parts[] = {{left_out->early_stops, "decode rows with unknown context"},
                {left_out->other_mode, "rows of the other mode"},
-               {left_out->hot_or_busy, "rows measured hot or busy"},
+               {left_out->hot_or_busy, "rows measured on a hot or busy GPU"},
                {left_out->sustained, "sustained rows"},
-               {left_out->details, "rows of operators finer than a term"},
-               {left_out->incomplete, "rows of operators, because others were not measured"}};
+               {left_out->details, "rows of operators that are parts of a term"},
+               {left_out->incomplete, "rows of operators, since others were not measured"}};
   const char *before = "  left out: ";
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     if (parts[i].rows == 0) continue;

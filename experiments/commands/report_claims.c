@@ -64,7 +64,7 @@ static const char *range_text(const SensitivityRange *range, const char *unit, A
     if (range->low < range->high) values = arena_printf(arena, "%s..%s", low, high);
   }
   const char *inside =
-      *range->inside ? arena_printf(arena, "inside at %s", range->inside) : "nowhere inside";
+      *range->inside ? arena_printf(arena, "inside at %s", range->inside) : "never inside";
   return arena_printf(arena, "over %s: %s, %s", range->over, values, inside);
 }
 
@@ -103,7 +103,7 @@ static const char *verdict_text(const Paper *paper, const ClaimFigure *figure, A
   const bool both =
       paper->columns[COLUMN_RELEASED].present && paper->columns[COLUMN_TANDEM].present;
   if (both && figure->by[COLUMN_RELEASED] != figure->by[COLUMN_TANDEM])
-    text = arena_printf(arena, "%s, by %s %s", verdict_names[figure->by[COLUMN_RELEASED]],
+    text = arena_printf(arena, "%s; %s: %s", verdict_names[figure->by[COLUMN_RELEASED]],
                         claim_columns[COLUMN_TANDEM], verdict_names[figure->by[COLUMN_TANDEM]]);
   if (figure->kind == KIND_PREDICTION || isnan(figure->low)) return text;
   return arena_printf(arena, "%s (%s)", text, figure_kinds[figure->kind]);
@@ -137,11 +137,11 @@ static void print_joint(const Paper *paper, Arena *arena, FILE *out) {
     n_within += of->n_within;
     n_best += of->n_best;
     if (of->n_best > of->n_within)
-      fprintf(out, "  %s: %d of %d predictions within, with %s %d\n", of->group, of->n_within,
+      fprintf(out, "  %s: %d of %d predictions within; with %s: %d\n", of->group, of->n_within,
               of->n, of->setting, of->n_best);
   }
-  fprintf(out, "one setting for each group: %d of %d predictions within, %d as they are\n", n_best,
-          n, n_within);
+  fprintf(out, "one setting for each group: %d of %d predictions within; as configured: %d\n",
+          n_best, n, n_within);
 }
 
 /* The same of all claims together. */

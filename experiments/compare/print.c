@@ -169,9 +169,9 @@ static void print_sides(const Printing *self, FILE *out) {
       fprintf(out, "%zu runs%s\n", side->n_runs, side->measured ? ", measured" : "");
   }
   if (compare->paired && compare->n_pairs > 1)
-    fprintf(out, "%zu pairs of equal seed%s\n", compare->n_pairs, self->shared);
+    fprintf(out, "%zu pairs with equal seed%s\n", compare->n_pairs, self->shared);
   else if (!compare->paired && (compare->sides[0].n_runs > 1 || compare->sides[1].n_runs > 1))
-    fputs("not paired: their seeds differ\n", out);
+    fputs("not paired: the seeds differ\n", out);
 }
 
 /* Why seeds change nothing: a key that all runs of a side share decides what is drawn, or none. */
@@ -179,9 +179,9 @@ static const char *same_words(const Compare *self) {
   for (int i = 0; i < 2; i++) {
     const Param *seed = side_param(&self->sides[i], "workload.seed");
     if (self->sides[i].n_runs > 1 && seed && !seed->varies)
-      return "'workload.seed' is the same in all of them, and other seeds change nothing";
+      return "'workload.seed' is the same in all of them; other seeds change nothing";
   }
-  return "they draw nothing at random, so seeds change nothing";
+  return "the runs draw nothing at random, so seeds change nothing";
 }
 
 /* Says what is no more than fewer runs would say; whether that is no more than one would. */
@@ -189,7 +189,7 @@ static bool print_repeated(const Compare *self, FILE *out) {
   const size_t a = self->sides[0].n_runs, b = self->sides[1].n_runs, n = a < b ? a : b;
   if (self->n_different == n) return false;
   fprintf(out,
-          "%zu of %zu runs have the outcomes of another; equal outcomes count as one observation",
+          "%zu of %zu runs repeat the outcomes of another; equal outcomes count as one observation",
           n - self->n_different, n);
   if (self->n_different == 1) fprintf(out, ":\n%s", same_words(self));
   putc('\n', out);
@@ -204,12 +204,12 @@ static void print_caution(const Compare *self, FILE *out) {
   }
   if (print_repeated(self, out)) return;
   if (n == 0)
-    fputs("one run each: no interval; runs with other seeds give one\n", out);
+    fputs("one run each: there is no interval; runs with other seeds give one\n", out);
   else
     fprintf(
         out,
-        "real: when all %zu figures are asked at once (5%%, Holm); real alone (%zu): by its own "
-        "interval,\nas about one of 20 figures that are equal would be, too\n",
+        "real: differs with all %zu figures tested together (5%%, Holm)\nreal alone (%zu): differs "
+        "only when tested alone, as about one of 20 equal figures does by chance\n",
         n, alone);
 }
 
@@ -222,7 +222,7 @@ static void print_table(Printing *self, FILE *out) {
   print_sides(self, out);
   putc('\n', out);
   visit_keys(compare, put_key, self);
-  if (!self->rows.any) fputs("their configurations are equal, but for seeds\n", out);
+  if (!self->rows.any) fputs("the configurations are equal except for seeds\n", out);
   putc('\n', out);
   self->key_width = (int)strlen("extrapolated.time_share");
   for (size_t i = 0; i < compare->n_figures; i++) {
@@ -234,7 +234,7 @@ static void print_table(Printing *self, FILE *out) {
   if (compare->n_figures > 0)
     print_caution(compare, out);
   else
-    fputs("they have no figure in common\n", out);
+    fputs("the two sets have no figure in common\n", out);
 }
 
 void compare_print(const Compare *self, OutputFormat format, FILE *out) {

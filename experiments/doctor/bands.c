@@ -119,19 +119,19 @@ static void set_subjects(Bands *self) {
   self->subjects[GEMM] =
       (Subject){.name = sm > 0 ? "gemm 8192" : "gemm",
                 .least = 0.70,
-                .advice = "products are slow: look for a power limit or a clock setting "
+                .advice = "matrix products are slow: look for a power limit or a clock setting "
                           "('nvidia-smi -q -d POWER,CLOCK'), heat, or an old cuBLASLt"};
   self->subjects[DECODE] = (Subject){.name = "decode",
                                      .of_memory = true,
                                      .least = 0.75,
                                      .advice = "if 'copy' is normal, decode attention is slow on "
-                                               "this GPU: do not use its rows for an engine"};
+                                               "this GPU: do not fit an engine to its rows"};
   self->subjects[PREFILL] = (Subject){.name = sm > 0 ? "prefill 8k" : "prefill",
                                       .least = sm > 90    ? (double)NAN
                                                : sm == 90 ? 0.30
                                                           : 0.50,
                                       .advice = "if 'gemm' is normal, prefill attention is slow on "
-                                                "this GPU: do not use its rows for an engine"};
+                                                "this GPU: do not fit an engine to its rows"};
   for (int i = 0; i < SUBJECTS; i++)
     self->subjects[i].is_proportional = true;
   if (sm > 0)
@@ -183,7 +183,7 @@ static int take(Bands *self, const Subject *subject, Reading reading, Sampled *r
   *ret_done = false;
   if (is_interrupted(self)) return diag_interrupted(diag);
   if (now(self) > job->seconds) {
-    add_unmeasured(self, SPEED, subject->name, DOCTOR_MISSED, "no time is left for it",
+    add_unmeasured(self, SPEED, subject->name, DOCTOR_MISSED, "the time limit was reached",
                    "allow more time with '--budget'");
     return 0;
   }
@@ -193,7 +193,7 @@ static int take(Bands *self, const Subject *subject, Reading reading, Sampled *r
   if (!status && ret_sampled->stop == SAMPLE_MORE) return diag_interrupted(diag);
   if (status)
     add_unmeasured(self, SPEED, subject->name, DOCTOR_MISSED, error,
-                   "free memory of the device, or look for the process that holds it");
+                   "free device memory, or end the process that holds it");
   *ret_done = status == CALIB_OK;
   return 0;
 }
@@ -243,8 +243,8 @@ static int verify_size(Bands *self, const Subject *subject, Reading reading, int
   if (status)
     add_unmeasured(self, RESULTS, subject->name, DOCTOR_MISSED, error,
                    status == CALIB_WRONG
-                       ? "the times of this size are wrong: suspect its kernel, then the GPU"
-                       : "free memory of the device");
+                       ? "times of this size are not valid: the kernel or the GPU is faulty"
+                       : "free device memory");
   *verified += !status && isfinite(off);
   return 0;
 }
@@ -262,7 +262,7 @@ static int verify_sizes(Bands *self, Diag *diag) {
       return -1;
   }
   doctor_add(self->doctor, RESULTS, "sizes that are timed", left ? DOCTOR_MISSED : DOCTOR_OK,
-             arena_printf(self->doctor->arena, "%d right, %d not verified for lack of time",
+             arena_printf(self->doctor->arena, "%d correct, %d not verified for lack of time",
                           verified, left),
              "allow more time with '--budget'");
   return 0;
@@ -348,16 +348,16 @@ static void add_times(Bands *self, const Subject *subject) {
   char text[2][32];
   if (subject->is_proportional)
     add_figure(self, TWICE, subject, ratio_of(doubled, once), 1.9, 2.1,
-               arena_printf(arena, "%s, then %s for twice the work",
+               arena_printf(arena, "%s; %s for twice the work",
                             format_duration(once->median, text[0]),
                             format_duration(doubled->median, text[1])),
                "times do not grow with the work: clocks may vary ('nvidia-smi -q -d CLOCK'), or "
                "other work runs on the device");
   add_figure(self, AGAIN, subject, ratio_of(more, once), 1 - self->repeat, 1 + self->repeat,
-             arena_printf(arena, "%s, later %s", format_duration(once->median, text[0]),
+             arena_printf(arena, "%s at first, %s later", format_duration(once->median, text[0]),
                           format_duration(more->median, text[1])),
              "the device has slowed down within a minute: look for heat, a power limit or other "
-             "work; wait until it is steady, or fix its clocks as they are when you serve");
+             "work; wait until it is steady, or set its clocks to those of production");
 }
 
 static void add_spread(Bands *self) {
@@ -372,7 +372,8 @@ static void add_spread(Bands *self) {
   if (!of) return;
   DoctorCheck *check =
       doctor_add(self->doctor, CLOCK, "spread", worst > self->spread ? DOCTOR_NOISY : DOCTOR_OK,
-                 arena_printf(self->doctor->arena, "half of the samples of '%s' within %.1f%%", of,
+                 arena_printf(self->doctor->arena,
+                              "half of the samples of '%s' are within %.1f%% of their median", of,
                               100 * worst),
                  "other work disturbs the device: measure while nothing else runs");
   check->value = worst;
@@ -396,7 +397,7 @@ static void add_throttle(Bands *self) {
       environment_throttle(reasons, self->doctor->arena),
       reasons & HARM
           ? "check cooling and power before measuring: 'nvidia-smi -q -d PERFORMANCE,TEMPERATURE'"
-          : "times are valid under this limit: serve under the same");
+          : "times are valid only under this limit: use the same limit in production");
 }
 
 /* nvbench drops what was measured below three quarters of the clock, too. */
@@ -412,7 +413,7 @@ static void add_clock(Bands *self) {
   }
   DoctorCheck *check = doctor_add(
       self->doctor, CLOCK, "multiprocessors", mhz >= LEAST * most ? DOCTOR_OK : DOCTOR_MISSED,
-      arena_printf(self->doctor->arena, "%.0f of %.0f MHz under products", mhz, most),
+      arena_printf(self->doctor->arena, "%.0f of %.0f MHz during matrix products", mhz, most),
       "a clock setting, a power limit or heat lowers the clock: see 'nvidia-smi -q -d "
       "CLOCK,POWER'; 'nvidia-smi -rgc' resets a setting");
   check->value = mhz / most;

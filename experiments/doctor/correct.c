@@ -18,8 +18,8 @@ typedef struct Tally {
 
 static void add_wrong(Doctor *self, const char *name, const char *error) {
   doctor_add(self, RESULTS, name, DOCTOR_MISSED, arena_copy(self->arena, error, strlen(error)),
-             "the times of this operator are wrong: run 'meson test --suite gpu' of a build on "
-             "this machine; if that passes, suspect the GPU");
+             "times of this operator are not valid: run 'meson test --suite gpu' in a build on "
+             "this machine; if it passes, the GPU may be faulty");
 }
 
 /* −1 when the backend failed. */
@@ -44,15 +44,15 @@ static int verify_one(Doctor *self, const DoctorJob *job, const VerifyTarget *ta
 static void add_tally(Doctor *self, const CalibModel *model, const Tally *tally) {
   if (tally->right + tally->wrong == 0) {
     doctor_add(self, RESULTS, model->name, DOCTOR_NOTED, "not verified",
-               "this backend gives no results to compare: rely on the tests of the engine");
+               "this backend returns no results to compare; use the tests of the engine instead");
     return;
   }
   const char *found =
-      arena_printf(self->arena, "%d operators right, %d wrong", tally->right, tally->wrong);
+      arena_printf(self->arena, "%d operators correct, %d wrong", tally->right, tally->wrong);
   if (tally->right > 0 && tally->wrong == 0 && tally->worst > 0)
     found = arena_printf(
-        self->arena, "%d operators right; '%s' comes closest to its tolerance, with %.0f%% of it",
-        tally->right, calib_op_name(tally->worst_op), 100 * tally->worst);
+        self->arena, "%d operators correct; the largest error is %.0f%% of the tolerance, in '%s'",
+        tally->right, 100 * tally->worst, calib_op_name(tally->worst_op));
   doctor_add(self, RESULTS, model->name, tally->wrong > 0 ? DOCTOR_MISSED : DOCTOR_OK, found,
              "see the operators above");
 }
@@ -68,7 +68,7 @@ static int load(Doctor *self, const DoctorJob *job, const CalibModel *model, boo
   if (model == job->model) return backend_failed(status, error, place_of_file(NULL), diag);
   doctor_add(self, RESULTS, model->name, DOCTOR_MISSED,
              arena_copy(self->arena, error, strlen(error)),
-             "little memory is free: free memory of the device");
+             "free device memory, or end the process that holds it");
   return 0;
 }
 

@@ -60,9 +60,8 @@ static void add_names(Doctor *self, const CalibDevice *device) {
 static void add_peaks(Doctor *self, const CalibDevice *device, const Hardware *hardware) {
   if (!hardware)
     doctor_add(self, DEVICE, "peaks", DOCTOR_MISSED,
-               arena_printf(self->arena, "no known machine has '%s'", device->gpu),
-               "name one with '--machine': a file like those of perfmodel/machines, with the 'gpu' "
-               "given here");
+               arena_printf(self->arena, "no machine type has the GPU '%s'", device->gpu),
+               "name a machine file with '--machine'; its 'gpu' must be the name given here");
   else
     doctor_add(self, DEVICE, "peaks", DOCTOR_OK,
                arena_printf(self->arena, "%s: %.0f TFLOP/s, %.0f GB/s", hardware->name,
@@ -103,9 +102,10 @@ static const char *switch_name(CalibSwitch value) {
 }
 
 static void add_switches(Doctor *self, const CalibDevice *device) {
-  doctor_add(self, DEVICE, "ECC", device->ecc == CALIB_ON ? DOCTOR_OK : DOCTOR_NOTED,
-             switch_name(device->ecc),
-             "servers have it on: measure as you serve ('nvidia-smi -e 1' and a restart)");
+  doctor_add(
+      self, DEVICE, "ECC", device->ecc == CALIB_ON ? DOCTOR_OK : DOCTOR_NOTED,
+      switch_name(device->ecc),
+      "production servers enable ECC: enable it here, too ('nvidia-smi -e 1' and a restart)");
   if (device->ecc_errors > 0)
     doctor_add(self, DEVICE, "memory errors", DOCTOR_MISSED,
                arena_printf(self->arena, "%lld uncorrectable", (long long)device->ecc_errors),
@@ -116,7 +116,7 @@ static void add_switches(Doctor *self, const CalibDevice *device) {
                                        : DOCTOR_NOTED,
              switch_name(device->mig),
              device->mig == CALIB_ON
-                 ? "this is a part of a GPU, but the peaks are those of a whole one: use "
+                 ? "the device is a part of a GPU, but the peaks are those of a whole GPU: use "
                    "'nvidia-smi -mig 0', or a machine file for the part"
                  : NULL);
 }

@@ -48,7 +48,7 @@ static void add_driver(Doctor *self, const char *root, bool is_wsl) {
   if (version)
     doctor_add(self, HOST, "driver", DOCTOR_OK, version, NULL);
   else if (is_wsl)
-    doctor_add(self, HOST, "driver", DOCTOR_OK, "the driver of Windows", NULL);
+    doctor_add(self, HOST, "driver", DOCTOR_OK, "Windows driver (WSL)", NULL);
   else
     doctor_add(
         self, HOST, "driver", DOCTOR_MISSED, "no kernel module is loaded",
@@ -61,7 +61,7 @@ static void add_files(Doctor *self, const char *root, bool is_wsl) {
              is_wsl    ? "/dev/dxg"
              : control ? "/dev/nvidiactl"
                        : "neither /dev/nvidiactl nor /dev/dxg exists",
-             "start a container with its GPUs ('--gpus all'); without a container, run "
+             "start the container with GPUs ('--gpus all'); without a container, run "
              "'nvidia-modprobe -u'");
 }
 
@@ -99,7 +99,7 @@ bool doctor_host(Doctor *self, const char *root) {
   const bool any = gpus > 0 || is_wsl || is_there(self, root, "/dev/nvidiactl") ||
                    is_there(self, root, "/proc/driver/nvidia/version");
   const char *found = gpus > 0   ? arena_printf(self->arena, "NVIDIA GPUs on the PCI bus: %d", gpus)
-                      : any      ? "not on the PCI bus that is visible here"
+                      : any      ? "not visible on the PCI bus"
                       : gpus < 0 ? "none found; the PCI bus is not visible"
                                  : "no NVIDIA GPU on the PCI bus";
   doctor_add(self, HOST, "GPU", any ? DOCTOR_OK : DOCTOR_MISSED, found,
@@ -108,9 +108,9 @@ bool doctor_host(Doctor *self, const char *root) {
   add_driver(self, root, is_wsl);
   add_files(self, root, is_wsl);
   add_library(self, root, "libcuda.so.1",
-              "it belongs to the driver: install its compute libraries, or start the container "
+              "it is part of the driver: install its compute libraries, or start the container "
               "with NVIDIA_DRIVER_CAPABILITIES=compute,utility");
   add_library(self, root, "libnvidia-ml.so.1",
-              "it belongs to the driver; without it clocks and power are not known");
+              "it is part of the driver; without it, clocks and power are unknown");
   return true;
 }

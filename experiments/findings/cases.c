@@ -326,7 +326,7 @@ const char *place_words(const Cases *self, const Case *one, int but) {
 const char *case_verdict(const Case *self) {
   if (self->n_done == 0) return "failed";
   if (self->n_slos == 0) return "-";
-  return case_keeps_all(self) ? "kept" : self->n_met ? "some missed" : "all missed";
+  return case_keeps_all(self) ? "met" : self->n_met ? "some missed" : "all missed";
 }
 
 const char *case_margin(const Case *self, Arena *arena) {

@@ -30,19 +30,18 @@ static const char *chance(const Subject *answer) {
       if (strcmp(names[i][0], row_text(rows, 0, arena)) == 0)
         words = arena_printf(arena, "%s%s%s p99 ±%s", words, *words ? ", " : "", names[i][1],
                              shown(row_real(rows, 1), "%", arena));
-  return *words ? words : "not known: the run is too short, or it was not kept";
+  return *words ? words : "unknown: the run is too short, or the interval was not stored";
 }
 
 /* Where iteration times come from, and the error that they have. */
 static const char *times(double measured, double error, Arena *arena) {
-  const char *from = isnan(measured) ? "of models that the database does not tell of"
-                     : measured > 0  ? "fitted to measurements"
-                                     : "a roofline: facts of the machine, nothing measured";
-  return isnan(error) ? arena_printf(arena, "%s; their error is not known", from)
-                      : arena_printf(arena,
-                                     "%s; %s off, on average, on iterations that the fit "
-                                     "did not see",
-                                     from, shown(error, "%", arena));
+  const char *from = isnan(measured) ? "from models that the database does not describe"
+                     : measured > 0
+                         ? "fitted to measurements"
+                         : "from a roofline: specifications of the machine, not measured";
+  return isnan(error)
+             ? arena_printf(arena, "%s; their error is unknown", from)
+             : arena_printf(arena, "%s; mean held-out error %s", from, shown(error, "%", arena));
 }
 
 static const char *extrapolated(const Subject *answer) {
@@ -53,9 +52,9 @@ static const char *extrapolated(const Subject *answer) {
   const double far =
       subject_number(answer, "SELECT max(value) FROM metric WHERE " OF_ANSWER
                              " AND scope = 'extrapolated' AND name = 'far_time_share'");
-  if (isnan(share)) return "not known";
-  if (share == 0) return "nothing: all iterations lie within what was measured";
-  return arena_printf(arena, "%s of busy time, %s of it beyond twice the measured range",
+  if (isnan(share)) return "unknown";
+  if (share == 0) return "none: all iterations are within the measured range";
+  return arena_printf(arena, "%s of busy time; %s is beyond twice the measured range",
                       shown(share, "%", arena), shown(far, "%", arena));
 }
 
@@ -67,20 +66,18 @@ static const char *decided(const Certainty *self, double error, Arena *arena) {
                         shown(-self->margin, "%", arena));
   if (isnan(error))
     return arena_printf(arena,
-                        "%s of %s is left; whether that outlasts the error of iteration "
-                        "times is not known",
+                        "%s on %s; the error of iteration times, which may exceed it, is unknown",
                         margin, self->binds);
-  return arena_printf(
-      arena,
-      self->margin > error
-          ? "%s of %s is left, more than the error of iteration times"
-          : "undecided: %s of %s is left, no more than the error of iteration times",
-      margin, self->binds);
+  return arena_printf(arena,
+                      self->margin > error
+                          ? "%s on %s, more than the error of iteration times"
+                          : "undecided: %s on %s, not more than the error of iteration times",
+                      margin, self->binds);
 }
 
 int put_certainty(const Subject *self, const Certainty *certainty) {
-  static const PageColumn columns[] = {{.head = "what may be off", .is_text = true},
-                                       {.head = "by how much", .is_text = true}};
+  static const PageColumn columns[] = {{.head = "source of error", .is_text = true},
+                                       {.head = "size", .is_text = true}};
   Page *page = &self->of->page;
   Subject answer = *self;
   answer.runs = certainty->runs;
@@ -89,19 +86,18 @@ int put_certainty(const Subject *self, const Certainty *certainty) {
   const double error =
       subject_number(&answer, "SELECT max(value) FROM metric WHERE " OF_ANSWER
                               " AND scope = 'extrapolated' AND name = 'perfmodel_error'");
-  subject_section(self, "certainty", "How sure it is");
+  subject_section(self, "certainty", "Certainty");
   if (self->stale)
     page_element(page, "p", "warn",
-                 "Stale: a program with other outcomes made these results; this one would give "
-                 "others.");
+                 "Stale: another version of Tandem made these results; this version gives others.");
   page_table(page, columns, 2, NULL);
   if (certainty->binds && !isnan(certainty->margin))
     put_line(page, "Margin", decided(certainty, error, self->of->arena));
   for (const char *const *line = certainty->lines; line[0]; line += 2)
     put_line(page, line[0], line[1]);
-  put_line(page, "Chance within a run, 95%", chance(&answer));
+  put_line(page, "Randomness within a run, 95%", chance(&answer));
   put_line(page, "Iteration times", times(measured, error, self->of->arena));
-  put_line(page, "Outside what was measured", extrapolated(&answer));
+  put_line(page, "Outside the measured range", extrapolated(&answer));
   page_table_end(page);
   page_section_end(page);
   return self->of->diag->n_entries > 0 ? -1 : 0;

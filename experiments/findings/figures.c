@@ -6,19 +6,18 @@
 static const struct {
   const char *name, *caption;
 } figures[] = {
-    {"load", "Latency over the load, or what else varies, beside the limits."},
-    {"pareto", "What each run costs and how fast it is for one user: no other is better in both "
-               "than those on the line."},
-    {"designs", "What each design takes, with the range over seeds."},
+    {"load", "Latency over the load or another axis, with the limits."},
+    {"pareto", "Cost and speed for one user, by run. No run is better in both than those on "
+               "the line."},
+    {"designs", "Objective of each design, with the range over seeds."},
     {"budgets", "The largest rate that a budget buys, by design."},
-    {"heat", "One figure over two of the axes, and where all limits are kept."},
-    {"design-space", "Limits kept, over the counts of both pools."},
+    {"heat", "One figure over two axes, and where all limits are met."},
+    {"design-space", "Limits met, over the instances of both pools."},
     {"bars", "Runs side by side, with their 95% intervals."},
-    {"cdf", "The share of requests served within a time."},
-    {"requests", "Each request: its time over when it came."},
-    {"hours",
-     "Hour by hour: what was asked for, the instances for it, and who was not served in time."},
-    {"timeline", "What the cluster did over time."},
+    {"cdf", "Share of requests served within a time."},
+    {"requests", "Latency of each request over its arrival time."},
+    {"hours", "By hour: load, instances, and requests that were not served in time."},
+    {"timeline", "State of the cluster over time."},
 };
 enum { FIGURES = sizeof figures / sizeof *figures, FIGURES_MOST = 8 };
 
@@ -34,7 +33,8 @@ static void copy(FILE *from, FILE *to) {
 static int put_figure(Telling *self, const char *name, const char *caption, Diag *unsaid) {
   Page *page = &self->page;
   FILE *drawn = tmpfile();
-  if (!drawn) return diag_environment(unsaid, place_of_file(NULL), "no room for a figure");
+  if (!drawn)
+    return diag_environment(unsaid, place_of_file(NULL), "cannot create a temporary file");
   const PlotPlace place = {.page = drawn, .id = name};
   const int status = plot_query(name, self->results.path, NULL, &place, self->arena, unsaid);
   if (status == 0) {
@@ -58,9 +58,9 @@ void put_figures(Telling *self) {
       n += put_figure(self, figures[i].name, figures[i].caption, &unsaid) == 0;
   if (unsaid.n_entries > 0)
     page_element(page, "p", "soft", "%s here: %s.",
-                 n > 0 ? "A figure is not" : "There is no figure", unsaid.entries[0].message);
+                 n > 0 ? "A figure is missing" : "There is no figure", unsaid.entries[0].message);
   else if (n == 0)
-    page_element(page, "p", "soft", "Nothing here makes a figure; tandem plot --help has all.");
+    page_element(page, "p", "soft", "No figure applies to these results; see tandem plot --help.");
   diag_done(&unsaid);
   page_section_end(page);
 }

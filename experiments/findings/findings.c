@@ -25,9 +25,9 @@ int put_run(const Subject *self, int64_t run) {
              "SELECT name AS \"limit\", iif(unit = 's', value, NULL) AS \"value [s]\", "
              "iif(unit = 's', NULL, value) AS value, "
              "iif(unit = 's', \"limit\", NULL) AS \"at most [s]\", "
-             "iif(unit = 's', NULL, \"limit\") AS \"limit is\", "
+             "iif(unit = 's', NULL, \"limit\") AS \"threshold\", "
              "margin AS \"margin [%]\", CASE WHEN unmeasured IS NOT NULL THEN "
-             "'not measured: ' || unmeasured WHEN met THEN 'kept' ELSE 'missed' END AS verdict, "
+             "'not measured: ' || unmeasured WHEN met THEN 'met' ELSE 'missed' END AS verdict, "
              "iif(met, 'good', 'bad') AS class FROM slo WHERE run_id " OF_RUN
              " ORDER BY margin IS NOT NULL, margin",
              "Limits", 40) ||
@@ -50,14 +50,14 @@ int put_run(const Subject *self, int64_t run) {
                  put_query(
                      &one,
                      "SELECT name AS pool, role, machine, count, utilization AS \"busy [%]\", "
-                     "kv_blocks AS \"KV blocks each\", energy_kwh AS \"energy [kWh]\" "
+                     "kv_blocks AS \"KV blocks per instance\", energy_kwh AS \"energy [kWh]\" "
                      "FROM pool WHERE run_id " OF_RUN " ORDER BY pool.pool",
                      "Pools", 40) ||
                  put_query(
                      &one,
                      "SELECT name AS figure, value, unit FROM metric WHERE run_id " OF_RUN
                      " AND scope = 'run' AND statistic = 'value' AND value <> 0 ORDER BY name",
-                     "All other figures", 0)
+                     "Other figures", 0)
              ? -1
              : 0;
 }
@@ -128,9 +128,9 @@ static const char *title_of(const Subject *self) {
 }
 
 static void put_links(const Subject *self) {
-  static const char *const parts[][2] = {{"question", "Question"},  {"answer", "Answer"},
-                                         {"certainty", "How sure"}, {"tables", "Tables"},
-                                         {"assumed", "Assumed"},    {"repeat", "Repeat"}};
+  static const char *const parts[][2] = {{"question", "Question"},   {"answer", "Answer"},
+                                         {"certainty", "Certainty"}, {"tables", "Tables"},
+                                         {"assumed", "Assumptions"}, {"repeat", "Reproduction"}};
   FILE *out = self->of->page.out;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     fprintf(out, "<a href=\"#%s-%s\">%s</a>\n", self->word, parts[i][0], parts[i][1]);
@@ -157,7 +157,7 @@ static void put_head(Telling *self, const Subject *subjects, size_t n) {
   const double runs = subject_number(&all, "SELECT count(*) FROM run");
   CLEANUP_STATEMENT sqlite3_stmt *row =
       subject_ask(&all, "SELECT version, \"commit\", created_at FROM run ORDER BY id DESC LIMIT 1");
-  page_element(page, "h1", NULL, "%s", n == 1 ? title_of(&subjects[0]) : "What was simulated");
+  page_element(page, "h1", NULL, "%s", n == 1 ? title_of(&subjects[0]) : "Simulations");
   if (row && sqlite3_step(row) == SQLITE_ROW)
     page_element(page, "p", "soft", "%s, %.0f run%s, the newest of %s by Tandem %s (%s)",
                  text_shown(self->results.path, self->arena), runs, runs == 1 ? "" : "s",
@@ -185,10 +185,11 @@ static int tell_all(Telling *self) {
   if (n == 0)
     return diag_error(self->diag, place_of_file(self->results.path), "'%s' holds no runs",
                       text_shown(self->results.path, self->arena));
-  page_begin(&self->page, n == 1 ? title_of(&subjects[0]) : "What was simulated", plot_css);
+  page_begin(&self->page, n == 1 ? title_of(&subjects[0]) : "Simulations", plot_css);
   put_head(self, subjects, n);
   if (n_all > n)
-    page_element(&self->page, "p", "warn", "%zu older studies and sweeps are not here.", n_all - n);
+    page_element(&self->page, "p", "warn", "%zu older studies and sweeps are not shown.",
+                 n_all - n);
   for (size_t i = 0; i < n; i++)
     if (tell(&subjects[i], n == 1)) return -1;
   if (n > 1) put_figures(self);

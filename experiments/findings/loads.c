@@ -60,10 +60,10 @@ static int by_cost(const void *a, const void *b) {
 
 static void put_rows(const Cases *self, int axis, const Design *designs, size_t n) {
   static const PageColumn columns[] = {{.head = "configuration", .is_text = true},
-                                       {.head = "keeps all limits to"},
+                                       {.head = "largest load"},
                                        {.head = "cost per hour"},
-                                       {.head = "TTFT p99 there"},
-                                       {.head = "TPOT p99 there"},
+                                       {.head = "TTFT p99 at that load"},
+                                       {.head = "TPOT p99 at that load"},
                                        {.head = "binds", .is_text = true},
                                        {.head = "margin"}};
   Page *page = &self->of->of->page;
@@ -73,7 +73,7 @@ static void put_rows(const Cases *self, int axis, const Design *designs, size_t 
     const Case *most = designs[i].most;
     page_row(page, designs[i].is_best ? "best" : NULL);
     page_cell(page, true, "%s", place_words(self, designs[i].any, axis));
-    page_cell(page, false, "%s", most ? most->values[axis] : "no load that was tried");
+    page_cell(page, false, "%s", most ? most->values[axis] : "none");
     page_cell(page, false, "%s",
               cost_of(&designs[i]) > 0 ? shown(cost_of(&designs[i]), "$", arena) : "-");
     for (int f = 1; f <= 2; f++)
@@ -98,10 +98,10 @@ void put_loads(const Cases *self) {
     designs[i].is_best = designs[i].load > most;
     most = fmax(most, designs[i].load);
   }
-  page_element(page, "h3", NULL, "How much each takes");
+  page_element(page, "h3", NULL, "Largest loads");
   page_element(page, "p", "soft",
-               "The largest %s at which all limits are kept, the cheapest first; in bold what "
-               "nothing that costs no more surpasses.",
+               "The largest %s at which each configuration meets all limits, cheapest first. "
+               "Bold rows exceed all cheaper ones.",
                short_name(self->axes[axis].name));
   put_rows(self, axis, designs, open);
   if (open == n) return;

@@ -23,15 +23,14 @@ static void put_question(const Cases *self) {
   const Subject *of = self->of;
   Page *page = &of->of->page;
   const char *limits = subject_limits(of);
-  subject_section(of, "question", "The question");
+  subject_section(of, "question", "Question");
   if (self->n_cases == 1)
-    page_element(page, "p", NULL, "What do users feel, and what does it take?");
+    page_element(page, "p", NULL, "Which latency do users see, and what does it cost?");
   else
-    page_element(page, "p", NULL, "Which of %zu configurations serves best?", self->n_cases);
+    page_element(page, "p", NULL, "Which of %zu configurations is best?", self->n_cases);
   page_raw(page, "<ul>\n");
-  page_element(page, "li", NULL, "Served: %s", subject_setup(of));
-  page_element(page, "li", NULL, "Limits to keep: %s",
-               limits ? limits : "none, so nothing is good or bad enough");
+  page_element(page, "li", NULL, "Setup: %s", subject_setup(of));
+  page_element(page, "li", NULL, "SLO limits: %s", limits ? limits : "none");
   for (size_t i = 0; self->n_cases > 1 && i < self->n_axes; i++)
     page_element(page, "li", NULL, "Varied: %s: %s", self->axes[i].name,
                  values_words(&self->axes[i], of->of->arena));
@@ -56,14 +55,15 @@ static const char *figure_words(const Cases *self, const Case *one) {
 
 static void put_best(const Cases *self) {
   static const PageColumn columns[] = {
-      {.head = "best in", .is_text = true},
+      {.head = "best by", .is_text = true},
       {.head = "value"},
       {.head = "configuration", .is_text = true},
       {.head = "least margin", .title = "share of the limit that is left"}};
   Page *page = &self->of->of->page;
   Arena *arena = self->of->of->arena;
   page_table(page, columns, 4,
-             self->n_met > 0 ? "Of those that keep all limits" : "Of all, whatever the limits");
+             self->n_met > 0 ? "Best of those that meet all limits"
+                             : "Best of all, without limits");
   for (int f = 0; f < CASE_FIGURES; f++) {
     const Case *best = cases_best(self, f, self->n_met > 0);
     if (!best) continue;
@@ -86,29 +86,29 @@ static void put_verdict(const Cases *self) {
   if (self->n_limited == 0)
     page_element(page, "p", "answer", "%s%s: %s.",
                  self->n_cases > 1
-                     ? arena_printf(page->arena, "Best in %s: ", case_figures[self->ranked_by].head)
+                     ? arena_printf(page->arena, "Best by %s: ", case_figures[self->ranked_by].head)
                      : "",
                  self->n_cases > 1 ? place : "It gives", figures);
   else if (self->n_met == 0)
     page_element(page, "p", "answer", "%s all limits. %s comes closest: %s is %s%s. %s.",
-                 self->n_cases > 1 ? "None keeps" : "It does not keep", place,
+                 self->n_cases > 1 ? "None meets" : "It does not meet", place,
                  best->binds ? best->binds : "the run",
                  best->unmeasured ? "not measured" : "missed by ",
                  best->unmeasured ? "" : margin_words(-best->margin, page->arena), figures);
   else
-    page_element(page, "p", "answer", "%s keeps all limits, %s with %s left: %s.", place,
-                 best->binds, shown(best->margin, "%", page->arena), figures);
+    page_element(page, "p", "answer", "%s meets all limits, with a margin of %s on %s: %s.", place,
+                 shown(best->margin, "%", page->arena), best->binds, figures);
 }
 
 static void put_answer(const Cases *self) {
   Page *page = &self->of->of->page;
-  subject_section(self->of, "answer", "The answer");
+  subject_section(self->of, "answer", "Answer");
   put_verdict(self);
   if (self->n_cases > 1 && self->n_limited > 0)
-    page_element(page, "p", NULL, "%zu of %zu configurations keep all limits%s.", self->n_met,
+    page_element(page, "p", NULL, "%zu of %zu configurations meet all limits%s.", self->n_met,
                  self->n_cases, self->n_seeds > 1 ? " on every seed" : "");
   if (self->n_failed > 0)
-    page_element(page, "p", "warn", "%zu could not be simulated, or never finished.",
+    page_element(page, "p", "warn", "%zu could not be simulated or did not finish.",
                  self->n_failed);
   put_loads(self);
   if (self->n_cases > 1) put_best(self);
@@ -121,12 +121,11 @@ static const char *seed_words(const Cases *self, const Case *best) {
   Arena *arena = self->of->of->arena;
   const char *words = "";
   if (best->n_runs < 2)
-    return "one seed: what another draw of the requests gives is not known (an axis seed: 1..5 "
-           "tells)";
+    return "one seed: the variation over seeds is unknown (add the axis seed: 1..5)";
   if (best->n_different == 1)
     return arena_printf(arena,
-                        "%zu seeds gave equal outcomes, which are one observation: seeds change "
-                        "nothing in it",
+                        "%zu seeds gave equal outcomes and count as one observation: seeds change "
+                        "nothing",
                         best->n_runs);
   for (int f = 0; f < CASE_FIGURES; f++) {
     const double half_width = moments_half_width(&best->figures[f]), mean = best->figures[f].mean;
@@ -136,9 +135,10 @@ static const char *seed_words(const Cases *self, const Case *best) {
   }
   const char *different =
       best->n_different < best->n_runs
-          ? arena_printf(arena, ", of which %zu gave outcomes of their own", best->n_different)
+          ? arena_printf(arena, ", %zu with different outcomes", best->n_different)
           : "";
-  return arena_printf(arena, "mean of %zu seeds%s, 95%%%s", best->n_runs, different, words);
+  return arena_printf(arena, "mean of %zu seeds%s, 95%% interval%s", best->n_runs, different,
+                      words);
 }
 
 /* Whether the first and second of those that keep the limits differ by more than seeds make. */
@@ -154,8 +154,8 @@ static const char *second_words(const Cases *self) {
                    shown(second->figures[f].mean, case_figures[f].unit, arena));
   if (isnan(either)) return words;
   return arena_printf(arena, "%s, %s", words,
-                      gap > either ? "further off than seeds make it"
-                                   : "not told apart from the first by these seeds");
+                      gap > either ? "a larger difference than that between seeds"
+                                   : "no certain difference from the best with these seeds");
 }
 
 static int put_sureness(const Cases *self) {
@@ -219,17 +219,17 @@ static int put_tables(const Cases *self) {
   const size_t most = self->n_cases < ROWS_MOST ? self->n_cases : ROWS_MOST;
   const size_t open = most < OPEN ? most : OPEN;
   if (self->n_cases > 1) {
-    page_element(page, "h3", NULL, "All configurations, the best first");
+    page_element(page, "h3", NULL, "All configurations, best first");
     put_part(self, 0, open, NULL);
     if (open < most) {
       page_details(page, "%zu more", most - open);
       put_part(self, open, most, NULL);
       if (most < self->n_cases)
-        page_element(page, "p", "soft", "%zu are not shown: tandem query has all.",
+        page_element(page, "p", "soft", "%zu are not shown; tandem query lists all.",
                      self->n_cases - most);
       page_details_end(page);
     }
-    page_element(page, "h3", NULL, "The first of them");
+    page_element(page, "h3", NULL, "Best configuration");
   }
   const int status = put_run(self->of, self->cases[0].run);
   page_section_end(page);

@@ -121,8 +121,8 @@ static int put_pools(const Subject *self) {
       self,
       "SELECT DISTINCT pool.name AS pool, role, machine, tensor_parallel_size AS \"TP\", "
       "perfmodel AS \"iteration times\", "
-      "iif(figure.value IS NULL, NULL, iif(figure.value, 'measured', 'roofline')) AS \"they are\", "
-      "error.value AS \"off by, held out [%]\", "
+      "iif(figure.value IS NULL, NULL, iif(figure.value, 'measured', 'roofline')) AS \"kind\", "
+      "error.value AS \"held-out error [%]\", "
       "block_size * kv_blocks AS \"KV tokens per instance\" "
       "FROM pool LEFT JOIN metric AS figure ON figure.run_id = pool.run_id "
       "  AND figure.scope = 'pool.' || pool.name AND figure.name = 'perfmodel_measured' "
@@ -142,7 +142,7 @@ static void put_price(const Subject *self, const char *machine) {
   if (!strchr(machine, '/') &&
       hardware_load(&type, machine, root, place_of_file(NULL), of->arena, &unsaid) == 0 &&
       type.gpu_cost_per_hour > 0)
-    page_element(&of->page, "li", NULL, "Price of %s: $%.2f per GPU and hour%s%s%s%s", machine,
+    page_element(&of->page, "li", NULL, "Price of %s: $%.2f per GPU-hour%s%s%s%s", machine,
                  type.gpu_cost_per_hour, type.price_source ? ", " : "",
                  type.price_source ? type.price_source : "", type.price_date ? ", " : "",
                  type.price_date ? type.price_date : "");
@@ -189,9 +189,9 @@ int put_assumed(const Subject *self) {
                {"Network", "network"},
                {"Prices", "prices"},
                {"Iteration times", "perfmodel"},
-               {"Left out at the start", "warm"}};
+               {"Warm-up", "warm"}};
   Page *page = &self->of->page;
-  subject_section(self, "assumed", "What was assumed");
+  subject_section(self, "assumed", "Assumptions");
   page_element(page, "p", NULL, "%s.", subject_setup(self));
   page_raw(page, "<ul>\n");
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -199,8 +199,7 @@ int put_assumed(const Subject *self) {
     if (*words) page_element(page, "li", NULL, "%s: %s", parts[i].head, words);
   }
   put_prices(self);
-  page_element(page, "li", NULL,
-               "What is not said here is as the program has it by default: tandem list options.");
+  page_element(page, "li", NULL, "All other keys have their defaults: tandem list options.");
   page_raw(page, "</ul>\n");
   if (put_pools(self)) return -1;
   put_keys(self);
@@ -214,19 +213,18 @@ static const char *const verbs[] = {
     [SUBJECT_STUDY] = "provision", [SUBJECT_SWEEP] = "sweep", [SUBJECT_RUNS] = "run"};
 
 static int put_digests(const Subject *self) {
-  return put_query(
-      self,
-      "SELECT id AS run, name AS configuration, seed, digest AS \"digest of outcomes\", "
-      "config_digest AS \"of what decides them\", version, \"commit\" "
-      "FROM run WHERE id IN (SELECT value FROM json_each(:runs)) ORDER BY id",
-      "Seeds and digests", self->n_runs > 8 ? 0 : 8);
+  return put_query(self,
+                   "SELECT id AS run, name AS configuration, seed, digest AS \"outcome digest\", "
+                   "config_digest AS \"configuration digest\", version, \"commit\" "
+                   "FROM run WHERE id IN (SELECT value FROM json_each(:runs)) ORDER BY id",
+                   "Seeds and digests", self->n_runs > 8 ? 0 : 8);
 }
 
 int put_repeat(const Subject *self) {
   Page *page = &self->of->page;
   const char *name = self->name ? self->name : "CONFIG.yaml", *base = strrchr(name, '/');
   const char *path = text_shown(self->of->results.path, self->of->arena);
-  subject_section(self, "repeat", "How to repeat it");
+  subject_section(self, "repeat", "Reproduction");
   page_element(
       page, "p", NULL,
       "Save the configuration below as %s, beside the files that it names; Tandem %s gives "
@@ -234,7 +232,7 @@ int put_repeat(const Subject *self) {
       base ? base + 1 : name, self->version ? self->version : tandem_version);
   page_element(page, "pre", NULL, "tandem %s %s --output again.db", verbs[self->kind],
                base ? base + 1 : name);
-  page_element(page, "p", NULL, "What else can be asked of this database:");
+  page_element(page, "p", NULL, "Other queries of this database:");
   page_element(page, "pre", NULL,
                "tandem query %s summary\ntandem why %s\ntandem report %s -o report.html", path,
                path, path);

@@ -13,22 +13,19 @@ typedef struct Objective {
 #define OBJECTIVE(of, asks, of_unit, of_column)                                                    \
   .name = of, .question = asks, .unit = of_unit, .column = of_column
 static const Objective objectives[] = {
-    {OBJECTIVE("throughput", "Which of these designs serves the most?", "requests/s", "rate_rps"),
+    {OBJECTIVE("throughput", "Which design serves the highest rate?", "requests/s", "rate_rps"),
      .more_is_better = true},
-    {OBJECTIVE("cost", "Which of these designs holds the load at the least cost?", "$/h",
-               "cost_per_hour")},
-    {OBJECTIVE("power", "Which of these designs holds the load with the least power?", "kW",
-               "power_kw")},
-    {OBJECTIVE("machines", "Which of these designs holds the load with the fewest machines?",
-               "machines", "machines")},
-    {OBJECTIVE("instances", "Which of these designs holds the load with the fewest instances?",
-               "instances", "instances")},
-    {OBJECTIVE("gpus", "Which of these designs holds the load with the fewest GPUs?", "GPUs",
-               "gpus")},
+    {OBJECTIVE("cost", "Which design serves the load at the lowest cost?", "$/h", "cost_per_hour")},
+    {OBJECTIVE("power", "Which design serves the load with the lowest power?", "kW", "power_kw")},
+    {OBJECTIVE("machines", "Which design serves the load with the fewest machines?", "machines",
+               "machines")},
+    {OBJECTIVE("instances", "Which design serves the load with the fewest instances?", "instances",
+               "instances")},
+    {OBJECTIVE("gpus", "Which design serves the load with the fewest GPUs?", "GPUs", "gpus")},
 };
 
 static const Objective *objective_of(const Subject *self) {
-  static const Objective unknown = {OBJECTIVE("", "Which of these designs is best?", "", "")};
+  static const Objective unknown = {OBJECTIVE("", "Which design is best?", "", "")};
   for (size_t i = 0; i < sizeof objectives / sizeof *objectives; i++)
     if (strcmp(objectives[i].name, self->objective) == 0) return &objectives[i];
   return &unknown;
@@ -128,12 +125,12 @@ static void put_question(const Subject *self, const Objective *objective, const 
   const char *limits = subject_limits(self), *names = "";
   for (size_t i = 0; i < n; i++)
     names = arena_printf(page->arena, "%s%s%s", names, i ? ", " : "", designs[i].name);
-  subject_section(self, "question", "The question");
+  subject_section(self, "question", "Question");
   page_element(page, "p", NULL, "%s", objective->question);
   page_raw(page, "<ul>\n");
   page_element(page, "li", NULL, "Designs: %s", names);
-  page_element(page, "li", NULL, "Load: %s", subject_setup(self));
-  page_element(page, "li", NULL, "Limits to keep: %s", limits ? limits : "none");
+  page_element(page, "li", NULL, "Setup: %s", subject_setup(self));
+  page_element(page, "li", NULL, "SLO limits: %s", limits ? limits : "none");
   page_raw(page, "</ul>\n");
   page_section_end(page);
 }
@@ -147,19 +144,19 @@ static void put_answer(const Subject *self, const Objective *objective, const De
   Page *page = &self->of->page;
   Arena *arena = page->arena;
   const Design *best = &designs[0];
-  subject_section(self, "answer", "The answer");
+  subject_section(self, "answer", "Answer");
   if (n == 0 || isnan(best->value)) {
     page_element(page, "p", "answer", "None: %s.",
-                 n > 0 && *best->why_not ? best->why_not : "no design keeps all limits");
+                 n > 0 && *best->why_not ? best->why_not : "no design meets all limits");
   } else {
     const bool is_rate = objective->more_is_better;
-    page_element(
-        page, "p", "answer", "%s: %s. It takes %s%s%s, and keeps all limits%s%s%s.", best->name,
-        value_words(best, objective, arena), best->cluster,
-        is_rate || isnan(best->rate) ? "" : " for ",
-        is_rate || isnan(best->rate) ? "" : shown(best->rate, "requests/s", arena),
-        *best->binds ? ", " : "", best->binds,
-        *best->binds ? arena_printf(arena, " with %s left", shown(best->margin, "%", arena)) : "");
+    page_element(page, "p", "answer", "%s: %s. It needs %s%s%s and meets all limits%s.", best->name,
+                 value_words(best, objective, arena), best->cluster,
+                 is_rate || isnan(best->rate) ? "" : " for ",
+                 is_rate || isnan(best->rate) ? "" : shown(best->rate, "requests/s", arena),
+                 *best->binds ? arena_printf(arena, ", with a margin of %s on %s",
+                                             shown(best->margin, "%", arena), best->binds)
+                              : "");
     for (size_t i = 1; i < n && i < 2 && !isnan(designs[i].value); i++)
       page_element(page, "p", NULL, "The runner-up is %s: %s, with %s.", designs[i].name,
                    value_words(&designs[i], objective, arena), designs[i].cluster);
@@ -197,19 +194,17 @@ static int put_sureness(const Subject *self, const Objective *objective, const D
   if (known && best->holds > 1 && isnan(best->half_width)) {
     lines[at++] = "Seeds";
     lines[at++] = arena_printf(arena,
-                               "outcomes are equal on %" PRId64 " of %" PRId64 " seeds, which is "
-                               "one observation: seeds change nothing in it",
+                               "outcomes are equal on %" PRId64 " of %" PRId64 " seeds and count "
+                               "as one observation: seeds change nothing",
                                best->holds, self->n_seeds);
   } else if (known && self->n_seeds > 1) {
     lines[at++] = "Seeds";
     lines[at++] = arena_printf(
-        arena, "%s on %" PRId64 " seeds; the answer of the first holds on %" PRId64 " of them",
+        arena, "%s on %" PRId64 " seeds; the answer of the first meets all limits on %" PRId64,
         range_words(best->low, best->high, objective->unit, arena), self->n_seeds, best->holds);
   } else if (known) {
     lines[at++] = "Seeds";
-    lines[at++] =
-        "one seed: what another draw of the requests gives is not known (provision.seeds: 5 "
-        "tells)";
+    lines[at++] = "one seed: the variation over seeds is unknown (set provision.seeds: 5)";
   }
   if (known && n > 1 && !isnan(designs[1].value)) {
     const bool apart =
@@ -222,13 +217,13 @@ static int put_sureness(const Subject *self, const Objective *objective, const D
   if (known && !isnan(best->low_model)) {
     lines[at++] = "Seeds and iteration times";
     lines[at++] =
-        arena_printf(arena, "%s, with times off by what their models are off, too",
+        arena_printf(arena, "%s, with iteration times varied by the error of their models",
                      range_words(best->low_model, best->high_model, objective->unit, arena));
   }
   if (known && !best->monotone) {
     lines[at++] = "Not monotone";
-    lines[at++] = "a smaller cluster or a higher rate held where more machines or a lower one "
-                  "failed";
+    lines[at++] = "a smaller cluster or a higher rate passed where a larger cluster or a lower "
+                  "rate failed";
   }
   return put_certainty(self, &(Certainty){.runs = known ? runs_of(self, best) : self->runs,
                                           .margin = known ? best->margin : NAN,
@@ -240,12 +235,12 @@ static int put_tables(const Subject *self, const Objective *objective, const Des
                       size_t n) {
   static const PageColumn columns[] = {
       {.head = "design", .is_text = true},
-      {.head = "takes", .is_text = true},
+      {.head = "cluster", .is_text = true},
       {.head = "objective"},
-      {.head = "over seeds"},
+      {.head = "range over seeds"},
       {.head = "mean"},
-      {.head = "±", .title = "of the mean, 95%"},
-      {.head = "holds on", .title = "seeds whose requests the first one's answer holds"},
+      {.head = "±", .title = "95% interval of the mean"},
+      {.head = "holds on", .title = "seeds on which the first seed's answer meets all limits"},
       {.head = "cost per hour"},
       {.head = "requests/s"},
       {.head = "binds", .is_text = true},
@@ -254,7 +249,7 @@ static int put_tables(const Subject *self, const Objective *objective, const Des
   Page *page = &self->of->page;
   Arena *arena = page->arena;
   subject_section(self, "tables", "Tables");
-  page_table(page, columns, sizeof columns / sizeof *columns, "Designs, the best first");
+  page_table(page, columns, sizeof columns / sizeof *columns, "Designs, best first");
   for (size_t i = 0; i < n; i++) {
     const Design *one = &designs[i];
     page_row(page, i == 0 && !isnan(one->value) ? "best" : NULL);
@@ -274,13 +269,13 @@ static int put_tables(const Subject *self, const Objective *objective, const Des
   }
   page_table_end(page);
   if (put_query(self, "SELECT * FROM answer WHERE study_id = :id ORDER BY design, seed",
-                "The answer on each seed", 0) ||
+                "Answer per seed", 0) ||
       put_query(self,
                 "SELECT design, seed, label AS choice, throughput_rps AS \"requests/s\", "
                 "output_tokens_per_s AS \"output tokens/s\", why_not AS \"why not\" "
                 "FROM choice WHERE study_id = :id ORDER BY throughput_rps IS NULL, "
                 "throughput_rps DESC, design, seed",
-                "Choices, the fastest first", 20))
+                "Choices, fastest first", 20))
     return -1;
   page_section_end(page);
   return 0;

@@ -118,7 +118,7 @@ static void put_axes(const Scale *scale, FILE *out) {
 static void put_drawing(const Measured *self, const char *engine, MeasuredFigure figure,
                         FILE *out) {
   static const char *const titles[MEASURED_FIGURES] = {"TTFT, s", "TPOT, s",
-                                                       "output tokens/s and GPU", "E2E, s"};
+                                                       "output tokens/s per GPU", "E2E, s"};
   const Scale scale = scale_of(self, engine, figure);
   if (isinf(scale.low)) return;
   fprintf(out, "<svg width='%d' height='%d'>\n", SIDE + MARGIN + 24, SIDE + 48);
@@ -135,7 +135,7 @@ static void put_drawing(const Measured *self, const char *engine, MeasuredFigure
   }
   fprintf(out, "<text x='%d' y='%d' font-size='12'>", MARGIN, SIDE + 34);
   page_text(engine, out);
-  fprintf(out, ": %s, measured; upwards, predicted</text>\n</svg>\n", titles[figure]);
+  fprintf(out, ": %s (x: measured, y: predicted)</text>\n</svg>\n", titles[figure]);
 }
 
 /* Of each engine that some point is of, in the order in which they come. */
@@ -151,7 +151,7 @@ static void put_drawings(const Measured *self, FILE *out) {
 }
 
 static void put_reasons(const Measured *self, bool fitted, Page *page) {
-  page_element(page, "h2", NULL, fitted ? "Fitted to" : "Missing, because");
+  page_element(page, "h2", NULL, fitted ? "Fitted to" : "Missing");
   page_raw(page, "<ul>\n");
   for (const MeasuredCount *count = measured_counts(self, fitted, page->arena); count->text;
        count++)
@@ -161,12 +161,13 @@ static void put_reasons(const Measured *self, bool fitted, Page *page) {
 
 void measured_print_html(const Measured *self, Arena *arena, FILE *out) {
   Page page = {out, arena};
-  page_begin(&page, "Predicted against measured", css);
-  page_element(&page, "h1", NULL, "Predicted against measured");
-  page_element(&page, "p", NULL,
-               "Errors are (predicted − measured) / measured; mean of their sizes, and their bias. "
-               "Of vllm_logs a point is a request: the median, and the error of the mean. Orange "
-               "points were fitted to, and are in no error.");
+  page_begin(&page, "Predicted and measured", css);
+  page_element(&page, "h1", NULL, "Predicted and measured");
+  page_element(
+      &page, "p", NULL,
+      "The error of a point is (predicted − measured) / measured. The tables have the mean "
+      "of its magnitude and its bias. A point of vllm_logs is a request: the median, and "
+      "the error of the mean. Orange points were fitted and are not in the errors.");
   put_drawings(self, out);
   put_groups(self, &page);
   put_reasons(self, true, &page);

@@ -99,7 +99,7 @@ static void print_totals(const Measured *self, Arena *arena, FILE *out) {
     static const char *const names[MEASURED_FIGURES] = {"TTFT", "TPOT", "tokens/s and GPU", "E2E"};
     for (int f = 0; f < MEASURED_FIGURES; f++)
       if (total.errors[f].n > 0)
-        fprintf(out, "; %s off by %s (bias %s)", names[f], percent(total.errors[f].mape, arena),
+        fprintf(out, "; %s error %s (bias %s)", names[f], percent(total.errors[f].mape, arena),
                 signed_percent(total.errors[f].bias, arena));
     putc('\n', out);
   }
@@ -111,7 +111,7 @@ void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE 
     if (group->missing < group->points) put_group(&rows, group, detail, arena);
   putc('\n', out);
   print_totals(self, arena, out);
-  print_counts(self, true, "fitted to, and so held out of the errors:", arena, out);
+  print_counts(self, true, "fitted, so not part of the errors:", arena, out);
   print_counts(self, false, "missing, because:", arena, out);
 }
 

@@ -218,7 +218,7 @@ static const char *format_asked(const Config *config) {
 
 static void print_notes(const Export *self, const Exporter *exporter) {
   const SimConfig *sim = &self->config->sim;
-  fprintf(self->out, "# Flags as in %s; times were those of", exporter->of);
+  fprintf(self->out, "# Flags of %s; iteration times of", exporter->of);
   for (uint32_t i = 0; i < sim->n_pools; i++) {
     const char *name = sim->pools[i].perfmodel->name;
     if (i > 0 && strcmp(name, sim->pools[i - 1].perfmodel->name) == 0) continue;
@@ -229,11 +229,11 @@ static void print_notes(const Export *self, const Exporter *exporter) {
     const int timed = timed_kv_cache(self->config, &self->config->pools[i]);
     const int counted = self->config->models[sim->pools[i].model].kv_cache_dtype;
     if (timed < 0 || timed == counted) continue;
-    fprintf(self->out, "# Those of %s are of a KV cache in %s; memory was counted in %s.\n",
+    fprintf(self->out, "# Times of %s assume a KV cache in %s; memory was counted in %s.\n",
             text_shown(sim->pools[i].name, self->arena), dtype_names[timed], dtype_names[counted]);
   }
   if (!self->config->model.checkpoint)
-    fprintf(self->out, "# Which checkpoint to load is not known: put it in place of the name.\n");
+    fprintf(self->out, "# The checkpoint to load is unknown: replace the name by it.\n");
   if (self->quantized && strcmp(self->quantized, "fp8") != 0)
     fprintf(self->out, "# Load a checkpoint in %s.\n", self->quantized);
 }

@@ -104,15 +104,16 @@ static void add_workload(Text *self, double quantile) {
     add_reading(self, &asked->reading);
     if (asked->rate > 0) add(self, "  rate: %.12g /s\n", asked->rate);
     if (asked->users > 0)
-      add(self, "  closed_loop: {clients: %" PRId64 "} # its times are not used\n", asked->users);
-    add(self, "  requests: %d # its first ones, at most\n", REQUESTS_MAX);
+      add(self, "  closed_loop: {clients: %" PRId64 "} # replaces the times of the trace\n",
+          asked->users);
+    add(self, "  requests: %d # at most\n", REQUESTS_MAX);
     return;
   }
   if (asked->lengths)
     add(self, "  lengths: %s\n", quote_yaml(asked->lengths, arena));
   else
     add(self,
-        "  # All of one length, as benchmark clients send them; real ones vary: a table has how.\n"
+        "  # All requests have these lengths, as from benchmark clients; a table has real ones.\n"
         "  lengths: {prompt: {constant: %" PRId64 "}, output: {constant: %" PRId64 "}}\n",
         asked->isl, asked->osl);
   if (asked->users > 0)
@@ -202,12 +203,13 @@ static void add_policies(Text *self) {
   const ServingEngine *engine = serving_at(1);
   for (int i = 1; serving_choices[i]; i++)
     if (strcmp(serving_choices[i], self->plan->engine) == 0) engine = serving_at(i);
-  add(self, "policies:\n  router: token_jsq     # to whom the fewest prompt tokens wait\n"
-            "  transfer: serialized  # of a split: KV goes when its prompt is done\n");
+  add(self,
+      "policies:\n  router: token_jsq     # the instance with the fewest waiting prompt tokens\n"
+      "  transfer: serialized  # split pools send KV when the prompt is done\n");
   if (!self->plan->question->trace && engine->options &&
       strstr(engine->options, "enable_prefix_caching: true"))
-    add(self, "  # Nothing is shared between these prompts: without the cache it is the same, and "
-              "sooner.\n  batcher: {enable_prefix_caching: false}\n");
+    add(self, "  # These prompts share nothing, so the result is the same without the cache.\n  "
+              "batcher: {enable_prefix_caching: false}\n");
 }
 
 int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
@@ -217,13 +219,12 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   if (status || !limits) return -1;
   Text text = {self, "", arena};
   add(&text,
-      "# A question to 'tandem plan' as a study. 'tandem provision FILE' searches it, 'tandem "
-      "run FILE'\n# simulates its answer; any key may be changed, 'tandem list options' has "
-      "them.\n\n");
+      "# A question of 'tandem plan' as a study. 'tandem provision FILE' searches it, 'tandem "
+      "run FILE'\n# simulates its answer. 'tandem list options' lists all keys.\n\n");
   add_model(&text);
   add(&text, "engine: %s\n", self->engine);
   if (self->roofline)
-    add(&text, "# Nobody measured these iterations: times are by the facts of the machine.\n"
+    add(&text, "# These iteration times come from a roofline; none was measured.\n"
                "perfmodel: roofline\n");
   add_workload(&text, quantile);
   add_policies(&text);

@@ -42,7 +42,7 @@ static Engines find_engines(const Measured *measured, Arena *arena) {
 /* One data block per figure that has points. */
 static void write_panels(FILE *out, const Measured *measured, const Engines *engines) {
   static const char *const titles[MEASURED_FIGURES] = {"TTFT, s", "TPOT, s",
-                                                       "output tokens/s and GPU", "E2E, s"};
+                                                       "output tokens/s per GPU", "E2E, s"};
   int n_panels = 0;
   for (int f = 0; f < MEASURED_FIGURES; f++) {
     bool any = false;

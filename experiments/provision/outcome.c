@@ -52,7 +52,7 @@ static const char *explain(const Provision *self, const Replicate *replicate, Ar
       easiest = probe;
   }
   if (!easiest)
-    return arena_printf(arena, "no counts of it fit within %g %s", self->budget,
+    return arena_printf(arena, "no instance counts fit within %g %s", self->budget,
                         objective_units[self->budget_of]);
   const ProbeRun *run = replicate_find(replicate, easiest);
   const SloOutcome *worst = probe_run_binding(run);

@@ -78,7 +78,7 @@ static void init_groups(Recorder *self) {
 /* ---- Names ---- */
 
 TrackId recorder_add_row(Recorder *self, OtherProcess process, const char *name, int64_t place) {
-  static const char *const names[OTHER_PROCESSES] = {[PROCESS_SENT] = "sent by machines",
+  static const char *const names[OTHER_PROCESSES] = {[PROCESS_SENT] = "sent by instances",
                                                      [PROCESS_COPIED] = "links to CPU memory",
                                                      [PROCESS_GROUPS] = "groups of GPUs"};
   const uint32_t pid = self->config->sim.n_pools + 1 + (uint32_t)process;

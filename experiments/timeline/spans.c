@@ -116,7 +116,7 @@ static Track *find_lane(Recorder *self, InstanceIx machine, const Slice *slice) 
   Lanes *lanes = &self->machines[machine].sent;
   for (size_t i = 0; i < lanes->n; i++)
     if (track_takes(&lanes->tracks[i], slice, self->options->join)) return &lanes->tracks[i];
-  const char *name = arena_printf(self->arena, "machine %u out", machine);
+  const char *name = arena_printf(self->arena, "instance %u out", machine);
   ARENA_RESERVE(self->arena, lanes->tracks, lanes->capacity, lanes->n + 1);
   Track *track = &lanes->tracks[lanes->n++];
   *track = (Track){.id = recorder_add_row(self, PROCESS_SENT, name, machine),

@@ -197,8 +197,8 @@ int timeline_choose(TimelineOptions *self, Replay *run, int64_t size, Diag *diag
 static const char *left_out(const TimelineOptions *self, Arena *arena) {
   if (self->join == 0) return "nothing";
   return arena_printf(arena,
-                      "slices that together last no longer than %g s are joined, and arrows of a "
-                      "machine closer than that",
+                      "slices that together last no longer than %g s are joined, and arrows of an "
+                      "instance closer than that",
                       tick_seconds(self->join));
 }
 

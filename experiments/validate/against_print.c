@@ -61,7 +61,7 @@ static void print_notes(const Against *self, FILE *out) {
   if (self->n_failed > 0)
     fprintf(out, "left out     %zu requests of the log that failed\n", self->n_failed);
   if (self->n_unserved > 0)
-    fprintf(out, "turned away  %zu requests by the simulation; no error counts them\n",
+    fprintf(out, "turned away  %zu requests by the simulation; the errors do not count them\n",
             self->n_unserved);
   if (self->cached > 0.001)
     fprintf(out,

@@ -73,7 +73,7 @@ static void print_verdict(const Validation *self, FILE *out) {
   if (self->verdict == VALIDATE_WORTHLESS)
     fprintf(out,
             "verdict      worthless: the same batches took %+.1f%% after the runs, more than the "
-            "%g%% asked\n             for: end other work on the device, or fix its clock, and run "
+            "limit of\n             %g%%: end other work on the device or fix its clock, then run "
             "it again\n",
             100 * self->drift, within);
   else

@@ -164,7 +164,7 @@ const char *why_machine(Why *self, int64_t machine) {
   if (machine < 0 ||
       results_ask_text(&self->results, sql, VALUES(value_whole(self->run), value_whole(machine)),
                        &name, self->arena, self->diag) <= 0)
-    return "no machine";
+    return "no instance";
   return text_shown(name, self->arena);
 }
 

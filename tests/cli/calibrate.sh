@@ -26,7 +26,7 @@ one_line() { [ "$(grep -c 'error:' err)" -eq 1 ] || fail 'not one error'; }
 
 expect 0 fake -o whole.csv
 prints '601 of 655 points measured'
-prints 'waived: one device'
+prints 'waived: needs several devices'
 accepted whole.csv
 prints 'llama3-8b-2l_fake-gpu_tp1'
 for fact in 'finished: all points' 'engine_preset: ideal' 'all_reduce: none' 'backend: fake' \
@@ -51,7 +51,7 @@ expect 0 fake_with 'throttle=4 clock=900' --only head -o capped.csv
 
 # A clock that fell: what it came back from is measured again, else each row says it.
 expect 0 fake_with 'slow=head by=1 dip=0.5 until=1' -o dip.csv
-prints 'clock below 75% of the usual at 1 readings'
+prints 'clock below 75% of its usual rate at 1 readings'
 prints '1 points measured again, 0 flagged'
 [ -z "$(column stop dip.csv | grep clock)" ] || fail 'a row is kept that was measured again'
 accepted dip.csv

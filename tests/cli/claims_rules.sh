@@ -56,9 +56,9 @@ broken() { # KEYS TEXT
 }
 broken 'paper: many, rule: ratio' "a rule needs a number in 'paper', not 'many'"
 broken 'paper: <7%, rule: share' \
-  "'bound' needs words such as '<', 'above' or 'up to', and they need 'bound'"
+  "words such as '<', 'above' or 'up to' need rule 'bound', and only they do"
 broken 'paper: 7%, rule: bound' \
-  "'bound' needs words such as '<', 'above' or 'up to', and they need 'bound'"
+  "words such as '<', 'above' or 'up to' need rule 'bound', and only they do"
 broken 'paper: 7, rule: nearly' "unknown rule 'nearly'"
 broken 'paper: 1, rule: near, tolerance: 2' "'rule', 'tolerance' and 'range' exclude each other"
 
@@ -81,14 +81,14 @@ figures:
   - {what: told, value: 7}
 END
 expect 0 "$tandem" report claims ./paper
-prints 'within, by tandem outside'
-prints 'within, by tandem outside (input)'
+prints 'within; tandem: outside'
+prints 'within; tandem: outside (input)'
 prints 'within (formula)'
 prints 'by released: 1 within, 1 outside, 0 input-missing, 1 reported; '
 prints '; inputs, formulas and fits: 2 within, 0 outside'
 prints 'by tandem: 0 within, 2 outside, 0 input-missing, 1 reported; '
 prints '; inputs, formulas and fits: 1 within, 1 outside'
-prints 'one setting for each group: 1 of 2 predictions within, 1 as they are'
+prints 'one setting for each group: 1 of 2 predictions within; as configured: 1'
 expect 0 "$tandem" report claims ./paper --format csv
 grep -q '^P-1,a,turns,.*,prediction,within,outside$' out || fail 'not both verdicts'
 grep -q '^P-1,a,put in,.*,input,within,outside$' out || fail 'not the kind'
@@ -110,15 +110,15 @@ END
 group P-1 one 10
 group P-2 two 20
 expect 0 "$tandem" report claims ./paper
-prints '  one: 0 of 2 predictions within, with workload.requests=10 2'
-prints '  two: 0 of 2 predictions within, with workload.requests=20 2'
-prints 'one setting for each group: 4 of 4 predictions within, 0 as they are'
+prints '  one: 0 of 2 predictions within; with workload.requests=10: 2'
+prints '  two: 0 of 2 predictions within; with workload.requests=20: 2'
+prints 'one setting for each group: 4 of 4 predictions within; as configured: 0'
 group P-2 one 20
 expect 0 "$tandem" report claims ./paper
-prints '  one: 0 of 4 predictions within, with workload.requests=10 2'
-prints 'one setting for each group: 2 of 4 predictions within, 0 as they are'
+prints '  one: 0 of 4 predictions within; with workload.requests=10: 2'
+prints 'one setting for each group: 2 of 4 predictions within; as configured: 0'
 # What is inside as it is has to be so at the setting as well: P-2 has its 40 requests.
 group P-2 one 40
 expect 0 "$tandem" report claims ./paper
-prints 'one setting for each group: 2 of 4 predictions within, 2 as they are'
+prints 'one setting for each group: 2 of 4 predictions within; as configured: 2'
 finish

@@ -58,13 +58,13 @@ claim "$requests" >paper/P-1.yaml
 expect 0 "$tandem" report claims ./paper --format csv
 prints 'verdict,note,sensitivity'
 range some 'over requests 10..50: 10..50, inside at 20..30'
-range many 'over requests 10..50: 10..50 s, nowhere inside'
-range ratio 'over requests 10..50: 100%, nowhere inside'
+range many 'over requests 10..50: 10..50 s, never inside'
+range ratio 'over requests 10..50: 100%, never inside'
 range fine ''
 range late 'over requests 10..50: 10..50, inside at 10'
 range ordered 'over requests 10..50: no..yes, inside at 10..30'
 range told ''
-range machines 'over requests 10..50: 1, nowhere inside'
+range machines 'over requests 10..50: 1, never inside'
 cp out first.csv
 expect 0 "$tandem" report claims ./paper --format csv --jobs 1
 cmp -s out first.csv || fail 'another number of threads gives other ranges'
@@ -104,7 +104,7 @@ claim "why: a, figures: [some], sweep: {trace: {$away, few: {workload.requests: 
   "why: b, figures: [many], sweep: {trace: {$away}}" >paper/P-1.yaml
 expect 0 "$tandem" report claims ./paper --format csv
 range some 'over trace none, few: 20, inside at few'
-range many 'over trace none: no value, nowhere inside'
+range many 'over trace none: no value, never inside'
 
 # What is wrong with a block.
 broken() { # TEXT SENSITIVITY
@@ -117,7 +117,7 @@ broken "paper/P-1.yaml:19:24: error: the claim has no source 'bace'" \
 says "did you mean 'base'?"
 broken "paper/P-1.yaml:19:24: error: the claim has no figure 'sum'" \
   'why: a, figures: [sum], sweep: {seed: 1..2}'
-broken "no source of figure 'told' is moved" \
+broken "no source of figure 'told' is varied" \
   'why: a, sources: [other], figures: [told], sweep: {seed: 1..2}'
 broken "'figures' must be a list of names" 'why: a, figures: some, sweep: {seed: 1..2}'
 broken "missing key 'why'" 'sweep: {seed: 1..2}'

@@ -7,7 +7,7 @@ axes='policies.router: [jsq, round_robin], workload.arrivals.rate: [20 /s, 40 /s
 expect 0 "$tandem" sweep a.yaml --output s.db --set "sweep={$axes, seed: 1..3}"
 
 expect 0 "$tandem" compare s.db router=jsq policies.router=round_robin
-prints '6 pairs of equal seed and workload.arrivals.rate (2 values)'
+prints '6 pairs with equal seed and workload.arrivals.rate (2 values)'
 grep -q '^policies.router  *jsq  *round_robin$' out || fail 'the difference is not named'
 sed '/^figure /q' out | grep -q '^policies.router' ||
   fail 'it is not named first'
@@ -45,11 +45,11 @@ for seed in 1 2 3; do
   expect 0 "$tandem" run a.yaml --output far.db --seed 1$seed
 done
 expect 0 "$tandem" compare old.db new.db
-prints '3 pairs of equal seed'
+prints '3 pairs with equal seed'
 grep -q '^pools.all.count  *2  *3$' out || fail 'the difference is not named'
 expect 0 "$tandem" compare old.db far.db
 prints 'not paired'
-prints 'their configurations are equal, but for seeds'
+prints 'the configurations are equal except for seeds'
 expect 0 "$tandem" compare old.db a.yaml 2
 prints 'A: a.yaml, run 2' # the one with a partner
 

@@ -128,9 +128,9 @@ says "did you mean 'cudnn'?"
 doctor 1 oom=100000
 verdict speed copy missed
 doctor 1 pace=0.01 --budget 1s
-prints 'no time is left for it'
+prints 'the time limit was reached'
 expect 1 "$tandem" doctor --backend fake
-prints "no known machine has 'fake-gpu'"
+prints "no machine type has the GPU 'fake-gpu'"
 
 # --- wrong input, and no device
 

@@ -92,7 +92,7 @@ calibrated() {
 }
 calibrated 0 >bare.csv
 calibrated 1 >reduced.csv
-expect 0 'left out: 13 rows of the other mode, 13 rows measured hot or busy, 4 rows of' \
+expect 0 'left out: 13 rows of the other mode, 13 rows measured on a hot or busy GPU, 4 rows of' \
   "$tandem" fit bare.csv
 expect 0 'all-reduce: missing: measured on one GPU' "$tandem" fit bare.csv
 expect 0 "all-reduce: 160 an iteration, rings of 'dgx-h100'" "$tandem" fit bare.csv \

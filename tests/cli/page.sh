@@ -57,7 +57,7 @@ expect 0 "$tandem" report wide.db -o wide.html
 whole wide.html
 shows wide.html 'wide.yaml: a sweep, 500 runs' 'ttft.p99 below 200 ms' \
   'pools.prefill.count: 1, 2, 3, 4, 5' '1 /s … 20 /s, 20 values' \
-  'of 100 configurations keep all limits on every seed' \
+  'of 100 configurations meet all limits on every seed' \
   'mean of 5 seeds, 95%' 'fitted to measurements' 'tandem sweep wide.yaml'
 # Each of 100 cases stands in one table, folded or not.
 [ "$(grep -c '<td>[0-9]*</td><td>[0-9]* /s</td>' wide.html)" -eq 100 ] ||
@@ -68,7 +68,7 @@ kept=$("$tandem" query wide.db --format csv --sql 'SELECT count(*) FROM (SELECT 
   JOIN point_value AS b ON b.sweep_id = 1 AND b.point = point.point AND b.axis = 1
   JOIN slo ON slo.run_id = point.run_id GROUP BY a.value, b.value HAVING min(met))' |
   tail -1)
-shows wide.html "$kept of 100 configurations keep"
+shows wide.html "$kept of 100 configurations meet"
 if command -v gnuplot >/dev/null; then
   grep -q '<svg class="figure"' wide.html || fail 'there is no figure'
   [ "$(grep -c '<figcaption>' wide.html)" -eq "$(grep -c '</figure>' wide.html)" ] ||
@@ -88,7 +88,7 @@ config >small.yaml
 expect 0 "$tandem" run small.yaml --output all.db
 expect 0 "$tandem" report all.db -o run.html
 whole run.html
-shows run.html 'small.yaml: 1 run' 'What do users feel' 'Latencies' 'tandem run small.yaml'
+shows run.html 'small.yaml: 1 run' 'Which latency do users see' 'Latencies' 'tandem run small.yaml'
 cat >study.yaml <<'END_OF_FILE'
 model: llama2-70b
 workload:
@@ -107,7 +107,7 @@ END_OF_FILE
 expect 0 "$tandem" provision study.yaml --output all.db
 expect 0 "$tandem" report all.db -o all.html
 whole all.html
-shows all.html 'study.yaml: a study' 'holds the load at the least cost' 'on 3 seeds' 'small.yaml'
+shows all.html 'study.yaml: a study' 'serves the load at the lowest cost' 'on 3 seeds' 'small.yaml'
 
 # --- nothing of a text is markup
 

@@ -129,7 +129,7 @@ expect 0 "$tandem" query runs.db answers --format csv
 
 # Designs are compared by their answers' runs, whatever counts those have.
 expect 0 "$tandem" compare runs.db split whole --figure ttft.p99
-prints '2 pairs of equal seed'
+prints '2 pairs with equal seed'
 grep -q '^pools.all.count .*-  ' out || fail 'whole designs have no pool that split ones lack'
 rejects 3 "$tandem" compare runs.db splitt whole
 says "did you mean 'split'?"
@@ -207,7 +207,7 @@ says 'pools.prefill.count=5 pools.decode.count=5'
 prints 'none'
 expect 1 "$tandem" provision a.yaml --set 'slo={ttft.p50: 1 ms}' --require-slo
 expect 3 "$tandem" provision b.yaml --set 'provision.constraint={power: 50 kW}'
-says "no counts of it fit within 50 kW"
+says "no instance counts fit within 50 kW"
 
 # bad MESSAGE LINE... : a study with this block is refused with this message, and nothing printed.
 bad() {

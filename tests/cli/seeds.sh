@@ -86,15 +86,15 @@ replicated fixed.db 3 1
 grep -q '"n": 3, "different": 3, ' out || fail 'the random router draws'
 [ "$(grep -c '"+-": null' out)" -ge 2 ] || fail 'an interval of one observation'
 expect 0 "$tandem" compare fixed.db router=prefix_affinity router=round_robin
-prints '2 of 3 runs have the outcomes of another; equal outcomes count as one observation:'
-prints 'they draw nothing at random, so seeds change nothing'
+prints '2 of 3 runs repeat the outcomes of another; equal outcomes count as one observation:'
+prints 'the runs draw nothing at random, so seeds change nothing'
 grep -Eq ' (real|real alone|not told apart)$' out && fail 'one observation tells nothing apart'
 expect 0 "$tandem" compare fixed.db router=prefix_affinity router=round_robin --format json
 prints '"n": 3, "different": 1, "verdict": "no interval"'
 expect 0 "$tandem" compare fixed.db router=prefix_affinity router=random --format csv
 grep '^figure,ttft_s.mean,' out | grep -q ',3,3,' || fail 'three pairs are different'
 expect 0 "$tandem" report fixed.db -o page.html
-grep -q '3 seeds gave equal outcomes, which are one observation: seeds change nothing in it' \
+grep -q '3 seeds gave equal outcomes and count as one observation: seeds change nothing' \
   page.html || fail 'the page has seeds that change nothing'
 
 # A database from before: 'workload.seed' is the same on all seeds.
@@ -105,7 +105,7 @@ for seed in 1 2 3; do
   done
 done
 expect 0 "$tandem" compare old.db router=prefix_affinity router=round_robin
-prints "'workload.seed' is the same in all of them, and other seeds change nothing"
+prints "'workload.seed' is the same in all of them; other seeds change nothing"
 replicated old.db 3 1
 
 # The seeds of the workload alone are seeds, too, and seven runs of which three are different have
@@ -133,7 +133,7 @@ expect 0 "$tandem" provision fixed.yaml --output study.db --format json --set \
 prints '"different": 1'
 grep -q '"reused": 0,' out && fail 'nothing was reused'
 expect 0 "$tandem" report study.db -o page.html
-grep -q 'outcomes are equal on 3 of 3 seeds, which is one observation' page.html ||
+grep -q 'outcomes are equal on 3 of 3 seeds and count as one observation' page.html ||
   fail 'the page has seeds that change nothing'
 
 finish

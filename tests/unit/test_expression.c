@@ -96,9 +96,9 @@ Test(expression, mistakes_are_found_where_they_stand) {
       {"1 2", "expected an operator at '2' of '1 2'", 12},
       {"(1", "expected ')' at the end of '(1'", 12},
       {"square(1 2)", "expected ',' or ')' at '2)' of 'square(1 2)'", 19},
-      {"argmax(x)", "argmax needs a name, values and a function of it at ')' of 'argmax(x)'", 18},
+      {"argmax(x)", "argmax needs a name, values and an expression at ')' of 'argmax(x)'", 18},
       {"argmax(1, 2, 3)",
-       "argmax needs a name, values and a function of it at '1, 2, 3)' of 'argmax(1, 2, 3)'", 17},
+       "argmax needs a name, values and an expression at '1, 2, 3)' of 'argmax(1, 2, 3)'", 17},
       {"argmax(x, 1, 2, nobody)", "no figure 'nobody'", 26},
       {"1 + nobody", "no figure 'nobody'", 14},
       {"square(1, 2)", "no figure 'square'", 10},
@@ -121,7 +121,7 @@ Test(expression, nesting_is_bounded) {
   for (int i = 0; i < 20; i++)
     strcat(text, "argmax(x, 1, 2, 3, ");
   cr_expect_eq(eval(text, &value), -1);
-  cr_expect_neq(strstr(diag.entries[0].message, "too deeply nested"), NULL);
+  cr_expect_neq(strstr(diag.entries[0].message, "nested too deeply"), NULL);
   memset(text, '(', sizeof text);
   text[sizeof text - 1] = '\0';
   cr_expect_eq(eval(text, &value), -1);

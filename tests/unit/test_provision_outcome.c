@@ -114,7 +114,7 @@ Test(provision_outcome, the_easiest_failure_explains_that_there_is_no_answer) {
   const Replicate none = replicate_of(NULL, 0);
   study.budget_of = OBJECTIVE_COST;
   study.budget = 190.4;
-  cr_expect_str_eq(outcome_of(&none).why_not, "no counts of it fit within 190.4 $/h");
+  cr_expect_str_eq(outcome_of(&none).why_not, "no instance counts fit within 190.4 $/h");
 }
 
 /* Simulations that going through all of it would take. */

@@ -115,7 +115,7 @@ static void a_search(void) {
                                 NO_SPREAD,
                                 .n_distinct = 1,
                                 .monotone = true,
-                                .why_not = "no counts of it fit",
+                                .why_not = "no instance counts fit",
                                 .n_simulations = 2,
                                 .events = 1e6,
                                 .n_grid = 8};
@@ -131,7 +131,7 @@ Test(provision_print, a_search_for_people) {
       "requests/s  range         binds              margin\n"
       "split     3 prefill, 12 decode     120       15   570.25    158       - >=     "
       "70.5  70.5..100     goodput              9.7%\n"
-      "a, whole  none: no counts of it fit\n"
+      "a, whole  none: no instance counts fit\n"
       "\n"
       "split: mean 85.25 +- 1.9e+02 requests/s (95%); its answer meets the limits on 1 of 2 seeds; "
       "the answer depends on the seed: 2 different clusters\n"
@@ -170,7 +170,7 @@ Test(provision_print, the_least_that_holds_a_rate) {
       "       binds              margin\n"
       "split     3 prefill, 12 decode     120       15   570.25    158       -        70.5  "
       "70.5..100     goodput              9.7%\n"
-      "a, whole  none: no counts of it fit\n"
+      "a, whole  none: no instance counts fit\n"
       "\n"
       "split: mean 85.25 +- 1.9e+02 machines (95%); its answer meets the limits on 1 of 2 seeds\n"
       "a trace is equal on every seed: only other random choices can differ\n"
@@ -195,7 +195,7 @@ Test(provision_print, the_least_that_holds_a_rate) {
       "design    instances               GPUs machines      $/h    $/M      kW  requests/s  range  "
       "       binds              margin\n"
       "split     none: nor here\n"
-      "a, whole  none: no counts of it fit\n"
+      "a, whole  none: no instance counts fit\n"
       "\n"
       "\n"
       "best         none\n"
@@ -247,7 +247,7 @@ Test(provision_print, a_search_for_programs) {
       "0.002, \"measured\": true, \"perfmodel_error\": 0.05, \"slo\": []}]},\n"
       "    {\"design\": \"a, whole\", \"low\": null, \"high\": null, \"mean\": null, "
       "\"half_width\": null, \"low_model\": null, \"high_model\": null, \"different\": 0, "
-      "\"distinct\": 1, \"holds\": 0, \"monotone\": true, \"why_not\": \"no counts of it fit\", "
+      "\"distinct\": 1, \"holds\": 0, \"monotone\": true, \"why_not\": \"no instance counts fit\", "
       "\"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": 8, \"events\": 1000000, "
       "\"saved_events\": 0, \"range_simulations\": 0, \"range_events\": 0,\n"
       "     \"answers\": [\n"
