@@ -251,7 +251,7 @@ static int load_limits(Cases *self, const Members *members) {
     const double known = row_real(rows, 2), margin = isnan(known) ? -INFINITY : known;
     one->n_slos++;
     one->n_met += sqlite3_column_int(rows, 3) != 0;
-    const bool unmeasured = row_text(rows, 4, arena) != NULL;
+    const bool unmeasured = sqlite3_column_type(rows, 4) != SQLITE_NULL;
     if (one->unmeasured || (!unmeasured && margin >= one->margin)) continue;
     one->unmeasured = unmeasured;
     one->margin = margin;

@@ -55,6 +55,7 @@ END_OF_FILE
 expect 0 "$tandem" sweep wide.yaml --output wide.db
 expect 0 "$tandem" report wide.db -o wide.html
 whole wide.html
+! grep -q 'not measured' wide.html || fail 'a margin that was measured is said not to be'
 shows wide.html 'wide.yaml: a sweep, 500 runs' 'ttft.p99 below 200 ms' \
   'pools.prefill.count: 1, 2, 3, 4, 5' '1 /s … 20 /s, 20 values' \
   'of 100 configurations meet all limits on every seed' \
