@@ -371,11 +371,13 @@ static void test_refusals(const Backend *backend) {
     const char *says;
   } cases[] = {
       {{.n_devices = 1}, 0, "no NVIDIA driver is installed"},
-      {{.n_devices = 1, .has_driver = true, .cuda = 11080}, 0, "the nvcc of CUDA 11, or, where"},
+      {{.n_devices = 1, .has_driver = true, .cuda = 11080},
+       0,
+       "the nvcc of CUDA 11, or, on a data center GPU"},
       {{.n_devices = 0, .has_driver = true}, 0, "sees no GPU"},
       {{.n_devices = 1, .has_driver = true, .major = 7, .name = "Tesla V100"},
        0,
-       "Tesla V100 has compute capability 7.0, and the kernels are built for 8.0, 9.0"},
+       "'Tesla V100' has compute capability 7.0, but the kernels are built for 8.0, 9.0"},
       {{.n_devices = 1,
         .has_driver = true,
         .major = 12,
@@ -389,7 +391,7 @@ static void test_refusals(const Backend *backend) {
         .name = "NVIDIA RTX 5090",
         .load_error = cudaErrorNoKernelImageForDevice},
        0,
-       "NVIDIA RTX 5090 has compute capability 12.0"},
+       "'NVIDIA RTX 5090' has compute capability 12.0"},
       {{.n_devices = 2, .has_driver = true, .major = 8, .name = "NVIDIA A10"}, 2, "no GPU 2"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -240,7 +240,7 @@ static void test_library(void) {
   setenv("TANDEM_CUDNN", "/no/such/libcudnn.so.9", 1);
   expect_no_library("/no/such/libcudnn.so.9 was not found");
   setenv("TANDEM_CUDNN", "libm.so.6", 1);
-  expect_no_library("libm.so.6 is no cuDNN 9");
+  expect_no_library("libm.so.6 is not cuDNN 9");
   setenv("TANDEM_CUDNN", path, 1);
   setenv("FAKE_CUDNN", "old", 1);
   expect_no_library("needs version 9.21 or later");
