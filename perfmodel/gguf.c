@@ -153,7 +153,7 @@ static int read_head(Reader *self, uint64_t *ret_tensors, uint64_t *ret_pairs) {
 }
 
 static int read_all(Gguf *self, Reader *reader) {
-  uint64_t n_tensors, n_pairs;
+  uint64_t n_tensors = 0, n_pairs = 0;
   size_t pairs_capacity = 0, tensors_capacity = 0; // grown as they are read, not as is promised
   if (read_head(reader, &n_tensors, &n_pairs)) return -1;
   for (; self->n_pairs < n_pairs; self->n_pairs++) {
