@@ -28,7 +28,6 @@ typedef void EventHandler(Simulation *self, uint32_t target);
 #include "sim/core/hooks.def"
 
 typedef struct Feature {
-  const char *name;
   size_t state_size; // of feature_state, zeroed before the run
   /* Whether this run has it. NULL: always. */
   bool (*is_used)(const Simulation *self);

@@ -79,7 +79,6 @@ typedef struct Leaver {
 
 typedef struct Group Group;
 typedef uint32_t GroupIx;
-#define GROUP_NONE UINT32_MAX
 
 struct Group {
   const GroupSpec *spec;

@@ -81,7 +81,7 @@ typedef struct Request {
   int32_t turn;
   int32_t priority;
   int32_t cached_tokens; // of the prompt, found in a prefix cache when its prefill first began
-  uint32_t deadline;     // 1 + its place among Simulation.deadlines; 0: none
+  uint32_t deadline;     // 1 + its place in the heap of patience.c; 0: none
   uint32_t ticket;
   Tick session_began_at;
   uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
@@ -97,7 +97,7 @@ typedef struct Request {
   InstanceIx lost_with;                 // the last of them; INSTANCE_NONE: none
   Tick failed_at;                       // that failed; -1: none did
   uint32_t adapter;                     // that it asks for (adapters.c); 0: none
-  uint32_t retry;                       // 1 + its place among Simulation.retries; 0: none
+  uint32_t retry;                       // 1 + its place in the heap of retrying.c; 0: none
   int32_t resumed_tokens;               // of its prompt: output that attempts before delivered
 } Request;
 _Static_assert(sizeof(Request) <= 256, "four cache lines");

@@ -51,7 +51,7 @@ struct Deployment {
   void *router_state, *predictor_state, *dispatcher_state, *pool_state;
   RequestQueue front;     // in order of arrival there (front.h)
   int64_t smallest_room;  // tokens of KV that fit on every instance
-  InstanceIx roomiest[2]; // by phase, see sim_roomiest
+  InstanceIx roomiest[2]; // by phase, see deployment_roomiest
   int64_t smallest_store; // tokens of KV that fit in the store of every group
   bool knows_roomiest;    // until a home changes, or who takes requests
 };

@@ -296,7 +296,6 @@ static bool is_used(const Simulation *self) {
 }
 
 const Feature feature_adapters = {
-    .name = "adapters",
     .state_size = sizeof(Adapters),
     .is_used = is_used,
     .start = start,

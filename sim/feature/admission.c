@@ -277,7 +277,6 @@ static void check(const Simulation *self) {
 }
 
 const Feature feature_admission = {
-    .name = "admission",
     .state_size = sizeof(Admission),
     .is_used = is_used,
     .start = start,

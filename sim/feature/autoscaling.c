@@ -284,7 +284,6 @@ static void look_at(const Simulation *self, PoolLoad *load, const Instance *lane
                     bool reads_kv) {
   if (!counts(lanes, n)) return;
   load->n_machines++;
-  load->n_starting += starts(self, lanes, n);
   for (uint32_t i = 0; i < n; i++) {
     const Instance *lane = &lanes[i];
     load->n_assigned += column_at(self->columns.n_assigned, lane->ix);
@@ -300,7 +299,7 @@ static void look(const Simulation *self, Scaling *scaling) {
   const bool reads_kv = scaler->reads_kv && scaler->reads_kv(scaling->state);
   for (uint32_t p = 0; p < scaling->view.n_pools; p++) {
     PoolLoad *load = &scaling->loads[p];
-    load->n_machines = load->n_starting = 0;
+    load->n_machines = 0;
     load->n_assigned = load->n_waiting = 0;
     load->kv_machines = 0;
     const uint32_t lanes = pool_lanes(load->spec);
@@ -413,7 +412,6 @@ static void see_drained(Simulation *self, Instance *machine) {
 }
 
 const Feature feature_autoscaling = {
-    .name = "autoscaling",
     .state_size = sizeof(Autoscaling),
     .is_used = is_used,
     .start = start,

@@ -133,7 +133,6 @@ static bool is_used(const Simulation *self) {
 }
 
 const Feature feature_checkpoint = {
-    .name = "checkpoint",
     .state_size = sizeof(Store),
     .is_used = is_used,
     .can_restore = is_ready,

@@ -426,7 +426,6 @@ static bool is_used(const Simulation *self) {
 }
 
 const Feature feature_failing = {
-    .name = "failing",
     .state_size = sizeof(Failing),
     .is_used = is_used,
     .start = start,

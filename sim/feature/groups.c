@@ -534,7 +534,6 @@ static bool is_used(const Simulation *self) {
 }
 
 const Feature feature_groups = {
-    .name = "groups",
     .is_used = is_used,
     .start = start,
     .handlers = {[EVENT_COPY] = handle_copy, [EVENT_TURN] = handle_turn},

@@ -249,7 +249,6 @@ static bool is_used(const Simulation *self) {
 }
 
 const Feature feature_hedging = {
-    .name = "hedging",
     .state_size = sizeof(Hedging),
     .is_used = is_used,
     .start = start,

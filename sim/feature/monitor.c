@@ -148,7 +148,6 @@ static void check(const Simulation *self) {
 }
 
 const Feature feature_monitor = {
-    .name = "monitor",
     .start = start,
     .handlers = {[EVENT_MONITOR] = handle_monitor, [EVENT_FLIP] = handle_flip},
     .drained = begin_flip,

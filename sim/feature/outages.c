@@ -151,7 +151,6 @@ static void check(const Simulation *self) {
 }
 
 const Feature feature_outages = {
-    .name = "outages",
     .state_size = sizeof(Outages),
     .prepare = prepare,
     .start = start,

@@ -138,7 +138,6 @@ static void end(Simulation *self, RequestIx ix, const RequestRecord *record) {
 }
 
 const Feature feature_patience = {
-    .name = "patience",
     .state_size = sizeof(Patience),
     .start = start,
     .handlers = {[EVENT_PATIENCE] = handle},

@@ -58,7 +58,6 @@ static bool is_used(const Simulation *self) {
 }
 
 const Feature feature_reporting = {
-    .name = "reporting",
     .is_used = is_used,
     .prepare = prepare,
     .handlers = {[EVENT_REPORT] = handle},

@@ -170,7 +170,6 @@ static bool is_used(const Simulation *self) {
 }
 
 const Feature feature_retrying = {
-    .name = "retrying",
     .state_size = sizeof(Retrying),
     .is_used = is_used,
     .start = start,

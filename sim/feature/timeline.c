@@ -172,7 +172,6 @@ static void sum_up(Simulation *self, SimResult *result) {
 }
 
 const Feature feature_timeline = {
-    .name = "timeline",
     .state_size = sizeof(Timeline),
     .is_used = is_used,
     .start = start,

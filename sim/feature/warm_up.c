@@ -75,7 +75,6 @@ static void end_at_last(Simulation *self) {
 }
 
 const Feature feature_warm_up = {
-    .name = "warm_up",
     .event_comes = look_for_start,
     .row_comes = look_at_row,
     .run_ends = end_at_last,

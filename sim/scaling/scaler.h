@@ -12,7 +12,6 @@
 typedef struct PoolLoad {
   const PoolSpec *spec;
   uint32_t n_machines;   // on or starting, and not told to go; failed ones until that is detected
-  uint32_t n_starting;   // of those
   int64_t n_assigned;    // requests with a phase on them that is not finished
   int64_t n_waiting;     // of those here, in line for prefill, decode, or room for their KV
   double kv_machines;    // held or promised KV memory, in whole machines' worth; where it is read
