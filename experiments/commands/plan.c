@@ -130,11 +130,7 @@ static int run_plan(Cli *cli) {
   Study study = {0};
   const int code = load_and_answer(cli, &plan, &study);
   study_close(&study);
-  if (given->output)
-    cli_interrupted(cli, "its runs so far are in '%s'; the same command continues", given->output);
-  else
-    cli_interrupted(
-        cli, "nothing is kept; '--output DB' keeps the runs, and the same command then continues");
+  study_interrupted(cli, given->output);
   return code;
 }
 

@@ -126,11 +126,7 @@ static int run_provision(Cli *cli) {
   Study self = {0};
   const int code = open_and_answer(cli, &self, root);
   study_close(&self);
-  if (given->output)
-    cli_interrupted(cli, "its runs so far are in '%s'; the same command continues", given->output);
-  else
-    cli_interrupted(
-        cli, "nothing is kept; '--output DB' keeps the runs, and the same command then continues");
+  study_interrupted(cli, given->output);
   return code;
 }
 

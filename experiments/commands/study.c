@@ -118,6 +118,14 @@ int study_check_export(const char *program, Arena *arena) {
   return program ? cli_unknown("program", program, names, "tandem plan --help") : EXIT_DONE;
 }
 
+void study_interrupted(Cli *cli, const char *output) {
+  if (output)
+    cli_interrupted(cli, "its runs so far are in '%s'; the same command continues", output);
+  else
+    cli_interrupted(
+        cli, "nothing is kept; '--output DB' keeps the runs, and the same command then continues");
+}
+
 void study_close(Study *self) {
   if (self->output) results_close(&self->results);
   if (self->locked) results_unlock(&self->lock);

@@ -40,5 +40,7 @@ int study_export(Study *self, const char *program);
 const CliTerm *study_programs(Arena *arena);
 /* EXIT_DONE where there is such a program or none is named, else EXIT_USAGE with a message. */
 int study_check_export(const char *program, Arena *arena);
+/* Says what is left of a search that the user has interrupted, if that is so. */
+void study_interrupted(Cli *cli, const char *output);
 void study_close(Study *self);
 #endif
