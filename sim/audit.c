@@ -2,8 +2,8 @@
 #include "sim/audit.h"
 #include "sim/books/parts.h"
 #include "sim/core/lifecycle.h"
+#include "sim/core/loop.h"
 #include "sim/core/memory.h"
-#include "sim/core/scheduler.h"
 #include <assert.h>
 #include <stddef.h>
 
@@ -27,20 +27,19 @@ static uint64_t check_queue(const Simulation *self, Instance *instance, const Re
   return (uint64_t)queue->count;
 }
 
-/* Those of the batch whose clients have given up leave with an iteration in progress. */
+/* Those that are computed and whose clients have given up leave with an iteration in progress. */
 static void check_leaving(const Simulation *self, const Instance *instance) {
   int32_t n = 0;
-  if (instance->scheduler) {
-    for (RequestIx ix = instance->running.first; ix != REQUEST_NONE;
-         ix = self->requests.slots[ix].next)
-      n += request_leaves(&self->requests.slots[ix]);
-    assert(instance->scheduler->n_leaving == n && (n == 0 || instance->activity != ACTIVITY_IDLE));
-    return;
-  }
   check_links(self, &instance->leaving);
-  for (size_t i = 0; i < instance->batch.n_seqs; i++)
-    n += request_leaves(&self->requests.slots[instance->batch.entries[i].request]);
-  assert(instance->leaving.count == n && (n == 0 || instance->activity != ACTIVITY_IDLE));
+  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE;
+       ix = self->requests.slots[ix].next)
+    n += request_leaves(&self->requests.slots[ix]);
+  for (size_t i = 0; i < instance->batch.n_seqs; i++) {
+    const Request *request = &self->requests.slots[instance->batch.entries[i].request];
+    n += request->state == REQUEST_RUNS && request_leaves(request);
+  }
+  assert(instance->loop->count_leaving(instance) == n &&
+         (n == 0 || instance->activity != ACTIVITY_IDLE));
 }
 
 /* What its state says of a request alone; whether it is in a queue by it. */
@@ -70,7 +69,7 @@ static void check_requests(const Simulation *self) {
     n_queued -= check_queue(self, instance, &instance->blocked);
     n_queued -= check_queue(self, instance, &instance->swapped);
     n_queued -= check_queue(self, instance, &instance->running);
-    if (!instance->scheduler) n_runs -= instance->batch.n_seqs;
+    if (!instance->loop->decides_ahead) n_runs -= instance->batch.n_seqs;
     for (size_t i = 0; i < instance->n_chunks; i++) {
       const Request *request = &self->requests.slots[instance->chunks[i]];
       const bool last =

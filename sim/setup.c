@@ -3,10 +3,10 @@
 #include "sim/books/observing.h"
 #include "sim/core/arrival.h"
 #include "sim/core/iteration.h"
+#include "sim/core/loop.h"
 #include "sim/core/memory.h"
 #include "sim/core/moving.h"
 #include "sim/core/roles.h"
-#include "sim/core/scheduling.h"
 #include "sim/core/tier.h"
 #include "sim/feature/features.h"
 #include "sim/policies.h"
@@ -121,10 +121,8 @@ static void init_instance_policies(Simulation *self) {
     instance->batcher = (const Batcher *)batcher.policy;
     instance->batcher_options = options[0];
     instance->batcher_state = arena_alloc(self->arena, instance->batcher->instance_state_size);
-    if (instance->batcher->schedules) {
-      const SchedulerLimits limits = instance->batcher->schedules(instance->batcher_options);
-      scheduler_start(self, instance, &limits);
-    }
+    instance->loop = instance->batcher->schedules ? &loop_of_steps : &loop_of_plans;
+    if (instance->loop->start) instance->loop->start(self, instance);
     instance->kvtier = (const KvTier *)kvtier.policy;
     instance->kvtier_options = options[1];
     sim_start_tier(self, instance);

@@ -1,6 +1,6 @@
 /* See observing.h. */
 #include "sim/books/observing.h"
-#include "sim/core/scheduler.h"
+#include "sim/core/loop.h"
 
 void sim_start_observing(Simulation *self) {
   const SimObserver *observer = self->config->observer;
@@ -14,25 +14,16 @@ void sim_start_observing(Simulation *self) {
 
 /* ---- Iterations ---- */
 
-static int64_t n_prompts(const Instance *instance) {
-  if (!instance->scheduler) return (int64_t)instance->n_chunks;
-  const Step *step = instance->scheduler->current;
-  int64_t n = 0;
-  for (size_t i = 0; i < step->n_items; i++)
-    n += step->items[i].kind == STEP_CHUNK;
-  return n;
-}
-
 void sim_observe_begin(Simulation *self, const Instance *instance, const BatchShape *shape,
                        bool goes_on) {
   if (!self->watched) return;
-  self->watched[instance->ix] =
-      (IterationSpan){.instance = instance->ix,
-                      .begin = self->now,
-                      .shape = *shape,
-                      .n_prompts = shape->prefill_tokens > 0 ? n_prompts(instance) : 0,
-                      .stall = -(Tick)instance->totals.stall_ticks,
-                      .goes_on = goes_on};
+  self->watched[instance->ix] = (IterationSpan){
+      .instance = instance->ix,
+      .begin = self->now,
+      .shape = *shape,
+      .n_prompts = shape->prefill_tokens > 0 ? instance->loop->count_prompts(instance) : 0,
+      .stall = -(Tick)instance->totals.stall_ticks,
+      .goes_on = goes_on};
 }
 
 void sim_observe_end(Simulation *self, const Instance *instance, int64_t n_iterations) {

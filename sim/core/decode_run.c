@@ -3,7 +3,7 @@
 #include "sim/books/observing.h"
 #include "sim/core/counting.h"
 #include "sim/core/limits.h"
-#include "sim/core/scheduler.h"
+#include "sim/core/loop.h"
 #include "sim/core/tier.h"
 #include <assert.h>
 
@@ -221,7 +221,7 @@ void sim_cut_run(Simulation *self, Instance *instance) {
   run->part = ended_in_part(self, instance) + 1;
   run->limit = run->done + run->part;
   run->ends_soon = true;
-  if (instance->scheduler)
+  if (instance->loop->decides_ahead)
     move_end(self, instance); // each step ends by itself in --step mode
   else
     agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run));
@@ -267,61 +267,6 @@ static bool run_over(const Simulation *self, const Instance *instance) {
   return !instance->batcher->reserves_output && growth > instance->free_blocks;
 }
 
-/* --- gaps between tokens */
-
-void sim_note_joined(Simulation *self, Instance *instance) {
-  instance->n_joined = 0;
-  ARENA_RESERVE(self->arena, instance->joined, instance->joined_capacity, self->plan.n_admits);
-  for (size_t i = 0; i < self->plan.n_admits; i++)
-    if (self->requests.slots[self->plan.admits[i]].state == REQUEST_RUNS)
-      instance->joined[instance->n_joined++] = self->plan.admits[i];
-}
-
-/* Those that joined have waited since their last token, the others since the batch last ran. */
-static void book_gaps_of_batch(Simulation *self, const Instance *instance, Tick end) {
-  uint64_t n_joined[2] = {0, 0}; // by whether they are counted
-  for (size_t i = 0; i < instance->n_joined; i++) {
-    const Request *request = &self->requests.slots[instance->joined[i]];
-    Metrics *metrics = sim_books(self, request);
-    histogram_add(&metrics->tbt, end - request->last_token_at, 1);
-    if (request_has_one_token(request))
-      histogram_add(&metrics->second_token, end - request->last_token_at, 1);
-    n_joined[sim_counts(self, request)]++;
-  }
-  const uint64_t n_counted = (uint64_t)sim_counted_seqs(self, instance);
-  const uint64_t n_others[2] = {instance->batch.n_seqs - n_counted - n_joined[0],
-                                n_counted - n_joined[1]};
-  if (n_others[0])
-    histogram_add(&self->warm_up_metrics.tbt, end - instance->decoded_at, n_others[0]);
-  if (n_others[1]) histogram_add(&self->metrics.tbt, end - instance->decoded_at, n_others[1]);
-}
-
-/* The token that each of the batch has made in the present step of a scheduler, or in the first of
- * a run, which took `ticks`. Where it goes on with what was before, as parts of a run book it. */
-static void book_step_gaps(Simulation *self, const Instance *instance, Tick ticks) {
-  const Step *step = instance->scheduler->current;
-  const Series series = instance->run.series;
-  const bool goes_on = instance->run.goes_on;
-  for (int counted = 0; counted < 2; counted++) {
-    Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
-    const int64_t n = counted ? step->n_counted : step->n_regular - step->n_counted;
-    if (goes_on && n > 0)
-      histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
-                           (uint64_t)n);
-    else if (n > 0)
-      histogram_add(&metrics->tbt, ticks, (uint64_t)n);
-    if (step->n_seconds[counted] > 0)
-      histogram_add(&metrics->second_token, ticks, (uint64_t)step->n_seconds[counted]);
-  }
-}
-
-void sim_book_first_gaps(Simulation *self, const Instance *instance, Tick end) {
-  if (instance->scheduler)
-    book_step_gaps(self, instance, end - instance->run.began_at);
-  else if (instance_decodes(instance))
-    book_gaps_of_batch(self, instance, end);
-}
-
 /* --- what is done */
 
 void sim_book_batch_tokens(Instance *instance, int64_t tokens, Tick from, Tick to) {
@@ -354,7 +299,7 @@ static void add_gaps(const DecodeRun *run, int64_t skip, int64_t n_seqs, Metrics
 static void book_part(Simulation *self, Instance *instance) {
   const DecodeRun *run = &instance->run;
   const int64_t skip = run->done == 0;
-  if (skip) sim_book_first_gaps(self, instance, run->began_at + series_sum(run->series, 1));
+  if (skip) instance->loop->book_gaps(self, instance, run->began_at + series_sum(run->series, 1));
   add_gaps(run, skip, run->counted, &self->metrics);
   add_gaps(run, skip, run->tokens - run->counted, &self->warm_up_metrics);
   sim_book_batch_tokens(instance, run->seqs, run->part_began_at, part_end(run));

@@ -42,11 +42,6 @@ void sim_begin_steps(Simulation *self, Instance *instance, const BatchShape *sha
 /* The event of the present part has come: books it. True when the run ends with it; else the next
  * part has begun. */
 bool sim_end_part(Simulation *self, Instance *instance, bool resized);
-/* Who joins the batch with the iteration or run that begins: those admitted who run. */
-void sim_note_joined(Simulation *self, Instance *instance);
-/* The first iteration since the batch changed has ended at `end`: books the token that each
- * sequence made in it. */
-void sim_book_first_gaps(Simulation *self, const Instance *instance, Tick end);
 /* Books the tokens of an iteration from a time to another, as far as they are counted. */
 void sim_book_batch_tokens(Instance *instance, int64_t tokens, Tick from, Tick to);
 /* Ticks that the model's work in an iteration has taken which is broken off after `ticks`, the

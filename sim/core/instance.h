@@ -26,6 +26,7 @@ static inline bool role_covers(Role role, Phase phase) {
 }
 
 typedef struct Group Group;
+typedef struct Loop Loop;
 typedef struct Scheduler Scheduler;
 typedef struct Batcher Batcher;
 typedef struct KvTier KvTier;
@@ -163,7 +164,8 @@ struct Instance {
   Tick decoded_at;         // end of the last iteration the batch took part in
   Tick decoded_ticks;      // that all iterations took in which it did
   PrefixCache *cache;      // keeps its blocks; NULL: they are counted
-  Scheduler *scheduler;    // decides its steps; NULL: its batcher plans iterations
+  const Loop *loop;        // how it decides what it computes
+  Scheduler *scheduler;    // of loop_of_steps
   AdapterCache *adapters;  // that it has; NULL: none, ever
   int lag;                 // iterations that are booked before they begin
   CopyQueue *copies;       // shared by lanes of a replica, and by the shapes of a group

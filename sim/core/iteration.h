@@ -1,4 +1,5 @@
-/* What an instance does next, as its batcher plans it, and what the end of it brings. */
+/* Drives the loop of an instance (loop.h): the iteration or decode run in progress begins, ends or
+ * is broken off. */
 #ifndef SIM_CORE_ITERATION_H
 #define SIM_CORE_ITERATION_H
 #include "sim/core/state.h"

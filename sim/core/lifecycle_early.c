@@ -3,9 +3,9 @@
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
+#include "sim/core/loop.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
-#include "sim/core/scheduling.h"
 #include "sim/core/swapping.h"
 #include "sim/core/transition.h"
 #include <assert.h>
@@ -60,7 +60,7 @@ static void book_cancelled(Simulation *self, const Request *request, int32_t und
 static int32_t withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const int32_t generated = request->generated_tokens;
-  const int32_t undelivered = scheduler_withdraw(self, instance, ix);
+  const int32_t undelivered = instance->loop->withdraw(self, instance, ix);
   if (self->keeps_parts) parts_left(self, instance, ix, request->generated_tokens);
   if (request_states[request->state].prefills)
     column_add(self->columns.pending_tokens, instance->ix, request->generated_tokens - generated);
@@ -78,7 +78,7 @@ static InstanceIx leave_instances(Simulation *self, RequestIx ix, int32_t *undel
   if (state == REQUEST_SWAPPED) sim_drop_swapped(instance, request);
   end_promises(self, request);
   sim_catch_up_cache(self, instance);
-  if (instance->scheduler) *undelivered = withdraw(self, instance, ix);
+  if (instance->loop->withdraw) *undelivered = withdraw(self, instance, ix);
   change(self, instance, ix, REQUEST_NOWHERE);
   sim_release_blocks(self, instance, ix);
   life_leave_store(self, instance, request);

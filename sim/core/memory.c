@@ -6,6 +6,7 @@
  * run never outgrows the memory. */
 #include "sim/core/memory.h"
 #include "sim/core/decode_run.h"
+#include "sim/core/loop.h"
 #include "sim/core/marks.h"
 #include "sim/core/tier.h"
 #include <assert.h>
@@ -14,7 +15,7 @@
 static int64_t unbooked_iterations(const Simulation *self, const Instance *instance) {
   const int64_t booked = instance->run.booked - instance->lag;
   if (instance->activity == ACTIVITY_DECODE) return sim_begun_iterations(self, instance) - booked;
-  if (instance->scheduler) return 0;
+  if (instance->loop->decides_ahead) return 0;
   return instance->activity == ACTIVITY_PREFILL && instance_decodes(instance) ? 1 - booked : 0;
 }
 
@@ -66,7 +67,8 @@ bool sim_has_blocks(const Simulation *self, const Instance *instance, int64_t n)
 
 bool sim_has_room(const Simulation *self, const Instance *instance, int64_t n) {
   if (instance->batcher->reserves_output) return sim_has_blocks(self, instance, n);
-  if (instance->scheduler) return sim_has_blocks(self, instance, n + instance->running.count);
+  if (instance->loop->decides_ahead)
+    return sim_has_blocks(self, instance, n + instance->running.count);
   const bool hangs_on_growth = instance->batch.block_size > BATCH_MARGIN_TOKENS;
   const int64_t n_begun = hangs_on_growth ? unbooked_iterations(self, instance) : 0;
   const int64_t margin = batch_margin(&instance->batch, n_begun, 0);

@@ -4,6 +4,7 @@
 #include "sim/books/parts.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/limits.h"
+#include "sim/core/loop.h"
 #include "sim/core/tier.h"
 
 /* What predicting the outputs of the prompts that begin here adds to their iteration. */
@@ -59,7 +60,7 @@ static void book_time(Instance *instance, Tick now) {
 }
 
 void sim_end_prefills(Simulation *self, Instance *instance) {
-  sim_book_first_gaps(self, instance, self->now);
+  instance->loop->book_gaps(self, instance, self->now);
   book_time(instance, self->now);
 }
 

@@ -7,10 +7,9 @@
 /* When a request whose client gives up leaves. */
 typedef enum Leaving {
   LEAVES_AT_ONCE,
-  LEAVES_WITH_CHUNK, // as the iteration ends that its chunk is in
-  LEAVES_WITH_BATCH, // as the one ends that the batch is in; at once where that stands still
-  LEAVES_WITH_STEP,  // as the present step of its instance ends; at once where that stands still
-  LEAVES_WITH_KV,    // when that is across; at once where it waits for room
+  LEAVES_WITH_CHUNK,     // as the iteration ends that its chunk is in
+  LEAVES_WITH_ITERATION, // as the one ends that computes it; at once where none does
+  LEAVES_WITH_KV,        // when that is across; at once where it waits for room
 } Leaving;
 
 typedef enum KvPlace { KV_NONE, KV_GPU, KV_CPU, KV_STORE, KV_PLACES } KvPlace;

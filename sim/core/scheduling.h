@@ -4,15 +4,6 @@
 #include "sim/core/scheduler.h"
 #include "sim/core/state.h"
 
-/* Gives an instance its scheduler. */
-void scheduler_start(Simulation *self, Instance *instance, const SchedulerLimits *limits);
-/* Begins the step that is decided, or decides one, on an idle instance. */
-void scheduler_begin(Simulation *self, Instance *instance);
-/* The step or run in progress has ended: its tokens are there. Whether that changed
- * anything but the tokens of the batch. */
-bool scheduler_end(Simulation *self, Instance *instance, bool prefills);
-/* The instance has failed: nothing is made of the step in progress. */
-void scheduler_break_off(Simulation *self, Instance *instance);
 /* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those
  * which have not ended make of it, for nobody. On an instance that has failed they make none. In
  * withdrawing.c. */

@@ -1,7 +1,9 @@
-/* Steps begin and end (scheduler.h). */
+/* Instances that run the steps of a scheduler: these begin and end (scheduler.h, loop.h). */
 #include "sim/books/parts.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/lifecycle.h"
+#include "sim/core/loop.h"
+#include "sim/core/marks.h"
 #include "sim/core/memory.h"
 #include "sim/core/moving.h"
 #include "sim/core/placement.h"
@@ -10,12 +12,12 @@
 #include "sim/core/step_listing.h"
 #include <assert.h>
 
-void scheduler_start(Simulation *self, Instance *instance, const SchedulerLimits *limits) {
+static void start(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler = ARENA_NEW(self->arena, Scheduler);
-  scheduler->limits = *limits;
+  scheduler->limits = instance->batcher->schedules(instance->batcher_options);
   scheduler->version = 1;
   scheduler->next = &scheduler->steps[0];
-  instance->lag = limits->lag;
+  instance->lag = scheduler->limits.lag;
 }
 
 bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request) {
@@ -113,7 +115,7 @@ static void begin_step(Simulation *self, Instance *instance) {
   sim_tell_step(self, instance, step, self->now + first);
 }
 
-void scheduler_begin(Simulation *self, Instance *instance) {
+static void begin(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
   const bool any = scheduler->has_next || instance->running.count > 0 ||
                    instance->prefill_queue.count + instance->decode_queue.count > 0;
@@ -238,7 +240,7 @@ static void end_given_up(Simulation *self, Instance *instance) {
   }
 }
 
-bool scheduler_end(Simulation *self, Instance *instance, bool prefills) {
+static bool end(Simulation *self, Instance *instance, bool prefills) {
   Scheduler *scheduler = instance->scheduler;
   if (!prefills && instance->run.done > 1) end_run(self, instance, instance->run.done);
   Step *step = scheduler->current;
@@ -264,7 +266,7 @@ bool scheduler_end(Simulation *self, Instance *instance, bool prefills) {
 
 /* The step stays the present one until its requests leave, of which it makes nothing
  * (scheduler_withdraw). */
-void scheduler_break_off(Simulation *self, Instance *instance) {
+static void break_off(Simulation *self, Instance *instance) {
   const DecodeRun *run = &instance->run;
   if (run->done > 0) end_run(self, instance, run->done + 1);
   if (instance->scheduler->current->n_regular > 0) {
@@ -273,3 +275,79 @@ void scheduler_break_off(Simulation *self, Instance *instance) {
   }
   end_given_up(self, instance);
 }
+
+/* --- who leaves early */
+
+static void leave(Simulation *self, Instance *instance, RequestIx ix) {
+  if (instance->activity == ACTIVITY_IDLE) {
+    sim_abandon_transfer(self, ix, false);
+    life_left_early(self, ix, 0);
+    return;
+  }
+  instance->scheduler->n_leaving++;
+  sim_mark(self, instance, MARK_BEGIN);
+}
+
+static int64_t count_leaving(const Instance *instance) {
+  return instance->scheduler->n_leaving;
+}
+
+/* --- what is recorded */
+
+static int64_t count_prompts(const Instance *instance) {
+  const Step *step = instance->scheduler->current;
+  int64_t n = 0;
+  for (size_t i = 0; i < step->n_items; i++)
+    n += step->items[i].kind == STEP_CHUNK;
+  return n;
+}
+
+static int64_t count_running(const Instance *instance) {
+  return instance->running.count;
+}
+
+/* The token that each of the batch has made in the present step of a scheduler, or in the first of
+ * a run, which took `ticks`. Where it goes on with what was before, as parts of a run book it. */
+static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
+  const Step *step = instance->scheduler->current;
+  const Series series = instance->run.series;
+  const Tick ticks = end_at - instance->run.began_at;
+  const bool goes_on = instance->run.goes_on;
+  for (int counted = 0; counted < 2; counted++) {
+    Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
+    const int64_t n = counted ? step->n_counted : step->n_regular - step->n_counted;
+    if (goes_on && n > 0)
+      histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
+                           (uint64_t)n);
+    else if (n > 0)
+      histogram_add(&metrics->tbt, ticks, (uint64_t)n);
+    if (step->n_seconds[counted] > 0)
+      histogram_add(&metrics->second_token, ticks, (uint64_t)step->n_seconds[counted]);
+  }
+}
+
+static size_t list(Simulation *self, const Instance *instance, const BatchShape *shape,
+                   int64_t done) {
+  (void)shape, (void)done;
+  const Step *step = instance->scheduler->current;
+  const size_t n_prefills = step_sequences(step, true, NULL);
+  self->n_sequences = n_prefills + step_sequences(step, false, NULL);
+  ARENA_RESERVE(self->arena, self->sequences, self->sequences_capacity, self->n_sequences);
+  step_sequences(step, true, self->sequences);
+  step_sequences(step, false, self->sequences + n_prefills);
+  return n_prefills;
+}
+
+const Loop loop_of_steps = {.decides_ahead = true,
+                            .start = start,
+                            .begin = begin,
+                            .end = end,
+                            .break_off = break_off,
+                            .forget = scheduler_forget,
+                            .leave = leave,
+                            .withdraw = scheduler_withdraw,
+                            .count_leaving = count_leaving,
+                            .count_prompts = count_prompts,
+                            .count_running = count_running,
+                            .book_gaps = book_gaps,
+                            .list = list};

@@ -2,9 +2,9 @@
 #include "sim/feature/outages.h"
 #include "sim/core/draining.h"
 #include "sim/core/front.h"
+#include "sim/core/loop.h"
 #include "sim/core/marks.h"
 #include "sim/core/roles.h"
-#include "sim/core/scheduling.h"
 #include "sim/core/starting.h"
 #include "sim/feature/features.h"
 #include "sim/feature/groups.h"
@@ -104,7 +104,7 @@ void outages_end(Simulation *self, Instance *instance) {
 }
 
 void outages_lose_memory(Simulation *self, Instance *instance) {
-  if (instance->scheduler) scheduler_forget(instance);
+  if (instance->loop->forget) instance->loop->forget(instance);
   if (instance->cache) prefix_cache_forget(instance->cache);
   tell_memory_lost(self, instance);
 }

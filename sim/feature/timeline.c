@@ -1,4 +1,5 @@
 /* Looking at groups, see timeline.h, and at instances for who watches them. */
+#include "sim/core/loop.h"
 #include "sim/core/memory.h"
 #include "sim/feature/features.h"
 #include <assert.h>
@@ -74,14 +75,12 @@ static InstanceSample sample_of(const Simulation *self, const Instance *instance
                            .prefills = instance->activity == ACTIVITY_PREFILL,
                            .decodes = instance->activity == ACTIVITY_DECODE,
                            .n_waiting = n_queued + instance->inbound.count,
-                           .n_running = instance->running.count,
+                           .n_running = instance->loop->count_running(instance),
                            .kv_blocks = instance->kv_blocks,
                            .totals = &instance->totals};
   sample.used_blocks =
       instance->kv_blocks - instance->withheld_blocks - sim_free_blocks(self, instance);
   if (instance->cache) sample.cached_blocks = instance->cache->n_keys;
-  if (instance->scheduler) return sample;
-  sample.n_running = (int64_t)instance->batch.n_seqs + (int64_t)instance->n_chunks;
   for (size_t i = 0; i < instance->n_chunks; i++) // those of which more is to come keep their place
     sample.n_waiting -= self->requests.slots[instance->chunks[i]].state == REQUEST_PREFILLS;
   return sample;
