@@ -74,7 +74,7 @@ static void put_slow(Slowest *self, const WhyRequest *request, double value) {
        COLUMN("prefilled by", -13)},
       {CELL_OF_TEXT("decode_machine", why_machine(why, request->decode_machine)),
        COLUMN("decoded by", -13)},
-      {CELL_OF_TEXT(NULL, metrics_causes[most].name), COLUMN("most of it", -18)},
+      {CELL_OF_TEXT(NULL, metrics_causes[most].name), COLUMN("main cause", -18)},
       {CELL_OF_NUMBER(NULL, request->parts[most]), COLUMN("", 8),
        .shown = format_duration(request->parts[most], parts)},
       {CELL_OF_TEXT(NULL, why_share(request->parts[most], spent, share)), COLUMN("", 5)}};

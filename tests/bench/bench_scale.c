@@ -2,13 +2,13 @@
  *
  *     bench_scale [--instructions] [ROW]...
  *
- * Each policy that ships in a cluster that suits it, of 40 machines and of 4,000 at the same load
+ * Each policy that ships in a cluster that suits it, of 40 instances and of 4,000 at the same load
  * of each, with as many requests for each: nanoseconds of CPU per request in the loop (the least of
  * several rounds, taken in turns) and their ratio; set-up is left out. With --instructions, and
  * where callgrind is installed, instructions of the loop instead, which do not hang on what else
  * runs. ROWs are the beginnings of names; none: all.
  *
- * One run: bench_scale --once ROW MACHINES REQUESTS_PER_MACHINE */
+ * One run: bench_scale --once ROW INSTANCES REQUESTS_PER_INSTANCE */
 #include "base/cleanup.h"
 #include "experiments/config/config.h"
 #include "sim/run.h"
@@ -17,14 +17,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { SMALL = 40, LARGE = 4000, PER_MACHINE = 50, ROUNDS = 3, SETS = 8 };
+enum { SMALL = 40, LARGE = 4000, PER_INSTANCE = 50, ROUNDS = 3, SETS = 8 };
 
-/* A cluster for requests at a rate per machine; `pools` have the counts of machines as %d. */
+/* A cluster for requests at a rate per instance; `pools` have the counts of instances as %d. */
 typedef struct Base {
   const char *text;
   const char *counts[2]; // keys of the pools' counts
-  double shares[2];      // of the machines
-  double rate;           // requests per second and machine
+  double shares[2];      // of the instances
+  double rate;           // requests per second and instance
 } Base;
 
 enum { SPLIT, FULL, TOGETHER, RELEASED, TETRI, LANES, PIE, FLEXGEN, SEESAW, BASES };
@@ -197,7 +197,7 @@ static double cpu_ns(void) {
   return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-static void configure(Config *config, const Row *row, int machines, int64_t requests, int64_t seed,
+static void configure(Config *config, const Row *row, int instances, int64_t requests, int64_t seed,
                       Arena *arena, Diag *diag) {
   const Base *base = &bases[row->base];
   const char *sets[SETS + 4];
@@ -206,9 +206,9 @@ static void configure(Config *config, const Row *row, int machines, int64_t requ
   for (int i = 0; i < SETS && row->sets[i]; i++)
     if (sscanf(row->sets[i], "rate=%lf", &rate) != 1) sets[n++] = row->sets[i];
   for (int i = 0; i < 2 && base->counts[i]; i++)
-    sets[n++] = arena_printf(arena, "%s=%d", base->counts[i], (int)(machines * base->shares[i]));
+    sets[n++] = arena_printf(arena, "%s=%d", base->counts[i], (int)(instances * base->shares[i]));
   sets[n++] = arena_printf(arena, "workload.requests=%" PRId64, requests);
-  sets[n++] = arena_printf(arena, "workload.arrivals.rate=%.17g /s", rate * machines);
+  sets[n++] = arena_printf(arena, "workload.arrivals.rate=%.17g /s", rate * instances);
   sets[n] = NULL;
   const ConfigChanges changes = {.assignments = sets, .seed = seed, .tie_seed = -1};
   Node *root = yaml_parse("bench_scale", base->text, strlen(base->text), arena, diag);
@@ -223,13 +223,13 @@ __attribute__((noinline)) void bench_loop(Simulation *engine) {
     continue;
 }
 
-static double run_once(const Row *row, int machines, int64_t per_machine, int64_t seed) {
+static double run_once(const Row *row, int instances, int64_t per_instance, int64_t seed) {
   Arena arena;
   Diag diag;
   arena_init(&arena);
   diag_init(&diag);
   Config *config = ARENA_NEW(&arena, Config);
-  configure(config, row, machines, machines * per_machine, seed, &arena, &diag);
+  configure(config, row, instances, instances * per_instance, seed, &arena, &diag);
   Simulation *engine = ARENA_NEW(&arena, Simulation);
   sim_init(engine, &config->sim, &arena, &diag);
   const double begin = cpu_ns();
@@ -249,8 +249,8 @@ static void print_times(const Row *row) {
     double small = 0;
     const int repeats = LARGE / SMALL / 4;
     for (int i = 0; i < repeats; i++)
-      small += run_once(row, SMALL, PER_MACHINE, 1 + i) / repeats;
-    const double large = run_once(row, LARGE, PER_MACHINE, 1);
+      small += run_once(row, SMALL, PER_INSTANCE, 1 + i) / repeats;
+    const double large = run_once(row, LARGE, PER_INSTANCE, 1);
     if (small < best[0]) best[0] = small;
     if (large < best[1]) best[1] = large;
   }
@@ -259,12 +259,12 @@ static void print_times(const Row *row) {
 }
 
 /* Of the loop, by callgrind; negative when it cannot be asked. */
-static double instructions(const char *self, int row, int machines, int64_t per_machine) {
+static double instructions(const char *self, int row, int instances, int64_t per_instance) {
   char command[1024], line[256];
   snprintf(command, sizeof command,
            "valgrind --tool=callgrind --callgrind-out-file=/dev/null "
            "--toggle-collect=bench_loop '%s' --once %d %d %" PRId64 " 2>&1",
-           self, row, machines, per_machine);
+           self, row, instances, per_instance);
   FILE *pipe = popen(command, "r");
   double collected = -1;
   while (pipe && fgets(line, sizeof line, pipe)) {
@@ -272,7 +272,7 @@ static double instructions(const char *self, int row, int machines, int64_t per_
     if (at) collected = strtod(at + strlen("Collected : "), NULL);
   }
   if (!pipe || pclose(pipe)) return -1;
-  return collected / (double)(machines * per_machine);
+  return collected / (double)(instances * per_instance);
 }
 
 static void print_instructions(const char *self, int row) {
@@ -296,12 +296,12 @@ int main(int argc, char **argv) {
   if (argc == 5 && strcmp(argv[1], "--once") == 0) {
     const long row = strtol(argv[2], NULL, 10);
     if (row < 0 || row >= N_ROWS) return 2;
-    const long machines = strtol(argv[3], NULL, 10), per_machine = strtol(argv[4], NULL, 10);
-    printf("%.0f ns\n", run_once(&rows[row], (int)machines, per_machine, 1));
+    const long instances = strtol(argv[3], NULL, 10), per_instance = strtol(argv[4], NULL, 10);
+    printf("%.0f ns\n", run_once(&rows[row], (int)instances, per_instance, 1));
     return 0;
   }
   const bool counts = argc > 1 && strcmp(argv[1], "--instructions") == 0;
-  printf("%-34s %10d %10d %8s   %s\n", "machines", SMALL, LARGE, "ratio",
+  printf("%-34s %10d %10d %8s   %s\n", "instances", SMALL, LARGE, "ratio",
          counts ? "instructions per request" : "ns of CPU per request");
   for (int row = 0; row < N_ROWS; row++) {
     if (!is_named(rows[row].name, argc - 1 - counts, argv + 1 + counts)) continue;
