@@ -283,8 +283,8 @@ static int check_object(const Reading *self, Field object) {
   if (is_there(&self->values[N_FACTS]) && (is_there(ttft) || has_details(self))) return 0;
   diag_error(self->diag, at,
              "the file is not a result of 'vllm bench serve': it has no duration or no TTFT");
-  diag_hint(self->diag, "'--save-result' writes one, with '--save-detailed' request by request");
-  return -1;
+  return diag_hint(self->diag,
+                   "'--save-result' writes one, with '--save-detailed' request by request");
 }
 
 static int read_object(Reading *self, Field object) {

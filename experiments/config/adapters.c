@@ -70,8 +70,7 @@ static int size_of(const Llm *model, int64_t rank, int64_t gpus, const char *key
   if (parameters > 0) return 0;
   diag_error(diag, at, "the size of an adapter does not follow from the shape of model '%s'",
              model->name);
-  diag_hint(diag, "set it with '%s'", key);
-  return -1;
+  return diag_hint(diag, "set it with '%s'", key);
 }
 
 /* --- sets, and who names them */
@@ -79,8 +78,7 @@ static int size_of(const Llm *model, int64_t rank, int64_t gpus, const char *key
 int config_bind_adapters(Config *self, const Node *node, Arena *arena, Diag *diag) {
   if (node->kind != NODE_MAP || node->n_children == 0 || node->n_children > SETS_MAX) {
     diag_error(diag, node->at, "'adapters' must be a map of 1 to %d names to adapters", SETS_MAX);
-    diag_hint(diag, "for example {tuned: {count: 100, rank: 16, zipf: 1}}");
-    return -1;
+    return diag_hint(diag, "for example {tuned: {count: 100, rank: 16, zipf: 1}}");
   }
   AdapterSet *sets = ARENA_ARRAY(arena, AdapterSet, (size_t)node->n_children);
   self->adapters = ARENA_ARRAY(arena, AdapterConfig, (size_t)node->n_children);
@@ -140,8 +138,7 @@ static int refuse_batcher(const Policy *batcher, Place at, Diag *diag) {
     if (((const Batcher *)*other)->schedules)
       able = able ? arena_printf(&diag->arena, "%s, %s", able, (*other)->name) : (*other)->name;
   diag_error(diag, at, "batcher '%s' does not support adapters", batcher->name);
-  diag_hint(diag, "these batchers do: %s", able);
-  return -1;
+  return diag_hint(diag, "these batchers do: %s", able);
 }
 
 int config_bind_lora(const Config *self, PoolConfig *pool, const Node *node, Diag *diag) {
@@ -177,8 +174,7 @@ static int check_pool(const Config *self, const PoolConfig *pool, const Node *no
     diag_error(diag, node->key_at,
                "requests for adapters '%s' go to pool '%s', which has no room for adapters",
                set->name, node->key);
-    diag_hint(diag, "add 'lora: {max_loras: 4, load_bandwidth: 2 GB/s}' to the pool");
-    return -1;
+    return diag_hint(diag, "add 'lora: {max_loras: 4, load_bandwidth: 2 GB/s}' to the pool");
   }
   if (config->rank > pool->lora.max_lora_rank)
     return diag_error(

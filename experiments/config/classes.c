@@ -124,8 +124,7 @@ static int find(Binder *self, const char *what, const char *name, Place at,
   for (uint32_t i = 0; i < n; i++)
     if (strcmp(names[i], name) == 0) return (int)i;
   self->status = diag_error(self->diag, at, "there is no %s '%s'", what, name);
-  diag_hint_near(self->diag, name, names);
-  return -1;
+  return diag_hint_near(self->diag, name, names);
 }
 
 static int find_class(Binder *self, const char *name, Place at) {
@@ -213,8 +212,7 @@ int config_bind_classes(Config *self, const Node *classes, const Node *tenants, 
     diag_error(diag, classes ? classes->key_at : tenants->key_at,
                "'%s' apply to the components of a mix, and the workload is not a mix",
                classes ? "classes" : "tenants");
-    diag_hint(diag, "for example workload: {mix: [{name: chat, class: interactive, …}]}");
-    return -1;
+    return diag_hint(diag, "for example workload: {mix: [{name: chat, class: interactive, …}]}");
   }
   const uint32_t n_named = self->sim.n_tenants;
   ComponentSpec *components = (ComponentSpec *)self->sim.components;

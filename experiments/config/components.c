@@ -20,8 +20,7 @@ static int check_asked(const Config *self, Diag *diag) {
   if (self->n_models == 1 || self->sim.n_components > 0) return 0;
   diag_error(diag, self->workload.at, "the workload does not name which of %u models it uses",
              self->n_models);
-  diag_hint(diag, "use 'mix' with components, each with its 'model'");
-  return -1;
+  return diag_hint(diag, "use 'mix' with components, each with its 'model'");
 }
 
 int config_bind_components(Config *self, Arena *arena, Diag *diag) {

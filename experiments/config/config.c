@@ -161,8 +161,7 @@ int config_check_data(Diag *diag) {
   else
     diag_environment(diag, place_of_file(NULL), "TANDEM_DATA is set to '%s', which has no '%s'",
                      root, data_part);
-  diag_hint(diag, "set it to the folder that holds 'perfmodel' and 'traces', or unset it");
-  return -1;
+  return diag_hint(diag, "set it to the folder that holds 'perfmodel' and 'traces', or unset it");
 }
 
 Place config_place(const Node *map, const char *key) {

@@ -198,8 +198,7 @@ static int bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag
   if (keys->mtbf == 0 && (mttr || mtbf == 0)) {
     diag_error(diag, mttr ? mttr->key_at : node->key_at, "%s needs 'mtbf'",
                mttr ? "'mttr'" : "a source of failures");
-    diag_hint(diag, "set the mean time between failures, such as mtbf: 50700 h");
-    return -1;
+    return diag_hint(diag, "set the mean time between failures, such as mtbf: 50700 h");
   }
   if (keys->mtbf == 0) keys->mtbf = mtbf;
   if (keys->mttr == 0) keys->mttr = MTTR;
@@ -285,17 +284,16 @@ static int check_kind(const Binder *self, Place at, FaultKind kind) {
   const bool grouped = group_of(&self->config->sim, self->ix);
   if (kind == FAULT_STORE && !grouped) {
     diag_error(self->diag, at, "pool '%s' is in no group and has no store", self->pool->spec.name);
-    diag_hint(self->diag,
-              "only 'groups' have stores; elsewhere these can fail: gpu, machine, link");
-    return -1;
+    return diag_hint(self->diag,
+                     "only 'groups' have stores; elsewhere these can fail: gpu, machine, link");
   }
   if (!grouped || (kind != FAULT_DRAIN && kind != FAULT_LINK)) return 0;
   diag_error(self->diag, at, "%s cannot be used with pool '%s', which is in a group",
              kind == FAULT_DRAIN ? "maintenance" : "links", self->pool->spec.name);
-  diag_hint(self->diag, kind == FAULT_DRAIN
-                            ? "groups do not drain; they support fail, slow and store"
-                            : "the KV of a group uses no NIC; groups support fail, slow and store");
-  return -1;
+  return diag_hint(self->diag,
+                   kind == FAULT_DRAIN
+                       ? "groups do not drain; they support fail, slow and store"
+                       : "the KV of a group uses no NIC; groups support fail, slow and store");
 }
 
 /* The same of the other shape of its GPUs: they are slow in both. */
@@ -326,8 +324,7 @@ static int bind_outage(Binder *self, const Node *node) {
   if (keys.machine >= n) {
     diag_error(self->diag, config_place(node, "machine"), "pool '%s' has no instance %lld",
                spec->name, (long long)keys.machine);
-    diag_hint(self->diag, "its instances are 0 to %u", n - 1);
-    return -1;
+    return diag_hint(self->diag, "its instances are 0 to %u", n - 1);
   }
   FaultSpan *span = ARENA_NEW(self->arena, FaultSpan);
   *span = (FaultSpan){.from = keys.at,
@@ -365,8 +362,7 @@ static int check_once(const Binder *self, const Node *node) {
   diag_error(self->diag, node->key_at,
              "pools '%s' and '%s' share their GPUs, and both have 'faults'", prefill,
              self->pool->spec.name);
-  diag_hint(self->diag, "set the faults of the group in one of them, such as '%s'", prefill);
-  return -1;
+  return diag_hint(self->diag, "set the faults of the group in one of them, such as '%s'", prefill);
 }
 
 static int bind_pool(Binder *self) {
@@ -376,8 +372,7 @@ static int bind_pool(Binder *self) {
   if (!keys.gpu && !keys.machine && !keys.link && !keys.store && !keys.schedule) {
     diag_error(self->diag, node->key_at, "'faults' of pool '%s' names nothing that fails",
                self->pool->spec.name);
-    diag_hint(self->diag, "add 'gpu', 'machine', 'link' or 'schedule', such as gpu: {}");
-    return -1;
+    return diag_hint(self->diag, "add 'gpu', 'machine', 'link' or 'schedule', such as gpu: {}");
   }
   int status = check_once(self, node);
   if (keys.link) status |= check_kind(self, keys.link->key_at, FAULT_LINK);
@@ -401,8 +396,8 @@ static int bind_checkpoint(Config *self, const Node *node, Diag *diag) {
                       "'checkpoint' cannot be used with groups, whose KV has a store");
   if (!sim->retry.resume) return 0;
   diag_error(diag, node->key_at, "'checkpoint' and 'retry.resume' exclude each other");
-  diag_hint(diag, "a checkpoint holds the prompt alone: tokens after the first are made again");
-  return -1;
+  return diag_hint(diag,
+                   "a checkpoint holds the prompt alone: tokens after the first are made again");
 }
 
 static int bind_hedge(Config *self, const Node *node, Diag *diag) {
@@ -415,9 +410,9 @@ static int bind_hedge(Config *self, const Node *node, Diag *diag) {
   diag_error(diag, node->key_at,
              "'hedge' cannot be used with router '%s', which counts what it sent to each instance",
              router->policy.name);
-  diag_hint(diag, "a copy goes to the instance with the fewest pending tokens, whatever the router "
-                  "decides; these routers support it: jsq, token_jsq, llm_d, prefix_affinity");
-  return -1;
+  return diag_hint(
+      diag, "a copy goes to the instance with the fewest pending tokens, whatever the router "
+            "decides; these routers support it: jsq, token_jsq, llm_d, prefix_affinity");
 }
 
 int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag) {
@@ -443,7 +438,6 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
   self->sim.faults = binder.sources;
   if (status || !node || keys.hedge || self->sim.n_faults > 0) return status;
   diag_error(diag, node->key_at, "'faults' applies to pools that have faults, and none has");
-  diag_hint(diag, "add them to a pool, such as pools.%s.faults: {gpu: {}}",
-            self->pools[0].spec.name);
-  return -1;
+  return diag_hint(diag, "add them to a pool, such as pools.%s.faults: {gpu: {}}",
+                   self->pools[0].spec.name);
 }

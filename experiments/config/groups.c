@@ -88,9 +88,8 @@ static int check_store(const Config *self, const Node *node, const GroupSpec *sp
              "a store of %.4g MB holds %" PRId64
              " tokens of KV, but each request has at least %" PRId64,
              memory / 1e6, room, least);
-  diag_hint(diag, "a token takes %" PRId64 " bytes, a block has %" PRId64 " tokens",
-            decode->spec.kv_bytes_per_token, decode->kv.block_size);
-  return -1;
+  return diag_hint(diag, "a token takes %" PRId64 " bytes, a block has %" PRId64 " tokens",
+                   decode->spec.kv_bytes_per_token, decode->kv.block_size);
 }
 
 /* CPU memory of a machine holds the stores of all its replicas. */
@@ -182,8 +181,7 @@ static int check_policies(const Config *self, const Node *node, Diag *diag) {
   if (!pool->shape) {
     diag_error(diag, node->key_at, "pool policy '%s' does not change the shape of groups",
                pool->policy.name);
-    diag_hint(diag, "choose 'seesaw': policies: {pool: seesaw}");
-    return -1;
+    return diag_hint(diag, "choose 'seesaw': policies: {pool: seesaw}");
   }
   return 0;
 }

@@ -17,8 +17,7 @@ int config_bind_length(Config *self, const Node *precision, Diag *diag) {
   length->automatic = workload->automatic || (precision && workload->trace);
   if (precision && !length->automatic) {
     diag_error(diag, precision->key_at, "'precision' applies to runs that choose their length");
-    diag_hint(diag, "set workload: {duration: auto}");
-    return -1;
+    return diag_hint(diag, "set workload: {duration: auto}");
   }
   if (!length->automatic) return 0;
   length->precision = usual_precision;

@@ -74,9 +74,8 @@ static int bind_several(Config *self, const Node *node, Arena *arena, Diag *diag
   enum { MODELS_MAX = 64 };
   if (node->kind != NODE_MAP || node->n_children == 0 || node->n_children > MODELS_MAX) {
     diag_error(diag, node->at, "'models' must be a map of 1 to %d names to models", MODELS_MAX);
-    diag_hint(diag,
-              "for example {chat: llama3.1-70b, code: {name: codellama-34b, quantization: fp8}}");
-    return -1;
+    return diag_hint(
+        diag, "for example {chat: llama3.1-70b, code: {name: codellama-34b, quantization: fp8}}");
   }
   int status = 0;
   uint32_t i = 0;
@@ -100,8 +99,7 @@ int config_bind_models(Config *self, const Node *one, const Node *several, Arena
   }
   if (!one && !several) {
     diag_error(diag, self->root->at, "missing key 'model'");
-    diag_hint(diag, "set 'model', or 'models' as a map of names to several");
-    return -1;
+    return diag_hint(diag, "set 'model', or 'models' as a map of names to several");
   }
   const int status = one ? bind_model(self, one, &self->models[0], arena, diag)
                          : bind_several(self, several, arena, diag);
@@ -141,8 +139,7 @@ int config_find_model(const Config *self, Place at, const char *what, const char
     return diag_error(diag, at,
                       "'model' must name one of 'models', which this configuration does not have");
   diag_error(diag, at, "there is no model '%s' in 'models'", name);
-  diag_hint_near(diag, name, names);
-  return -1;
+  return diag_hint_near(diag, name, names);
 }
 
 void config_note_models(ConfigCache *cache, FILE *out) {

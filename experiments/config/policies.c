@@ -171,8 +171,7 @@ static bool minds_priorities(const Config *self) {
 int config_check_priorities(const Config *self, Diag *diag) {
   if (!self->workload.priorities_at.path || minds_priorities(self)) return 0;
   diag_error(diag, self->workload.priorities_at, "the batcher of no pool uses 'priorities'");
-  diag_hint(diag, "set batcher: {name: vllm, policy: priority}");
-  return -1;
+  return diag_hint(diag, "set batcher: {name: vllm, policy: priority}");
 }
 
 int config_check_router(const Config *self, Diag *diag) {

@@ -15,9 +15,9 @@ static int check_price(const Config *self, const Node *price, Arena *arena, Diag
     return -1;
   if (datafile_find(self->perfmodel_root, "machines", price->key, arena)) return 0;
   diag_error(diag, price->key_at, "unknown machine '%s'", price->key);
-  diag_hint_choices(diag, price->key, datafile_names(self->perfmodel_root, "machines", arena),
-                    "tandem list machines");
-  return -1;
+  return diag_hint_choices(diag, price->key,
+                           datafile_names(self->perfmodel_root, "machines", arena),
+                           "tandem list machines");
 }
 
 int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag) {

@@ -25,6 +25,5 @@ int config_check_seeds(const Config *self, const ConfigChanges *changes, Diag *d
              "'seed' changes nothing: arrivals and lengths are drawn from '%s', which is %s, and "
              "nothing else is random",
              workload_seed, of_workload->text);
-  diag_hint(diag, "remove the key '%s', or vary it instead of 'seed'", workload_seed);
-  return -1;
+  return diag_hint(diag, "remove the key '%s', or vary it instead of 'seed'", workload_seed);
 }

@@ -298,7 +298,6 @@ int config_check_pool_engine(const Config *self, const Node *node, const PoolCon
       diag, config_place(owner, "kvtier"),
       "engine '%s' cannot be used with kvtier '%s': it swaps nothing and recomputes what it evicts",
       engine->name, tier->policy.name);
-  diag_hint(diag, "set 'kvtier: recompute', or choose an engine that swaps: %s",
-            swapping_engines(&diag->arena));
-  return -1;
+  return diag_hint(diag, "set 'kvtier: recompute', or choose an engine that swaps: %s",
+                   swapping_engines(&diag->arena));
 }

@@ -87,8 +87,7 @@ static int add_limit(Rows *rows, const HistogramSpec *metric, const char *statis
   row.name = arena_printf(rows->arena, "%s.%s", metric->name, statistic);
   if (!slo_parse_statistic(statistic, &row.statistic, &row.quantile)) {
     diag_error(rows->diag, at, "unknown statistic '%s'", statistic);
-    diag_hint(rows->diag, "choose mean, max, or a percentile such as p50 or p99.9");
-    return -1;
+    return diag_hint(rows->diag, "choose mean, max, or a percentile such as p50 or p99.9");
   }
   Tick ticks = 0;
   OptionSpec time = config_limit_of_time, ratio = config_limit_of_ratio;
@@ -117,8 +116,7 @@ static int add_key(Rows *rows, const HistogramSpec *metric, const Node *node) {
   if (dot) return add_limit(rows, metric, dot + 1, node->key_at, node);
   if (node->kind != NODE_MAP) {
     diag_error(rows->diag, node->key_at, "'%s' needs a statistic", node->key);
-    diag_hint(rows->diag, "for example '%s.p99'", node->key);
-    return -1;
+    return diag_hint(rows->diag, "for example '%s.p99'", node->key);
   }
   int status = 0;
   for (const Node *child = node->first; child; child = child->next)
