@@ -5,7 +5,6 @@
 #include "calib/environment.h"
 #include "calib/model.h"
 #include "calib/operators.h"
-#include "experiments/base/cache_folder.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
 #include "experiments/base/version.h"
@@ -80,8 +79,7 @@ static int find_op(const char *name, bool *ops, Diag *diag) {
     return 0;
   }
   diag_error(diag, place_of_file("--only"), "unknown operator '%s'", name);
-  diag_hint_near(diag, name, calib_op_names);
-  return -1;
+  return diag_hint_near(diag, name, calib_op_names);
 }
 
 static int read_ops(const char *list, bool ret_ops[CALIB_N_OPS], Arena *arena, Diag *diag) {
@@ -98,7 +96,7 @@ static CalibOptions backend_options(const Options *options, Arena *arena) {
                         .threads = (int32_t)options->threads,
                         .seed = (uint64_t)options->seed,
                         .verify = !options->no_verify,
-                        .choices = cache_folder(arena),
+                        .choices = cli_cache_folder(arena),
                         .interrupted = &interrupt_signal};
 }
 
@@ -295,8 +293,7 @@ static int begin_profile(const Calibrate *self, const Options *options, const ch
   if (stat(path, &status) || !S_ISREG(status.st_mode) || status.st_size == 0) return 0;
   if (!options->resume) {
     diag_error(diag, place_of_file(path), "the profile already exists");
-    diag_hint(diag, "continue it with '--resume', or choose another name");
-    return -1;
+    return diag_hint(diag, "continue it with '--resume', or choose another name");
   }
   Profile found;
   if (profile_load(&found, path, self->arena, diag) || environment_check(&found, profile, diag))
@@ -450,8 +447,7 @@ const Command command_calibrate = {
         "Times the operators of a model on a GPU or CPU and writes a profile, from which 'tandem "
         "fit' makes a performance model. Measuring stops when the budget is spent.",
     .operands = "",
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "'tandem doctor' shows whether the device is fit to measure on.",
     .examples = "tandem calibrate --backend cuda --model llama2-70b --tp 1,2,4,8 -o h200.csv\n"
                 "tandem calibrate --model llama2-70b --dry-run --machine dgx-h100",

@@ -2,12 +2,12 @@
 #include "base/text.h"
 #include "calib/cpu_machine.h"
 #include "experiments/base/interrupt.h"
-#include "experiments/base/stack.h"
 #include "experiments/base/workers.h"
 #include "experiments/commands/manual.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { GO_ON = -1 };
@@ -57,6 +57,13 @@ int cli_jobs(int64_t given) {
 size_t cli_memory(int64_t given, int jobs) {
   const int64_t all = given > 0 ? given : cpu_machine_available_bytes() / 10 * 9;
   return (size_t)(all / jobs);
+}
+
+/* As the XDG base directory specification has it: a path that is relative counts as none. */
+const char *cli_cache_folder(Arena *arena) {
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  if (cache && *cache == '/') return arena_printf(arena, "%s/tandem", cache);
+  return home && *home == '/' ? arena_printf(arena, "%s/.cache/tandem", home) : NULL;
 }
 
 const char *const *cli_texts(const Node *list, Arena *arena) {
@@ -228,7 +235,8 @@ int cli_run(const Command *command, int argc, char **argv) {
              .diag = &diag};
   int code = parse(&cli, argc, argv, given);
   if (code == GO_ON)
-    code = stack_check(&diag) || config_check_data(&diag) ? EXIT_ENVIRONMENT : command->run(&cli);
+    code = workers_check_stack(&diag) || config_check_data(&diag) ? EXIT_ENVIRONMENT
+                                                                  : command->run(&cli);
   code = cli_finish(&diag, code);
   diag_done(&diag);
   arena_done(&arena);

@@ -65,6 +65,7 @@ struct Cli {
 #define CLI_FLAG(key_, field_, help_)         CLI_ROW(key_, BOOL, field_, NULL, help_)
 #define CLI_TEXT(key_, field_, value_, help_) CLI_ROW(key_, STRING, field_, value_, help_)
 #define CLI_COUNT(key_, field_, help_, max_)  CLI_ROW(key_, INT, field_, "N", help_), .max = (max_)
+#define CLI_OPTIONS                           .options = options, .size = sizeof(Options)
 #define CLI_MAIN                              .group = "Main options"
 /* Rows that several commands have, each said once. */
 #define CLI_SET(example)                                                                           \
@@ -122,6 +123,9 @@ int cli_jobs(int64_t given);
 /* What a run may take of memory: `given` bytes, or, when that is 0, nine tenths of what is free,
  * `jobs` of them at a time. */
 size_t cli_memory(int64_t given, int jobs);
+/* `tandem` in $XDG_CACHE_HOME, or in ~/.cache, for what may be lost; it need not be there yet. NULL
+ * when neither is said, or not from the root. */
+const char *cli_cache_folder(Arena *arena);
 /* Wrong usage beyond what the rows say: one line on stderr, EXIT_USAGE. */
 int cli_usage(const Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* No `what` has this name; `names` is NULL-terminated, and `where` all of them are listed. A hint

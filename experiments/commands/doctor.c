@@ -222,8 +222,7 @@ const Command command_doctor = {
         "operator, its speed against the peak rates, and whether equal work takes equal time. "
         "Each missed check comes with advice.",
     .operands = "",
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "If the backend does not open, the output names what is missing on this host.",
     .examples = "tandem doctor --backend cuda\ntandem doctor --backend cpu",
     .exits = {[EXIT_DONE] = "all checks passed",

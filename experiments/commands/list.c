@@ -424,8 +424,7 @@ const Command command_list = {
                                    {"TEXT", "part of a name: 'list options TEXT' prints the keys "
                                             "that contain it"},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .initial = &(const Options){.weights = -1},
     .listing = "Lists",
     .listed = listing_terms,

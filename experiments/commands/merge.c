@@ -35,8 +35,7 @@ const Command command_merge = {
         "written completely or not at all.",
     .operands = "OUT DB...",
     .arguments = (const CliTerm[]){{"OUT", "database to write"}, {"DB", "databases to join"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "Databases of different versions, different outcomes of one configuration and missing "
              "shards are errors. Results of a program with other outcomes are kept and marked as "
              "stale.",

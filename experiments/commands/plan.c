@@ -144,8 +144,7 @@ const Command command_plan = {
         "prefill and decode, and the number of instances, and prints the best design, its margin "
         "and the next best design.",
     .operands = "",
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "The load is --rate or --users with --isl and --osl or --lengths, or a --trace. With "
              "--output, runs that DB already has are not repeated.",
     .listing = "Programs of --export",

@@ -122,8 +122,7 @@ const Command command_plot = {
                                    {"PROFILE", "profile to draw beside MODEL; it must be the one "
                                                "that MODEL was fitted to"},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "plots/README.md shows each figure.",
     .listing = "Figures",
     .listed = figures_listed,

@@ -143,8 +143,7 @@ const Command command_provision = {
     .arguments = (const CliTerm[]){{"STUDY", "configuration file with a block 'provision'; "
                                              "'tandem list options provision' prints its keys"},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "With --output, runs that DB already has are not repeated.",
     .listing = "Programs of --export",
     .listed = study_programs,

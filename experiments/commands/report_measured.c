@@ -122,8 +122,7 @@ const Command command_report_measured = {
     .operands = "[FOLDER]",
     .arguments =
         (const CliTerm[]){{"FOLDER", "folder of measurements; required without --rows"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .examples = "tandem report measured measurements --engine vllm --format csv",
     .run = run_report,
 };

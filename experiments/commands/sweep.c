@@ -188,8 +188,7 @@ const Command command_sweep = {
         "or 'workload.arrivals.rate: [70 /s, 100 /s]'.",
     .operands = "EXPERIMENT",
     .arguments = (const CliTerm[]){{"EXPERIMENT", "configuration file with a block 'sweep'"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "A sweep needs --output, or --dry-run. Points that DB already has are not simulated "
              "again, so the same command continues a sweep that was stopped or extended. Points "
              "that fail are stored with the reason: 'tandem query DB failed' prints them.",

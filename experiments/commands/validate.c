@@ -2,7 +2,6 @@
  * --against what an engine logged. */
 #include "experiments/validate/validate.h"
 #include "base/hash.h"
-#include "experiments/base/cache_folder.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
@@ -75,7 +74,7 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
                                   .attention = given->attention,
                                   .device = {.device = (int32_t)given->device,
                                              .threads = (int32_t)given->threads,
-                                             .choices = cache_folder(arena),
+                                             .choices = cli_cache_folder(arena),
                                              .seed = (uint64_t)(given->seed < 0 ? 1 : given->seed),
                                              .interrupted = &interrupt_signal},
                                   .repeats = given->repeats,
@@ -156,8 +155,7 @@ const Command command_validate = {
         "latency. One of --backend and --against is required.",
     .operands = "CONFIG",
     .arguments = (const CliTerm[]){{"CONFIG", "configuration file (YAML)"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "The device runs one shard, in turn for all instances, without all-reduces. LOG is "
              "the output of vllm_steps.py, JSON of 'vllm bench serve --save-detailed', or "
              "requests.csv of LLMServingSim.",

@@ -67,8 +67,7 @@ static int check_versions(Results *out, const char *path, Arena *arena, Diag *di
   const int differ = results_ask_text(out, sql, NULL, 0, &versions, arena, diag);
   if (differ != 1) return differ;
   diag_error(diag, place_of_file(path), "'%s' has runs of version '%s'", path, versions);
-  diag_hint(diag, "runs of different versions cannot be compared");
-  return -1;
+  return diag_hint(diag, "runs of different versions cannot be compared");
 }
 
 static int check_outcomes(Results *out, const char *path, Arena *arena, Diag *diag) {
@@ -134,8 +133,7 @@ static int check_unchanged(const Results *source, struct timespec before, Diag *
     return 0;
   diag_error(diag, place_of_file(source->path), "'%s' was written to during the merge",
              source->path);
-  diag_hint(diag, "merge again");
-  return -1;
+  return diag_hint(diag, "merge again");
 }
 
 static int add_database(Results *out, const char *path, Arena *arena, Diag *diag) {
@@ -188,8 +186,7 @@ static int find_missing(Merge *self, Results *out, Arena *arena, Diag *diag) {
   if (self->partial || self->n_missing == 0) return 0;
   for (size_t i = 0; i < self->n_missing; i++)
     diag_error(diag, place_of_file(self->out), "%s", self->missing[i]);
-  diag_hint(diag, "submit the missing runs again, or merge the others with '--partial'");
-  return -1;
+  return diag_hint(diag, "submit the missing runs again, or merge the others with '--partial'");
 }
 
 static int fill(Merge *self, Results *out, Arena *arena, Diag *diag) {

@@ -56,8 +56,8 @@ static int check_schema(Results *self, Diag *diag) {
   if (version == RESULTS_SCHEMA_VERSION) return 0;
   diag_error(diag, at, "'%s' has schema version %d, but this program has version %d", self->path,
              version, RESULTS_SCHEMA_VERSION);
-  diag_hint(diag, "name another file, or use the version of the program that wrote this one");
-  return -1;
+  return diag_hint(diag,
+                   "name another file, or use the version of the program that wrote this one");
 }
 
 /* is_stale(EPOCH) in SQL: rows that a program with other rules made, which nobody measured. */
@@ -246,9 +246,8 @@ static int check_name(const char *path, Diag *diag) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   if (strlen(name) + strlen(longest) <= NAME_MAX) return 0;
   diag_error(diag, place_of_file(NULL), "the name '%s' is too long for a database", name);
-  diag_hint(diag, "SQLite adds '%s' to it: at most %d bytes", longest,
-            NAME_MAX - (int)strlen(longest));
-  return -1;
+  return diag_hint(diag, "SQLite adds '%s' to it: at most %d bytes", longest,
+                   NAME_MAX - (int)strlen(longest));
 }
 
 int results_open(Results *self, const char *path, const char *data_root, Arena *arena, Diag *diag) {
