@@ -57,7 +57,7 @@ typedef struct OutageKeys {
 } OutageKeys;
 
 #define OUTAGE(name, field, type_, ...)                                                            \
-  { .key = name, .type = OPTION_##type_, .offset = offsetof(OutageKeys, field), __VA_ARGS__ }
+  OPTION_AT(OutageKeys, name, field, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec config_outage_options[] = {
     OUTAGE("at", at, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
@@ -78,8 +78,7 @@ typedef struct PoolFaults {
   const Node *gpu, *machine, *link, *store, *schedule;
 } PoolFaults;
 
-#define POOL(field, ...)                                                                           \
-  { .key = #field, .type = OPTION_NODE, .offset = offsetof(PoolFaults, field), __VA_ARGS__ }
+#define POOL(field, ...) OPTION_OF(PoolFaults, field, OPTION_NODE, __VA_ARGS__)
 
 const OptionSpec config_pool_faults_options[] = {
     POOL(gpu, .help = "Failures of each GPU. A failed GPU takes its replica down.",
@@ -125,10 +124,7 @@ const OptionSpec config_hedge_options[] = {
     {0}};
 
 #define CHECKPOINT(field, type_, ...)                                                              \
-  {                                                                                                \
-    .key = #field, .type = OPTION_##type_, .offset = offsetof(CheckpointOptions, field),           \
-    __VA_ARGS__                                                                                    \
-  }
+  OPTION_OF(CheckpointOptions, field, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec config_checkpoint_options[] = {
     CHECKPOINT(bandwidth, BANDWIDTH, .required = true, .min = 1, .max = 1e18,
@@ -138,17 +134,16 @@ const OptionSpec config_checkpoint_options[] = {
                .absent = "no limit"),
     {0}};
 
-#define RETRY(name, field, type_, ...)                                                             \
-  { .key = name, .type = OPTION_##type_, .offset = offsetof(RetryOptions, field), __VA_ARGS__ }
+#define RETRY(field, type_, ...) OPTION_OF(RetryOptions, field, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec config_retry_options[] = {
-    RETRY("limit", limit, INT, .fallback = "3", .max = 1e6,
+    RETRY(limit, INT, .fallback = "3", .max = 1e6,
           .help = "Maximum number of retries of a request."),
-    RETRY("backoff", backoff, TICKS, .fallback = "25 ms", .max = 86400,
+    RETRY(backoff, TICKS, .fallback = "25 ms", .max = 86400,
           .help = "Time before the first retry. It doubles with each retry."),
-    RETRY("most_backoff", most_backoff, TICKS, .fallback = "250 ms", .max = 86400,
+    RETRY(most_backoff, TICKS, .fallback = "250 ms", .max = 86400,
           .help = "Maximum time before a retry. 0 s means no limit."),
-    RETRY("resume", resume, BOOL, .fallback = "false",
+    RETRY(resume, BOOL, .fallback = "false",
           .help = "Send the tokens that the client already has as part of the prompt, instead of "
                   "generating them again."),
     {0}};
@@ -206,11 +201,22 @@ static int bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag
          check_shape(node, keys->repair, "repair_shape", diag);
 }
 
-static FaultSource source_of(const LifetimeKeys *keys, uint32_t first, uint32_t n) {
-  return (FaultSource){.first = first,
-                       .n_instances = n,
-                       .up = {(LifetimeKind)keys->distribution, keys->mtbf, keys->shape},
-                       .down = {(LifetimeKind)keys->repair, keys->mttr, keys->repair_shape}};
+/* Sources of `kind`: `times` of them for each `together` instances, one after another. */
+static int add_sources(Binder *self, const Node *node, const LifetimeKeys *keys, FaultKind kind,
+                       uint32_t together, int64_t times) {
+  const uint32_t count = self->pool->spec.count;
+  int status = 0;
+  for (uint32_t i = 0; i < count && !status; i += together) {
+    const FaultSource source = {
+        .kind = kind,
+        .first = self->first + i,
+        .n_instances = count - i < together ? count - i : together,
+        .up = {(LifetimeKind)keys->distribution, keys->mtbf, keys->shape},
+        .down = {(LifetimeKind)keys->repair, keys->mttr, keys->repair_shape}};
+    for (int64_t k = 0; k < times && !status; k++)
+      status = add_source(self, node, &source);
+  }
+  return status;
 }
 
 /* The engine of one must start before it fails again, or it never serves. */
@@ -229,46 +235,31 @@ static int check_up(const Binder *self, const Node *node, double mtbf) {
 static int bind_gpus(Binder *self, const Node *node) {
   LifetimeKeys keys;
   if (bind_lifetime(&keys, node, GPU_MTBF, self->diag)) return -1;
-  const PoolSpec *spec = &self->pool->spec;
-  const uint32_t lanes = (uint32_t)spec->pipeline_stages;
+  const uint32_t lanes = (uint32_t)self->pool->spec.pipeline_stages;
   const int64_t gpus =
       parallelism_gpus(config_degrees(self->pool)) / self->pool->data_parallel_size;
-  int status = check_up(self, node, keys.mtbf / (double)gpus);
-  for (uint32_t i = 0; i < spec->count && !status; i += lanes) {
-    const FaultSource source = source_of(&keys, self->first + i, lanes);
-    for (int64_t gpu = 0; gpu < gpus && !status; gpu++)
-      status = add_source(self, node, &source);
-  }
-  return status;
+  return check_up(self, node, keys.mtbf / (double)gpus) ||
+                 add_sources(self, node, &keys, FAULT_FAIL, lanes, gpus)
+             ? -1
+             : 0;
 }
 
 static int bind_machines(Binder *self, const Node *node) {
   LifetimeKeys keys;
   if (bind_lifetime(&keys, node, 0, self->diag)) return -1;
-  const PoolSpec *spec = &self->pool->spec;
   const int64_t gpus = parallelism_gpus(config_degrees(self->pool));
-  const uint32_t fitting = (uint32_t)(self->pool->hardware.num_gpus / gpus) * spec->lanes;
-  int status = check_up(self, node, keys.mtbf);
-  for (uint32_t i = 0; i < spec->count && !status; i += fitting) {
-    const uint32_t left = spec->count - i;
-    const FaultSource source = source_of(&keys, self->first + i, left < fitting ? left : fitting);
-    status = add_source(self, node, &source);
-  }
-  return status;
+  const int64_t fitting = self->pool->hardware.num_gpus / gpus * self->pool->spec.lanes;
+  return check_up(self, node, keys.mtbf) ||
+                 add_sources(self, node, &keys, FAULT_FAIL, (uint32_t)fitting, 1)
+             ? -1
+             : 0;
 }
 
 /* Sources of `kind`, one for each instance, which does not start anew after it. */
 static int bind_parts(Binder *self, const Node *node, FaultKind kind) {
   LifetimeKeys keys;
   if (bind_lifetime(&keys, node, 0, self->diag)) return -1;
-  const PoolSpec *spec = &self->pool->spec;
-  int status = 0;
-  for (uint32_t i = 0; i < spec->count && !status; i += spec->lanes) {
-    FaultSource source = source_of(&keys, self->first + i, spec->lanes);
-    source.kind = kind;
-    status = add_source(self, node, &source);
-  }
-  return status;
+  return add_sources(self, node, &keys, kind, self->pool->spec.lanes, 1);
 }
 
 /* The group of a pool; NULL: it is in none. */

@@ -9,10 +9,7 @@ typedef struct ModelKeys {
 } ModelKeys;
 
 #define FORMAT(name, field, ...)                                                                   \
-  {                                                                                                \
-    .key = name, .type = OPTION_CHOICE, .offset = offsetof(ModelKeys, formats.field),              \
-    .choices = dtype_names, __VA_ARGS__                                                            \
-  }
+  OPTION_AT(ModelKeys, name, formats.field, OPTION_CHOICE, .choices = dtype_names, __VA_ARGS__)
 
 const OptionSpec config_model_options[] = {
     OPTION_OF(
@@ -93,10 +90,8 @@ int config_bind_models(Config *self, const Node *one, const Node *several, Arena
   self->models = ARENA_ARRAY(arena, Llm, n);
   self->specs = ARENA_ARRAY(arena, ModelSpec, n);
   self->n_models = 1;
-  if (one && several) {
-    diag_error(diag, several->key_at, "'model' and 'models' exclude each other");
-    return -1;
-  }
+  if (one && several)
+    return diag_error(diag, several->key_at, "'model' and 'models' exclude each other");
   if (!one && !several) {
     diag_error(diag, self->root->at, "missing key 'model'");
     return diag_hint(diag, "set 'model', or 'models' as a map of names to several");
@@ -130,11 +125,9 @@ int config_find_model(const Config *self, Place at, const char *what, const char
     names[i] = self->specs[i].name;
     if (name && strcmp(name, names[i]) == 0) return *ret = i, 0;
   }
-  if (!name) {
-    diag_error(diag, at, "%s needs a 'model', because the configuration has %u", what,
-               self->n_models);
-    return -1;
-  }
+  if (!name)
+    return diag_error(diag, at, "%s needs a 'model', because the configuration has %u", what,
+                      self->n_models);
   if (!several)
     return diag_error(diag, at,
                       "'model' must name one of 'models', which this configuration does not have");

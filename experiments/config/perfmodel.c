@@ -122,8 +122,9 @@ static int check_set(const Config *self, const char *name, Place at, Diag *diag)
   const char *const *sets =
       folder_names(arena_printf(arena, "%s/fitted", self->perfmodel_root), "*", arena);
   int n = 0;
-  for (; sets[n]; n++)
-    if (strcmp(sets[n], name) == 0) return 0;
+  if (text_is_one(name, sets)) return 0;
+  while (sets[n])
+    n++;
   const char **names = ARENA_ARRAY(arena, const char *, n + 3);
   names[0] = FITTED;
   names[1] = ROOFLINE;
@@ -205,8 +206,7 @@ static int check_engine(const PerfModelLoad *load, Diag *diag) {
   const char *engine = load->of->engine;
   if (!engine) return 0;
   const char *const *engines = finder_engines(load->of->root, &diag->arena);
-  for (int i = 0; engines[i]; i++)
-    if (strcmp(engines[i], engine) == 0) return 0;
+  if (text_is_one(engine, engines)) return 0;
   diag_error(diag, load->of->engine_at, "there are no iteration times for an engine '%s'", engine);
   return diag_hint_near(diag, engine, engines);
 }

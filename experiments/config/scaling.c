@@ -3,7 +3,6 @@
 #include "experiments/config/config.h"
 #include "sim/policies.h"
 #include "sim/scaling/scaler.h"
-#include <string.h>
 
 #define DAYS(n) ((n)*86400.0)
 enum { WINDOW_INTERVALS_MAX = 10000 }; // as many recommendations are kept
@@ -14,10 +13,8 @@ typedef struct StartKeys {
 } StartKeys;
 
 #define START(field, ...)                                                                          \
-  {                                                                                                \
-    .key = #field, .type = OPTION_TICKS, .offset = offsetof(StartKeys, start_up.field),            \
-    .fallback = "0 s", .max = DAYS(1), __VA_ARGS__                                                 \
-  }
+  OPTION_AT(StartKeys, #field, start_up.field, OPTION_TICKS, .fallback = "0 s", .max = DAYS(1),    \
+            __VA_ARGS__)
 
 const OptionSpec config_start_up_options[] = {
     START(boot, .help = "Time from power-on until the image can be fetched."),
@@ -46,8 +43,7 @@ typedef struct ScalingKeys {
   PoolScaling scaling;
 } ScalingKeys;
 
-#define SCALING(field, kind, ...)                                                                  \
-  { .key = #field, .type = kind, .offset = offsetof(ScalingKeys, scaling.field), __VA_ARGS__ }
+#define SCALING(field, kind, ...) OPTION_AT(ScalingKeys, #field, scaling.field, kind, __VA_ARGS__)
 
 const OptionSpec config_pool_scaling_options[] = {
     {"min", OPTION_INT, offsetof(ScalingKeys, min), "1", .min = 1, .max = 1e6,
