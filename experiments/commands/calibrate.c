@@ -14,8 +14,6 @@
 #include "experiments/results/results.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/gpu_facts.h"
-#include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -323,11 +321,6 @@ static CalibStatus load_group(Calibrate *self, CalibrateGroup *group, Diag *diag
   return status;
 }
 
-static double read_clock(void *context) {
-  (void)context;
-  return clock_monotonic();
-}
-
 /* All groups one after the other, each with its share of the time that is left. */
 static void measure_groups(Calibrate *self, const Options *options, Recorder *recorder,
                            HarnessReport *report, Diag *diag) {
@@ -337,7 +330,7 @@ static void measure_groups(Calibrate *self, const Options *options, Recorder *re
   if (self->open.device.sm == 0) harness.drift = 0.05; // a processor has other work too
   harness.verify = !options->no_verify;
   harness.interrupted = &interrupt_signal;
-  harness.clock = read_clock;
+  harness.clock = clock_read_monotonic;
   harness.progress = calibrate_show;
   harness.progress_context = &progress;
   bool goes_on = true;

@@ -5,7 +5,6 @@
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "perfmodel/check_profile.h"
-#include <string.h>
 
 typedef struct Options {
   const char *drop;

@@ -66,13 +66,17 @@ const char *cli_cache_folder(Arena *arena) {
   return home && *home == '/' ? arena_printf(arena, "%s/.cache/tandem", home) : NULL;
 }
 
-const char *const *cli_texts(const Node *list, Arena *arena) {
-  if (!list) return NULL;
-  const char **texts = ARENA_ARRAY(arena, const char *, list->n_children + 1);
+const char *const *cli_texts_and(const Node *list, const char *last, Arena *arena) {
+  const char **texts = ARENA_ARRAY(arena, const char *, (list ? list->n_children : 0) + 2);
   int n = 0;
-  for (const Node *node = list->first; node; node = node->next)
+  for (const Node *node = list ? list->first : NULL; node; node = node->next)
     texts[n++] = node->text;
+  texts[n] = last;
   return texts;
+}
+
+const char *const *cli_texts(const Node *list, Arena *arena) {
+  return list ? cli_texts_and(list, NULL, arena) : NULL;
 }
 
 const CliTerm *cli_terms(const char *const *names,

@@ -40,7 +40,7 @@ typedef struct Command {
   const char *notes;                       // NULL, or more to know
   const char *listing;                     // NULL, or the heading of
   const CliTerm *(*listed)(Arena *arena);  // names that an argument or option may have
-  const char *(*words)(Arena *arena);      // NULL, or what the first operand may be, between spaces
+  bool first_is_listed;                    // the first operand is one of them
   const char *examples;                    // command lines
   const char *exits[EXIT_ENVIRONMENT + 1]; // by exit code; NULL: as others have it, "": never
   int (*run)(Cli *cli);                    // returns the exit code when diag stays empty
@@ -107,14 +107,15 @@ struct Cli {
 #define CLI_EXPORT                                                                                 \
   CLI_TEXT("--export", export, "PROGRAM",                                                          \
            "print the commands or manifests that start the answer under PROGRAM")
-#define CLI_REQUIRE_SLO(help_) CLI_FLAG("--require-slo", require_slo, help_)
 
 /* Runs a command with main()'s arguments, argv[0] its name: reads them, or prints help or what is
  * wrong with them, and gives the exit code. An option takes its value as "--x v" or "--x=v"; "--"
  * ends the options. */
 int cli_run(const Command *command, int argc, char **argv);
-/* The texts of an option that may be given again, NULL-terminated. */
+/* The texts of an option that may be given again, NULL-terminated; NULL: it was not given. The
+ * second has `last` behind them. */
 const char *const *cli_texts(const Node *list, Arena *arena);
+const char *const *cli_texts_and(const Node *list, const char *last, Arena *arena);
 /* Names, NULL-terminated, each with what `about` says of it. */
 const CliTerm *cli_terms(const char *const *names,
                          const char *(*about)(const char *name, Arena *arena), Arena *arena);

@@ -7,7 +7,6 @@
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "perfmodel/gpu_facts.h"
-#include <limits.h>
 #include <string.h>
 
 typedef struct Options {
@@ -172,11 +171,6 @@ static const CalibModel **load_models(Patient *self, int *ret_n) {
 
 /* ---- Running ---- */
 
-static double read_clock(void *context) {
-  (void)context;
-  return clock_monotonic();
-}
-
 static int examine(Patient *self) {
   int n = 0;
   Diag *diag = self->cli->diag;
@@ -191,7 +185,7 @@ static int examine(Patient *self) {
                    .hardware = self->hardware,
                    .model = models[n - 1],
                    .seconds = tick_seconds(self->given->budget),
-                   .clock = read_clock,
+                   .clock = clock_read_monotonic,
                    .interrupted = &interrupt_signal};
   models[n - 1] = NULL;
   job.others = models;

@@ -25,8 +25,7 @@ static const OptionSpec options[] = {
     {DEGREE("--attention-data-parallel", attention_data_parallel_size,
             "groups of such GPUs that serve separate requests")},
     {DEGREE("--expert-parallel", expert_parallel_size,
-            "number of parts that experts are split "
-            "into")},
+            "number of parts that experts are split into")},
     {CLI_TEXT("--quantization", quantization, "FORMAT", "number format of the weights"),
      .absent = "that of the model"},
     {CLI_TEXT("--kv-cache-dtype", kv_cache_dtype, "FORMAT", "number format of the KV cache"),

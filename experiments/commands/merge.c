@@ -19,8 +19,8 @@ static int run_merge(Cli *cli) {
                  .n_paths = cli->n_operands - 1,
                  .partial = given->partial};
   if (merge_databases(&merge, arena, cli->diag)) return EXIT_INPUT;
-  for (size_t i = 0; i < merge.n_missing; i++)
-    fprintf(stderr, "%s: %s\n", text_shown(merge.out, arena), text_shown(merge.missing[i], arena));
+  for (const char *const *missing = merge.missing; *missing; missing++)
+    fprintf(stderr, "%s: %s\n", text_shown(merge.out, arena), text_shown(*missing, arena));
   cli_note_stale(merge.runs, merge.stale);
   printf("%" PRId64 " runs of %d databases\n", merge.runs, merge.n_paths);
   return EXIT_DONE;

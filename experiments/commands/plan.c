@@ -15,9 +15,7 @@ typedef struct Options {
   bool dry_run;
 } Options;
 
-#define ASKED(key_, type_, field_, value_, help_)                                                  \
-  .key = (key_), .type = OPTION_##type_, .offset = offsetof(Options, question.field_),             \
-  .value = (value_), .help = (help_)
+#define ASKED(key, type, field, value, help) CLI_ROW(key, type, question.field, value, help)
 
 /* Those without help stand in that of others, so that all of it fits a screen. */
 static const OptionSpec options[] = {

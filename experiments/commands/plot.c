@@ -43,12 +43,6 @@ static const CliTerm *figures_listed(Arena *arena) {
   return cli_terms(figure_names(arena), plot_about, arena);
 }
 
-static bool is_known(const char *name, const char *const *names) {
-  while (*names && strcmp(name, *names) != 0)
-    names++;
-  return *names;
-}
-
 /* Draws into a file that is not gnuplot's: a part of a page, or rows. */
 static int draw_part(const Cli *cli, const PlotChoice *choice) {
   const Options *given = cli->given;
@@ -81,7 +75,8 @@ static int check_usage(const Cli *cli, const char *const *where) {
   const char *name = cli->operands[0], *path = given->output_path;
   const bool is_fit = strcmp(name, "fit") == 0;
   const char *const *figures = figure_names(cli->arena);
-  if (!is_known(name, figures)) return cli_unknown("figure", name, figures, "tandem plot --help");
+  if (!text_is_one(name, figures))
+    return cli_unknown("figure", name, figures, "tandem plot --help");
   if (cli->operands[2] && !is_fit) return cli_usage(cli, "only 'fit' takes a PROFILE");
   for (; where && *where; where++)
     if (!strchr(*where, '='))

@@ -53,29 +53,16 @@ static void list_queries(OutputFormat format, Arena *arena) {
 
 /* NULL-terminated; those that can be read. */
 static const char *const *names_of(Results *results, const char *sql, Arena *arena) {
-  sqlite3_stmt *statement = NULL;
-  const char **names = NULL;
-  size_t n = 0, capacity = 0;
-  ARENA_RESERVE(arena, names, capacity, 1);
-  sqlite3_prepare_v2(results->db, sql, -1, &statement, NULL);
-  while (statement && sqlite3_step(statement) == SQLITE_ROW) {
-    const char *name = (const char *)sqlite3_column_text(statement, 0);
-    if (!name) continue;
-    ARENA_RESERVE(arena, names, capacity, n + 2);
-    names[n++] = arena_copy(arena, name, strlen(name));
-  }
-  sqlite3_finalize(statement);
-  return names;
+  static const char *const none[] = {NULL};
+  Diag unsaid;
+  diag_init(&unsaid);
+  const char *const *names = results_texts(results, sql, arena, &unsaid);
+  diag_done(&unsaid);
+  return names ? names : none;
 }
 
 #define TABLES                                                                                     \
   "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'"
-
-static bool is_one(const char *name, const char *const *names) {
-  while (*names && strcmp(*names, name) != 0)
-    names++;
-  return *names != NULL;
-}
 
 /* ---- Axes ---- */
 
@@ -120,9 +107,9 @@ static const char *axes_columns(const struct AxesMark *mark, Results *results, A
 
 static const char *load_query(const char *name, Results *results, Arena *arena, Diag *diag) {
   const char *const *names = folder_names(folder_of(arena), ".sql", arena);
-  if (!is_one(name, names)) {
+  if (!text_is_one(name, names)) {
     diag_error(diag, place_of_file(NULL), "unknown query '%s'", name);
-    if (is_one(name, names_of(results, TABLES, arena)))
+    if (text_is_one(name, names_of(results, TABLES, arena)))
       diag_hint(diag, "this is a table: --sql 'SELECT * FROM %s'", name);
     else
       diag_hint_choices(diag, name, names, "tandem query DB --list");

@@ -16,9 +16,7 @@ typedef struct Options {
 
 static const OptionSpec options[] = {
     {CLI_MAIN,
-     CLI_TEXT("-o", output, "FILE",
-              "timeline to write (.json), or - for standard "
-              "output"),
+     CLI_TEXT("-o", output, "FILE", "timeline to write (.json), or - for standard output"),
      .required = true},
     {CLI_TEXT("--machines", machines, "LIST",
               "pools and instances to draw, such as prefill,3,5..7"),

@@ -5,7 +5,6 @@
 #include "experiments/base/version.h"
 #include "experiments/campaign/campaign.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,17 +35,15 @@ static int find_run(Results *results, const char *run, int64_t *ret_run, Diag *d
   return -1;
 }
 
+/* "" of NULL, which a database from elsewhere may have where the schema has none. */
 static const char *text_of(sqlite3_stmt *statement, int column, Arena *arena) {
   const char *text = (const char *)sqlite3_column_text(statement, column);
   return text ? arena_copy(arena, text, strlen(text)) : "";
 }
 
 static int read_run(Results *results, int64_t run, Stored *ret_stored, Arena *arena, Diag *diag) {
-  // A database from elsewhere may have NULL where the schema has none.
-  static const char sql[] =
-      "SELECT coalesce(name, ''), coalesce(config, ''), coalesce(config_digest, ''), "
-      "coalesce(digest, ''), coalesce(version, ''), coalesce(status, ''), coalesce(reason, ''), "
-      "coalesce(epoch, '') FROM run WHERE id = ?";
+  static const char sql[] = "SELECT name, config, config_digest, digest, version, status, reason, "
+                            "epoch FROM run WHERE id = ?";
   CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
   if (!statement) return -1;
   sqlite3_bind_int64(statement, 1, run);

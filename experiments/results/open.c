@@ -7,7 +7,6 @@
 #include "experiments/results/descriptor.h"
 #include "experiments/results/results.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -177,17 +176,9 @@ static char *make_schema(const char *text) {
   return schema;
 }
 
-static const char count_columns[] =
-    "SELECT (SELECT count(*) FROM pragma_table_info('machine') WHERE name IN (''"
-#define INSTANCE_FIGURE(name, unit, value, meaning) ",'" #name "'"
-#include "sim/books/metrics.def"
-    ")) + (SELECT count(*) FROM pragma_table_info('request') WHERE name IN (''"
-#define REQUEST_FIELD(type, field, column, kind, meaning) ",'" #column "'"
-#define REQUEST_FIGURE(name, unit, value, meaning)        ",'" #name "'"
-#include "sim/books/metrics.def"
-    "))";
-
-static int add_columns(Results *self, Diag *diag) {
+/* Adds the columns of figures that the program which made the database did not know; when it is not
+ * locked, it only says that one is missing: 1. */
+static int add_columns(Results *self, bool locked, Diag *diag) {
   for (const Figure *figure = report_figures; figure->name; figure++) {
     const char *table = figure->level == LEVEL_MACHINE ? "machine" : "request";
     int64_t there = 0;
@@ -195,24 +186,22 @@ static int add_columns(Results *self, Diag *diag) {
     if (results_ask(self, "SELECT count(*) FROM pragma_table_info(?) WHERE name = ?",
                     VALUES(value_text(table), value_text(figure->name)), &there, diag) < 0)
       return -1;
+    if (there) continue;
+    if (!locked) return 1;
     char sql[160];
     snprintf(sql, sizeof sql, "ALTER TABLE %s ADD COLUMN %s %s", table, figure->name,
              type_of(figure));
-    if (!there && results_execute(self, sql, "change", diag)) return -1;
+    if (results_execute(self, sql, "change", diag)) return -1;
   }
   return 0;
 }
 
-/* Adds the columns of figures that the program which made the database did not know; nothing is
- * locked when none is missing. */
+/* Nothing is locked when none is missing. */
 static int complete_columns(Results *self, Diag *diag) {
-  int64_t there = 0, wanted = 0;
-  if (results_ask(self, count_columns, NULL, 0, &there, diag) < 0) return -1;
-  for (const Figure *figure = report_figures; figure->name; figure++)
-    wanted += is_column(figure);
-  if (there == wanted) return 0;
+  const int missing = add_columns(self, false, diag);
+  if (missing <= 0) return missing;
   if (results_execute(self, "BEGIN IMMEDIATE", "change", diag)) return -1;
-  if (add_columns(self, diag) == 0) return results_execute(self, "COMMIT", "change", diag);
+  if (add_columns(self, true, diag) == 0) return results_execute(self, "COMMIT", "change", diag);
   sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
   return -1;
 }
@@ -269,31 +258,32 @@ int results_open(Results *self, const char *path, const char *data_root, Arena *
   return status;
 }
 
+/* A new one that nobody else has; `status` is what opening it gave. */
+static int make_own(Results *self, int status, const char *pragmas, const char *data_root,
+                    Arena *arena, Diag *diag) {
+  status = prepare_database(self, status, diag) || results_execute(self, pragmas, "open", diag) ||
+                   create_schema(self, data_root, arena, diag)
+               ? -1
+               : 0;
+  if (status) results_close(self);
+  return status;
+}
+
 int results_open_unnamed(Results *self, const UnnamedFile *unnamed, const char *data_root,
                          Arena *arena, Diag *diag) {
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
   *self = (Results){.path = unnamed->path};
-  int status = prepare_database(self, descriptor_open(&self->db, unnamed->file, flags), diag);
-  if (status == 0)
-    status = results_execute(self,
-                             "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; "
-                             "PRAGMA main.locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
-                             "open", diag);
-  if (status == 0) status = create_schema(self, data_root, arena, diag);
-  if (status) results_close(self);
-  return status;
+  return make_own(self, descriptor_open(&self->db, unnamed->file, flags),
+                  "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; "
+                  "PRAGMA main.locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
+                  data_root, arena, diag);
 }
 
 int results_open_temporary(Results *self, const char *data_root, Arena *arena, Diag *diag) {
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   *self = (Results){.path = "a temporary database"};
-  int status = prepare_database(self, sqlite3_open_v2("", &self->db, flags, NULL), diag);
-  if (status == 0)
-    status =
-        results_execute(self, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", "open", diag);
-  if (status == 0) status = create_schema(self, data_root, arena, diag);
-  if (status) results_close(self);
-  return status;
+  return make_own(self, sqlite3_open_v2("", &self->db, flags, NULL),
+                  "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", data_root, arena, diag);
 }
 
 /* ---- For reading only ---- */

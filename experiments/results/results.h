@@ -160,16 +160,19 @@ int results_ask(Results *self, const char *sql, const Value *values, int n, int6
 int results_ask_text(Results *self, const char *sql, const Value *values, int n,
                      const char **ret_text, Arena *arena, Diag *diag);
 
+/* The first column of all rows, as texts, NULL-terminated, without those that are NULL; or NULL
+ * with an entry. */
+const char *const *results_texts(Results *self, const char *sql, Arena *arena, Diag *diag);
+
 /* Databases of results joined to one. */
 
 typedef struct Merge {
   const char *out;
   const char *const *paths; // [n_paths]
   int n_paths;
-  bool partial;         // sweeps may lack points
-  const char **missing; // [n_missing], a sentence for each part of a sweep that is not there
-  size_t n_missing;
-  int64_t runs, stale; // in the result; of those, made by programs with other outcomes
+  bool partial;               // sweeps may lack points
+  const char *const *missing; // a sentence for each part of a sweep that is not there; then NULL
+  int64_t runs, stale;        // in the result; of those, made by programs with other outcomes
 } Merge;
 
 /* Joins `paths` to a new database at `out`, which appears whole or not at all; fills the rest. What

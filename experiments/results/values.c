@@ -111,3 +111,22 @@ int results_ask_text(Results *self, const char *sql, const Value *values, int n,
   *ret_text = arena_copy(arena, text, strlen(text));
   return 1;
 }
+
+const char *const *results_texts(Results *self, const char *sql, Arena *arena, Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(self, sql, diag);
+  const char **texts = NULL;
+  size_t n = 0, capacity = 0;
+  int status = SQLITE_OK;
+  if (!statement) return NULL;
+  ARENA_RESERVE(arena, texts, capacity, 1);
+  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+    const char *text = (const char *)sqlite3_column_text(statement, 0);
+    if (!text) continue;
+    ARENA_RESERVE(arena, texts, capacity, n + 2);
+    texts[n++] = arena_copy(arena, text, strlen(text));
+    texts[n] = NULL;
+  }
+  if (status == SQLITE_DONE) return texts;
+  results_error(self, "read", diag);
+  return NULL;
+}

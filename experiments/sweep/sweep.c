@@ -259,8 +259,9 @@ int sweep_run(SweepRun *self, Results *results, int jobs, Arena *arena, Diag *di
                                                                        : status;
 }
 
-void sweep_run_plan(SweepRun *self, void (*visit)(void *context, int64_t point), void *context) {
+int64_t sweep_run_plan(SweepRun *self, int64_t *ret_first, int64_t most) {
   const SweepRow *row = &self->row;
+  int64_t n = 0;
   begin_tally(self);
   for (int64_t i = 0; i < self->tally.points; i++) {
     const int64_t point = sweep_shard_point(row->shard, row->n_shards, i);
@@ -271,6 +272,9 @@ void sweep_run_plan(SweepRun *self, void (*visit)(void *context, int64_t point),
     trial_done(&trial);
     self->tally.failed += failed;
     self->tally.found += found;
-    if (!failed && !found) visit(context, point);
+    if (failed || found) continue;
+    if (n < most) ret_first[n] = point;
+    n++;
   }
+  return n;
 }

@@ -33,6 +33,6 @@ typedef struct SweepTimes {
 int sweep_times(Results *results, int64_t sweep, SweepTimes *ret_times, Diag *diag);
 
 /* Only counts: tally.found are there, tally.failed cannot be bound, the rest would be simulated.
- * Calls `visit` with each of the rest. */
-void sweep_run_plan(SweepRun *self, void (*visit)(void *context, int64_t point), void *context);
+ * How many those are, and the first of them in ret_first[most]. */
+int64_t sweep_run_plan(SweepRun *self, int64_t *ret_first, int64_t most);
 #endif
