@@ -70,20 +70,19 @@ static const char *next_item(const char **list, Arena *arena) {
   return item;
 }
 
-static int find_op(const char *name, bool *ops, Diag *diag) {
-  for (int op = 0; op < CALIB_N_OPS; op++) {
-    if (strcmp(calib_op_names[op], name) != 0) continue;
-    ops[op] = true;
-    return 0;
-  }
-  diag_error(diag, place_of_file("--only"), "unknown operator '%s'", name);
-  return diag_hint_near(diag, name, calib_op_names);
-}
-
 static int read_ops(const char *list, bool ret_ops[CALIB_N_OPS], Arena *arena, Diag *diag) {
   int error = 0;
-  for (const char *name; (name = next_item(&list, arena));)
-    error |= find_op(name, ret_ops, diag);
+  for (const char *name; (name = next_item(&list, arena));) {
+    int op = 0;
+    while (op < CALIB_N_OPS && strcmp(calib_op_names[op], name) != 0)
+      op++;
+    if (op < CALIB_N_OPS) {
+      ret_ops[op] = true;
+      continue;
+    }
+    diag_error(diag, place_of_file("--only"), "unknown operator '%s'", name);
+    error = diag_hint_near(diag, name, calib_op_names);
+  }
   return error;
 }
 
@@ -180,7 +179,7 @@ static int check_group_is_new(const Calibrate *self, const CalibModel *model, Di
 }
 
 static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *model_options,
-                     const Options *options, size_t *capacity, Diag *diag) {
+                     const Options *options, Diag *diag) {
   CalibrateGroup group = {.rejected = false};
   const bool whole = self->open.table && self->open.table->whole;
   const PlanOptions plan_options = {.grid = whole ? grid_whole : NULL,
@@ -191,7 +190,7 @@ static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *m
       check_group_is_new(self, &group.model, diag))
     return -1;
   plan_init(&group.plan, &group.model, &self->open.device, &plan_options, self->arena);
-  ARENA_RESERVE(self->arena, self->groups, *capacity, self->n_groups + 1);
+  ARENA_RESERVE(self->arena, self->groups, self->capacity, self->n_groups + 1);
   self->groups[self->n_groups++] = group;
   return 0;
 }
@@ -207,7 +206,7 @@ static int read_degree(const char *text, int32_t *ret_degree, Diag *diag) {
 
 /* A model with each of the degrees. */
 static int add_model(Calibrate *self, const char *name, CalibModelOptions *model_options,
-                     const Options *options, size_t *capacity, Diag *diag) {
+                     const Options *options, Diag *diag) {
   Llm llm;
   int error = 0;
   const char *data_dir = arena_printf(self->arena, "%s/perfmodel", config_data_root());
@@ -215,7 +214,7 @@ static int add_model(Calibrate *self, const char *name, CalibModelOptions *model
   const char *list = options->degrees;
   for (const char *text; (text = next_item(&list, self->arena));)
     error |= read_degree(text, &model_options->tensor_parallel_size, diag) ||
-             add_group(self, &llm, model_options, options, capacity, diag);
+             add_group(self, &llm, model_options, options, diag);
   return error;
 }
 
@@ -223,7 +222,6 @@ static int make_groups(Calibrate *self, const Options *options, CalibDtype *ret_
   const bool is_cpu = self->open.device.sm == 0;
   CalibModelOptions model_options = {.dtype = is_cpu ? CALIB_FP32 : CALIB_BF16,
                                      .layers = (int32_t)options->layers};
-  size_t capacity = 0;
   int error = 0;
   if (options->dtype &&
       calib_dtype_find(&model_options.dtype, options->dtype, place_of_file("--dtype"), diag))
@@ -235,10 +233,9 @@ static int make_groups(Calibrate *self, const Options *options, CalibDtype *ret_
                                                  place_of_file("--attention"), diag))
     return -1;
   *ret_dtype = model_options.dtype;
-  if (!options->models && is_cpu)
-    return add_model(self, CPU_MODEL, &model_options, options, &capacity, diag);
+  if (!options->models && is_cpu) return add_model(self, CPU_MODEL, &model_options, options, diag);
   for (const Node *model = options->models->first; model; model = model->next)
-    error |= add_model(self, model->text, &model_options, options, &capacity, diag);
+    error |= add_model(self, model->text, &model_options, options, diag);
   return error;
 }
 

@@ -9,6 +9,7 @@
 #include "experiments/base/exit_code.h"
 #include "experiments/base/writer.h"
 #include "experiments/config/config.h"
+#include "traces/layout.h"
 
 typedef struct Cli Cli;
 
@@ -108,6 +109,14 @@ struct Cli {
   CLI_TEXT("--export", export, "PROGRAM",                                                          \
            "print the commands or manifests that start the answer under PROGRAM")
 
+#define CLI_TRACE_COLUMNS                                                                          \
+  CLI_TEXT("--columns", columns, "LIST",                                                           \
+           "columns of the trace, as names or numbers: arrival=C,prompt=C,output=C,session=C")
+#define CLI_TRACE_TIME(clock)                                                                      \
+  CLI_ROW("--time", CHOICE, clock, "UNIT", "format of its times"), .choices = clock_choices,       \
+                                                                   .fallback = "auto"
+#define CLI_TRACE_SORT(sort) CLI_FLAG("--sort", sort, "sort its rows by time")
+
 /* Runs a command with main()'s arguments, argv[0] its name: reads them, or prints help or what is
  * wrong with them, and gives the exit code. An option takes its value as "--x v" or "--x=v"; "--"
  * ends the options. */
@@ -137,6 +146,9 @@ int cli_unknown(const char *what, const char *name, const char *const *names, co
 void cli_interrupted(const Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A line on stderr when runs of a database are stale. */
 void cli_note_stale(int64_t runs, int64_t stale);
+/* "arrival=ts,prompt=in": a column for each that is named; commas in their names are not possible.
+ * `list` NULL: none. Wrong usage: EXIT_USAGE, said on stderr; else 0. */
+int cli_read_columns(const Cli *cli, const char *list, const char *ret_columns[TRACE_FIELDS]);
 /* The end of the program: prints what is in `diag`, makes sure that stdout was written, and gives
  * the exit code, `code` when nothing was wrong. */
 int cli_finish(Diag *diag, int code);

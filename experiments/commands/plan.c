@@ -2,7 +2,6 @@
 #include "experiments/plan/plan.h"
 #include "base/output.h"
 #include "experiments/commands/study.h"
-#include "experiments/commands/trace_options.h"
 #include "perfmodel/datafile.h"
 #include <string.h>
 
@@ -116,7 +115,7 @@ static int run_plan(Cli *cli) {
   Plan plan;
   const int usage = study_check_export(given->export, cli->arena);
   if (usage != EXIT_DONE) return usage;
-  if (trace_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
+  if (cli_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
   if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
     return cli_usage(cli, "'--columns', '--time' and '--sort' need '--trace'");
   if (plan_make(&plan, &question, cli->arena, cli->diag)) return EXIT_INPUT;

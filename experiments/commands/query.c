@@ -281,30 +281,25 @@ static int print_rows(sqlite3_stmt *statement, OutputFormat format, Arena *arena
 
 /* ---- The command ---- */
 
-typedef struct Asking {
-  const char *sql;
-  const char *const *assignments; // of parameters
-  OutputFormat format;
-} Asking;
-
-static int answer(Results *results, sqlite3_stmt *statement, const Asking *asking, Arena *arena,
+static int answer(Results *results, sqlite3_stmt *statement, const Options *given, Arena *arena,
                   Diag *diag) {
-  if (bind_parameters(statement, asking->assignments, arena, diag)) return -1;
-  const int status = asking->format == OUTPUT_TABLE ? print_table(statement, arena)
-                                                    : print_rows(statement, asking->format, arena);
+  if (bind_parameters(statement, cli_texts(given->set, arena), arena, diag)) return -1;
+  const int status = given->format == OUTPUT_TABLE
+                         ? print_table(statement, arena)
+                         : print_rows(statement, (OutputFormat)given->format, arena);
   return status == SQLITE_DONE ? 0 : explain(results, arena, diag);
 }
 
-static int ask(Results *results, const Asking *asking, Arena *arena, Diag *diag) {
+static int ask(Results *results, const char *sql, const Options *given, Arena *arena, Diag *diag) {
   CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
   const char *rest = "";
-  const int status = sqlite3_prepare_v2(results->db, asking->sql, -1, &statement, &rest);
+  const int status = sqlite3_prepare_v2(results->db, sql, -1, &statement, &rest);
   const bool several =
       status == SQLITE_OK && (!statement || rest[strspn(rest, " \t\r\n;")] != '\0');
   if (status == SQLITE_AUTH || several || !sqlite3_stmt_readonly(statement))
     return diag_error(diag, place_of_file(NULL), "a query must be one statement%s",
                       several ? "" : " that reads only: a SELECT, or a PRAGMA that sets nothing");
-  return status == SQLITE_OK ? answer(results, statement, asking, arena, diag)
+  return status == SQLITE_OK ? answer(results, statement, given, arena, diag)
                              : explain(results, arena, diag);
 }
 
@@ -321,10 +316,9 @@ static int run_query(Cli *cli) {
   }
   if (results_open_reader(&results, operands[0], arena, diag)) return EXIT_INPUT;
   const char *name = operands[1] ? operands[1] : "summary";
-  const Asking asking = {given->sql ? given->sql : load_query(name, &results, arena, diag),
-                         cli_texts(given->set, arena), (OutputFormat)given->format};
+  const char *sql = given->sql ? given->sql : load_query(name, &results, arena, diag);
   int64_t runs = 0, stale = 0;
-  int status = asking.sql ? ask(&results, &asking, arena, diag) : -1;
+  int status = sql ? ask(&results, sql, given, arena, diag) : -1;
   if (status == 0) status = results_count_runs(&results, &runs, &stale, diag);
   cli_note_stale(runs, stale);
   results_close(&results);

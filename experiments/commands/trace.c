@@ -2,7 +2,6 @@
 #include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
-#include "experiments/commands/trace_options.h"
 #include "traces/reuse.h"
 #include "traces/summary.h"
 #include "traces/trace_file.h"
@@ -281,7 +280,7 @@ static int run_trace(Cli *cli) {
   const Options *given = cli->given;
   TraceReading reading = {.clock = (TraceClock)given->clock, .sort = given->sort};
   if (given->trace_format > 0) reading.format = format_at(given->trace_format - 1);
-  if (trace_read_columns(cli, given->columns, reading.columns)) return EXIT_USAGE;
+  if (cli_read_columns(cli, given->columns, reading.columns)) return EXIT_USAGE;
   Arena *arena = cli->arena;
   Diag *diag = cli->diag;
   static void (*const printers[])(const TraceReport *) = {

@@ -1,7 +1,6 @@
 /* Databases are attached one after the other to the new one, which has no name until it is whole.
  * Runs and studies get new numbers; tables whose first column is run_id or study_id follow them,
  * whatever else they hold. An outcome is taken before a failure of the same point. */
-#include "experiments/results/lock.h"
 #include "experiments/results/results.h"
 #include <inttypes.h>
 #include <sys/stat.h>

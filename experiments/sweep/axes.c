@@ -125,7 +125,7 @@ static int bind_keys(Axis *self, const Node *first, int n_keys, Arena *arena, Di
   return 0;
 }
 
-static int bind_designs(Axis *self, const Node *map, Arena *arena) {
+static void bind_designs(Axis *self, const Node *map, Arena *arena) {
   int n_keys = 0;
   for (const Node *design = map->first; design; design = design->next)
     n_keys += design->n_children;
@@ -139,7 +139,6 @@ static int bind_designs(Axis *self, const Node *map, Arena *arena) {
       self->keys[self->n_keys++] = setting_of(entry, NULL);
     }
   }
-  return 0;
 }
 
 /* What tells choices apart, sorted to find two that are the same. */
@@ -190,7 +189,7 @@ static int bind_axis(Axis *self, const Node *entry, Arena *arena, Diag *diag) {
   else if (n_maps == 0)
     status = bind_keys(self, entry->first, entry->n_children, arena, diag);
   else if (n_maps == entry->n_children)
-    status = bind_designs(self, entry, arena);
+    bind_designs(self, entry, arena);
   else
     status =
         diag_error(diag, entry->at, "'%s' mixes designs, which are maps, with values", entry->key);

@@ -1,5 +1,4 @@
 /* Rows of sweep, shard, axis, point and point_value, and what those of points say of times. */
-#include "experiments/sweep/rows.h"
 #include "base/hash.h"
 #include "experiments/base/version.h"
 #include "experiments/sweep/sweep.h"
