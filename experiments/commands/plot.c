@@ -43,30 +43,27 @@ static const CliTerm *figures_listed(Arena *arena) {
   return cli_terms(figure_names(arena), plot_about, arena);
 }
 
-/* Draws into a file that is not gnuplot's: a part of a page, or rows. */
-static int draw_part(const Cli *cli, const PlotChoice *choice) {
-  const Options *given = cli->given;
+static int draw_at(const Cli *cli, const PlotChoice *choice, const PlotPlace *place) {
   const char *name = cli->operands[0], *from = cli->operands[1];
+  return strcmp(name, "fit") == 0 ? plot_fit(from, cli->operands[2], place, cli->arena, cli->diag)
+                                  : plot_query(name, from, choice, place, cli->arena, cli->diag);
+}
+
+/* A file that is not gnuplot's is a part of a page, or rows. */
+static int draw(const Cli *cli, const PlotChoice *choice) {
+  const Options *given = cli->given;
+  const char *path = given->output_path;
+  if (!given->is_inline && gnuplot_can_draw(path))
+    return draw_at(cli, choice, &(PlotPlace){.path = path});
   Output part = {0};
-  if (output_open(&part, given->output_path, cli->arena, cli->diag)) return -1;
+  if (output_open(&part, path, cli->arena, cli->diag)) return -1;
   const PlotPlace place = {.rows = given->is_inline ? NULL : part.file,
                            .page = given->is_inline ? part.file : NULL,
-                           .id = name};
-  int status = strcmp(name, "fit") == 0
-                   ? plot_fit(from, cli->operands[2], &place, cli->arena, cli->diag)
-                   : plot_query(name, from, choice, &place, cli->arena, cli->diag);
+                           .id = cli->operands[0]};
+  int status = draw_at(cli, choice, &place);
   if (status == 0) status = output_commit(&part, cli->diag);
   output_drop(&part);
   return status;
-}
-
-static int draw(const Cli *cli, const PlotChoice *choice) {
-  const Options *given = cli->given;
-  const char *name = cli->operands[0], *from = cli->operands[1];
-  const PlotPlace place = {.path = given->output_path};
-  if (given->is_inline || !gnuplot_can_draw(place.path)) return draw_part(cli, choice);
-  return strcmp(name, "fit") == 0 ? plot_fit(from, cli->operands[2], &place, cli->arena, cli->diag)
-                                  : plot_query(name, from, choice, &place, cli->arena, cli->diag);
 }
 
 /* Usage beyond what the rows of options say: EXIT_USAGE, or 0. */

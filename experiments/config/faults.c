@@ -201,24 +201,6 @@ static int bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag
          check_shape(node, keys->repair, "repair_shape", diag);
 }
 
-/* Sources of `kind`: `times` of them for each `together` instances, one after another. */
-static int add_sources(Binder *self, const Node *node, const LifetimeKeys *keys, FaultKind kind,
-                       uint32_t together, int64_t times) {
-  const uint32_t count = self->pool->spec.count;
-  int status = 0;
-  for (uint32_t i = 0; i < count && !status; i += together) {
-    const FaultSource source = {
-        .kind = kind,
-        .first = self->first + i,
-        .n_instances = count - i < together ? count - i : together,
-        .up = {(LifetimeKind)keys->distribution, keys->mtbf, keys->shape},
-        .down = {(LifetimeKind)keys->repair, keys->mttr, keys->repair_shape}};
-    for (int64_t k = 0; k < times && !status; k++)
-      status = add_source(self, node, &source);
-  }
-  return status;
-}
-
 /* The engine of one must start before it fails again, or it never serves. */
 static int check_up(const Binder *self, const Node *node, double mtbf) {
   const double start_up = tick_seconds(pool_start_ticks(&self->pool->spec));
@@ -232,34 +214,25 @@ static int check_up(const Binder *self, const Node *node, double mtbf) {
       self->pool->spec.name, up, start);
 }
 
-static int bind_gpus(Binder *self, const Node *node) {
+/* Sources of `kind`: `times` of them for each `together` instances, one after another. `mtbf` as
+ * for bind_lifetime. */
+static int bind_sources(Binder *self, const Node *node, FaultKind kind, double mtbf,
+                        int64_t together, int64_t times) {
   LifetimeKeys keys;
-  if (bind_lifetime(&keys, node, GPU_MTBF, self->diag)) return -1;
-  const uint32_t lanes = (uint32_t)self->pool->spec.pipeline_stages;
-  const int64_t gpus =
-      parallelism_gpus(config_degrees(self->pool)) / self->pool->data_parallel_size;
-  return check_up(self, node, keys.mtbf / (double)gpus) ||
-                 add_sources(self, node, &keys, FAULT_FAIL, lanes, gpus)
-             ? -1
-             : 0;
-}
-
-static int bind_machines(Binder *self, const Node *node) {
-  LifetimeKeys keys;
-  if (bind_lifetime(&keys, node, 0, self->diag)) return -1;
-  const int64_t gpus = parallelism_gpus(config_degrees(self->pool));
-  const int64_t fitting = self->pool->hardware.num_gpus / gpus * self->pool->spec.lanes;
-  return check_up(self, node, keys.mtbf) ||
-                 add_sources(self, node, &keys, FAULT_FAIL, (uint32_t)fitting, 1)
-             ? -1
-             : 0;
-}
-
-/* Sources of `kind`, one for each instance, which does not start anew after it. */
-static int bind_parts(Binder *self, const Node *node, FaultKind kind) {
-  LifetimeKeys keys;
-  if (bind_lifetime(&keys, node, 0, self->diag)) return -1;
-  return add_sources(self, node, &keys, kind, self->pool->spec.lanes, 1);
+  if (bind_lifetime(&keys, node, mtbf, self->diag)) return -1;
+  const uint32_t count = self->pool->spec.count;
+  int status = kind == FAULT_FAIL ? check_up(self, node, keys.mtbf / (double)times) : 0;
+  for (uint32_t i = 0; i < count && !status; i += (uint32_t)together) {
+    const FaultSource source = {.kind = kind,
+                                .first = self->first + i,
+                                .n_instances =
+                                    count - i < together ? count - i : (uint32_t)together,
+                                .up = {(LifetimeKind)keys.distribution, keys.mtbf, keys.shape},
+                                .down = {(LifetimeKind)keys.repair, keys.mttr, keys.repair_shape}};
+    for (int64_t k = 0; k < times && !status; k++)
+      status = add_source(self, node, &source);
+  }
+  return status;
 }
 
 /* The group of a pool; NULL: it is in none. */
@@ -369,10 +342,15 @@ static int bind_pool(Binder *self) {
   if (keys.link) status |= check_kind(self, keys.link->key_at, FAULT_LINK);
   if (keys.store) status |= check_kind(self, keys.store->key_at, FAULT_STORE);
   if (status) return -1;
-  if (keys.gpu) status |= bind_gpus(self, keys.gpu);
-  if (keys.machine) status |= bind_machines(self, keys.machine);
-  if (keys.link) status |= bind_parts(self, keys.link, FAULT_LINK);
-  if (keys.store) status |= bind_parts(self, keys.store, FAULT_STORE);
+  const int64_t gpus = parallelism_gpus(config_degrees(self->pool));
+  const int64_t lanes = self->pool->spec.lanes, stages = self->pool->spec.pipeline_stages;
+  const int64_t on_machine = self->pool->hardware.num_gpus / gpus * lanes;
+  if (keys.gpu)
+    status |= bind_sources(self, keys.gpu, FAULT_FAIL, GPU_MTBF, stages,
+                           gpus / self->pool->data_parallel_size);
+  if (keys.machine) status |= bind_sources(self, keys.machine, FAULT_FAIL, 0, on_machine, 1);
+  if (keys.link) status |= bind_sources(self, keys.link, FAULT_LINK, 0, lanes, 1);
+  if (keys.store) status |= bind_sources(self, keys.store, FAULT_STORE, 0, lanes, 1);
   if (keys.schedule) status |= bind_schedule(self, keys.schedule);
   return status;
 }

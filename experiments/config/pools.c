@@ -290,8 +290,7 @@ static int bind_engine(PoolConfig *pool, Diag *diag) {
 
 static int bind_host(const Node *node, const PoolConfig *pool, const Hardware *hardware,
                      PoolSpec *spec, Arena *arena, Diag *diag) {
-  const int64_t gpus = pool->tensor_parallel_size * pool->pipeline_parallel_size *
-                       pool->attention_data_parallel_size;
+  const int64_t gpus = stage_gpus(pool) * pool->pipeline_parallel_size;
   HostLinkOptions link = {.to_gpu = hardware->host_to_gpu_bandwidth,
                           .to_cpu = hardware->gpu_to_host_bandwidth};
   if (option_bind(config_host_link_options, pool->host_link, NULL, node->at, &link, diag))

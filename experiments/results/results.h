@@ -124,10 +124,6 @@ static inline Value value_whole(int64_t value) {
   return (Value){.kind = VALUE_INT, .whole = value};
 }
 
-static inline Value value_count(uint64_t value) {
-  return value_whole((int64_t)value);
-}
-
 static inline Value value_real(double value) {
   return (Value){.kind = VALUE_REAL, .real = value};
 }

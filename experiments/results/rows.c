@@ -171,7 +171,7 @@ static uint32_t replica_of(const SimResult *result, GroupIx ix) {
 static int add_timeline(Results *self, const SimResult *result, Diag *diag) {
   for (size_t i = 0; result->timeline && i < result->timeline->n_rows; i++) {
     const TimelineRow *row = &result->timeline->rows[i];
-    if (ADD(self, diag, "timeline", value_count(i),
+    if (ADD(self, diag, "timeline", VALUE_COUNT(i),
             value_text(result->groups[row->group].spec->name),
             value_whole(replica_of(result, row->group)), VALUE_TIME(row->at),
             value_text(row->shape == SHAPE_PREFILL ? "prefill" : "decode"),
@@ -200,7 +200,7 @@ static int add_hours(Results *self, const Report *report, Diag *diag) {
     const Tick left = result->end - (Tick)i * HOUR, length = left < HOUR ? left : HOUR;
     const double off = (double)hour->away[HOURS_OFF], down = (double)hour->away[HOURS_DOWN];
     if (length > 0 &&
-        ADD(self, diag, "hour", value_count(i), value_count(hour->asked), value_count(hour->good),
+        ADD(self, diag, "hour", VALUE_COUNT(i), VALUE_COUNT(hour->asked), VALUE_COUNT(hour->good),
             value_real(instances - off / (double)length), value_real(down / (double)length)))
       return -1;
   }
@@ -235,9 +235,9 @@ static int add_run(Results *self, const RunRow *row, Arena *arena, Diag *diag) {
       VALUES(value_whole(self->run_id), value_text(row->name), value_text(row->config),
              value_text(results_hex(row->config_digest, arena)), value_text(row->digest),
              value_text(tandem_version), value_text(tandem_commit), value_text(row->epoch),
-             value_count(row->seed), value_count(row->tie_seed), value_text(row->status),
+             VALUE_COUNT(row->seed), VALUE_COUNT(row->tie_seed), value_text(row->status),
              value_text(row->reason), value_real(row->wall_s), value_real(row->cpu_s),
-             value_count(row->events), value_whole(row->iterations)),
+             VALUE_COUNT(row->events), value_whole(row->iterations)),
       diag);
 }
 
