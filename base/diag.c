@@ -102,13 +102,14 @@ int diag_interrupted(Diag *self) {
   return -1;
 }
 
-void diag_hint(Diag *self, const char *format, ...) {
-  if (self->n_entries == 0 || self->n_dropped > 0) return;
+int diag_hint(Diag *self, const char *format, ...) {
+  if (self->n_entries == 0 || self->n_dropped > 0) return -1;
   va_list list;
   va_start(list, format);
   self->entries[self->n_entries - 1].hint =
       bound(&self->arena, arena_vprintf(&self->arena, format, list));
   va_end(list);
+  return -1;
 }
 
 static int min_int(int a, int b) {
@@ -192,31 +193,27 @@ static const char *meant(const char *word, const char *const *names) {
   return nearest ? nearest : n_holders == 1 ? holder : NULL;
 }
 
-void diag_hint_choices(Diag *self, const char *word, const char *const *names, const char *where) {
+int diag_hint_choices(Diag *self, const char *word, const char *const *names, const char *where) {
   Arena *arena = &self->arena;
-  const char *one = meant(word, names), *list = NULL;
+  const char *one = meant(word, names);
   int n_names = 0;
   while (names[n_names])
     n_names++;
-  if (n_names == 0) return;
+  if (n_names == 0) return -1;
+  if (one) return diag_hint(self, "did you mean '%s'?", one);
+  if (n_names == 1) return diag_hint(self, "the only choice is '%s'", names[0]);
   int *ranks = ARENA_ARRAY(arena, int, n_names);
   for (int i = 0; i < n_names && n_names > NAMES_SHOWN; i++)
     ranks[i] = rank_of(word, names[i]);
-  if (one)
-    diag_hint(self, "did you mean '%s'?", one);
-  else if (n_names == 1)
-    diag_hint(self, "the only choice is '%s'", names[0]);
-  else if (n_names <= NAMES_SHOWN)
-    diag_hint(self, "choose from %s", first_names(names, ranks, n_names, n_names, arena));
-  else {
-    list = first_names(names, ranks, n_names, NAMES_SHOWN, arena);
-    diag_hint(self, "choose from %s and %d more%s%s%s", list, n_names - NAMES_SHOWN,
-              where ? ": '" : "", where ? where : "", where ? "'" : "");
-  }
+  if (n_names <= NAMES_SHOWN)
+    return diag_hint(self, "choose from %s", first_names(names, ranks, n_names, n_names, arena));
+  return diag_hint(self, "choose from %s and %d more%s%s%s",
+                   first_names(names, ranks, n_names, NAMES_SHOWN, arena), n_names - NAMES_SHOWN,
+                   where ? ": '" : "", where ? where : "", where ? "'" : "");
 }
 
-void diag_hint_near(Diag *self, const char *word, const char *const *names) {
-  diag_hint_choices(self, word, names, NULL);
+int diag_hint_near(Diag *self, const char *word, const char *const *names) {
+  return diag_hint_choices(self, word, names, NULL);
 }
 
 int diag_exit_code(const Diag *self) {

@@ -57,15 +57,16 @@ int diag_environment(Diag *self, Place at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Appends that the user wanted it to stop; returns -1. */
 int diag_interrupted(Diag *self);
-/* Attaches a hint to the newest entry (the last one wins). No-op when that entry was dropped. */
-void diag_hint(Diag *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Attaches a hint to the newest entry (the last one wins). No-op when that entry was dropped.
+ * Returns -1, as the two below do. */
+int diag_hint(Diag *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Attaches "did you mean 'X'?" when one of the NULL-terminated `names` is within a third of the
  * length of `word` (Damerau-Levenshtein), or alone has it in it; otherwise lists the five nearest,
  * how many more there are, and `where` they are listed, such as "tandem list machines" (NULL:
  * nowhere); five or fewer in their order. */
-void diag_hint_choices(Diag *self, const char *word, const char *const *names, const char *where);
+int diag_hint_choices(Diag *self, const char *word, const char *const *names, const char *where);
 /* The same for names that are listed nowhere. */
-void diag_hint_near(Diag *self, const char *word, const char *const *names);
+int diag_hint_near(Diag *self, const char *word, const char *const *names);
 
 /* Appends copies of all entries of `other`. */
 void diag_append(Diag *self, const Diag *other);

@@ -41,9 +41,10 @@ typedef struct OptionSpec {
   const char *group;          // heading of this row and of those below it in the help of a command
 } OptionSpec;
 
-/* A row whose key is the name of the field that it fills. */
-#define OPTION_OF(Struct, field, kind, ...)                                                        \
-  { .key = #field, .type = (kind), .offset = offsetof(Struct, field), __VA_ARGS__ }
+/* A row for a field, which may lie in another, and one whose key is the name of its field. */
+#define OPTION_AT(Struct, name, field, kind, ...)                                                  \
+  { .key = (name), .type = (kind), .offset = offsetof(Struct, field), __VA_ARGS__ }
+#define OPTION_OF(Struct, field, kind, ...) OPTION_AT(Struct, #field, field, kind, __VA_ARGS__)
 
 /* Fills the fields of `target` with the defaults. Defaults in tables are trusted (asserted). */
 void option_defaults(const OptionSpec *specs, void *target);

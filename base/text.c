@@ -69,6 +69,12 @@ int text_width(const char *text) {
   return width;
 }
 
+bool text_is_one(const char *text, const char *const *names) {
+  while (*names && strcmp(text, *names) != 0)
+    names++;
+  return *names;
+}
+
 bool text_ends_with(const char *text, const char *end) {
   const size_t length = strlen(text), n = strlen(end);
   return length > n && strcmp(text + length - n, end) == 0;

@@ -20,6 +20,8 @@ void text_put(FILE *out, const char *text, size_t length, char mark);
 const char *text_shown(const char *text, Arena *arena);
 /* Characters that text_put writes of it. */
 int text_width(const char *text);
+/* Whether it is one of `names`, NULL-terminated. */
+bool text_is_one(const char *text, const char *const *names);
 /* Whether it is longer than `end` and ends with it. */
 bool text_ends_with(const char *text, const char *end);
 /* Bytes of the first `count` characters of UTF-8 text, or all of it if it has fewer. */

@@ -17,6 +17,11 @@ double clock_monotonic(void) {
   return seconds_of(CLOCK_MONOTONIC);
 }
 
+double clock_read_monotonic(void *context) {
+  (void)context;
+  return clock_monotonic();
+}
+
 double clock_cpu(void) {
   return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
@@ -45,6 +50,14 @@ static void put_bar(double share) {
             "", 100 * share);
 }
 
+/* Whether a line on a terminal is to be shown anew. */
+static bool is_time(double began_s, double *shown_s, bool *shown) {
+  const double at = clock_monotonic();
+  if (at - began_s < QUIET_S || at - *shown_s < REFRESH_S || !isatty(STDERR_FILENO)) return false;
+  *shown_s = at;
+  return *shown = true;
+}
+
 static void clear_line(bool shown) {
   if (!shown) return;
   fputs("\r\033[K", stderr);
@@ -53,10 +66,8 @@ static void clear_line(bool shown) {
 
 void progress_update(void *progress, uint64_t finished, Tick now) {
   Progress *self = progress;
-  const double at = clock_monotonic(), elapsed = at - self->began_s;
-  if (elapsed < QUIET_S || at - self->shown_s < REFRESH_S || !isatty(STDERR_FILENO)) return;
-  self->shown = true;
-  self->shown_s = at;
+  if (!is_time(self->began_s, &self->shown_s, &self->shown)) return;
+  const double elapsed = self->shown_s - self->began_s;
   const double share = share_done(self->workload, finished, now);
   put_bar(share);
   fprintf(stderr, "%.0f s simulated  %llu requests  %.0f/s", tick_seconds(now),
@@ -95,11 +106,7 @@ double tally_rate(const Tally *self) {
 }
 
 void tally_show(Tally *self) {
-  const double at = clock_monotonic();
-  if (at - self->began_s < QUIET_S || at - self->shown_s < REFRESH_S || !isatty(STDERR_FILENO))
-    return;
-  self->shown = true;
-  self->shown_s = at;
+  if (!is_time(self->began_s, &self->shown_s, &self->shown)) return;
   const int64_t ended = tally_ended(self);
   const double rate = tally_rate(self);
   put_bar((double)ended / (double)self->points);

@@ -11,6 +11,8 @@ typedef struct Progress {
 
 /* Seconds of a clock that only goes forward. */
 double clock_monotonic(void);
+/* The same, where a clock has a context; that is not looked at. */
+double clock_read_monotonic(void *context);
 /* Seconds of CPU that this thread has used. */
 double clock_cpu(void);
 

@@ -29,6 +29,9 @@ typedef struct Workers {
 
 /* CPUs that this process may run on. */
 int workers_cpus(void);
+/* Raises the limit of the process' stack to that of threads; an error where it may not be raised so
+ * far. */
+int workers_check_stack(Diag *diag);
 /* Starts `n_threads` >= 1 threads; capacity is at least that. -1 when the system gives none. */
 int workers_init(Workers *self, int n_threads, int capacity, Arena *arena, Diag *diag);
 /* Ends the threads after the jobs that have begun; jobs that only wait are dropped. */

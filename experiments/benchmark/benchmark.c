@@ -3,7 +3,6 @@
 #include "experiments/benchmark/benchmark.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -72,10 +71,6 @@ static Field text_of(Field value) {
   return quoted ? (Field){value.text + 1, value.length - 2} : value;
 }
 
-static int number_error(const Reading *self, Field field, const char *key) {
-  return field_error(self->line, field, key, "a number from 0 to 1e15", self->diag);
-}
-
 /* ---- Totals and statistics ---- */
 
 /* measured: {by: vllm bench serve, model_id: "…", …}. Texts keep their quotes, and their escapes,
@@ -93,7 +88,8 @@ static const char *describe(const Reading *self) {
 static int add_figure(Reading *self, EngineFigure *figures, const char *key, const Field *value,
                       EngineFigure figure, double scale) {
   if (!is_there(value)) return 0;
-  if (!field_number(*value, 1e15, &figure.value)) return number_error(self, *value, key);
+  if (!field_number(*value, 1e15, &figure.value))
+    return field_error(self->line, *value, key, "a number from 0 to 1e15", self->diag);
   figure.value *= scale;
   figures[self->benchmark->run.n_figures++] = figure;
   return 0;
@@ -283,8 +279,8 @@ static int check_object(const Reading *self, Field object) {
   if (is_there(&self->values[N_FACTS]) && (is_there(ttft) || has_details(self))) return 0;
   diag_error(self->diag, at,
              "the file is not a result of 'vllm bench serve': it has no duration or no TTFT");
-  diag_hint(self->diag, "'--save-result' writes one, with '--save-detailed' request by request");
-  return -1;
+  return diag_hint(self->diag,
+                   "'--save-result' writes one, with '--save-detailed' request by request");
 }
 
 static int read_object(Reading *self, Field object) {

@@ -163,9 +163,9 @@ static int load_benchmark(Loading *self, const char *path) {
   const Benchmark *run = &runs[n - 1];
   if (run->n_requests == 0 || run->requests[0].sent < 0) {
     diag_error(self->diag, at, "the file has no times at which requests were sent and answered");
-    diag_hint(self->diag,
-              "'vllm bench serve --save-result --save-detailed' of vLLM 0.11 and later saves them");
-    return -1;
+    return diag_hint(
+        self->diag,
+        "'vllm bench serve --save-result --save-detailed' of vLLM 0.11 and later saves them");
   }
   for (size_t i = 0; i < run->n_requests; i++) {
     const BenchmarkRequest *request = &run->requests[i];

@@ -5,7 +5,6 @@
 #include "calib/environment.h"
 #include "calib/model.h"
 #include "calib/operators.h"
-#include "experiments/base/cache_folder.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
 #include "experiments/base/version.h"
@@ -15,8 +14,6 @@
 #include "experiments/results/results.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/gpu_facts.h"
-#include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -73,21 +70,19 @@ static const char *next_item(const char **list, Arena *arena) {
   return item;
 }
 
-static int find_op(const char *name, bool *ops, Diag *diag) {
-  for (int op = 0; op < CALIB_N_OPS; op++) {
-    if (strcmp(calib_op_names[op], name) != 0) continue;
-    ops[op] = true;
-    return 0;
-  }
-  diag_error(diag, place_of_file("--only"), "unknown operator '%s'", name);
-  diag_hint_near(diag, name, calib_op_names);
-  return -1;
-}
-
 static int read_ops(const char *list, bool ret_ops[CALIB_N_OPS], Arena *arena, Diag *diag) {
   int error = 0;
-  for (const char *name; (name = next_item(&list, arena));)
-    error |= find_op(name, ret_ops, diag);
+  for (const char *name; (name = next_item(&list, arena));) {
+    int op = 0;
+    while (op < CALIB_N_OPS && strcmp(calib_op_names[op], name) != 0)
+      op++;
+    if (op < CALIB_N_OPS) {
+      ret_ops[op] = true;
+      continue;
+    }
+    diag_error(diag, place_of_file("--only"), "unknown operator '%s'", name);
+    error = diag_hint_near(diag, name, calib_op_names);
+  }
   return error;
 }
 
@@ -98,7 +93,7 @@ static CalibOptions backend_options(const Options *options, Arena *arena) {
                         .threads = (int32_t)options->threads,
                         .seed = (uint64_t)options->seed,
                         .verify = !options->no_verify,
-                        .choices = cache_folder(arena),
+                        .choices = cli_cache_folder(arena),
                         .interrupted = &interrupt_signal};
 }
 
@@ -184,7 +179,7 @@ static int check_group_is_new(const Calibrate *self, const CalibModel *model, Di
 }
 
 static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *model_options,
-                     const Options *options, size_t *capacity, Diag *diag) {
+                     const Options *options, Diag *diag) {
   CalibrateGroup group = {.rejected = false};
   const bool whole = self->open.table && self->open.table->whole;
   const PlanOptions plan_options = {.grid = whole ? grid_whole : NULL,
@@ -195,7 +190,7 @@ static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *m
       check_group_is_new(self, &group.model, diag))
     return -1;
   plan_init(&group.plan, &group.model, &self->open.device, &plan_options, self->arena);
-  ARENA_RESERVE(self->arena, self->groups, *capacity, self->n_groups + 1);
+  ARENA_RESERVE(self->arena, self->groups, self->capacity, self->n_groups + 1);
   self->groups[self->n_groups++] = group;
   return 0;
 }
@@ -211,7 +206,7 @@ static int read_degree(const char *text, int32_t *ret_degree, Diag *diag) {
 
 /* A model with each of the degrees. */
 static int add_model(Calibrate *self, const char *name, CalibModelOptions *model_options,
-                     const Options *options, size_t *capacity, Diag *diag) {
+                     const Options *options, Diag *diag) {
   Llm llm;
   int error = 0;
   const char *data_dir = arena_printf(self->arena, "%s/perfmodel", config_data_root());
@@ -219,7 +214,7 @@ static int add_model(Calibrate *self, const char *name, CalibModelOptions *model
   const char *list = options->degrees;
   for (const char *text; (text = next_item(&list, self->arena));)
     error |= read_degree(text, &model_options->tensor_parallel_size, diag) ||
-             add_group(self, &llm, model_options, options, capacity, diag);
+             add_group(self, &llm, model_options, options, diag);
   return error;
 }
 
@@ -227,7 +222,6 @@ static int make_groups(Calibrate *self, const Options *options, CalibDtype *ret_
   const bool is_cpu = self->open.device.sm == 0;
   CalibModelOptions model_options = {.dtype = is_cpu ? CALIB_FP32 : CALIB_BF16,
                                      .layers = (int32_t)options->layers};
-  size_t capacity = 0;
   int error = 0;
   if (options->dtype &&
       calib_dtype_find(&model_options.dtype, options->dtype, place_of_file("--dtype"), diag))
@@ -239,10 +233,9 @@ static int make_groups(Calibrate *self, const Options *options, CalibDtype *ret_
                                                  place_of_file("--attention"), diag))
     return -1;
   *ret_dtype = model_options.dtype;
-  if (!options->models && is_cpu)
-    return add_model(self, CPU_MODEL, &model_options, options, &capacity, diag);
+  if (!options->models && is_cpu) return add_model(self, CPU_MODEL, &model_options, options, diag);
   for (const Node *model = options->models->first; model; model = model->next)
-    error |= add_model(self, model->text, &model_options, options, &capacity, diag);
+    error |= add_model(self, model->text, &model_options, options, diag);
   return error;
 }
 
@@ -295,8 +288,7 @@ static int begin_profile(const Calibrate *self, const Options *options, const ch
   if (stat(path, &status) || !S_ISREG(status.st_mode) || status.st_size == 0) return 0;
   if (!options->resume) {
     diag_error(diag, place_of_file(path), "the profile already exists");
-    diag_hint(diag, "continue it with '--resume', or choose another name");
-    return -1;
+    return diag_hint(diag, "continue it with '--resume', or choose another name");
   }
   Profile found;
   if (profile_load(&found, path, self->arena, diag) || environment_check(&found, profile, diag))
@@ -326,11 +318,6 @@ static CalibStatus load_group(Calibrate *self, CalibrateGroup *group, Diag *diag
   return status;
 }
 
-static double read_clock(void *context) {
-  (void)context;
-  return clock_monotonic();
-}
-
 /* All groups one after the other, each with its share of the time that is left. */
 static void measure_groups(Calibrate *self, const Options *options, Recorder *recorder,
                            HarnessReport *report, Diag *diag) {
@@ -340,7 +327,7 @@ static void measure_groups(Calibrate *self, const Options *options, Recorder *re
   if (self->open.device.sm == 0) harness.drift = 0.05; // a processor has other work too
   harness.verify = !options->no_verify;
   harness.interrupted = &interrupt_signal;
-  harness.clock = read_clock;
+  harness.clock = clock_read_monotonic;
   harness.progress = calibrate_show;
   harness.progress_context = &progress;
   bool goes_on = true;
@@ -450,8 +437,7 @@ const Command command_calibrate = {
         "Times the operators of a model on a GPU or CPU and writes a profile, from which 'tandem "
         "fit' makes a performance model. Measuring stops when the budget is spent.",
     .operands = "",
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "'tandem doctor' shows whether the device is fit to measure on.",
     .examples = "tandem calibrate --backend cuda --model llama2-70b --tp 1,2,4,8 -o h200.csv\n"
                 "tandem calibrate --model llama2-70b --dry-run --machine dgx-h100",

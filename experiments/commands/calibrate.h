@@ -17,7 +17,7 @@ typedef struct Calibrate {
   Hardware machine;         // with that GPU
   const Hardware *hardware; // it, or NULL when none is known
   CalibrateGroup *groups;
-  size_t n_groups;
+  size_t n_groups, capacity;
   bool only[CALIB_N_OPS]; // of --only
 } Calibrate;
 

@@ -5,7 +5,6 @@
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "perfmodel/check_profile.h"
-#include <string.h>
 
 typedef struct Options {
   const char *drop;
@@ -166,8 +165,7 @@ const Command command_check = {
     .arguments = (const CliTerm[]){{"PROFILE", "profile (CSV) of 'tandem calibrate' or 'tandem "
                                                "import'"},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "Rows whose power, clock or spread is 0 are kept by --drop; only that value is "
              "removed.",
     .examples = "tandem check profile.csv --drop cleaned.csv",

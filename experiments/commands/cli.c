@@ -2,12 +2,12 @@
 #include "base/text.h"
 #include "calib/cpu_machine.h"
 #include "experiments/base/interrupt.h"
-#include "experiments/base/stack.h"
 #include "experiments/base/workers.h"
 #include "experiments/commands/manual.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { GO_ON = -1 };
@@ -59,13 +59,24 @@ size_t cli_memory(int64_t given, int jobs) {
   return (size_t)(all / jobs);
 }
 
-const char *const *cli_texts(const Node *list, Arena *arena) {
-  if (!list) return NULL;
-  const char **texts = ARENA_ARRAY(arena, const char *, list->n_children + 1);
+/* As the XDG base directory specification has it: a path that is relative counts as none. */
+const char *cli_cache_folder(Arena *arena) {
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  if (cache && *cache == '/') return arena_printf(arena, "%s/tandem", cache);
+  return home && *home == '/' ? arena_printf(arena, "%s/.cache/tandem", home) : NULL;
+}
+
+const char *const *cli_texts_and(const Node *list, const char *last, Arena *arena) {
+  const char **texts = ARENA_ARRAY(arena, const char *, (list ? list->n_children : 0) + 2);
   int n = 0;
-  for (const Node *node = list->first; node; node = node->next)
+  for (const Node *node = list ? list->first : NULL; node; node = node->next)
     texts[n++] = node->text;
+  texts[n] = last;
   return texts;
+}
+
+const char *const *cli_texts(const Node *list, Arena *arena) {
+  return list ? cli_texts_and(list, NULL, arena) : NULL;
 }
 
 const CliTerm *cli_terms(const char *const *names,
@@ -202,6 +213,31 @@ static int parse(Cli *cli, int argc, char **argv, void *target) {
   return check_required(cli, argc, argv);
 }
 
+/* Of a trace: the field that `text` begins with the name of, up to its '='; TRACE_FIELDS: none. */
+static int field_named(const char *text, size_t length) {
+  int i = 0;
+  while (i < TRACE_FIELDS && (strlen(trace_field_names[i]) != length ||
+                              strncmp(trace_field_names[i], text, length) != 0))
+    i++;
+  return i;
+}
+
+int cli_read_columns(const Cli *cli, const char *list, const char *ret_columns[TRACE_FIELDS]) {
+  if (list && !*list) return cli_usage(cli, "'--columns' is empty");
+  for (const char *at = list; at && *at;) {
+    const size_t length = strcspn(at, ","), key = strcspn(at, "=");
+    const int i = field_named(at, key);
+    if (i == TRACE_FIELDS || key + 1 >= length)
+      return cli_usage(cli, "'--columns' must be arrival=C,prompt=C,output=C,session=C, not '%s'",
+                       list);
+    if (ret_columns[i])
+      return cli_usage(cli, "'--columns' names '%s' twice: '%s'", trace_field_names[i], list);
+    ret_columns[i] = arena_copy(cli->arena, at + key + 1, length - key - 1);
+    at += length + (at[length] == ',');
+  }
+  return 0;
+}
+
 /* ---- A call ---- */
 
 int cli_finish(Diag *diag, int code) {
@@ -228,7 +264,8 @@ int cli_run(const Command *command, int argc, char **argv) {
              .diag = &diag};
   int code = parse(&cli, argc, argv, given);
   if (code == GO_ON)
-    code = stack_check(&diag) || config_check_data(&diag) ? EXIT_ENVIRONMENT : command->run(&cli);
+    code = workers_check_stack(&diag) || config_check_data(&diag) ? EXIT_ENVIRONMENT
+                                                                  : command->run(&cli);
   code = cli_finish(&diag, code);
   diag_done(&diag);
   arena_done(&arena);

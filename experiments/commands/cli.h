@@ -9,6 +9,7 @@
 #include "experiments/base/exit_code.h"
 #include "experiments/base/writer.h"
 #include "experiments/config/config.h"
+#include "traces/layout.h"
 
 typedef struct Cli Cli;
 
@@ -40,7 +41,7 @@ typedef struct Command {
   const char *notes;                       // NULL, or more to know
   const char *listing;                     // NULL, or the heading of
   const CliTerm *(*listed)(Arena *arena);  // names that an argument or option may have
-  const char *(*words)(Arena *arena);      // NULL, or what the first operand may be, between spaces
+  bool first_is_listed;                    // the first operand is one of them
   const char *examples;                    // command lines
   const char *exits[EXIT_ENVIRONMENT + 1]; // by exit code; NULL: as others have it, "": never
   int (*run)(Cli *cli);                    // returns the exit code when diag stays empty
@@ -65,6 +66,7 @@ struct Cli {
 #define CLI_FLAG(key_, field_, help_)         CLI_ROW(key_, BOOL, field_, NULL, help_)
 #define CLI_TEXT(key_, field_, value_, help_) CLI_ROW(key_, STRING, field_, value_, help_)
 #define CLI_COUNT(key_, field_, help_, max_)  CLI_ROW(key_, INT, field_, "N", help_), .max = (max_)
+#define CLI_OPTIONS                           .options = options, .size = sizeof(Options)
 #define CLI_MAIN                              .group = "Main options"
 /* Rows that several commands have, each said once. */
 #define CLI_SET(example)                                                                           \
@@ -106,14 +108,23 @@ struct Cli {
 #define CLI_EXPORT                                                                                 \
   CLI_TEXT("--export", export, "PROGRAM",                                                          \
            "print the commands or manifests that start the answer under PROGRAM")
-#define CLI_REQUIRE_SLO(help_) CLI_FLAG("--require-slo", require_slo, help_)
+
+#define CLI_TRACE_COLUMNS                                                                          \
+  CLI_TEXT("--columns", columns, "LIST",                                                           \
+           "columns of the trace, as names or numbers: arrival=C,prompt=C,output=C,session=C")
+#define CLI_TRACE_TIME(clock)                                                                      \
+  CLI_ROW("--time", CHOICE, clock, "UNIT", "format of its times"), .choices = clock_choices,       \
+                                                                   .fallback = "auto"
+#define CLI_TRACE_SORT(sort) CLI_FLAG("--sort", sort, "sort its rows by time")
 
 /* Runs a command with main()'s arguments, argv[0] its name: reads them, or prints help or what is
  * wrong with them, and gives the exit code. An option takes its value as "--x v" or "--x=v"; "--"
  * ends the options. */
 int cli_run(const Command *command, int argc, char **argv);
-/* The texts of an option that may be given again, NULL-terminated. */
+/* The texts of an option that may be given again, NULL-terminated; NULL: it was not given. The
+ * second has `last` behind them. */
 const char *const *cli_texts(const Node *list, Arena *arena);
+const char *const *cli_texts_and(const Node *list, const char *last, Arena *arena);
 /* Names, NULL-terminated, each with what `about` says of it. */
 const CliTerm *cli_terms(const char *const *names,
                          const char *(*about)(const char *name, Arena *arena), Arena *arena);
@@ -122,6 +133,9 @@ int cli_jobs(int64_t given);
 /* What a run may take of memory: `given` bytes, or, when that is 0, nine tenths of what is free,
  * `jobs` of them at a time. */
 size_t cli_memory(int64_t given, int jobs);
+/* `tandem` in $XDG_CACHE_HOME, or in ~/.cache, for what may be lost; it need not be there yet. NULL
+ * when neither is said, or not from the root. */
+const char *cli_cache_folder(Arena *arena);
 /* Wrong usage beyond what the rows say: one line on stderr, EXIT_USAGE. */
 int cli_usage(const Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* No `what` has this name; `names` is NULL-terminated, and `where` all of them are listed. A hint
@@ -132,6 +146,9 @@ int cli_unknown(const char *what, const char *name, const char *const *names, co
 void cli_interrupted(const Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A line on stderr when runs of a database are stale. */
 void cli_note_stale(int64_t runs, int64_t stale);
+/* "arrival=ts,prompt=in": a column for each that is named; commas in their names are not possible.
+ * `list` NULL: none. Wrong usage: EXIT_USAGE, said on stderr; else 0. */
+int cli_read_columns(const Cli *cli, const char *list, const char *ret_columns[TRACE_FIELDS]);
 /* The end of the program: prints what is in `diag`, makes sure that stdout was written, and gives
  * the exit code, `code` when nothing was wrong. */
 int cli_finish(Diag *diag, int code);

@@ -59,8 +59,7 @@ const Command command_compare = {
                                             "configuration, or the name of a design. 'compare "
                                             "OLD.db NEW.db' compares all runs of two databases."},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .examples = "tandem compare sweep.db router=jsq router=token_jsq",
     .exits = {[EXIT_INPUT] = "there are no such runs or figures"},
     .run = run_compare,

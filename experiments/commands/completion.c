@@ -2,7 +2,6 @@
  * follows the last '=' is replaced. */
 #include "experiments/commands/manual.h"
 #include "experiments/keys/keys.h"
-#include <ctype.h>
 #include <string.h>
 
 static const char HEAD[] =
@@ -55,8 +54,12 @@ static void print_command(const Command *command, Arena *arena, FILE *out) {
   for (const OptionSpec *option = command->options; option->key; option++)
     fprintf(out, " %s", option->key);
   fputs("'\n", out);
-  if (command->words)
-    fprintf(out, "    [[ ${#words[@]} -eq 2 ]] && values='%s'\n", command->words(arena));
+  if (command->first_is_listed) {
+    fputs("    [[ ${#words[@]} -eq 2 ]] && values='", out);
+    for (const CliTerm *first = command->listed(arena), *term = first; term->name; term++)
+      fprintf(out, "%s%s", term > first ? " " : "", term->name);
+    fputs("'\n", out);
+  }
   fputs("    case $previous in\n", out);
   for (const OptionSpec *option = command->options; option->key; option++)
     if (option->value) print_case(option->key, option, out);

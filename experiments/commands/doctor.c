@@ -7,7 +7,6 @@
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "perfmodel/gpu_facts.h"
-#include <limits.h>
 #include <string.h>
 
 typedef struct Options {
@@ -172,11 +171,6 @@ static const CalibModel **load_models(Patient *self, int *ret_n) {
 
 /* ---- Running ---- */
 
-static double read_clock(void *context) {
-  (void)context;
-  return clock_monotonic();
-}
-
 static int examine(Patient *self) {
   int n = 0;
   Diag *diag = self->cli->diag;
@@ -191,7 +185,7 @@ static int examine(Patient *self) {
                    .hardware = self->hardware,
                    .model = models[n - 1],
                    .seconds = tick_seconds(self->given->budget),
-                   .clock = read_clock,
+                   .clock = clock_read_monotonic,
                    .interrupted = &interrupt_signal};
   models[n - 1] = NULL;
   job.others = models;
@@ -222,8 +216,7 @@ const Command command_doctor = {
         "operator, its speed against the peak rates, and whether equal work takes equal time. "
         "Each missed check comes with advice.",
     .operands = "",
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "If the backend does not open, the output names what is missing on this host.",
     .examples = "tandem doctor --backend cuda\ntandem doctor --backend cpu",
     .exits = {[EXIT_DONE] = "all checks passed",

@@ -74,8 +74,7 @@ static int list_groups(const Profile *profile, const ProfileGroup *groups, size_
   for (size_t i = 0; i < n; i++)
     names[i] = group_name(&groups[i], arena);
   diag_error(diag, place_of_file(profile->path), "%s", problem);
-  diag_hint(diag, "the profile has, nearest first, %s", datafile_join(names, arena));
-  return -1;
+  return diag_hint(diag, "the profile has, nearest first, %s", datafile_join(names, arena));
 }
 
 /* How many of the sorted groups are meant; −1 with an entry when that is none, or several go into
@@ -241,13 +240,11 @@ static int find_preset(const Profile *profile, const Options *options, FitOption
   fit->ideal = !fact || strcmp(fact, preset_ideal.name) != 0; // else kernels alone were measured
   if (!serving_preset(asked, &engine)) {
     diag_error(diag, at, "unknown preset '%s'", asked);
-    diag_hint_near(diag, asked, serving_presets(&diag->arena));
-    return -1;
+    return diag_hint_near(diag, asked, serving_presets(&diag->arena));
   }
   if (!engine) return 0;
   diag_error(diag, at, "the host time of '%s' is not part of a fit", asked);
-  diag_hint(diag, "it is that of engine '%s', which a configuration names", engine->name);
-  return -1;
+  return diag_hint(diag, "it is that of engine '%s', which a configuration names", engine->name);
 }
 
 /* Two all-reduces a layer; without a model of that name nothing is known of them. */
@@ -321,7 +318,7 @@ static int check_attention(const Profile *profile, const ProfileGroup *group, Di
     diag_error(diag, row->at,
                "attention of '%.*s' and of '%.*s' in one group cannot be fitted together",
                (int)length, first->attn_kernel, (int)provider_length(row), row->attn_kernel);
-    return diag_hint(diag, "'tandem calibrate --attention' makes a profile of each"), -1;
+    return diag_hint(diag, "'tandem calibrate --attention' makes a profile of each");
   }
   return 0;
 }
@@ -388,8 +385,7 @@ const Command command_fit = {
     .arguments = (const CliTerm[]){{"PROFILE", "profile (CSV); 'tandem check' finds its bad rows"},
                                    {"MODEL", "fitted model to check, with --verify only"},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "A fit of operators has no host time: a run adds that of its engine. Times of whole "
              "iterations include it.",
     .examples = "tandem fit profile.csv -o perfmodel/fitted/mine --model llama2-70b",

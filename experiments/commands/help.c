@@ -65,10 +65,6 @@ const char *help_usage(const Command *command, Arena *arena) {
 
 /* ---- On a terminal ---- */
 
-static void put_spaces(int n, FILE *out) {
-  fprintf(out, "%*s", n, "");
-}
-
 /* Words from `column` on, in lines that begin at `indent`; each newline of `text` is one. */
 static void put_wrapped(const char *text, int column, int indent, FILE *out) {
   bool begins = true; // a line: its next word stands where it is
@@ -83,8 +79,7 @@ static void put_wrapped(const char *text, int column, int indent, FILE *out) {
       putc('\n', out);
       column = 0, begins = true;
     }
-    if (column < indent) put_spaces(indent - column, out);
-    if (column < indent) column = indent;
+    if (column < indent) column += fprintf(out, "%*s", indent - column, "");
     column += fprintf(out, "%s%.*s", begins ? "" : " ", length, at);
     begins = false;
     at += length + (at[length] == ' ');

@@ -59,8 +59,7 @@ const Command command_import_vllm_bench = {
         "their requests.",
     .operands = "FILE...",
     .arguments = (const CliTerm[]){{"FILE", "JSON file of 'vllm bench serve --save-result'"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "Figures have the names of simulated ones: ttft_s, tpot_s, tbt_s (ITL), e2e_s (E2EL), "
              "throughput_rps, output_tokens_per_s. Measured runs are never stale.",
     .examples = "tandem import vllm-bench openai-infqps-8B.json -o runs.db",

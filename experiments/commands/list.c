@@ -65,17 +65,12 @@ static void print_limits(const ServingEngine *engine, const char *key, size_t of
 }
 
 static void print_times(const EngineTimes *times) {
-  const struct {
-    const char *key;
-    Tick time;
-  } rows[] = {{"iteration_time", times->iteration_time},
-              {"sequence_time", times->sequence_time},
-              {"eager_layer_time", times->eager_layer_time},
-              {"request_time", times->request_time}};
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+  const OptionSpec *row = NULL;
+  while ((row = serving_next_time(row))) {
     char text[32];
-    units_format(text, sizeof text, DIM_TIME, tick_seconds(rows[i].time));
-    if (rows[i].time > 0) printf("    %-24s%s\n", rows[i].key, text);
+    const Tick time = serving_time(times, row);
+    units_format(text, sizeof text, DIM_TIME, tick_seconds(time));
+    if (time > 0) printf("    %-24s%s\n", row->key, text);
   }
 }
 
@@ -363,13 +358,6 @@ static int unknown_listing(const char *what) {
   return cli_unknown("list", what, names, "tandem list --help");
 }
 
-static const char *listing_words(Arena *arena) {
-  const char *words = listings[0].name;
-  for (int i = 1; i < N_LISTINGS; i++)
-    words = arena_printf(arena, "%s %s", words, listings[i].name);
-  return words;
-}
-
 static const CliTerm *listing_terms(Arena *arena) {
   CliTerm *terms = ARENA_ARRAY(arena, CliTerm, N_LISTINGS + 1);
   for (int i = 0; i < N_LISTINGS; i++)
@@ -424,12 +412,11 @@ const Command command_list = {
                                    {"TEXT", "part of a name: 'list options TEXT' prints the keys "
                                             "that contain it"},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .initial = &(const Options){.weights = -1},
     .listing = "Lists",
     .listed = listing_terms,
-    .words = listing_words,
+    .first_is_listed = true,
     .examples = "tandem list routers\n"
                 "tandem list options pools.NAME.count\n"
                 "tandem list perfmodels --engine vllm --gpu h100 --weights fp8",

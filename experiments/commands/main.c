@@ -1,4 +1,5 @@
 /* The program `tandem`: finds the command and runs it. */
+#include "base/text.h"
 #include "experiments/base/version.h"
 #include "experiments/commands/manual.h"
 #include <inttypes.h>
@@ -62,12 +63,6 @@ static void print_version(void) {
          outcome_epoch());
 }
 
-static bool is_any(const char *text, const char *const *words) {
-  while (*words && strcmp(text, *words) != 0)
-    words++;
-  return *words;
-}
-
 int main(int argc, char **argv) {
   static const char *const help[] = {"--help", "-h", "help", NULL}, *const version[] = {"--version",
                                                                                         "-V", NULL};
@@ -80,14 +75,14 @@ int main(int argc, char **argv) {
     fputs("tandem: missing COMMAND; see 'tandem --help'\n", stderr);
     return EXIT_USAGE;
   }
-  const bool helps = is_any(argv[1], help), generates = helps && argc > 2 && argv[2][0] == '-';
+  const bool helps = text_is_one(argv[1], help), generates = helps && argc > 2 && argv[2][0] == '-';
   int words = 0, code = EXIT_DONE;
   if (helps && argc > 2 && !generates) {
     const Command *command = find_command(argc - 1, argv + 1, &words);
     char *ask[] = {argv[2], (char *)help[0], NULL};
     return command ? cli_run(command, 2, ask) : unknown_command(argv[2]);
   }
-  if (helps || is_any(argv[1], version)) {
+  if (helps || text_is_one(argv[1], version)) {
     if (generates)
       code = print_generated(argc, argv);
     else if (helps)

@@ -1,42 +1,29 @@
 /* The manual page, in the macros of man(7). */
 #include "experiments/commands/manual.h"
+#include "base/text.h"
 #include "experiments/base/version.h"
+#include <assert.h>
+#include <inttypes.h>
 #include <string.h>
-
-/* The code point of the UTF-8 sequence at *text, which moves behind it. */
-static unsigned next_point(const char **text) {
-  const unsigned char *at = (const unsigned char *)*text;
-  const int more = *at >= 0xf0 ? 3 : *at >= 0xe0 ? 2 : *at >= 0xc0 ? 1 : 0;
-  unsigned point = more == 0 ? *at : *at & (0x3fu >> more);
-  for (int i = 1; i <= more && at[i]; i++)
-    point = point << 6 | (at[i] & 0x3f);
-  *text += 1 + more;
-  return point;
-}
 
 /* Text in which nothing is a request or an escape, and hyphens are those of options. */
 static void print_text(const char *text, FILE *out) {
   bool begins = true;
-  while (*text) {
-    const unsigned point = next_point(&text);
+  uint32_t point = 0;
+  for (size_t length = strlen(text), size; length > 0; text += size, length -= size) {
+    size = (size_t)text_decode(text, length, &point);
+    assert(size > 0);
     if (begins && (point == '.' || point == '\'')) fputs("\\&", out);
     if (point == '\\')
       fputs("\\e", out);
     else if (point == '-')
       fputs("\\-", out);
     else if (point >= 0x80)
-      fprintf(out, "\\[u%04X]", point);
+      fprintf(out, "\\[u%04" PRIX32 "]", point);
     else
       putc((int)point, out);
     begins = point == '\n';
   }
-}
-
-/* Lines that stay as they are. */
-static void print_lines(const char *lines, FILE *out) {
-  fputs(".PP\n.EX\n", out);
-  print_text(lines, out);
-  fputs("\n.EE\n", out);
 }
 
 static void print_term(const char *name, const char *text, FILE *out) {
@@ -90,8 +77,9 @@ static void print_command(const Command *command, Arena *arena, FILE *out) {
   if (command->notes) print_prose(command->notes, arena, out);
   if (command->listed) print_terms(command->listing, command->listed(arena), out);
   print_terms("Exit codes", help_exit_terms(command, arena), out);
-  fputs(".PP\nExamples:\n", out);
-  print_lines(command->examples, out);
+  fputs(".PP\nExamples:\n.PP\n.EX\n", out);
+  print_text(command->examples, out);
+  fputs("\n.EE\n", out);
 }
 
 void manual_print(const Command *const *commands, size_t n, FILE *out) {

@@ -19,8 +19,8 @@ static int run_merge(Cli *cli) {
                  .n_paths = cli->n_operands - 1,
                  .partial = given->partial};
   if (merge_databases(&merge, arena, cli->diag)) return EXIT_INPUT;
-  for (size_t i = 0; i < merge.n_missing; i++)
-    fprintf(stderr, "%s: %s\n", text_shown(merge.out, arena), text_shown(merge.missing[i], arena));
+  for (const char *const *missing = merge.missing; *missing; missing++)
+    fprintf(stderr, "%s: %s\n", text_shown(merge.out, arena), text_shown(*missing, arena));
   cli_note_stale(merge.runs, merge.stale);
   printf("%" PRId64 " runs of %d databases\n", merge.runs, merge.n_paths);
   return EXIT_DONE;
@@ -35,8 +35,7 @@ const Command command_merge = {
         "written completely or not at all.",
     .operands = "OUT DB...",
     .arguments = (const CliTerm[]){{"OUT", "database to write"}, {"DB", "databases to join"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "Databases of different versions, different outcomes of one configuration and missing "
              "shards are errors. Results of a program with other outcomes are kept and marked as "
              "stale.",

@@ -2,7 +2,6 @@
 #include "experiments/plan/plan.h"
 #include "base/output.h"
 #include "experiments/commands/study.h"
-#include "experiments/commands/trace_options.h"
 #include "perfmodel/datafile.h"
 #include <string.h>
 
@@ -15,9 +14,7 @@ typedef struct Options {
   bool dry_run;
 } Options;
 
-#define ASKED(key_, type_, field_, value_, help_)                                                  \
-  .key = (key_), .type = OPTION_##type_, .offset = offsetof(Options, question.field_),             \
-  .value = (value_), .help = (help_)
+#define ASKED(key, type, field, value, help) CLI_ROW(key, type, question.field, value, help)
 
 /* Those without help stand in that of others, so that all of it fits a screen. */
 static const OptionSpec options[] = {
@@ -118,7 +115,7 @@ static int run_plan(Cli *cli) {
   Plan plan;
   const int usage = study_check_export(given->export, cli->arena);
   if (usage != EXIT_DONE) return usage;
-  if (trace_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
+  if (cli_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
   if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
     return cli_usage(cli, "'--columns', '--time' and '--sort' need '--trace'");
   if (plan_make(&plan, &question, cli->arena, cli->diag)) return EXIT_INPUT;
@@ -144,8 +141,7 @@ const Command command_plan = {
         "prefill and decode, and the number of instances, and prints the best design, its margin "
         "and the next best design.",
     .operands = "",
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "The load is --rate or --users with --isl and --osl or --lengths, or a --trace. With "
              "--output, runs that DB already has are not repeated.",
     .listing = "Programs of --export",

@@ -43,36 +43,27 @@ static const CliTerm *figures_listed(Arena *arena) {
   return cli_terms(figure_names(arena), plot_about, arena);
 }
 
-static bool is_known(const char *name, const char *const *names) {
-  while (*names && strcmp(name, *names) != 0)
-    names++;
-  return *names;
+static int draw_at(const Cli *cli, const PlotChoice *choice, const PlotPlace *place) {
+  const char *name = cli->operands[0], *from = cli->operands[1];
+  return strcmp(name, "fit") == 0 ? plot_fit(from, cli->operands[2], place, cli->arena, cli->diag)
+                                  : plot_query(name, from, choice, place, cli->arena, cli->diag);
 }
 
-/* Draws into a file that is not gnuplot's: a part of a page, or rows. */
-static int draw_part(const Cli *cli, const PlotChoice *choice) {
+/* A file that is not gnuplot's is a part of a page, or rows. */
+static int draw(const Cli *cli, const PlotChoice *choice) {
   const Options *given = cli->given;
-  const char *name = cli->operands[0], *from = cli->operands[1];
+  const char *path = given->output_path;
+  if (!given->is_inline && gnuplot_can_draw(path))
+    return draw_at(cli, choice, &(PlotPlace){.path = path});
   Output part = {0};
-  if (output_open(&part, given->output_path, cli->arena, cli->diag)) return -1;
+  if (output_open(&part, path, cli->arena, cli->diag)) return -1;
   const PlotPlace place = {.rows = given->is_inline ? NULL : part.file,
                            .page = given->is_inline ? part.file : NULL,
-                           .id = name};
-  int status = strcmp(name, "fit") == 0
-                   ? plot_fit(from, cli->operands[2], &place, cli->arena, cli->diag)
-                   : plot_query(name, from, choice, &place, cli->arena, cli->diag);
+                           .id = cli->operands[0]};
+  int status = draw_at(cli, choice, &place);
   if (status == 0) status = output_commit(&part, cli->diag);
   output_drop(&part);
   return status;
-}
-
-static int draw(const Cli *cli, const PlotChoice *choice) {
-  const Options *given = cli->given;
-  const char *name = cli->operands[0], *from = cli->operands[1];
-  const PlotPlace place = {.path = given->output_path};
-  if (given->is_inline || !gnuplot_can_draw(place.path)) return draw_part(cli, choice);
-  return strcmp(name, "fit") == 0 ? plot_fit(from, cli->operands[2], &place, cli->arena, cli->diag)
-                                  : plot_query(name, from, choice, &place, cli->arena, cli->diag);
 }
 
 /* Usage beyond what the rows of options say: EXIT_USAGE, or 0. */
@@ -81,7 +72,8 @@ static int check_usage(const Cli *cli, const char *const *where) {
   const char *name = cli->operands[0], *path = given->output_path;
   const bool is_fit = strcmp(name, "fit") == 0;
   const char *const *figures = figure_names(cli->arena);
-  if (!is_known(name, figures)) return cli_unknown("figure", name, figures, "tandem plot --help");
+  if (!text_is_one(name, figures))
+    return cli_unknown("figure", name, figures, "tandem plot --help");
   if (cli->operands[2] && !is_fit) return cli_usage(cli, "only 'fit' takes a PROFILE");
   for (; where && *where; where++)
     if (!strchr(*where, '='))
@@ -122,8 +114,7 @@ const Command command_plot = {
                                    {"PROFILE", "profile to draw beside MODEL; it must be the one "
                                                "that MODEL was fitted to"},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "plots/README.md shows each figure.",
     .listing = "Figures",
     .listed = figures_listed,

@@ -24,8 +24,7 @@ static const OptionSpec options[] = {
               "do not search again with iteration times moved by the error of their model")},
     {.group = "Output", CLI_EXPORT},
     {CLI_FLAG("--require-slo", require_slo,
-              "exit with code 1, not 3, if no design meets the "
-              "limits")},
+              "exit with code 1, not 3, if no design meets the limits")},
     {.group = "Resources", CLI_JOBS},
     {CLI_MEMORY},
     {0}};
@@ -89,16 +88,8 @@ static int answer(Study *self, const Options *given, Node *whole) {
 
 /* Those of --set, and --spares after them. */
 static const char *const *assignments_of(const Options *given, Arena *arena) {
-  const char *const *set = cli_texts(given->set, arena);
-  if (given->spares < 0) return set;
-  int n = 0;
-  while (set && set[n])
-    n++;
-  const char **all = ARENA_ARRAY(arena, const char *, n + 2);
-  for (int i = 0; i < n; i++)
-    all[i] = set[i];
-  all[n] = arena_printf(arena, "provision.spares=%lld", (long long)given->spares);
-  return all;
+  const char *spares = arena_printf(arena, "provision.spares=%lld", (long long)given->spares);
+  return cli_texts_and(given->set, given->spares < 0 ? NULL : spares, arena);
 }
 
 static int open_and_answer(Cli *cli, Study *self, Node *root) {
@@ -143,8 +134,7 @@ const Command command_provision = {
     .arguments = (const CliTerm[]){{"STUDY", "configuration file with a block 'provision'; "
                                              "'tandem list options provision' prints its keys"},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "With --output, runs that DB already has are not repeated.",
     .listing = "Programs of --export",
     .listed = study_programs,

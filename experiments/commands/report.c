@@ -49,8 +49,7 @@ const Command command_report = {
         "each study and each set of engine measurements has a chapter.",
     .operands = "[DB]",
     .arguments = (const CliTerm[]){{"DB", "database of results"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "Figures need gnuplot. 'tandem report claims' compares the simulator with papers, "
              "'tandem report measured' with measurements of engines.",
     .examples = "tandem report sweep.db -o report.html",

@@ -319,8 +319,7 @@ const Command command_report_claims = {
     .arguments = (const CliTerm[]){{"PAPER", "folder in experiments/papers, or the path of another "
                                              "folder; all papers by default"},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "Column 'released' uses the rules and tables of the simulator that the authors "
              "released, if there is one; column 'tandem' uses Tandem's own model of batches. The "
              "verdict is that of the first column that has a figure.",

@@ -1,5 +1,6 @@
 /* `tandem report measured [FOLDER]`: what others measured end to end, beside what Tandem gives. */
 #include "base/output.h"
+#include "base/text.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/commands/cli.h"
 #include "experiments/measured/measured.h"
@@ -102,10 +103,8 @@ static int run_report(Cli *cli) {
     return cli_usage(cli, "missing argument, the FOLDER of measurements, or '--rows FILE'");
   if (given->figure && !gnuplot_can_draw(given->figure))
     return cli_usage(cli, "'--figure' must be a name that ends in .png or .svg");
-  bool known = !asked.set;
-  for (int i = 0; !known && measured_set_names[i]; i++)
-    known = strcmp(asked.set, measured_set_names[i]) == 0;
-  if (!known) return cli_unknown("set", asked.set, measured_set_names, NULL);
+  if (asked.set && !text_is_one(asked.set, measured_set_names))
+    return cli_unknown("set", asked.set, measured_set_names, NULL);
   interrupt_catch();
   const int status = run(given, &asked, cli);
   cli_interrupted(cli, "nothing is kept; the same command starts again");
@@ -122,8 +121,7 @@ const Command command_report_measured = {
     .operands = "[FOLDER]",
     .arguments =
         (const CliTerm[]){{"FOLDER", "folder of measurements; required without --rows"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .examples = "tandem report measured measurements --engine vllm --format csv",
     .run = run_report,
 };

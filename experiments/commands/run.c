@@ -110,9 +110,8 @@ static int check_strict(const Run *run) {
   diag_error(run->diag, place_of_file(run->config.path),
              "%llu of %.0f iterations are outside the measured range of the performance model",
              (unsigned long long)outside, run->report.machines.iterations);
-  diag_hint(run->diag,
-            "without --strict such iterations are extrapolated and their share is reported");
-  return -1;
+  return diag_hint(run->diag,
+                   "without --strict such iterations are extrapolated and their share is reported");
 }
 
 /* Says what of the trace is left out, and where prefix caches can find nothing. */
@@ -299,8 +298,7 @@ const Command command_run = {
     .operands = "CONFIG",
     .arguments =
         (const CliTerm[]){{"CONFIG", "configuration file (YAML), or - for standard input"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .examples = "tandem run experiments/examples/quickstart.yaml\n"
                 "tandem run experiments/examples/quickstart.yaml --set pools.serve.count=2",
     .exits = {[EXIT_SLO_MISSED] = "an SLO limit was missed or not measured (--require-slo)",

@@ -1,8 +1,8 @@
 /* See study.h. */
 #include "experiments/commands/study.h"
+#include "base/text.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
-#include <string.h>
 #include <unistd.h>
 
 /* When it began, and was last told of. */
@@ -113,9 +113,9 @@ const CliTerm *study_programs(Arena *arena) {
 
 int study_check_export(const char *program, Arena *arena) {
   const char *const *names = export_names(arena);
-  for (int i = 0; program && names[i]; i++)
-    if (strcmp(names[i], program) == 0) return EXIT_DONE;
-  return program ? cli_unknown("program", program, names, "tandem plan --help") : EXIT_DONE;
+  return !program || text_is_one(program, names)
+             ? EXIT_DONE
+             : cli_unknown("program", program, names, "tandem plan --help");
 }
 
 void study_interrupted(Cli *cli, const char *output) {

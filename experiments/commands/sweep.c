@@ -47,20 +47,6 @@ static int parse_shard(const char *text, int64_t *ret_shard, int64_t *ret_n_shar
 
 /* ---- --dry-run ---- */
 
-enum { PREVIEW_MAX = 5 };
-
-/* The first few points that would be simulated. */
-typedef struct Preview {
-  int64_t first[PREVIEW_MAX];
-  int64_t n; // in all
-} Preview;
-
-static void preview_point(void *context, int64_t point) {
-  Preview *preview = context;
-  if (preview->n < PREVIEW_MAX) preview->first[preview->n] = point;
-  preview->n++;
-}
-
 static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag) {
   if (output && results_check_path(output, diag)) return -1;
   if (output && access(output, F_OK) == 0) {
@@ -70,17 +56,16 @@ static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag
     results_close(&results);
     if (status) return -1;
   }
-  Preview preview = {0};
-  sweep_run_plan(run, preview_point, &preview);
+  enum { SHOWN = 5 };
+  int64_t first[SHOWN];
+  const int64_t n = sweep_run_plan(run, first, SHOWN), n_shown = n < SHOWN ? n : SHOWN;
   const Tally *tally = &run->tally;
   printf("%" PRId64 " points: %" PRId64 " are there, %" PRId64 " to simulate, %" PRId64
          " cannot be\n",
-         tally->points, tally->found, preview.n, tally->failed);
-  const int64_t n_shown = preview.n < PREVIEW_MAX ? preview.n : PREVIEW_MAX;
+         tally->points, tally->found, n, tally->failed);
   for (int64_t i = 0; i < n_shown; i++)
-    printf("  %" PRId64 "  %s\n", preview.first[i],
-           sweep_label(&run->sweep, preview.first[i], arena));
-  if (preview.n > n_shown) printf("  … and %" PRId64 " more\n", preview.n - n_shown);
+    printf("  %" PRId64 "  %s\n", first[i], sweep_label(&run->sweep, first[i], arena));
+  if (n > n_shown) printf("  … and %" PRId64 " more\n", n - n_shown);
   return 0;
 }
 
@@ -188,8 +173,7 @@ const Command command_sweep = {
         "or 'workload.arrivals.rate: [70 /s, 100 /s]'.",
     .operands = "EXPERIMENT",
     .arguments = (const CliTerm[]){{"EXPERIMENT", "configuration file with a block 'sweep'"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "A sweep needs --output, or --dry-run. Points that DB already has are not simulated "
              "again, so the same command continues a sweep that was stopped or extended. Points "
              "that fail are stored with the reason: 'tandem query DB failed' prints them.",

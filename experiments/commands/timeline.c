@@ -16,9 +16,7 @@ typedef struct Options {
 
 static const OptionSpec options[] = {
     {CLI_MAIN,
-     CLI_TEXT("-o", output, "FILE",
-              "timeline to write (.json), or - for standard "
-              "output"),
+     CLI_TEXT("-o", output, "FILE", "timeline to write (.json), or - for standard output"),
      .required = true},
     {CLI_TEXT("--machines", machines, "LIST",
               "pools and instances to draw, such as prefill,3,5..7"),
@@ -139,8 +137,7 @@ const Command command_timeline = {
                                    {"CONFIG", "configuration file to simulate"},
                                    {"RUN", "number of a run in DB; the newest run by default"},
                                    {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "--set, --seed and --tie-seed are for a CONFIG; a stored run keeps its own.",
     .examples = "tandem timeline experiments/examples/splitwise-small.yaml -o small.json",
     .initial = &(const Options){.sample = -1, .seed = -1, .tie_seed = -1},

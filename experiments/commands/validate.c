@@ -2,7 +2,6 @@
  * --against what an engine logged. */
 #include "experiments/validate/validate.h"
 #include "base/hash.h"
-#include "experiments/base/cache_folder.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
@@ -75,7 +74,7 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
                                   .attention = given->attention,
                                   .device = {.device = (int32_t)given->device,
                                              .threads = (int32_t)given->threads,
-                                             .choices = cache_folder(arena),
+                                             .choices = cli_cache_folder(arena),
                                              .seed = (uint64_t)(given->seed < 0 ? 1 : given->seed),
                                              .interrupted = &interrupt_signal},
                                   .repeats = given->repeats,
@@ -98,26 +97,16 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
 
 /* ---- Against a log ---- */
 
-/* The assignments, and behind them the workload of the log, which takes the place of any. */
-static const char *const *with_workload(const Options *given, const EngineLog *log, Arena *arena) {
-  const char *const *said = cli_texts(given->set, arena);
-  int n = 0;
-  while (said && said[n])
-    n++;
-  const char **all = ARENA_ARRAY(arena, const char *, n + 2);
-  for (int i = 0; i < n; i++)
-    all[i] = said[i];
-  all[n] = validate_against_workload(log, arena);
-  return all;
-}
-
 static int run_against(Cli *cli, const Options *given) {
   Config config;
   EngineLog log;
   Against *against = ARENA_NEW(cli->arena, Against);
   if (engine_log_load(&log, given->against, cli->arena, cli->diag)) return EXIT_INPUT;
-  const ConfigChanges changes = {
-      .assignments = with_workload(given, &log, cli->arena), .seed = given->seed, .tie_seed = -1};
+  // the workload of the log takes the place of any
+  const char *workload = validate_against_workload(&log, cli->arena);
+  const ConfigChanges changes = {.assignments = cli_texts_and(given->set, workload, cli->arena),
+                                 .seed = given->seed,
+                                 .tie_seed = -1};
   interrupt_catch();
   if (config_load(&config, cli->operands[0], &changes, cli->arena, cli->diag) ||
       validate_against(against, &config, &log, given->within, cli->arena, cli->diag))
@@ -156,8 +145,7 @@ const Command command_validate = {
         "latency. One of --backend and --against is required.",
     .operands = "CONFIG",
     .arguments = (const CliTerm[]){{"CONFIG", "configuration file (YAML)"}, {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "The device runs one shard, in turn for all instances, without all-reduces. LOG is "
              "the output of vllm_steps.py, JSON of 'vllm bench serve --save-detailed', or "
              "requests.csv of LLMServingSim.",

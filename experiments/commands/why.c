@@ -88,8 +88,7 @@ const Command command_why = {
                           {"REQUEST", "number of a request to explain. A single number is a "
                                       "REQUEST, but a RUN with --slowest or --percentile."},
                           {0}},
-    .options = options,
-    .size = sizeof(Options),
+    CLI_OPTIONS,
     .notes = "A run that was stored without --requests is simulated again. 'tandem list figures' "
              "describes the parts.",
     .examples = "tandem why runs.db\ntandem why runs.db --slowest 10",

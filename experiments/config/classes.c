@@ -118,29 +118,16 @@ static void bind_tenant(Binder *self, const Node *node) {
 
 /* ---- Components ---- */
 
-/* The index of a name; -1 with an entry. */
-static int find(Binder *self, const char *what, const char *name, Place at,
-                const char *const *names, uint32_t n) {
-  for (uint32_t i = 0; i < n; i++)
+/* The index of a name among structs that begin with theirs; -1 with an entry. */
+static int find(Binder *self, const char *what, const char *name, Place at, const void *structs,
+                size_t size, uint32_t n) {
+  const char **names = ARENA_ARRAY(&self->diag->arena, const char *, n + 1);
+  for (uint32_t i = 0; i < n; i++) {
+    names[i] = *(const char *const *)((const char *)structs + i * size);
     if (strcmp(names[i], name) == 0) return (int)i;
+  }
   self->status = diag_error(self->diag, at, "there is no %s '%s'", what, name);
-  diag_hint_near(self->diag, name, names);
-  return -1;
-}
-
-static int find_class(Binder *self, const char *name, Place at) {
-  const SimConfig *sim = &self->config->sim;
-  const char **names = ARENA_ARRAY(&self->diag->arena, const char *, NAMES_MAX + 2);
-  for (uint32_t i = 0; i < sim->n_classes; i++)
-    names[i] = self->classes[i].name;
-  return find(self, "class", name, at, names, sim->n_classes);
-}
-
-static int find_tenant(Binder *self, const char *name, Place at, uint32_t n) {
-  const char **names = ARENA_ARRAY(&self->diag->arena, const char *, 2 * NAMES_MAX + 1);
-  for (uint32_t i = 0; i < n; i++)
-    names[i] = self->tenants[i].name;
-  return find(self, "tenant", name, at, names, n);
+  return diag_hint_near(self->diag, name, names);
 }
 
 /* The class of those who are of none. */
@@ -163,7 +150,9 @@ static void bind_component(Binder *self, const WorkloadComponent *component, uin
                            ComponentSpec *spec) {
   SimConfig *sim = &self->config->sim;
   const char *tenant = name_of(self, component->tenant), *class = name_of(self, component->class);
-  int t = tenant ? find_tenant(self, tenant, component->tenant->at, n_named) : -1;
+  int t = tenant ? find(self, "tenant", tenant, component->tenant->at, self->tenants,
+                        sizeof *self->tenants, n_named)
+                 : -1;
   if (!tenant) {
     t = (int)sim->n_tenants++;
     self->tenants[t] = (TenantSpec){.name = component->name, .weight = 1};
@@ -172,7 +161,9 @@ static void bind_component(Binder *self, const WorkloadComponent *component, uin
   if (t < 0) return;
   const Place at = class ? component->class->at : self->at_tenant[t];
   if (!class) class = self->of_tenant[t];
-  const int c = class ? find_class(self, class, at) : no_class(self);
+  const int c =
+      class ? find(self, "class", class, at, self->classes, sizeof *self->classes, sim->n_classes)
+            : no_class(self);
   if (c < 0) return;
   spec->tenant = (uint8_t)t;
   spec->class = (uint8_t)c;
@@ -213,8 +204,7 @@ int config_bind_classes(Config *self, const Node *classes, const Node *tenants, 
     diag_error(diag, classes ? classes->key_at : tenants->key_at,
                "'%s' apply to the components of a mix, and the workload is not a mix",
                classes ? "classes" : "tenants");
-    diag_hint(diag, "for example workload: {mix: [{name: chat, class: interactive, …}]}");
-    return -1;
+    return diag_hint(diag, "for example workload: {mix: [{name: chat, class: interactive, …}]}");
   }
   const uint32_t n_named = self->sim.n_tenants;
   ComponentSpec *components = (ComponentSpec *)self->sim.components;

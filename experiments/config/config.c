@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct TopKeys {
   const Node *model, *models, *adapters, *max_model_len;
@@ -99,8 +99,7 @@ const OptionSpec config_options[] = {
 
 static const char *const path_choices[] = {"nic", "nvlink", "indirect", NULL}; // as NetworkPath
 
-#define SIM(name, field, kind, ...)                                                                \
-  { .key = name, .type = kind, .offset = offsetof(SimConfig, field), __VA_ARGS__ }
+#define SIM(name, field, kind, ...) OPTION_AT(SimConfig, name, field, kind, __VA_ARGS__)
 
 const OptionSpec config_network_options[] = {
     SIM("path", network_path, OPTION_CHOICE, .fallback = "nic", .choices = path_choices,
@@ -141,28 +140,26 @@ const char *config_data_root(void) {
   return root && *root ? root : TANDEM_DATA_ROOT;
 }
 
+static bool has_data(const char *root, Arena *arena) {
+  return access(arena_printf(arena, "%s/%s", root, data_part), F_OK) == 0;
+}
+
 void config_find_data(Arena *arena) {
   const char *given = getenv("TANDEM_DATA");
-  if (given && *given) return;
   const char *root = arena_printf(arena, "%s../share/tandem", folder_of_program(arena));
-  struct stat status;
-  if (stat(arena_printf(arena, "%s/%s", root, data_part), &status) == 0)
-    setenv("TANDEM_DATA", root, 1);
+  if (!(given && *given) && has_data(root, arena)) setenv("TANDEM_DATA", root, 1);
 }
 
 int config_check_data(Diag *diag) {
   const char *root = getenv("TANDEM_DATA");
-  struct stat status;
-  if (!root || !*root || stat(arena_printf(&diag->arena, "%s/%s", root, data_part), &status) == 0)
-    return 0;
-  if (stat(root, &status))
+  if (!root || !*root || has_data(root, &diag->arena)) return 0;
+  if (access(root, F_OK))
     diag_environment(diag, place_of_file(NULL), "TANDEM_DATA is set to '%s', which does not exist",
                      root);
   else
     diag_environment(diag, place_of_file(NULL), "TANDEM_DATA is set to '%s', which has no '%s'",
                      root, data_part);
-  diag_hint(diag, "set it to the folder that holds 'perfmodel' and 'traces', or unset it");
-  return -1;
+  return diag_hint(diag, "set it to the folder that holds 'perfmodel' and 'traces', or unset it");
 }
 
 Place config_place(const Node *map, const char *key) {
@@ -323,6 +320,36 @@ int config_change(Node *root, const ConfigChanges *changes, Arena *arena, Diag *
   return status;
 }
 
+/* ---- Seeds that change nothing: runs that are said to differ in them would be one run ---- */
+
+static const char workload_seed[] = "workload.seed";
+
+static bool assigns(const char *assignment, const char *key) {
+  const size_t length = strlen(key);
+  return strncmp(assignment, key, length) == 0 && assignment[length] == '=';
+}
+
+static bool changes_key(const ConfigChanges *changes, const char *key) {
+  for (const char *const *one = changes->assignments; one && *one; one++)
+    if (assigns(*one, key)) return true;
+  for (int i = 0; i < changes->n_settings; i++)
+    if (strcmp(changes->settings[i].key, key) == 0) return true;
+  return false;
+}
+
+static int check_seeds(const Config *self, const ConfigChanges *changes, Diag *diag) {
+  const Node *of_workload = node_find(node_find(self->root, "workload"), "seed");
+  if (!of_workload || sim_draws(&self->sim)) return 0;
+  if (!changes_key(changes, "seed") || changes_key(changes, workload_seed)) return 0;
+  diag_error(diag, node_find(self->root, "seed")->key_at,
+             "'seed' changes nothing: arrivals and lengths are drawn from '%s', which is %s, and "
+             "nothing else is random",
+             workload_seed, of_workload->text);
+  return diag_hint(diag, "remove the key '%s', or vary it instead of 'seed'", workload_seed);
+}
+
+/* ---- All of it ---- */
+
 int config_bind(Config *self, const char *path, Node *root, const ConfigChanges *changes,
                 ConfigCache *cache, Arena *arena, Diag *diag) {
   *self = (Config){.path = path,
@@ -338,7 +365,7 @@ int config_bind(Config *self, const char *path, Node *root, const ConfigChanges 
   self->root = root;
   self->text = node_text(root, arena);
   if (status || bind_root(self, arena, diag)) return -1;
-  return changes ? config_check_seeds(self, changes, diag) : 0;
+  return changes ? check_seeds(self, changes, diag) : 0;
 }
 
 static bool names_trace(const char *path) {

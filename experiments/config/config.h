@@ -217,9 +217,6 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
 int config_bind_components(Config *self, Arena *arena, Diag *diag);
 /* `adapters`, before the components that name them. */
 int config_bind_adapters(Config *self, const Node *node, Arena *arena, Diag *diag);
-/* Those that a component names, whose model is known. */
-int config_bind_component_adapters(Config *self, const Node *name, ComponentSpec *component,
-                                   Diag *diag);
 /* The room of a pool, whose policies and degrees are known, out of its GPUs' memory. */
 int config_bind_lora(const Config *self, PoolConfig *pool, const Node *node, Diag *diag);
 /* Whether pools have room for what comes to them. */
@@ -241,21 +238,8 @@ int config_bind_pool_engine(const Config *self, const Node *node, PoolConfig *po
 /* Error when the pool at `node`, whose policies are bound, has what its engine cannot have. */
 int config_check_pool_engine(const Config *self, const Node *node, const PoolConfig *pool,
                              Diag *diag);
-/* Error at `at` when the pool's batcher and tier cannot work together. */
-int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag);
-/* The same with `times` the sequences and tokens that an iteration may have. */
-PolicyChoice config_scale_batcher(PolicyChoice batcher, int64_t times, Arena *arena);
-/* Error when its batcher's options do not suit its machines. `own` is its own batcher's value, NULL
- * if it has that of the run. */
-int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const Node *own,
-                              Arena *arena, Diag *diag);
 /* Sequences that a decode batch can have: what the batcher says in its option max_num_seqs. */
 int64_t config_max_decode_seqs(const PolicyChoice *batcher);
-/* The link to CPU memory of the pool at `node`. */
-int config_bind_host(const Node *node, const PoolConfig *pool, const Hardware *hardware,
-                     PoolSpec *spec, Arena *arena, Diag *diag);
-/* Error when the pool, which is complete, cannot have its tier. */
-int config_check_tier(const Config *self, const Node *node, const PoolSpec *pool, Diag *diag);
 /* How the GPUs of one machine of the pool share the model. */
 Parallelism config_degrees(const PoolConfig *pool);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
@@ -272,7 +256,6 @@ const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
                                        Diag *diag);
 /* The key of its cache: equal when all inputs say the same, wherever they lie. */
 uint64_t perfmodel_inputs_digest(const PerfModelInputs *self);
-/* The model by its name, or by a map of it and number formats. */
 /* The values of `model` and `models`, of which there must be one; NULL when absent. */
 int config_bind_models(Config *self, const Node *one, const Node *several, Arena *arena,
                        Diag *diag);
@@ -285,8 +268,6 @@ int config_find_model(const Config *self, Place at, const char *what, const char
                       uint32_t *ret, Diag *diag);
 /* `node` is the value of `prices`. */
 int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag);
-/* What the configuration says that it costs, if it does. */
-void config_price(const Config *self, Hardware *hardware, Diag *diag);
 /* A machine type by its name as written. */
 int config_load_hardware(Config *self, Hardware *ret_hardware, const char *written, Place at,
                          Arena *arena, Diag *diag);
@@ -304,8 +285,6 @@ int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, D
 /* After the workload and `warm`; `precision` is the value of that key, NULL when absent. */
 int config_bind_length(Config *self, const Node *precision, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
-/* Error at a seed among the changes, made already, that changes nothing. All else is in order. */
-int config_check_seeds(const Config *self, const ConfigChanges *changes, Diag *diag);
 /* A name as it is, or a path as it is reached from here: never the configuration itself. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);
 /* Where a key's value stands, or the map when it has no such key. */

@@ -57,7 +57,7 @@ typedef struct OutageKeys {
 } OutageKeys;
 
 #define OUTAGE(name, field, type_, ...)                                                            \
-  { .key = name, .type = OPTION_##type_, .offset = offsetof(OutageKeys, field), __VA_ARGS__ }
+  OPTION_AT(OutageKeys, name, field, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec config_outage_options[] = {
     OUTAGE("at", at, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
@@ -78,8 +78,7 @@ typedef struct PoolFaults {
   const Node *gpu, *machine, *link, *store, *schedule;
 } PoolFaults;
 
-#define POOL(field, ...)                                                                           \
-  { .key = #field, .type = OPTION_NODE, .offset = offsetof(PoolFaults, field), __VA_ARGS__ }
+#define POOL(field, ...) OPTION_OF(PoolFaults, field, OPTION_NODE, __VA_ARGS__)
 
 const OptionSpec config_pool_faults_options[] = {
     POOL(gpu, .help = "Failures of each GPU. A failed GPU takes its replica down.",
@@ -125,10 +124,7 @@ const OptionSpec config_hedge_options[] = {
     {0}};
 
 #define CHECKPOINT(field, type_, ...)                                                              \
-  {                                                                                                \
-    .key = #field, .type = OPTION_##type_, .offset = offsetof(CheckpointOptions, field),           \
-    __VA_ARGS__                                                                                    \
-  }
+  OPTION_OF(CheckpointOptions, field, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec config_checkpoint_options[] = {
     CHECKPOINT(bandwidth, BANDWIDTH, .required = true, .min = 1, .max = 1e18,
@@ -138,17 +134,16 @@ const OptionSpec config_checkpoint_options[] = {
                .absent = "no limit"),
     {0}};
 
-#define RETRY(name, field, type_, ...)                                                             \
-  { .key = name, .type = OPTION_##type_, .offset = offsetof(RetryOptions, field), __VA_ARGS__ }
+#define RETRY(field, type_, ...) OPTION_OF(RetryOptions, field, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec config_retry_options[] = {
-    RETRY("limit", limit, INT, .fallback = "3", .max = 1e6,
+    RETRY(limit, INT, .fallback = "3", .max = 1e6,
           .help = "Maximum number of retries of a request."),
-    RETRY("backoff", backoff, TICKS, .fallback = "25 ms", .max = 86400,
+    RETRY(backoff, TICKS, .fallback = "25 ms", .max = 86400,
           .help = "Time before the first retry. It doubles with each retry."),
-    RETRY("most_backoff", most_backoff, TICKS, .fallback = "250 ms", .max = 86400,
+    RETRY(most_backoff, TICKS, .fallback = "250 ms", .max = 86400,
           .help = "Maximum time before a retry. 0 s means no limit."),
-    RETRY("resume", resume, BOOL, .fallback = "false",
+    RETRY(resume, BOOL, .fallback = "false",
           .help = "Send the tokens that the client already has as part of the prompt, instead of "
                   "generating them again."),
     {0}};
@@ -198,20 +193,12 @@ static int bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag
   if (keys->mtbf == 0 && (mttr || mtbf == 0)) {
     diag_error(diag, mttr ? mttr->key_at : node->key_at, "%s needs 'mtbf'",
                mttr ? "'mttr'" : "a source of failures");
-    diag_hint(diag, "set the mean time between failures, such as mtbf: 50700 h");
-    return -1;
+    return diag_hint(diag, "set the mean time between failures, such as mtbf: 50700 h");
   }
   if (keys->mtbf == 0) keys->mtbf = mtbf;
   if (keys->mttr == 0) keys->mttr = MTTR;
   return check_shape(node, keys->distribution, "shape", diag) |
          check_shape(node, keys->repair, "repair_shape", diag);
-}
-
-static FaultSource source_of(const LifetimeKeys *keys, uint32_t first, uint32_t n) {
-  return (FaultSource){.first = first,
-                       .n_instances = n,
-                       .up = {(LifetimeKind)keys->distribution, keys->mtbf, keys->shape},
-                       .down = {(LifetimeKind)keys->repair, keys->mttr, keys->repair_shape}};
 }
 
 /* The engine of one must start before it fails again, or it never serves. */
@@ -227,47 +214,23 @@ static int check_up(const Binder *self, const Node *node, double mtbf) {
       self->pool->spec.name, up, start);
 }
 
-static int bind_gpus(Binder *self, const Node *node) {
+/* Sources of `kind`: `times` of them for each `together` instances, one after another. `mtbf` as
+ * for bind_lifetime. */
+static int bind_sources(Binder *self, const Node *node, FaultKind kind, double mtbf,
+                        int64_t together, int64_t times) {
   LifetimeKeys keys;
-  if (bind_lifetime(&keys, node, GPU_MTBF, self->diag)) return -1;
-  const PoolSpec *spec = &self->pool->spec;
-  const uint32_t lanes = (uint32_t)spec->pipeline_stages;
-  const int64_t gpus =
-      parallelism_gpus(config_degrees(self->pool)) / self->pool->data_parallel_size;
-  int status = check_up(self, node, keys.mtbf / (double)gpus);
-  for (uint32_t i = 0; i < spec->count && !status; i += lanes) {
-    const FaultSource source = source_of(&keys, self->first + i, lanes);
-    for (int64_t gpu = 0; gpu < gpus && !status; gpu++)
+  if (bind_lifetime(&keys, node, mtbf, self->diag)) return -1;
+  const uint32_t count = self->pool->spec.count;
+  int status = kind == FAULT_FAIL ? check_up(self, node, keys.mtbf / (double)times) : 0;
+  for (uint32_t i = 0; i < count && !status; i += (uint32_t)together) {
+    const FaultSource source = {.kind = kind,
+                                .first = self->first + i,
+                                .n_instances =
+                                    count - i < together ? count - i : (uint32_t)together,
+                                .up = {(LifetimeKind)keys.distribution, keys.mtbf, keys.shape},
+                                .down = {(LifetimeKind)keys.repair, keys.mttr, keys.repair_shape}};
+    for (int64_t k = 0; k < times && !status; k++)
       status = add_source(self, node, &source);
-  }
-  return status;
-}
-
-static int bind_machines(Binder *self, const Node *node) {
-  LifetimeKeys keys;
-  if (bind_lifetime(&keys, node, 0, self->diag)) return -1;
-  const PoolSpec *spec = &self->pool->spec;
-  const int64_t gpus = parallelism_gpus(config_degrees(self->pool));
-  const uint32_t fitting = (uint32_t)(self->pool->hardware.num_gpus / gpus) * spec->lanes;
-  int status = check_up(self, node, keys.mtbf);
-  for (uint32_t i = 0; i < spec->count && !status; i += fitting) {
-    const uint32_t left = spec->count - i;
-    const FaultSource source = source_of(&keys, self->first + i, left < fitting ? left : fitting);
-    status = add_source(self, node, &source);
-  }
-  return status;
-}
-
-/* Sources of `kind`, one for each instance, which does not start anew after it. */
-static int bind_parts(Binder *self, const Node *node, FaultKind kind) {
-  LifetimeKeys keys;
-  if (bind_lifetime(&keys, node, 0, self->diag)) return -1;
-  const PoolSpec *spec = &self->pool->spec;
-  int status = 0;
-  for (uint32_t i = 0; i < spec->count && !status; i += spec->lanes) {
-    FaultSource source = source_of(&keys, self->first + i, spec->lanes);
-    source.kind = kind;
-    status = add_source(self, node, &source);
   }
   return status;
 }
@@ -285,17 +248,16 @@ static int check_kind(const Binder *self, Place at, FaultKind kind) {
   const bool grouped = group_of(&self->config->sim, self->ix);
   if (kind == FAULT_STORE && !grouped) {
     diag_error(self->diag, at, "pool '%s' is in no group and has no store", self->pool->spec.name);
-    diag_hint(self->diag,
-              "only 'groups' have stores; elsewhere these can fail: gpu, machine, link");
-    return -1;
+    return diag_hint(self->diag,
+                     "only 'groups' have stores; elsewhere these can fail: gpu, machine, link");
   }
   if (!grouped || (kind != FAULT_DRAIN && kind != FAULT_LINK)) return 0;
   diag_error(self->diag, at, "%s cannot be used with pool '%s', which is in a group",
              kind == FAULT_DRAIN ? "maintenance" : "links", self->pool->spec.name);
-  diag_hint(self->diag, kind == FAULT_DRAIN
-                            ? "groups do not drain; they support fail, slow and store"
-                            : "the KV of a group uses no NIC; groups support fail, slow and store");
-  return -1;
+  return diag_hint(self->diag,
+                   kind == FAULT_DRAIN
+                       ? "groups do not drain; they support fail, slow and store"
+                       : "the KV of a group uses no NIC; groups support fail, slow and store");
 }
 
 /* The same of the other shape of its GPUs: they are slow in both. */
@@ -326,8 +288,7 @@ static int bind_outage(Binder *self, const Node *node) {
   if (keys.machine >= n) {
     diag_error(self->diag, config_place(node, "machine"), "pool '%s' has no instance %lld",
                spec->name, (long long)keys.machine);
-    diag_hint(self->diag, "its instances are 0 to %u", n - 1);
-    return -1;
+    return diag_hint(self->diag, "its instances are 0 to %u", n - 1);
   }
   FaultSpan *span = ARENA_NEW(self->arena, FaultSpan);
   *span = (FaultSpan){.from = keys.at,
@@ -365,8 +326,7 @@ static int check_once(const Binder *self, const Node *node) {
   diag_error(self->diag, node->key_at,
              "pools '%s' and '%s' share their GPUs, and both have 'faults'", prefill,
              self->pool->spec.name);
-  diag_hint(self->diag, "set the faults of the group in one of them, such as '%s'", prefill);
-  return -1;
+  return diag_hint(self->diag, "set the faults of the group in one of them, such as '%s'", prefill);
 }
 
 static int bind_pool(Binder *self) {
@@ -376,17 +336,21 @@ static int bind_pool(Binder *self) {
   if (!keys.gpu && !keys.machine && !keys.link && !keys.store && !keys.schedule) {
     diag_error(self->diag, node->key_at, "'faults' of pool '%s' names nothing that fails",
                self->pool->spec.name);
-    diag_hint(self->diag, "add 'gpu', 'machine', 'link' or 'schedule', such as gpu: {}");
-    return -1;
+    return diag_hint(self->diag, "add 'gpu', 'machine', 'link' or 'schedule', such as gpu: {}");
   }
   int status = check_once(self, node);
   if (keys.link) status |= check_kind(self, keys.link->key_at, FAULT_LINK);
   if (keys.store) status |= check_kind(self, keys.store->key_at, FAULT_STORE);
   if (status) return -1;
-  if (keys.gpu) status |= bind_gpus(self, keys.gpu);
-  if (keys.machine) status |= bind_machines(self, keys.machine);
-  if (keys.link) status |= bind_parts(self, keys.link, FAULT_LINK);
-  if (keys.store) status |= bind_parts(self, keys.store, FAULT_STORE);
+  const int64_t gpus = parallelism_gpus(config_degrees(self->pool));
+  const int64_t lanes = self->pool->spec.lanes, stages = self->pool->spec.pipeline_stages;
+  const int64_t on_machine = self->pool->hardware.num_gpus / gpus * lanes;
+  if (keys.gpu)
+    status |= bind_sources(self, keys.gpu, FAULT_FAIL, GPU_MTBF, stages,
+                           gpus / self->pool->data_parallel_size);
+  if (keys.machine) status |= bind_sources(self, keys.machine, FAULT_FAIL, 0, on_machine, 1);
+  if (keys.link) status |= bind_sources(self, keys.link, FAULT_LINK, 0, lanes, 1);
+  if (keys.store) status |= bind_sources(self, keys.store, FAULT_STORE, 0, lanes, 1);
   if (keys.schedule) status |= bind_schedule(self, keys.schedule);
   return status;
 }
@@ -401,8 +365,8 @@ static int bind_checkpoint(Config *self, const Node *node, Diag *diag) {
                       "'checkpoint' cannot be used with groups, whose KV has a store");
   if (!sim->retry.resume) return 0;
   diag_error(diag, node->key_at, "'checkpoint' and 'retry.resume' exclude each other");
-  diag_hint(diag, "a checkpoint holds the prompt alone: tokens after the first are made again");
-  return -1;
+  return diag_hint(diag,
+                   "a checkpoint holds the prompt alone: tokens after the first are made again");
 }
 
 static int bind_hedge(Config *self, const Node *node, Diag *diag) {
@@ -415,9 +379,9 @@ static int bind_hedge(Config *self, const Node *node, Diag *diag) {
   diag_error(diag, node->key_at,
              "'hedge' cannot be used with router '%s', which counts what it sent to each instance",
              router->policy.name);
-  diag_hint(diag, "a copy goes to the instance with the fewest pending tokens, whatever the router "
-                  "decides; these routers support it: jsq, token_jsq, llm_d, prefix_affinity");
-  return -1;
+  return diag_hint(
+      diag, "a copy goes to the instance with the fewest pending tokens, whatever the router "
+            "decides; these routers support it: jsq, token_jsq, llm_d, prefix_affinity");
 }
 
 int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag) {
@@ -443,7 +407,6 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
   self->sim.faults = binder.sources;
   if (status || !node || keys.hedge || self->sim.n_faults > 0) return status;
   diag_error(diag, node->key_at, "'faults' applies to pools that have faults, and none has");
-  diag_hint(diag, "add them to a pool, such as pools.%s.faults: {gpu: {}}",
-            self->pools[0].spec.name);
-  return -1;
+  return diag_hint(diag, "add them to a pool, such as pools.%s.faults: {gpu: {}}",
+                   self->pools[0].spec.name);
 }

@@ -2,7 +2,6 @@
 #include "experiments/config/config.h"
 #include "sim/pool/pool.h"
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 typedef struct GroupKeys {
@@ -88,9 +87,8 @@ static int check_store(const Config *self, const Node *node, const GroupSpec *sp
              "a store of %.4g MB holds %" PRId64
              " tokens of KV, but each request has at least %" PRId64,
              memory / 1e6, room, least);
-  diag_hint(diag, "a token takes %" PRId64 " bytes, a block has %" PRId64 " tokens",
-            decode->spec.kv_bytes_per_token, decode->kv.block_size);
-  return -1;
+  return diag_hint(diag, "a token takes %" PRId64 " bytes, a block has %" PRId64 " tokens",
+                   decode->spec.kv_bytes_per_token, decode->kv.block_size);
 }
 
 /* CPU memory of a machine holds the stores of all its replicas. */
@@ -179,13 +177,10 @@ static int check_members(const Config *self, const Node *node, Diag *diag) {
 /* The policies that groups need. */
 static int check_policies(const Config *self, const Node *node, Diag *diag) {
   const PoolPolicy *pool = (const PoolPolicy *)sim_policy(&self->sim, POLICY_POOL).policy;
-  if (!pool->shape) {
-    diag_error(diag, node->key_at, "pool policy '%s' does not change the shape of groups",
-               pool->policy.name);
-    diag_hint(diag, "choose 'seesaw': policies: {pool: seesaw}");
-    return -1;
-  }
-  return 0;
+  if (pool->shape) return 0;
+  diag_error(diag, node->key_at, "pool policy '%s' does not change the shape of groups",
+             pool->policy.name);
+  return diag_hint(diag, "choose 'seesaw': policies: {pool: seesaw}");
 }
 
 int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag) {

@@ -9,10 +9,7 @@ typedef struct ModelKeys {
 } ModelKeys;
 
 #define FORMAT(name, field, ...)                                                                   \
-  {                                                                                                \
-    .key = name, .type = OPTION_CHOICE, .offset = offsetof(ModelKeys, formats.field),              \
-    .choices = dtype_names, __VA_ARGS__                                                            \
-  }
+  OPTION_AT(ModelKeys, name, formats.field, OPTION_CHOICE, .choices = dtype_names, __VA_ARGS__)
 
 const OptionSpec config_model_options[] = {
     OPTION_OF(
@@ -74,9 +71,8 @@ static int bind_several(Config *self, const Node *node, Arena *arena, Diag *diag
   enum { MODELS_MAX = 64 };
   if (node->kind != NODE_MAP || node->n_children == 0 || node->n_children > MODELS_MAX) {
     diag_error(diag, node->at, "'models' must be a map of 1 to %d names to models", MODELS_MAX);
-    diag_hint(diag,
-              "for example {chat: llama3.1-70b, code: {name: codellama-34b, quantization: fp8}}");
-    return -1;
+    return diag_hint(
+        diag, "for example {chat: llama3.1-70b, code: {name: codellama-34b, quantization: fp8}}");
   }
   int status = 0;
   uint32_t i = 0;
@@ -94,14 +90,11 @@ int config_bind_models(Config *self, const Node *one, const Node *several, Arena
   self->models = ARENA_ARRAY(arena, Llm, n);
   self->specs = ARENA_ARRAY(arena, ModelSpec, n);
   self->n_models = 1;
-  if (one && several) {
-    diag_error(diag, several->key_at, "'model' and 'models' exclude each other");
-    return -1;
-  }
+  if (one && several)
+    return diag_error(diag, several->key_at, "'model' and 'models' exclude each other");
   if (!one && !several) {
     diag_error(diag, self->root->at, "missing key 'model'");
-    diag_hint(diag, "set 'model', or 'models' as a map of names to several");
-    return -1;
+    return diag_hint(diag, "set 'model', or 'models' as a map of names to several");
   }
   const int status = one ? bind_model(self, one, &self->models[0], arena, diag)
                          : bind_several(self, several, arena, diag);
@@ -132,17 +125,14 @@ int config_find_model(const Config *self, Place at, const char *what, const char
     names[i] = self->specs[i].name;
     if (name && strcmp(name, names[i]) == 0) return *ret = i, 0;
   }
-  if (!name) {
-    diag_error(diag, at, "%s needs a 'model', because the configuration has %u", what,
-               self->n_models);
-    return -1;
-  }
+  if (!name)
+    return diag_error(diag, at, "%s needs a 'model', because the configuration has %u", what,
+                      self->n_models);
   if (!several)
     return diag_error(diag, at,
                       "'model' must name one of 'models', which this configuration does not have");
   diag_error(diag, at, "there is no model '%s' in 'models'", name);
-  diag_hint_near(diag, name, names);
-  return -1;
+  return diag_hint_near(diag, name, names);
 }
 
 void config_note_models(ConfigCache *cache, FILE *out) {

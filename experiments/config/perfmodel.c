@@ -105,8 +105,7 @@ static int bind_version(PerfModelInputs *keys, const Node *node, Arena *arena, D
   PerfSetup both;
   if (keys->version && !setup_is_version(keys->version)) {
     diag_error(diag, config_place(node, "version"), "'%s' is not a version", keys->version);
-    diag_hint(diag, "write a number and what follows it, such as 0.24 or 1.3.0rc20");
-    return -1;
+    return diag_hint(diag, "write a number and what follows it, such as 0.24 or 1.3.0rc20");
   }
   if (!keys->engine || !setup_parse_folder(&both, keys->engine, arena)) return 0;
   if (keys->version)
@@ -123,15 +122,15 @@ static int check_set(const Config *self, const char *name, Place at, Diag *diag)
   const char *const *sets =
       folder_names(arena_printf(arena, "%s/fitted", self->perfmodel_root), "*", arena);
   int n = 0;
-  for (; sets[n]; n++)
-    if (strcmp(sets[n], name) == 0) return 0;
+  if (text_is_one(name, sets)) return 0;
+  while (sets[n])
+    n++;
   const char **names = ARENA_ARRAY(arena, const char *, n + 3);
   names[0] = FITTED;
   names[1] = ROOFLINE;
   memcpy(names + 2, sets, (size_t)n * sizeof *sets);
   diag_error(diag, at, "unknown performance model '%s'", name);
-  diag_hint_choices(diag, name, names, "tandem list perfmodels");
-  return -1;
+  return diag_hint_choices(diag, name, names, "tandem list perfmodels");
 }
 
 /* Keys that belong together, once they are bound. */
@@ -207,11 +206,9 @@ static int check_engine(const PerfModelLoad *load, Diag *diag) {
   const char *engine = load->of->engine;
   if (!engine) return 0;
   const char *const *engines = finder_engines(load->of->root, &diag->arena);
-  for (int i = 0; engines[i]; i++)
-    if (strcmp(engines[i], engine) == 0) return 0;
+  if (text_is_one(engine, engines)) return 0;
   diag_error(diag, load->of->engine_at, "there are no iteration times for an engine '%s'", engine);
-  diag_hint_near(diag, engine, engines);
-  return -1;
+  return diag_hint_near(diag, engine, engines);
 }
 
 /* Whether a file is of the pool's model, by Tandem's name or a checkpoint's. */
@@ -261,8 +258,7 @@ static int check_file(PerfModel *self, const PerfModelLoad *load, Arena *arena, 
   const bool unsaid = !self->says_weights || !self->says_kv_cache;
   if (*other && !load->of->insist) {
     diag_error(diag, load->at, "the times of '%s' belong to another setup: %s", name, other);
-    diag_hint(diag, "'perfmodel: {name: %s, insist: true}' uses them nevertheless", name);
-    return -1;
+    return diag_hint(diag, "'perfmodel: {name: %s, insist: true}' uses them nevertheless", name);
   }
   if (*other) self->taken = arena_printf(arena, "%s, %s", name, other);
   if (unsaid)

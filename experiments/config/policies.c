@@ -7,7 +7,6 @@
 #include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
 #include "sim/router/router.h"
-#include <string.h>
 
 enum { DECODE_SEQS_DEFAULT = 1024 }; // for batchers without a limit of their own
 
@@ -72,20 +71,6 @@ int64_t config_max_decode_seqs(const PolicyChoice *batcher) {
   return seqs > 0 ? seqs : DECODE_SEQS_DEFAULT;
 }
 
-static int64_t scaled(int64_t limit, int64_t times, int64_t most) {
-  return limit < most / times ? limit * times : most;
-}
-
-PolicyChoice config_scale_batcher(PolicyChoice batcher, int64_t times, Arena *arena) {
-  const BatchLimits own = batcher_limits(&batcher);
-  return batcher_limited(
-      batcher,
-      (BatchLimits){.max_num_batched_tokens =
-                        scaled(own.max_num_batched_tokens, times, BATCH_TOKENS_MAX),
-                    .max_num_seqs = scaled(own.max_num_seqs, times, BATCH_SEQS_MAX)},
-      arena);
-}
-
 /* A dispatcher decodes elsewhere than the router that keeps books of it thinks. */
 static int check_dispatcher(const PolicyChoice *policies, const Node *node, Diag *diag) {
   const Router *router = (const Router *)policies[POLICY_ROUTER].policy;
@@ -110,35 +95,6 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
             : config_bind_policy(&self->sim.policies[kind], (PolicyKind)kind, nodes[kind], arena,
                                  diag);
   return status | check_dispatcher(self->sim.policies, nodes[POLICY_DISPATCHER], diag);
-}
-
-int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag) {
-  const Policy *batcher = sim_pool_policy(&self->sim, pool, POLICY_BATCHER).policy;
-  const Policy *kvtier = sim_pool_policy(&self->sim, pool, POLICY_KVTIER).policy;
-  const Policy *roles = sim_policy(&self->sim, POLICY_POOL).policy;
-  const char *conflict = sim_conflict(roles, batcher, kvtier);
-  const Batcher *batches = (const Batcher *)batcher;
-  const void *options = sim_pool_policy(&self->sim, pool, POLICY_BATCHER).state;
-  const bool counts = kvtier_moves((const KvTier *)kvtier) || ((const PoolPolicy *)roles)->shape;
-  if (!conflict && counts && options && batches->caches && batches->caches(options))
-    conflict = "a prefix cache needs KV memory of one size; set 'enable_prefix_caching: false'";
-  if (!conflict) return 0;
-  return diag_error(diag, at,
-                    "pool policy '%s', batcher '%s' and kvtier '%s' cannot be combined: %s",
-                    roles->name, batcher->name, kvtier->name, conflict);
-}
-
-int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const Node *own,
-                              Arena *arena, Diag *diag) {
-  const PolicyChoice choice = sim_pool_policy(&self->sim, pool, POLICY_BATCHER);
-  const Batcher *batcher = (const Batcher *)choice.policy;
-  const char *key = NULL;
-  if (!batcher->refuse || !choice.state) return 0; // wrong options have been named already
-  const char *wrong = batcher->refuse(choice.state, pool, arena, &key);
-  if (!wrong) return 0;
-  const Node *policies = node_find(self->root, "policies");
-  const Node *node = own ? own : policies ? node_find(policies, "batcher") : NULL;
-  return diag_error(diag, node ? config_place(node, key) : self->root->at, "%s", wrong);
 }
 
 bool config_keeps_caches(const Config *self) {
@@ -171,8 +127,7 @@ static bool minds_priorities(const Config *self) {
 int config_check_priorities(const Config *self, Diag *diag) {
   if (!self->workload.priorities_at.path || minds_priorities(self)) return 0;
   diag_error(diag, self->workload.priorities_at, "the batcher of no pool uses 'priorities'");
-  diag_hint(diag, "set batcher: {name: vllm, policy: priority}");
-  return -1;
+  return diag_hint(diag, "set batcher: {name: vllm, policy: priority}");
 }
 
 int config_check_router(const Config *self, Diag *diag) {

@@ -1,6 +1,7 @@
 /* The `pools:` block: machines with a model on them. */
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
+#include "sim/batcher/batcher.h"
 #include "sim/kvtier/kvtier.h"
 #include "sim/policies.h"
 #include "sim/pool/pool.h"
@@ -10,10 +11,8 @@
 static const char *const role_choices[] = {"prefill", "decode", "mixed", NULL}; // as Role
 
 #define POOL(field, kind, ...) OPTION_OF(PoolConfig, field, kind, __VA_ARGS__)
-#define SPEC(field, kind, ...)                                                                     \
-  { .key = #field, .type = kind, .offset = offsetof(PoolConfig, spec.field), __VA_ARGS__ }
-#define KV(field, kind, ...)                                                                       \
-  { .key = #field, .type = kind, .offset = offsetof(PoolConfig, kv.field), __VA_ARGS__ }
+#define SPEC(field, kind, ...) OPTION_AT(PoolConfig, #field, spec.field, kind, __VA_ARGS__)
+#define KV(field, kind, ...)   OPTION_AT(PoolConfig, #field, kv.field, kind, __VA_ARGS__)
 
 const OptionSpec config_pool_options[] = {
     SPEC(role, OPTION_CHOICE, .fallback = "mixed", .choices = role_choices,
@@ -79,43 +78,32 @@ const OptionSpec config_pool_options[] = {
          .help = "Number of instances, in addition to count, that are off until one fails."),
     POOL(scaling, OPTION_NODE, .help = "Autoscaling of the pool.",
          .absent = "count instances at all times"),
-    {.key = "lora",
-     .type = OPTION_NODE,
-     .offset = offsetof(PoolConfig, lora_node),
-     .help = "Memory for LoRA adapters.",
-     .absent = "none"},
+    OPTION_AT(PoolConfig, "lora", lora_node, OPTION_NODE, .help = "Memory for LoRA adapters.",
+              .absent = "none"),
     POOL(perfmodel, OPTION_NODE, .help = "Performance model of the pool, as at the top level.",
          .absent = "that of the top level"),
-    {.key = "engine",
-     .type = OPTION_NODE,
-     .offset = offsetof(PoolConfig, engine_node),
-     .help = "Serving engine of the pool, as at the top level but without request_time.",
-     .absent = "that of the top level",
-     .listed = "engines"},
+    OPTION_AT(PoolConfig, "engine", engine_node, OPTION_NODE, .listed = "engines",
+              .help = "Serving engine of the pool, as at the top level but without request_time.",
+              .absent = "that of the top level"),
     POOL(batcher, OPTION_NODE, .help = "Batcher of the pool, as in policies.",
          .absent = "that of policies"),
     POOL(kvtier, OPTION_NODE, .help = "KV tier of the pool, as in policies.",
          .absent = "that of policies"),
     {0}};
 
-static const void *load_hardware(const void *context, Arena *arena, Diag *diag) {
-  const ConfigFact *fact = context;
-  Hardware *hardware = ARENA_NEW(arena, Hardware);
-  return hardware_load(hardware, fact->name, fact->config->perfmodel_root, fact->at, arena, diag)
-             ? NULL
-             : hardware;
-}
+#define PEAK .min = 1e6, .max = 1e15
 
-int config_load_hardware(Config *self, Hardware *hardware, const char *written, Place at,
-                         Arena *arena, Diag *diag) {
-  const ConfigFact fact = {self, config_data_name(self, written, arena), at};
-  const char *key = arena_printf(arena, "machine %s", fact.name);
-  const Hardware *loaded = config_cache_get(self->cache, key, load_hardware, &fact, diag);
-  if (!loaded) return -1;
-  *hardware = *loaded;
-  config_price(self, hardware, diag);
-  return 0;
-}
+typedef struct HostLinkKeys {
+  HostLinkOptions link;
+} HostLinkKeys;
+
+const OptionSpec config_host_link_options[] = {
+    {"to_gpu_bandwidth", OPTION_BANDWIDTH, offsetof(HostLinkKeys, link.to_gpu), PEAK,
+     .help = "Peak bandwidth from CPU memory to one GPU.", .absent = "that of the machine type"},
+    {"to_cpu_bandwidth", OPTION_BANDWIDTH, offsetof(HostLinkKeys, link.to_cpu), PEAK,
+     .help = "Peak bandwidth from one GPU to CPU memory.", .absent = "that of the machine type"},
+    HOST_LINK_USE(HostLinkKeys, link),
+    {0}};
 
 Parallelism config_degrees(const PoolConfig *pool) {
   return (Parallelism){.tensor = pool->tensor_parallel_size,
@@ -189,6 +177,53 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
   spec->cost_per_hour = share * hardware->cost_per_hour;
 }
 
+static int64_t scaled(int64_t limit, int64_t times, int64_t most) {
+  return limit < most / times ? limit * times : most;
+}
+
+/* The same with `times` the sequences and tokens that an iteration may have. */
+static PolicyChoice scale_batcher(PolicyChoice batcher, int64_t times, Arena *arena) {
+  const BatchLimits own = batcher_limits(&batcher);
+  return batcher_limited(
+      batcher,
+      (BatchLimits){.max_num_batched_tokens =
+                        scaled(own.max_num_batched_tokens, times, BATCH_TOKENS_MAX),
+                    .max_num_seqs = scaled(own.max_num_seqs, times, BATCH_SEQS_MAX)},
+      arena);
+}
+
+/* Error at `at` when the pool's batcher and tier cannot work together. */
+static int check_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag) {
+  const Policy *batcher = sim_pool_policy(&self->sim, pool, POLICY_BATCHER).policy;
+  const Policy *kvtier = sim_pool_policy(&self->sim, pool, POLICY_KVTIER).policy;
+  const Policy *roles = sim_policy(&self->sim, POLICY_POOL).policy;
+  const char *conflict = sim_conflict(roles, batcher, kvtier);
+  const Batcher *batches = (const Batcher *)batcher;
+  const void *options = sim_pool_policy(&self->sim, pool, POLICY_BATCHER).state;
+  const bool counts = kvtier_moves((const KvTier *)kvtier) || ((const PoolPolicy *)roles)->shape;
+  if (!conflict && counts && options && batches->caches && batches->caches(options))
+    conflict = "a prefix cache needs KV memory of one size; set 'enable_prefix_caching: false'";
+  if (!conflict) return 0;
+  return diag_error(diag, at,
+                    "pool policy '%s', batcher '%s' and kvtier '%s' cannot be combined: %s",
+                    roles->name, batcher->name, kvtier->name, conflict);
+}
+
+/* Error when its batcher's options do not suit its instances. `own` is the value of its own
+ * batcher, NULL if it has that of the run. */
+static int check_batcher(const Config *self, const PoolSpec *pool, const Node *own, Arena *arena,
+                         Diag *diag) {
+  const PolicyChoice choice = sim_pool_policy(&self->sim, pool, POLICY_BATCHER);
+  const Batcher *batcher = (const Batcher *)choice.policy;
+  const char *key = NULL;
+  if (!batcher->refuse || !choice.state) return 0; // wrong options have been named already
+  const char *wrong = batcher->refuse(choice.state, pool, arena, &key);
+  if (!wrong) return 0;
+  const Node *policies = node_find(self->root, "policies");
+  const Node *node = own ? own : policies ? node_find(policies, "batcher") : NULL;
+  return diag_error(diag, node ? config_place(node, key) : self->root->at, "%s", wrong);
+}
+
 /* The pool's own batcher and tier, and whether those it has work together. */
 static int bind_pool_policies(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,
                               Diag *diag) {
@@ -196,13 +231,12 @@ static int bind_pool_policies(const Config *self, const Node *node, PoolConfig *
   int status = config_bind_pool_engine(self, node, pool, arena, diag);
   const int64_t groups = pool->attention_data_parallel_size;
   if (groups > 1 && !status)
-    spec->batcher =
-        config_scale_batcher(sim_pool_policy(&self->sim, spec, POLICY_BATCHER), groups, arena);
+    spec->batcher = scale_batcher(sim_pool_policy(&self->sim, spec, POLICY_BATCHER), groups, arena);
   if (pool->kvtier)
     status |= config_bind_policy(&spec->kvtier, POLICY_KVTIER, pool->kvtier, arena, diag);
   if (status || config_check_pool_engine(self, node, pool, diag)) return -1;
   const char *key = pool->batcher ? "batcher" : pool->kvtier ? "kvtier" : "engine";
-  return config_check_pool_policies(self, spec, config_place(node, key), diag);
+  return check_policies(self, spec, config_place(node, key), diag);
 }
 
 /* The batches of a pipeline, as many as it has stages, share its KV memory. */
@@ -252,6 +286,31 @@ static int bind_engine(PoolConfig *pool, Diag *diag) {
         diag, time->key_at,
         "'request_time' belongs in the 'engine' of the whole configuration, not in that of a pool");
   return serving_bind(&pool->engine, pool->engine_node, diag);
+}
+
+static int bind_host(const Node *node, const PoolConfig *pool, const Hardware *hardware,
+                     PoolSpec *spec, Arena *arena, Diag *diag) {
+  const int64_t gpus = stage_gpus(pool) * pool->pipeline_parallel_size;
+  HostLinkOptions link = {.to_gpu = hardware->host_to_gpu_bandwidth,
+                          .to_cpu = hardware->gpu_to_host_bandwidth};
+  if (option_bind(config_host_link_options, pool->host_link, NULL, node->at, &link, diag))
+    return -1;
+  link.to_gpu *= gpus; // each has its own link
+  link.to_cpu *= gpus;
+  link.half_size *= gpus;
+  return host_link_init(&spec->host_link, &link, arena, diag);
+}
+
+static int check_tier(const Config *self, const Node *node, const PoolSpec *pool, Diag *diag) {
+  const PolicyChoice choice = sim_pool_policy(&self->sim, pool, POLICY_KVTIER);
+  const KvTier *tier = (const KvTier *)choice.policy;
+  if (!tier->check || !choice.state) return 0; // without one its error is told
+  if (kvtier_moves(tier) && pool->pipeline_stages > 1)
+    return diag_error(diag, config_place(node, "pipeline_parallel_size"),
+                      "kvtier '%s' does not support pipelines", choice.policy->name);
+  const Node *policies = node_find(self->root, "policies");
+  const Node *owner = pool->kvtier.policy || !policies ? node : policies;
+  return tier->check(choice.state, pool, config_place(owner, "kvtier"), diag);
 }
 
 static bool was_set(Place at) {
@@ -324,11 +383,11 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
       self, choice, &pool->engine, times_place(self, node, &choice, machine_at), arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(self, pool, &hardware, &capacity);
-  if (config_bind_host(node, pool, &hardware, spec, arena, diag) ||
-      config_check_pool_batcher(
-          self, spec, pool->batcher ? pool->batcher : node_find(node, "engine"), arena, diag))
+  if (bind_host(node, pool, &hardware, spec, arena, diag) ||
+      check_batcher(self, spec, pool->batcher ? pool->batcher : node_find(node, "engine"), arena,
+                    diag))
     return -1;
-  return config_check_tier(self, node, spec, diag);
+  return check_tier(self, node, spec, diag);
 }
 
 static int check_phases(const Config *self, uint32_t model, const Node *node, Diag *diag) {

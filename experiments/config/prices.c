@@ -1,5 +1,5 @@
-/* The keys `prices` and `sold`: what machine types cost, and whether by the GPU, in the place of
- * what their files say. */
+/* Machine types, and the keys `prices` and `sold`: what they cost, and whether by the GPU, in the
+ * place of what their files say. */
 #include "base/output.h"
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
@@ -15,9 +15,9 @@ static int check_price(const Config *self, const Node *price, Arena *arena, Diag
     return -1;
   if (datafile_find(self->perfmodel_root, "machines", price->key, arena)) return 0;
   diag_error(diag, price->key_at, "unknown machine '%s'", price->key);
-  diag_hint_choices(diag, price->key, datafile_names(self->perfmodel_root, "machines", arena),
-                    "tandem list machines");
-  return -1;
+  return diag_hint_choices(diag, price->key,
+                           datafile_names(self->perfmodel_root, "machines", arena),
+                           "tandem list machines");
 }
 
 int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag) {
@@ -35,7 +35,7 @@ int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag)
   return status;
 }
 
-void config_price(const Config *self, Hardware *hardware, Diag *diag) {
+static void set_price(const Config *self, Hardware *hardware, Diag *diag) {
   if (self->sold >= 0) hardware->sold = self->sold;
   const Node *price = node_find(self->prices, hardware->name);
   if (!price) return;
@@ -47,4 +47,23 @@ void config_price(const Config *self, Hardware *hardware, Diag *diag) {
   hardware->gpu_cost_per_hour = hardware->cost_per_hour / (double)hardware->num_gpus;
   hardware->price_date = NULL;
   hardware->price_source = "'prices' of the configuration";
+}
+
+static const void *load_hardware(const void *context, Arena *arena, Diag *diag) {
+  const ConfigFact *fact = context;
+  Hardware *hardware = ARENA_NEW(arena, Hardware);
+  return hardware_load(hardware, fact->name, fact->config->perfmodel_root, fact->at, arena, diag)
+             ? NULL
+             : hardware;
+}
+
+int config_load_hardware(Config *self, Hardware *hardware, const char *written, Place at,
+                         Arena *arena, Diag *diag) {
+  const ConfigFact fact = {self, config_data_name(self, written, arena), at};
+  const char *key = arena_printf(arena, "machine %s", fact.name);
+  const Hardware *loaded = config_cache_get(self->cache, key, load_hardware, &fact, diag);
+  if (!loaded) return -1;
+  *hardware = *loaded;
+  set_price(self, hardware, diag);
+  return 0;
 }

@@ -3,7 +3,6 @@
 #include "experiments/config/config.h"
 #include "sim/policies.h"
 #include "sim/scaling/scaler.h"
-#include <string.h>
 
 #define DAYS(n) ((n)*86400.0)
 enum { WINDOW_INTERVALS_MAX = 10000 }; // as many recommendations are kept
@@ -14,10 +13,8 @@ typedef struct StartKeys {
 } StartKeys;
 
 #define START(field, ...)                                                                          \
-  {                                                                                                \
-    .key = #field, .type = OPTION_TICKS, .offset = offsetof(StartKeys, start_up.field),            \
-    .fallback = "0 s", .max = DAYS(1), __VA_ARGS__                                                 \
-  }
+  OPTION_AT(StartKeys, #field, start_up.field, OPTION_TICKS, .fallback = "0 s", .max = DAYS(1),    \
+            __VA_ARGS__)
 
 const OptionSpec config_start_up_options[] = {
     START(boot, .help = "Time from power-on until the image can be fetched."),
@@ -46,8 +43,7 @@ typedef struct ScalingKeys {
   PoolScaling scaling;
 } ScalingKeys;
 
-#define SCALING(field, kind, ...)                                                                  \
-  { .key = #field, .type = kind, .offset = offsetof(ScalingKeys, scaling.field), __VA_ARGS__ }
+#define SCALING(field, kind, ...) OPTION_AT(ScalingKeys, #field, scaling.field, kind, __VA_ARGS__)
 
 const OptionSpec config_pool_scaling_options[] = {
     {"min", OPTION_INT, offsetof(ScalingKeys, min), "1", .min = 1, .max = 1e6,
@@ -109,8 +105,7 @@ int config_bind_pool_scaling(PoolConfig *pool, Diag *diag) {
   if (pool->spares > 0) {
     diag_error(diag, node->key_at, "'scaling' and 'spares' of pool '%s' exclude each other",
                pool->spec.name);
-    diag_hint(diag, "a scaler replaces instances that fail: set a larger 'max'");
-    return -1;
+    return diag_hint(diag, "a scaler replaces instances that fail: set a larger 'max'");
   }
   if (option_bind(config_pool_scaling_options, node, NULL, node->at, &keys, diag)) return -1;
   if (keys.min > keys.max)
@@ -121,8 +116,7 @@ int config_bind_pool_scaling(PoolConfig *pool, Diag *diag) {
     diag_error(diag, node->key_at,
                "pool '%s' begins with %lld instances, but must have %lld to %lld", pool->spec.name,
                (long long)pool->count, (long long)keys.min, (long long)keys.max);
-    diag_hint(diag, "'count' sets the instances at the beginning");
-    return -1;
+    return diag_hint(diag, "'count' sets the instances at the beginning");
   }
   pool->spec.scaling = keys.scaling;
   pool->spec.scaling.min = (uint32_t)keys.min;
@@ -151,9 +145,8 @@ static int check_pool(const Config *self, const PoolConfig *pool, const Scaler *
   const Place at = node_find(pools, pool->spec.name)->key_at;
   if (!scaler->plan) {
     diag_error(diag, at, "pool '%s' has 'scaling', but there is no scaler", pool->spec.name);
-    diag_hint(diag,
-              "choose one, such as policies: {scaler: target}; 'tandem list scalers' lists all");
-    return -1;
+    return diag_hint(
+        diag, "choose one, such as policies: {scaler: target}; 'tandem list scalers' lists all");
   }
   if (sim_policy(&self->sim, POLICY_POOL).policy != policy_list(POLICY_POOL)[0])
     return diag_error(diag, at,
@@ -175,8 +168,7 @@ static int choose_spares(Config *self, Arena *arena, Diag *diag) {
     const Place at = node_find(node_find(self->root, "pools"), pool->spec.name)->key_at;
     diag_error(diag, at, "'spares' of pool '%s' cannot be used with another scaler",
                pool->spec.name);
-    diag_hint(diag, "use 'scaling' with a larger 'max' instead");
-    return -1;
+    return diag_hint(diag, "use 'scaling' with a larger 'max' instead");
   }
   choice->policy = spares;
   choice->state = policy_bind(spares, NULL, place_of_file(self->path), arena, diag);
@@ -201,9 +193,8 @@ int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag
   if (status) return status;
   if (!any && (scaler->plan || node)) {
     diag_error(diag, at, "no pool has 'scaling'");
-    diag_hint(diag, "add it to a pool, such as pools.%s.scaling: {min: 1, max: 8}",
-              self->pools[0].spec.name);
-    return -1;
+    return diag_hint(diag, "add it to a pool, such as pools.%s.scaling: {min: 1, max: 8}",
+                     self->pools[0].spec.name);
   }
   if (!scaler->check_pools) return 0;
   return scaler->check_pools(choice.state, self->sim.pools, self->sim.n_pools, at, diag);

@@ -6,6 +6,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define VLLM_OPTIONS(async, reserve)                                                               \
+  "async_scheduling: " async ", enable_prefix_caching: true, long_prefill_token_threshold: 0, "    \
+  "policy: fcfs, scheduler_reserve_full_isl: " reserve
+#define TRTLLM_OPTIONS                                                                             \
+  "{" VLLM_OPTIONS("true", "true") ", enable_chunked_prefill: false, "                             \
+                                   "capacity_scheduler_policy: guaranteed_no_evict}"
 #define MICROSECONDS(n) ((n) * (TICKS_PER_SECOND / 1000000))
 
 static const ServingEngine engines[] = {
@@ -22,34 +28,35 @@ const char *const serving_choices[] = {"none",
 
 enum { N_ENGINES = sizeof engines / sizeof *engines };
 
-#define TIME(field, most, text)                                                                    \
-  {                                                                                                \
-    .key = #field, .type = OPTION_TICKS, .offset = offsetof(EngineChoice, times.field),            \
-    .max = most, .help = text, .absent = "that of the release"                                     \
-  }
+#define TIME(field, kind, most, text)                                                              \
+  OPTION_AT(EngineChoice, #field, times.field, kind, .max = most, .help = text,                    \
+            .absent = "that of the release")
 
 const OptionSpec config_engine_options[] = {
-    {.key = "name",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(EngineChoice, row),
-     .choices = serving_choices,
-     .help = "Name of the release.",
-     .absent = "none",
-     .listed = "engines"},
-    TIME(iteration_time, 10, "Host time that is added to each iteration."),
-    TIME(sequence_time, 1, "Host time that is added for each sequence that needs logits."),
-    TIME(eager_layer_time, 1,
+    OPTION_AT(EngineChoice, "name", row, OPTION_CHOICE, .choices = serving_choices,
+              .help = "Name of the release.", .absent = "none", .listed = "engines"),
+    TIME(iteration_time, OPTION_TICKS, 10, "Host time that is added to each iteration."),
+    TIME(sequence_time, OPTION_TICKS, 1,
+         "Host time that is added for each sequence that needs logits."),
+    TIME(eager_layer_time, OPTION_TICKS, 1,
          "Minimum time per layer of an iteration with prefill that runs outside a CUDA graph."),
-    {.key = "graph_tokens",
-     .type = OPTION_INT,
-     .offset = offsetof(EngineChoice, times.graph_tokens),
-     .max = 1e9,
-     .help = "Maximum number of tokens of an iteration with prefill that runs in a CUDA graph.",
-     .absent = "that of the release"},
-    TIME(request_time, 3600,
+    TIME(graph_tokens, OPTION_INT, 1e9,
+         "Maximum number of tokens of an iteration with prefill that runs in a CUDA graph."),
+    TIME(request_time, OPTION_TICKS, 3600,
          "Time from the arrival of a request until it is routed. It is a key of the top level's "
          "engine only."),
     {0}};
+
+const OptionSpec *serving_next_time(const OptionSpec *row) {
+  row = row ? row + 1 : config_engine_options;
+  while (row->key && row->type != OPTION_TICKS)
+    row++;
+  return row->key ? row : NULL;
+}
+
+Tick serving_time(const EngineTimes *times, const OptionSpec *row) {
+  return *(const Tick *)((const char *)times + row->offset - offsetof(EngineChoice, times));
+}
 
 static void set_row(EngineChoice *choice, int row) {
   const ServingEngine *engine = serving_at(row);
@@ -130,10 +137,6 @@ static void give(Filling *self, const char *key, const Node *value) {
   say(self, strcmp(key, "name") == 0 ? "batcher" : key, node_text(value, self->arena));
 }
 
-static void give_text(Filling *self, const char *key, const char *text) {
-  give(self, key, &(Node){.kind = NODE_SCALAR, .text = text, .at = self->use->at});
-}
-
 static void give_options(Filling *self, const ServingEngine *engine) {
   if (!engine->options) return;
   const Node *options =
@@ -173,7 +176,8 @@ static const char *written_name(const Node *written) {
   return name && name->kind == NODE_SCALAR ? name->text : NULL;
 }
 
-const ServingEngine *serving_giver(const ServingEngine *engine, const Node *written) {
+/* The row whose keys a batcher written so (NULL: nothing is) gets; NULL: it gets none. */
+static const ServingEngine *giver_of(const ServingEngine *engine, const Node *written) {
   const char *name = written_name(written);
   if (engine && (!name || strcmp(name, engine->batcher) == 0)) return engine;
   for (int i = 0; name && i < N_ENGINES; i++)
@@ -190,14 +194,14 @@ static Node *copy_as_map(const Node *written, Place at, Arena *arena) {
 
 int serving_bind_batcher(const ServingUse *use, const Node *written, PolicyChoice *ret,
                          const char **ret_given, Arena *arena, Diag *diag) {
-  const ServingEngine *giver = serving_giver(use->engine, written);
+  const ServingEngine *giver = giver_of(use->engine, written);
   const bool bindable = !written || written->kind != NODE_LIST;
   Filling filling = {use, NULL, "", arena, diag};
   if (giver && bindable) {
     filling.map = copy_as_map(written, use->at, arena);
     if (written && written->kind == NODE_SCALAR)
       node_set(filling.map, "name", written->at, written, arena, diag);
-    give_text(&filling, "name", giver->batcher);
+    give(&filling, "name", &(Node){.kind = NODE_SCALAR, .text = giver->batcher, .at = use->at});
     if (giver == use->engine) give_options(&filling, giver);
   }
   const int status =
@@ -223,7 +227,7 @@ static int give_batcher(const Config *self, const Node *node, PoolConfig *pool, 
                           .at = named ? named->at : node->at};
   const bool of_run = !pool->batcher && !(own && use.engine);
   const Node *written = of_run ? run_batcher(self) : pool->batcher;
-  pool->giver = serving_giver(use.engine, written);
+  pool->giver = giver_of(use.engine, written);
   pool->given = "";
   if (of_run && !pool->giver && !own) return 0;                       // it has that of the run
   if (of_run && !self->sim.policies[POLICY_BATCHER].state) return -1; // named already
@@ -237,18 +241,13 @@ static void say_given(PoolConfig *pool, const char *text, Arena *arena) {
 /* Those that the engine has, unless the configuration says them. */
 static void give_times(PoolConfig *pool, Arena *arena) {
   const EngineTimes *own = &serving_at(pool->engine.row)->times, *times = &pool->engine.times;
-  const struct {
-    const char *key;
-    Tick own, used;
-  } rows[] = {{"iteration_time", own->iteration_time, times->iteration_time},
-              {"sequence_time", own->sequence_time, times->sequence_time},
-              {"eager_layer_time", own->eager_layer_time, times->eager_layer_time},
-              {"request_time", own->request_time, times->request_time}};
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+  const OptionSpec *row = NULL;
+  while ((row = serving_next_time(row))) {
     char text[32];
-    if (rows[i].own == 0 || rows[i].own != rows[i].used) continue;
-    units_format(text, sizeof text, DIM_TIME, tick_seconds(rows[i].used));
-    say_given(pool, arena_printf(arena, "%s %s", rows[i].key, text), arena);
+    const Tick time = serving_time(own, row);
+    if (time == 0 || time != serving_time(times, row)) continue;
+    units_format(text, sizeof text, DIM_TIME, tick_seconds(time));
+    say_given(pool, arena_printf(arena, "%s %s", row->key, text), arena);
   }
 }
 
@@ -298,7 +297,6 @@ int config_check_pool_engine(const Config *self, const Node *node, const PoolCon
       diag, config_place(owner, "kvtier"),
       "engine '%s' cannot be used with kvtier '%s': it swaps nothing and recomputes what it evicts",
       engine->name, tier->policy.name);
-  diag_hint(diag, "set 'kvtier: recompute', or choose an engine that swaps: %s",
-            swapping_engines(&diag->arena));
-  return -1;
+  return diag_hint(diag, "set 'kvtier: recompute', or choose an engine that swaps: %s",
+                   swapping_engines(&diag->arena));
 }

@@ -51,6 +51,9 @@ typedef struct EngineChoice {
 } EngineChoice;
 
 extern const OptionSpec config_engine_options[];
+/* Its next row that is a time, NULL at the end, the first after NULL; what `times` have there. */
+const OptionSpec *serving_next_time(const OptionSpec *row);
+Tick serving_time(const EngineTimes *times, const OptionSpec *row);
 /* `choice` is as it is without the node, which may be NULL. */
 int serving_bind(EngineChoice *choice, const Node *node, Diag *diag);
 
@@ -72,8 +75,6 @@ typedef struct ServingUse {
   Place at;                    // where the engine is named
 } ServingUse;
 
-/* The row whose keys a batcher written so (NULL: nothing is) gets; NULL: it gets none. */
-const ServingEngine *serving_giver(const ServingEngine *engine, const Node *written);
 /* The batcher as written, with what its giver has and it lacks, in `ret`. `ret_given` is what was
  * added, "key value, …", empty if nothing; NULL when that does not matter. */
 int serving_bind_batcher(const ServingUse *use, const Node *written, PolicyChoice *ret,

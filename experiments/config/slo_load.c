@@ -6,7 +6,6 @@
  * A limit is METRIC.STATISTIC, or METRIC with a map of statistics, which is what --set makes. */
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
-#include <math.h>
 #include <string.h>
 
 typedef struct SloKeys {
@@ -62,6 +61,51 @@ const OptionSpec config_goodput_options[] = {
 const OptionSpec config_limit_of_time = {.type = OPTION_TICKS, .min = 1e-9, .max = 1e6, NO_LIMIT};
 const OptionSpec config_limit_of_ratio = {.type = OPTION_REAL, .min = 1e-6, .max = 1e6, NO_LIMIT};
 
+/* ---- Limits in the words of others: p99_itl_ms, ttft_p99, itl.p99 ---- */
+
+/* What others call our metrics and statistics: vLLM's, GenAI-Perf's and LLMPerf's words. */
+static const struct {
+  const char *word, *name;
+} metric_words[] = {
+    {"itl", "tbt"}, {"ict", "tbt"},  {"e2el", "e2e"},  {"latency", "e2e"},
+    {"rl", "e2e"},  {"tft", "ttft"}, {"ttfs", "ttft"}, {"ttst", "second_token"},
+};
+static const struct {
+  const char *word, *name;
+} statistic_words[] = {{"median", "p50"}, {"avg", "mean"}, {"average", "mean"}, {"maximum", "max"}};
+
+static const char *metric_called(const char *word) {
+  const HistogramSpec *metric = slo_metric_find(word, strlen(word));
+  if (metric) return metric->name;
+  for (size_t i = 0; i < sizeof metric_words / sizeof *metric_words; i++)
+    if (strcmp(metric_words[i].word, word) == 0) return metric_words[i].name;
+  return NULL;
+}
+
+static const char *statistic_called(const char *word) {
+  SloStatistic statistic;
+  double quantile;
+  if (slo_parse_statistic(word, &statistic, &quantile)) return word;
+  for (size_t i = 0; i < sizeof statistic_words / sizeof *statistic_words; i++)
+    if (strcmp(statistic_words[i].word, word) == 0) return statistic_words[i].name;
+  return NULL;
+}
+
+const char *slo_key_meant(const char *key, Arena *arena) {
+  static const char between[] = "._- ";
+  const char *metric = NULL, *statistic = NULL;
+  for (const char *at = key + strspn(key, between); *at; at += strspn(at, between)) {
+    const size_t length = strcspn(at, between);
+    const char *word = arena_copy(arena, at, length);
+    if (!metric) metric = metric_called(word);
+    if (!statistic) statistic = statistic_called(word);
+    at += length;
+  }
+  return metric ? arena_printf(arena, "%s.%s", metric, statistic ? statistic : "p99") : NULL;
+}
+
+/* ---- Rows ---- */
+
 /* The rows of one block as they are gathered. */
 typedef struct Rows {
   SloSpec *items;
@@ -87,8 +131,7 @@ static int add_limit(Rows *rows, const HistogramSpec *metric, const char *statis
   row.name = arena_printf(rows->arena, "%s.%s", metric->name, statistic);
   if (!slo_parse_statistic(statistic, &row.statistic, &row.quantile)) {
     diag_error(rows->diag, at, "unknown statistic '%s'", statistic);
-    diag_hint(rows->diag, "choose mean, max, or a percentile such as p50 or p99.9");
-    return -1;
+    return diag_hint(rows->diag, "choose mean, max, or a percentile such as p50 or p99.9");
   }
   Tick ticks = 0;
   OptionSpec time = config_limit_of_time, ratio = config_limit_of_ratio;
@@ -117,8 +160,7 @@ static int add_key(Rows *rows, const HistogramSpec *metric, const Node *node) {
   if (dot) return add_limit(rows, metric, dot + 1, node->key_at, node);
   if (node->kind != NODE_MAP) {
     diag_error(rows->diag, node->key_at, "'%s' needs a statistic", node->key);
-    diag_hint(rows->diag, "for example '%s.p99'", node->key);
-    return -1;
+    return diag_hint(rows->diag, "for example '%s.p99'", node->key);
   }
   int status = 0;
   for (const Node *child = node->first; child; child = child->next)

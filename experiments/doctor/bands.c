@@ -8,8 +8,6 @@
 #include "calib/verify.h"
 #include "experiments/doctor/doctor.h"
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const char SPEED[] = "speed", TWICE[] = "twice", AGAIN[] = "again", CLOCK[] = "clock",
                   RESULTS[] = "results";
@@ -154,19 +152,13 @@ static const CalibPoint *point_of(const Subject *subject, Reading reading) {
   return &subject->points[reading == DOUBLED];
 }
 
-static void add_unmeasured(Bands *self, const char *part, const char *name, DoctorVerdict verdict,
-                           const char *why, const char *advice) {
-  doctor_add(self->doctor, part, name, verdict, arena_copy(self->doctor->arena, why, strlen(why)),
-             advice);
-}
-
 /* What can be measured. On a GPU all must be. */
 static bool is_supported(Bands *self, const Subject *subject) {
   const char *why = self->job->backend->supports(self->job->state, &subject->points[ONCE]);
   if (why)
-    add_unmeasured(self, SPEED, subject->name,
-                   self->job->device->sm > 0 ? DOCTOR_MISSED : DOCTOR_NOTED, why,
-                   "the backend does not support this operator");
+    doctor_add(self->doctor, SPEED, subject->name,
+               self->job->device->sm > 0 ? DOCTOR_MISSED : DOCTOR_NOTED, why,
+               "the backend does not support this operator");
   return why == NULL;
 }
 
@@ -183,8 +175,8 @@ static int take(Bands *self, const Subject *subject, Reading reading, Sampled *r
   *ret_done = false;
   if (is_interrupted(self)) return diag_interrupted(diag);
   if (now(self) > job->seconds) {
-    add_unmeasured(self, SPEED, subject->name, DOCTOR_MISSED, "the time limit was reached",
-                   "allow more time with '--budget'");
+    doctor_add(self->doctor, SPEED, subject->name, DOCTOR_MISSED, "the time limit was reached",
+               "allow more time with '--budget'");
     return 0;
   }
   CalibStatus status = job->backend->prepare(job->state, point_of(subject, reading), error);
@@ -192,8 +184,8 @@ static int take(Bands *self, const Subject *subject, Reading reading, Sampled *r
   if (status == CALIB_ENVIRONMENT) return doctor_failed(job, subject->name, error, diag);
   if (!status && ret_sampled->stop == SAMPLE_MORE) return diag_interrupted(diag);
   if (status)
-    add_unmeasured(self, SPEED, subject->name, DOCTOR_MISSED, error,
-                   "free device memory, or end the process that holds it");
+    doctor_add(self->doctor, SPEED, subject->name, DOCTOR_MISSED, error,
+               "free device memory, or end the process that holds it");
   *ret_done = status == CALIB_OK;
   return 0;
 }
@@ -241,10 +233,10 @@ static int verify_size(Bands *self, const Subject *subject, Reading reading, int
   const CalibStatus status = verify_point(&target, point_of(subject, reading), &off, error);
   if (status == CALIB_ENVIRONMENT) return doctor_failed(job, subject->name, error, diag);
   if (status)
-    add_unmeasured(self, RESULTS, subject->name, DOCTOR_MISSED, error,
-                   status == CALIB_WRONG
-                       ? "times of this size are not valid: the kernel or the GPU is faulty"
-                       : "free device memory");
+    doctor_add(self->doctor, RESULTS, subject->name, DOCTOR_MISSED, error,
+               status == CALIB_WRONG
+                   ? "times of this size are not valid: the kernel or the GPU is faulty"
+                   : "free device memory");
   *verified += !status && isfinite(off);
   return 0;
 }

@@ -4,8 +4,6 @@
 #include "calib/verify.h"
 #include "experiments/doctor/doctor.h"
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const char RESULTS[] = "results";
 
@@ -17,7 +15,7 @@ typedef struct Tally {
 } Tally;
 
 static void add_wrong(Doctor *self, const char *name, const char *error) {
-  doctor_add(self, RESULTS, name, DOCTOR_MISSED, arena_copy(self->arena, error, strlen(error)),
+  doctor_add(self, RESULTS, name, DOCTOR_MISSED, error,
              "times of this operator are not valid: run 'meson test --suite gpu' in a build on "
              "this machine; if it passes, the GPU may be faulty");
 }
@@ -66,8 +64,7 @@ static int load(Doctor *self, const DoctorJob *job, const CalibModel *model, boo
   if (status == CALIB_OK) return 0;
   if (status == CALIB_ENVIRONMENT) return doctor_failed(job, model->name, error, diag);
   if (model == job->model) return backend_failed(status, error, place_of_file(NULL), diag);
-  doctor_add(self, RESULTS, model->name, DOCTOR_MISSED,
-             arena_copy(self->arena, error, strlen(error)),
+  doctor_add(self, RESULTS, model->name, DOCTOR_MISSED, error,
              "free device memory, or end the process that holds it");
   return 0;
 }

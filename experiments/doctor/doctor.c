@@ -2,6 +2,7 @@
 #include "experiments/doctor/doctor.h"
 #include "calib/environment.h"
 #include <math.h>
+#include <string.h>
 
 void doctor_init(Doctor *self, Arena *arena) {
   *self = (Doctor){.arena = arena};
@@ -14,7 +15,7 @@ DoctorCheck *doctor_add(Doctor *self, const char *part, const char *name, Doctor
   *check = (DoctorCheck){.part = part,
                          .name = name,
                          .verdict = verdict,
-                         .found = found,
+                         .found = arena_copy(self->arena, found, strlen(found)),
                          .value = NAN,
                          .low = NAN,
                          .high = NAN,

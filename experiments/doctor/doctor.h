@@ -54,7 +54,8 @@ typedef struct DoctorJob {
 void doctor_init(Doctor *self, Arena *arena);
 /* Says that the backend failed at `name`, or, when it shall stop, that. Returns −1. */
 int doctor_failed(const DoctorJob *job, const char *name, const char *error, Diag *diag);
-/* Appends a check; its texts live as long as the arena. The verdict is that of the band. */
+/* Appends a check with a copy of `found`; other texts live as long as the arena. The verdict is
+ * that of the band. */
 DoctorCheck *doctor_add(Doctor *self, const char *part, const char *name, DoctorVerdict verdict,
                         const char *found, const char *advice);
 /* The worst of all verdicts. */

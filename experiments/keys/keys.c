@@ -8,7 +8,6 @@
 #include "sim/policies.h"
 #include "sim/scaling/scaler.h"
 #include "traces/think_time.h"
-#include <string.h>
 
 /* Policies come where POLICIES stands, limits on latencies where LIMITS does. */
 static const OptionSpec POLICIES[] = {{0}}, LIMITS[] = {{0}};

@@ -5,7 +5,6 @@
 #include "experiments/base/version.h"
 #include "experiments/campaign/campaign.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,17 +35,15 @@ static int find_run(Results *results, const char *run, int64_t *ret_run, Diag *d
   return -1;
 }
 
+/* "" of NULL, which a database from elsewhere may have where the schema has none. */
 static const char *text_of(sqlite3_stmt *statement, int column, Arena *arena) {
   const char *text = (const char *)sqlite3_column_text(statement, column);
   return text ? arena_copy(arena, text, strlen(text)) : "";
 }
 
 static int read_run(Results *results, int64_t run, Stored *ret_stored, Arena *arena, Diag *diag) {
-  // A database from elsewhere may have NULL where the schema has none.
-  static const char sql[] =
-      "SELECT coalesce(name, ''), coalesce(config, ''), coalesce(config_digest, ''), "
-      "coalesce(digest, ''), coalesce(version, ''), coalesce(status, ''), coalesce(reason, ''), "
-      "coalesce(epoch, '') FROM run WHERE id = ?";
+  static const char sql[] = "SELECT name, config, config_digest, digest, version, status, reason, "
+                            "epoch FROM run WHERE id = ?";
   CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
   if (!statement) return -1;
   sqlite3_bind_int64(statement, 1, run);
@@ -83,8 +80,7 @@ static int check_stored(const Replay *self, const Stored *stored, Diag *diag) {
     return diag_error(diag, at, "the run failed: %s", stored->reason);
   if (strcmp(stored->status, "stopped") == 0) {
     diag_error(diag, at, "the run was ended early by a study, so it cannot be replayed");
-    diag_hint(diag, "'tandem run' simulates its configuration completely");
-    return -1;
+    return diag_hint(diag, "'tandem run' simulates its configuration completely");
   }
   const bool measured = strcmp(stored->epoch, RESULTS_MEASURED) == 0;
   if (!measured && !epoch_is_stale(stored->epoch) && strcmp(stored->version, tandem_version) == 0)
@@ -93,9 +89,8 @@ static int check_stored(const Replay *self, const Stored *stored, Diag *diag) {
       diag, at,
       "another version of the program, with other outcomes, made the run: version %s, epoch %s",
       stored->version, stored->epoch);
-  diag_hint(diag,
-            "simulate the configuration with this program, or replay the run with that version");
-  return -1;
+  return diag_hint(
+      diag, "simulate the configuration with this program, or replay the run with that version");
 }
 
 static int check_inputs(const Replay *self, const Stored *stored, Arena *arena, Diag *diag) {
@@ -104,8 +99,7 @@ static int check_inputs(const Replay *self, const Stored *stored, Arena *arena, 
   if (strcmp(stored->config_digest, results_hex(digest, arena)) == 0) return 0;
   diag_error(diag, place_of_file(self->source),
              "a trace or data file of the run has changed since, or 'validate' measured it");
-  diag_hint(diag, "simulate the configuration again, or restore the file");
-  return -1;
+  return diag_hint(diag, "simulate the configuration again, or restore the file");
 }
 
 int replay_load(Replay *self, const char *path, const char *run, Arena *arena, Diag *diag) {
@@ -138,6 +132,6 @@ int replay_run(Replay *self, Arena *arena, Diag *diag) {
   if (!self->digest || strcmp(self->digest, digest) == 0) return 0;
   diag_error(diag, place_of_file(self->source), "the outcomes had digest %s, and now have %s",
              self->digest, digest);
-  diag_hint(diag, "another build of the program made the run: simulate the configuration again");
-  return -1;
+  return diag_hint(diag,
+                   "another build of the program made the run: simulate the configuration again");
 }

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+static const char *const moves[MOVES] = {"shorter", "longer"};
+
 /* ---- JSON: one object, keys always in the same order ---- */
 
 /* "name": value for each figure of a level, whose struct is `values`: after `before`, which follows
@@ -102,7 +104,7 @@ static void print_json(const Report *self, FILE *out) {
   }
   fputs(self->config->sim.n_groups ? "\n  ]" : "]", out);
   for (int i = 0; i < MOVES && self->moved[i]; i++) {
-    fprintf(out, "%s\"%s\": ", i ? ", " : ",\n  \"moved\": {", report_moves[i]);
+    fprintf(out, "%s\"%s\": ", i ? ", " : ",\n  \"moved\": {", moves[i]);
     print_json(self->moved[i], out);
   }
   fputs(self->moved[0] ? "},\n  \"slo\": " : ",\n  \"slo\": ", out);
@@ -111,47 +113,41 @@ static void print_json(const Report *self, FILE *out) {
 
 /* ---- CSV: one line per figure ---- */
 
+typedef struct Lines {
+  const char *move; // that scopes have in front, with times moved; NULL: as they are
+  FILE *out;
+} Lines;
+
 static void csv_line(void *context, const char *scope, const char *name, const char *statistic,
                      double value, const char *unit) {
-  write_csv_figure(scope, name, statistic, value, unit, context);
-}
-
-/* A figure with times moved: its scope has the move in front. */
-typedef struct Moved {
-  const char *move;
-  FILE *out;
-} Moved;
-
-static void moved_line(void *context, const char *scope, const char *name, const char *statistic,
-                       double value, const char *unit) {
-  const Moved *self = context;
+  const Lines *self = context;
   Arena arena;
   arena_init(&arena);
-  write_csv_figure(arena_printf(&arena, "%s.%s", self->move, scope), name, statistic, value, unit,
-                   self->out);
+  if (self->move) scope = arena_printf(&arena, "%s.%s", self->move, scope);
+  write_csv_figure(scope, name, statistic, value, unit, self->out);
   arena_done(&arena);
 }
 
-static void visit_all(const Report *self, ReportVisit visit, void *context) {
-  report_visit(self, visit, context);
+static void csv_figures(const Report *self, Lines *lines) {
+  report_visit(self, csv_line, lines);
   for (int i = 0; i < self->config->slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
     const char *unit = slo_unit(outcome->spec);
-    visit(context, "slo", outcome->spec->name, "value", outcome->value, unit);
-    visit(context, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
-    visit(context, "slo", outcome->spec->name, "margin", outcome->margin, "");
-    visit(context, "slo", outcome->spec->name, "met", outcome->met, "");
-    visit(context, "slo", outcome->spec->name, "measured", !outcome->unmeasured, "");
+    csv_line(lines, "slo", outcome->spec->name, "value", outcome->value, unit);
+    csv_line(lines, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
+    csv_line(lines, "slo", outcome->spec->name, "margin", outcome->margin, "");
+    csv_line(lines, "slo", outcome->spec->name, "met", outcome->met, "");
+    csv_line(lines, "slo", outcome->spec->name, "measured", !outcome->unmeasured, "");
     if (!isnan(outcome->half_width))
-      visit(context, "slo", outcome->spec->name, "half_width", outcome->half_width, unit);
+      csv_line(lines, "slo", outcome->spec->name, "half_width", outcome->half_width, unit);
   }
 }
 
 static void print_csv(const Report *self, FILE *out) {
   fputs("scope,name,statistic,value,unit\n", out);
-  visit_all(self, csv_line, out);
+  csv_figures(self, &(Lines){NULL, out});
   for (int i = 0; i < MOVES && self->moved[i]; i++)
-    visit_all(self->moved[i], moved_line, &(Moved){report_moves[i], out});
+    csv_figures(self->moved[i], &(Lines){moves[i], out});
   fprintf(out, "run,digest,value,%016" PRIx64 ",\n", self->result->digest);
 }
 
@@ -316,6 +312,26 @@ static void table_head(const Report *self, FILE *out) {
           format_duration(self->machines.stall_s, span));
 }
 
+/* The same run with iteration times moved down and up: Report.moved. */
+static void table_moved(const Report *self, FILE *out) {
+  if (!self->ranged) return;
+  fputs("range        ", out);
+  if (!self->moved[0]) {
+    fputs("none: the error of the iteration times is unknown\n", out);
+    return;
+  }
+  const Report *shorter = self->moved[0], *longer = self->moved[1];
+  fprintf(out, "with times up to %.1f%% shorter and longer: %.2f and %.2f requests/s",
+          100 * self->extrapolated.perfmodel_error, shorter->run.throughput_rps,
+          longer->run.throughput_rps);
+  if (!isnan(self->run.cost_usd))
+    fprintf(out, ", $%.2f and $%.2f", shorter->run.cost_usd, longer->run.cost_usd);
+  for (int i = 0; i < MOVES; i++)
+    if (self->moved[i]->saturated != self->saturated)
+      fprintf(out, "; with %s times %s", moves[i], self->saturated ? "not saturated" : "SATURATED");
+  putc('\n', out);
+}
+
 static int wider(int width, const char *name) {
   return (int)strlen(name) > width ? (int)strlen(name) : width;
 }
@@ -336,6 +352,18 @@ static void table_ranges(const Distribution *latency, int width, FILE *out) {
   putc('\n', out);
 }
 
+/* Those of the same run with iteration times moved. */
+static void table_moved_latency(const Report *self, int latency, int width, FILE *out) {
+  for (int i = 0; i < MOVES && self->moved[i]; i++) {
+    char name[32], text[32];
+    snprintf(name, sizeof name, "  %s", moves[i]);
+    fprintf(out, "%-*s", width, name);
+    for (int k = 0; k < REPORT_STATISTICS; k++)
+      fprintf(out, " %9s", format_duration(self->moved[i]->latencies[latency].values[k], text));
+    putc('\n', out);
+  }
+}
+
 static void table_latencies(const Report *self, FILE *out) {
   int width = (int)strlen("latency");
   for (int i = 0; i < self->n_latencies; i++) // "_s" is left out
@@ -354,7 +382,7 @@ static void table_latencies(const Report *self, FILE *out) {
     }
     fprintf(out, "  %s\n", latency->meaning);
     table_ranges(latency, width, out);
-    report_print_moved_latency(self, i, width, out);
+    table_moved_latency(self, i, width, out);
   }
 }
 
@@ -468,6 +496,17 @@ static bool is_of_chance(const SloOutcome *outcome) {
   return fabs(outcome->value - outcome->spec->limit) <= outcome->half_width;
 }
 
+static void put_moved_slo(const Report *self, int limit, FILE *out) {
+  if (!self->moved[0]) return;
+  const SloOutcome *shorter = &self->moved[0]->outcomes[limit];
+  const SloOutcome *longer = &self->moved[1]->outcomes[limit];
+  const bool met = self->outcomes[limit].met;
+  char low[32], high[32];
+  fprintf(out, "; %s to %s%s", format_margin(longer->margin, 0, low),
+          format_margin(shorter->margin, 0, high),
+          shorter->met != met || longer->met != met ? ": undecided" : "");
+}
+
 /* What is not met stands out. */
 static const char *shown_status(const SloOutcome *outcome) {
   return outcome->unmeasured ? "NOT MEASURED" : outcome->met ? "met" : "MISSED";
@@ -490,7 +529,7 @@ static void table_slo(const Report *self, FILE *out) {
             self->saturated ? ", saturated" : "",
             is_of_chance(outcome) ? ", undecided by chance" : "");
     if (outcome->unmeasured) fprintf(out, ": %s", outcome->unmeasured);
-    report_print_moved_slo(self, i, out);
+    put_moved_slo(self, i, out);
     putc('\n', out);
   }
 }
@@ -507,7 +546,7 @@ static void table_foot(const Report *self, FILE *out) {
 static void print_table(const Report *self, FILE *out) {
   table_head(self, out);
   report_print_steadiness(self, out);
-  report_print_moved(self, out);
+  table_moved(self, out);
   table_latencies(self, out);
   table_pools(self, out);
   table_components(self, out);

@@ -310,8 +310,7 @@ const char *report_rejection(const Report *self, Rejection why, Arena *arena) {
   case REJECTED_CONTEXT:
     if (several) return "whose prompt leaves no room in the context of their model";
     return arena_printf(arena,
-                        "whose prompt leaves no room in the context of %lld tokens "
-                        "(max_model_len)",
+                        "whose prompt leaves no room in the context of %lld tokens (max_model_len)",
                         (long long)self->config->sim.model.max_model_len);
   case REJECTED_KV_MEMORY:
     if (several) return "that need more KV memory than any instance of their model has";

@@ -187,12 +187,6 @@ const char *times_text(const TimesKnown *self, Arena *arena);
  * known"; NULL where nothing is. */
 const char *times_extrapolated_text(const TimesKnown *self, const char *run, Arena *arena);
 
-extern const char *const report_moves[MOVES]; // "shorter", "longer"
-/* What of a table is of moved times, if anything: the line on the run, those below a latency, and
- * what follows on a limit's line. */
-void report_print_moved(const Report *self, FILE *out);
-void report_print_moved_latency(const Report *self, int latency, int width, FILE *out);
-void report_print_moved_slo(const Report *self, int limit, FILE *out);
 void report_print(const Report *self, OutputFormat format, FILE *out);
 /* As `vllm bench serve` tells it: its block, and the JSON of --save-result on a line. */
 void report_print_vllm(const Report *self, FILE *out);

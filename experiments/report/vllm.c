@@ -4,7 +4,6 @@
  * the peaks of tokens and of requests in flight, is left out. */
 #include "experiments/base/version.h"
 #include "experiments/report/report.h"
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* A lock by fcntl, which works on network file systems too. */
-#include "experiments/results/lock.h"
 #include "base/folder.h"
 #include "base/hash.h"
 #include "experiments/results/results.h"

@@ -1,11 +1,8 @@
 /* Databases are attached one after the other to the new one, which has no name until it is whole.
  * Runs and studies get new numbers; tables whose first column is run_id or study_id follow them,
  * whatever else they hold. An outcome is taken before a failure of the same point. */
-#include "experiments/results/lock.h"
 #include "experiments/results/results.h"
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* ---- One database into the new one ---- */
@@ -35,12 +32,10 @@ static const char copy_rows[] =
     "  key FROM main.sqlite_master m WHERE type = 'table'), "
     "owners AS (SELECT 'run' AS owner UNION SELECT 'study') "
     "SELECT 'INSERT INTO main.\"' || name || '\" SELECT new, ' || (SELECT group_concat(value, ', "
-    "') "
-    "  FROM (SELECT iif(name IN (SELECT name FROM pragma_table_info(tables.name, 'source')), "
+    "') FROM (SELECT iif(name IN (SELECT name FROM pragma_table_info(tables.name, 'source')), "
     "  't.\"' || name || '\"', 'NULL') AS value FROM pragma_table_info(tables.name, 'main') "
     "  WHERE cid > 0 ORDER BY cid)) || ' FROM source.\"' || name || '\" t JOIN ' || owner || '_map "
-    "ON old = t.' "
-    "  || key || ' WHERE fresh' "
+    "ON old = t.' || key || ' WHERE fresh' "
     "FROM tables JOIN owners ON name = owner OR key = owner || '_id'";
 
 static const char copy_sweeps[] =
@@ -67,8 +62,7 @@ static int check_versions(Results *out, const char *path, Arena *arena, Diag *di
   const int differ = results_ask_text(out, sql, NULL, 0, &versions, arena, diag);
   if (differ != 1) return differ;
   diag_error(diag, place_of_file(path), "'%s' has runs of version '%s'", path, versions);
-  diag_hint(diag, "runs of different versions cannot be compared");
-  return -1;
+  return diag_hint(diag, "runs of different versions cannot be compared");
 }
 
 static int check_outcomes(Results *out, const char *path, Arena *arena, Diag *diag) {
@@ -97,21 +91,10 @@ static int check_outcomes(Results *out, const char *path, Arena *arena, Diag *di
 
 /* Runs the statements that a query gives. */
 static int execute_all(Results *out, const char *query, Arena *arena, Diag *diag) {
-  const char **texts = NULL;
-  size_t n = 0, capacity = 0;
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(out, query, diag);
-  if (!statement) return -1;
-  int status = SQLITE_OK;
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
-    const char *text = (const char *)sqlite3_column_text(statement, 0);
-    ARENA_RESERVE(arena, texts, capacity, n + 1);
-    texts[n++] = arena_copy(arena, text, strlen(text));
-  }
-  if (status != SQLITE_DONE) return results_error(out, "read", diag);
-  sqlite3_reset(statement);
-  for (size_t i = 0; i < n; i++)
-    if (results_execute(out, texts[i], "write", diag)) return -1;
-  return 0;
+  const char *const *texts = results_texts(out, query, arena, diag);
+  for (const char *const *text = texts; text && *text; text++)
+    if (results_execute(out, *text, "write", diag)) return -1;
+  return texts ? 0 : -1;
 }
 
 static int copy_attached(Results *out, const char *path, Arena *arena, Diag *diag) {
@@ -134,8 +117,7 @@ static int check_unchanged(const Results *source, struct timespec before, Diag *
     return 0;
   diag_error(diag, place_of_file(source->path), "'%s' was written to during the merge",
              source->path);
-  diag_hint(diag, "merge again");
-  return -1;
+  return diag_hint(diag, "merge again");
 }
 
 static int add_database(Results *out, const char *path, Arena *arena, Diag *diag) {
@@ -168,28 +150,18 @@ static const char missing_points[] =
     "  FROM point WHERE sweep_id = part.id AND point % shards = shard - 1) AS had FROM part) "
     "SELECT 'sweep ''' || name || '''' || CASE WHEN (SELECT count(DISTINCT epoch) FROM sweep) > 1 "
     "  THEN ' of outcome epoch ' || substr(epoch, 5, 8) ELSE '' END || ' lacks ' || CASE WHEN "
-    "shards = 1 THEN "
-    "(wanted - had) || "
+    "shards = 1 THEN (wanted - had) || "
     "  ' of its ' || wanted || ' points' WHEN had = 0 THEN 'shard ' || shard || '/' || shards "
     "  ELSE (wanted - had) || ' of the ' || wanted || ' points of shard ' || shard || '/' || "
     "  shards END FROM held WHERE had < wanted ORDER BY id, shard";
 
 static int find_missing(Merge *self, Results *out, Arena *arena, Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(out, missing_points, diag);
-  if (!statement) return -1;
-  size_t capacity = 0;
-  int status = SQLITE_OK;
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
-    const char *text = (const char *)sqlite3_column_text(statement, 0);
-    ARENA_RESERVE(arena, self->missing, capacity, self->n_missing + 1);
-    self->missing[self->n_missing++] = arena_copy(arena, text, strlen(text));
-  }
-  if (status != SQLITE_DONE) return results_error(out, "read", diag);
-  if (self->partial || self->n_missing == 0) return 0;
-  for (size_t i = 0; i < self->n_missing; i++)
-    diag_error(diag, place_of_file(self->out), "%s", self->missing[i]);
-  diag_hint(diag, "submit the missing runs again, or merge the others with '--partial'");
-  return -1;
+  self->missing = results_texts(out, missing_points, arena, diag);
+  if (!self->missing) return -1;
+  if (self->partial || !*self->missing) return 0;
+  for (const char *const *missing = self->missing; *missing; missing++)
+    diag_error(diag, place_of_file(self->out), "%s", *missing);
+  return diag_hint(diag, "submit the missing runs again, or merge the others with '--partial'");
 }
 
 static int fill(Merge *self, Results *out, Arena *arena, Diag *diag) {

@@ -4,10 +4,8 @@
 #include "base/key_map.h"
 #include "experiments/base/epoch.h"
 #include "experiments/base/student.h"
-#include "experiments/results/descriptor.h"
 #include "experiments/results/results.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -18,6 +16,140 @@ enum {
   APPLICATION_ID = 0x54616e64, // 'Tand', as in schema.sql
   BUSY_MS = 60000,             // how long to wait for another writer
 };
+
+/* ---- A database in a file that has no name ----
+ *
+ * SQLite opens files by name and follows no links, so this is where it reads and writes one that is
+ * open already (sqlite.org/vfs.html). Nobody else knows the file, which needs no locks, and nothing
+ * is made beside it. */
+
+/* Nothing is ever beside a file of such a name. */
+static const char name_format[] = "/proc/self/fd/%d";
+
+typedef struct Descriptor {
+  sqlite3_file base; // first: SQLite knows no more of it
+  int file;
+} Descriptor;
+
+static int file_of(const sqlite3_file *self) {
+  return ((const Descriptor *)self)->file;
+}
+
+static int read_at(sqlite3_file *self, void *to, int n, sqlite3_int64 at) {
+  int done = 0;
+  for (ssize_t got = 1; done < n && got > 0; done += (int)got) {
+    got = pread(file_of(self), (char *)to + done, (size_t)(n - done), at + done);
+    if (got < 0) return SQLITE_IOERR_READ;
+  }
+  memset((char *)to + done, 0, (size_t)(n - done));
+  return done == n ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
+}
+
+static int write_at(sqlite3_file *self, const void *from, int n, sqlite3_int64 at) {
+  for (int done = 0; done < n;) {
+    const ssize_t put =
+        pwrite(file_of(self), (const char *)from + done, (size_t)(n - done), at + done);
+    if (put < 0) return errno == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;
+    done += (int)put;
+  }
+  return SQLITE_OK;
+}
+
+static int cut(sqlite3_file *self, sqlite3_int64 size) {
+  return ftruncate(file_of(self), size) ? SQLITE_IOERR_TRUNCATE : SQLITE_OK;
+}
+
+static int sync_file(sqlite3_file *self, int flags) {
+  (void)flags;
+  return fsync(file_of(self)) ? SQLITE_IOERR_FSYNC : SQLITE_OK;
+}
+
+static int get_size(sqlite3_file *self, sqlite3_int64 *ret_size) {
+  struct stat status;
+  if (fstat(file_of(self), &status)) return SQLITE_IOERR_FSTAT;
+  *ret_size = status.st_size;
+  return SQLITE_OK;
+}
+
+static int stay_open(sqlite3_file *self) {
+  (void)self;
+  return SQLITE_OK;
+}
+
+static int need_no_lock(sqlite3_file *self, int level) {
+  (void)self, (void)level;
+  return SQLITE_OK;
+}
+
+static int nobody_has_it(sqlite3_file *self, int *ret_is_locked) {
+  (void)self;
+  *ret_is_locked = 0;
+  return SQLITE_OK;
+}
+
+static int know_no_control(sqlite3_file *self, int control, void *argument) {
+  (void)self, (void)control, (void)argument;
+  return SQLITE_NOTFOUND;
+}
+
+static int default_of_file(sqlite3_file *self) {
+  (void)self;
+  return 0;
+}
+
+static const sqlite3_io_methods methods = {.iVersion = 1,
+                                           .xClose = stay_open,
+                                           .xRead = read_at,
+                                           .xWrite = write_at,
+                                           .xTruncate = cut,
+                                           .xSync = sync_file,
+                                           .xFileSize = get_size,
+                                           .xLock = need_no_lock,
+                                           .xUnlock = need_no_lock,
+                                           .xCheckReservedLock = nobody_has_it,
+                                           .xFileControl = know_no_control,
+                                           .xSectorSize = default_of_file,
+                                           .xDeviceCharacteristics = default_of_file};
+
+static sqlite3_vfs *files; // by name, as ever
+
+static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
+                     int *ret_flags) {
+  int number;
+  (void)vfs;
+  if (!(flags & SQLITE_OPEN_MAIN_DB) || sscanf(name, name_format, &number) != 1)
+    return files->xOpen(files, name, file, flags, ret_flags);
+  *(Descriptor *)file = (Descriptor){.base.pMethods = &methods, .file = number};
+  if (ret_flags) *ret_flags = flags;
+  return SQLITE_OK;
+}
+
+/* That of a database to attach is one already. */
+static int keep_name(sqlite3_vfs *vfs, const char *name, int size, char *ret_name) {
+  (void)vfs;
+  sqlite3_snprintf(size, ret_name, "%s", name);
+  return SQLITE_OK;
+}
+
+/* Opens the database in `file`, which stays the caller's and open until it is closed. Others that
+ * are attached to it are files as ever. An SQLite status; the database is to be closed with any. */
+static int open_descriptor(sqlite3 **ret_db, int file, int flags) {
+  static sqlite3_vfs vfs;
+  if (!files) {
+    files = sqlite3_vfs_find(NULL);
+    vfs = *files;
+    vfs.zName = "descriptor";
+    vfs.xOpen = open_file;
+    vfs.xFullPathname = keep_name;
+    if (vfs.szOsFile < (int)sizeof(Descriptor)) vfs.szOsFile = sizeof(Descriptor);
+    sqlite3_vfs_register(&vfs, 0);
+  }
+  char name[32];
+  snprintf(name, sizeof name, name_format, file);
+  return sqlite3_open_v2(name, ret_db, flags, vfs.zName);
+}
+
+/* ---- For writing ---- */
 
 int results_check_path(const char *path, Diag *diag) {
   struct stat status;
@@ -56,8 +188,8 @@ static int check_schema(Results *self, Diag *diag) {
   if (version == RESULTS_SCHEMA_VERSION) return 0;
   diag_error(diag, at, "'%s' has schema version %d, but this program has version %d", self->path,
              version, RESULTS_SCHEMA_VERSION);
-  diag_hint(diag, "name another file, or use the version of the program that wrote this one");
-  return -1;
+  return diag_hint(diag,
+                   "name another file, or use the version of the program that wrote this one");
 }
 
 /* is_stale(EPOCH) in SQL: rows that a program with other rules made, which nobody measured. */
@@ -177,17 +309,9 @@ static char *make_schema(const char *text) {
   return schema;
 }
 
-static const char count_columns[] =
-    "SELECT (SELECT count(*) FROM pragma_table_info('machine') WHERE name IN (''"
-#define INSTANCE_FIGURE(name, unit, value, meaning) ",'" #name "'"
-#include "sim/books/metrics.def"
-    ")) + (SELECT count(*) FROM pragma_table_info('request') WHERE name IN (''"
-#define REQUEST_FIELD(type, field, column, kind, meaning) ",'" #column "'"
-#define REQUEST_FIGURE(name, unit, value, meaning)        ",'" #name "'"
-#include "sim/books/metrics.def"
-    "))";
-
-static int add_columns(Results *self, Diag *diag) {
+/* Adds the columns of figures that the program which made the database did not know; when it is not
+ * locked, it only says that one is missing: 1. */
+static int add_columns(Results *self, bool locked, Diag *diag) {
   for (const Figure *figure = report_figures; figure->name; figure++) {
     const char *table = figure->level == LEVEL_MACHINE ? "machine" : "request";
     int64_t there = 0;
@@ -195,24 +319,22 @@ static int add_columns(Results *self, Diag *diag) {
     if (results_ask(self, "SELECT count(*) FROM pragma_table_info(?) WHERE name = ?",
                     VALUES(value_text(table), value_text(figure->name)), &there, diag) < 0)
       return -1;
+    if (there) continue;
+    if (!locked) return 1;
     char sql[160];
     snprintf(sql, sizeof sql, "ALTER TABLE %s ADD COLUMN %s %s", table, figure->name,
              type_of(figure));
-    if (!there && results_execute(self, sql, "change", diag)) return -1;
+    if (results_execute(self, sql, "change", diag)) return -1;
   }
   return 0;
 }
 
-/* Adds the columns of figures that the program which made the database did not know; nothing is
- * locked when none is missing. */
+/* Nothing is locked when none is missing. */
 static int complete_columns(Results *self, Diag *diag) {
-  int64_t there = 0, wanted = 0;
-  if (results_ask(self, count_columns, NULL, 0, &there, diag) < 0) return -1;
-  for (const Figure *figure = report_figures; figure->name; figure++)
-    wanted += is_column(figure);
-  if (there == wanted) return 0;
+  const int missing = add_columns(self, false, diag);
+  if (missing <= 0) return missing;
   if (results_execute(self, "BEGIN IMMEDIATE", "change", diag)) return -1;
-  if (add_columns(self, diag) == 0) return results_execute(self, "COMMIT", "change", diag);
+  if (add_columns(self, true, diag) == 0) return results_execute(self, "COMMIT", "change", diag);
   sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
   return -1;
 }
@@ -246,9 +368,8 @@ static int check_name(const char *path, Diag *diag) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   if (strlen(name) + strlen(longest) <= NAME_MAX) return 0;
   diag_error(diag, place_of_file(NULL), "the name '%s' is too long for a database", name);
-  diag_hint(diag, "SQLite adds '%s' to it: at most %d bytes", longest,
-            NAME_MAX - (int)strlen(longest));
-  return -1;
+  return diag_hint(diag, "SQLite adds '%s' to it: at most %d bytes", longest,
+                   NAME_MAX - (int)strlen(longest));
 }
 
 int results_open(Results *self, const char *path, const char *data_root, Arena *arena, Diag *diag) {
@@ -270,31 +391,32 @@ int results_open(Results *self, const char *path, const char *data_root, Arena *
   return status;
 }
 
+/* A new one that nobody else has; `status` is what opening it gave. */
+static int make_own(Results *self, int status, const char *pragmas, const char *data_root,
+                    Arena *arena, Diag *diag) {
+  status = prepare_database(self, status, diag) || results_execute(self, pragmas, "open", diag) ||
+                   create_schema(self, data_root, arena, diag)
+               ? -1
+               : 0;
+  if (status) results_close(self);
+  return status;
+}
+
 int results_open_unnamed(Results *self, const UnnamedFile *unnamed, const char *data_root,
                          Arena *arena, Diag *diag) {
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
   *self = (Results){.path = unnamed->path};
-  int status = prepare_database(self, descriptor_open(&self->db, unnamed->file, flags), diag);
-  if (status == 0)
-    status = results_execute(self,
-                             "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; "
-                             "PRAGMA main.locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
-                             "open", diag);
-  if (status == 0) status = create_schema(self, data_root, arena, diag);
-  if (status) results_close(self);
-  return status;
+  return make_own(self, open_descriptor(&self->db, unnamed->file, flags),
+                  "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; "
+                  "PRAGMA main.locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
+                  data_root, arena, diag);
 }
 
 int results_open_temporary(Results *self, const char *data_root, Arena *arena, Diag *diag) {
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   *self = (Results){.path = "a temporary database"};
-  int status = prepare_database(self, sqlite3_open_v2("", &self->db, flags, NULL), diag);
-  if (status == 0)
-    status =
-        results_execute(self, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", "open", diag);
-  if (status == 0) status = create_schema(self, data_root, arena, diag);
-  if (status) results_close(self);
-  return status;
+  return make_own(self, sqlite3_open_v2("", &self->db, flags, NULL),
+                  "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", data_root, arena, diag);
 }
 
 /* ---- For reading only ---- */

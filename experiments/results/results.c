@@ -3,7 +3,6 @@
 #include "experiments/results/results.h"
 #include "base/sort.h"
 #include "experiments/base/progress.h"
-#include "experiments/results/rows.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -92,36 +91,6 @@ int results_begin_run(Results *self, Diag *diag) {
     return -1;
   self->run_id = last + 1;
   return 0;
-}
-
-int results_add_request(Results *self, const RequestRecord *record, Diag *diag) {
-  if (results_begin_run(self, diag)) return -1;
-  return rows_add_request(self, record, diag);
-}
-
-static int end_run(Results *self, int status, Diag *diag) {
-  self->run_id = 0;
-  return results_end(self, status ? -1 : 0, diag);
-}
-
-int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
-                    Diag *diag) {
-  int status = results_begin_run(self, diag);
-  if (status == 0) status = rows_add_run(self, report, config_digest, arena, diag);
-  return end_run(self, status, diag);
-}
-
-int results_add_failure(Results *self, const Config *config, uint64_t config_digest,
-                        const char *reason, Arena *arena, Diag *diag) {
-  int status = results_begin_run(self, diag);
-  if (status == 0) status = rows_add_failure(self, config, config_digest, reason, arena, diag);
-  return end_run(self, status, diag);
-}
-
-int results_add_measured(Results *self, const EngineRun *run, Arena *arena, Diag *diag) {
-  int status = results_begin_run(self, diag);
-  if (status == 0) status = rows_add_measured(self, run, arena, diag);
-  return end_run(self, status, diag);
 }
 
 static int compare_digests(const void *a, const void *b) {

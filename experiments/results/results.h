@@ -3,12 +3,11 @@
  * A run lies within one transaction, begun by its first row and ended by results_add_run, so it is
  * there whole or not at all, whatever stops the program: what has no results_add_run is undone when
  * the database is closed. Several runs share one where results_batch allows it. Rows about sweeps
- * are in sweep/rows.h. */
+ * are in sweep/sweep.h. */
 #ifndef EXPERIMENTS_RESULTS_RESULTS_H
 #define EXPERIMENTS_RESULTS_RESULTS_H
 #include "experiments/base/unnamed.h"
 #include "experiments/report/report.h"
-#include "experiments/results/lock.h"
 #include <sqlite3.h>
 
 enum { RESULTS_SCHEMA_VERSION = 10, RESULTS_STATEMENTS = 32 };
@@ -125,10 +124,6 @@ static inline Value value_whole(int64_t value) {
   return (Value){.kind = VALUE_INT, .whole = value};
 }
 
-static inline Value value_count(uint64_t value) {
-  return value_whole((int64_t)value);
-}
-
 static inline Value value_real(double value) {
   return (Value){.kind = VALUE_REAL, .real = value};
 }
@@ -160,16 +155,38 @@ int results_ask(Results *self, const char *sql, const Value *values, int n, int6
 int results_ask_text(Results *self, const char *sql, const Value *values, int n,
                      const char **ret_text, Arena *arena, Diag *diag);
 
+/* The first column of all rows, as texts, NULL-terminated, without those that are NULL; or NULL
+ * with an entry. */
+const char *const *results_texts(Results *self, const char *sql, Arena *arena, Diag *diag);
+
+/* One sweep at a time writes to a database, and one calibration to a profile: a lock on the file
+ * DB-sweep or PROFILE-calibration beside it, which the system releases when the process ends,
+ * however it ends. (SQLite alone would let two sweeps take turns and simulate every point twice;
+ * two calibrations would rename their files over each other's.) */
+
+typedef struct ResultsLock {
+  const char *path; // of the lock's file
+  int file;
+} ResultsLock;
+
+/* Takes the lock of the database at `path`; an error of the input says which process has it. */
+int results_lock(ResultsLock *self, const char *path, Arena *arena, Diag *diag);
+/* The same of any file; `what` says who takes it. */
+int results_lock_file(ResultsLock *self, const char *path, const char *what, Arena *arena,
+                      Diag *diag);
+void results_unlock(ResultsLock *self);
+/* Whether a sweep of another process has the database: an error if so. */
+int results_check_unlocked(const char *path, Arena *arena, Diag *diag);
+
 /* Databases of results joined to one. */
 
 typedef struct Merge {
   const char *out;
   const char *const *paths; // [n_paths]
   int n_paths;
-  bool partial;         // sweeps may lack points
-  const char **missing; // [n_missing], a sentence for each part of a sweep that is not there
-  size_t n_missing;
-  int64_t runs, stale; // in the result; of those, made by programs with other outcomes
+  bool partial;               // sweeps may lack points
+  const char *const *missing; // a sentence for each part of a sweep that is not there; then NULL
+  int64_t runs, stale;        // in the result; of those, made by programs with other outcomes
 } Merge;
 
 /* Joins `paths` to a new database at `out`, which appears whole or not at all; fills the rest. What

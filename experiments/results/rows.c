@@ -1,6 +1,5 @@
 /* From the figures of a run to rows: values in the order of their table's columns, of which the
  * first is the run. */
-#include "experiments/results/rows.h"
 #include "experiments/base/epoch.h"
 #include "experiments/base/version.h"
 #include "experiments/results/results.h"
@@ -27,7 +26,8 @@ static const char request_columns[] = "request (run_id, rejected"
 #define VALUE_MACHINE(machine) value_real((machine) == INSTANCE_NONE ? NAN : (double)(machine))
 #define VALUE_TIME(at)         value_real((at) < 0 ? NAN : tick_seconds(at))
 
-int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
+int results_add_request(Results *self, const RequestRecord *record, Diag *diag) {
+  if (results_begin_run(self, diag)) return -1;
   const TimeParts *parts = record->parts;
   const Value values[] = {
       value_whole(self->run_id),
@@ -171,7 +171,7 @@ static uint32_t replica_of(const SimResult *result, GroupIx ix) {
 static int add_timeline(Results *self, const SimResult *result, Diag *diag) {
   for (size_t i = 0; result->timeline && i < result->timeline->n_rows; i++) {
     const TimelineRow *row = &result->timeline->rows[i];
-    if (ADD(self, diag, "timeline", value_count(i),
+    if (ADD(self, diag, "timeline", VALUE_COUNT(i),
             value_text(result->groups[row->group].spec->name),
             value_whole(replica_of(result, row->group)), VALUE_TIME(row->at),
             value_text(row->shape == SHAPE_PREFILL ? "prefill" : "decode"),
@@ -200,7 +200,7 @@ static int add_hours(Results *self, const Report *report, Diag *diag) {
     const Tick left = result->end - (Tick)i * HOUR, length = left < HOUR ? left : HOUR;
     const double off = (double)hour->away[HOURS_OFF], down = (double)hour->away[HOURS_DOWN];
     if (length > 0 &&
-        ADD(self, diag, "hour", value_count(i), value_count(hour->asked), value_count(hour->good),
+        ADD(self, diag, "hour", VALUE_COUNT(i), VALUE_COUNT(hour->asked), VALUE_COUNT(hour->good),
             value_real(instances - off / (double)length), value_real(down / (double)length)))
       return -1;
   }
@@ -235,9 +235,9 @@ static int add_run(Results *self, const RunRow *row, Arena *arena, Diag *diag) {
       VALUES(value_whole(self->run_id), value_text(row->name), value_text(row->config),
              value_text(results_hex(row->config_digest, arena)), value_text(row->digest),
              value_text(tandem_version), value_text(tandem_commit), value_text(row->epoch),
-             value_count(row->seed), value_count(row->tie_seed), value_text(row->status),
+             VALUE_COUNT(row->seed), VALUE_COUNT(row->tie_seed), value_text(row->status),
              value_text(row->reason), value_real(row->wall_s), value_real(row->cpu_s),
-             value_count(row->events), value_whole(row->iterations)),
+             VALUE_COUNT(row->events), value_whole(row->iterations)),
       diag);
 }
 
@@ -254,8 +254,13 @@ static const char *status_of(const SimResult *result) {
   return result->stopped ? "stopped" : result->unfinished > 0 ? "stalled" : "done";
 }
 
-int rows_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
-                 Diag *diag) {
+static int end_run(Results *self, int status, Diag *diag) {
+  self->run_id = 0;
+  return results_end(self, status ? -1 : 0, diag);
+}
+
+static int add_all(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
+                   Diag *diag) {
   if (add_params(self, "", report->config->root, arena, diag) || add_pools(self, report, diag) ||
       add_machines(self, report, diag) || add_metrics(self, report, diag) ||
       add_histograms(self, report->latencies, report->n_latencies, arena, diag) ||
@@ -273,14 +278,23 @@ int rows_add_run(Results *self, const Report *report, uint64_t config_digest, Ar
   return add_run(self, &row, arena, diag);
 }
 
-int rows_add_failure(Results *self, const Config *config, uint64_t config_digest,
-                     const char *reason, Arena *arena, Diag *diag) {
+int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
+                    Diag *diag) {
+  const int status =
+      results_begin_run(self, diag) || add_all(self, report, config_digest, arena, diag);
+  return end_run(self, status, diag);
+}
+
+int results_add_failure(Results *self, const Config *config, uint64_t config_digest,
+                        const char *reason, Arena *arena, Diag *diag) {
   RunRow row = row_of(config, config_digest);
   row.epoch = epoch_of(NULL, 0, arena);
   row.status = "failed";
   row.reason = reason;
-  if (add_params(self, "", config->root, arena, diag)) return -1;
-  return add_run(self, &row, arena, diag);
+  const int status = results_begin_run(self, diag) ||
+                     add_params(self, "", config->root, arena, diag) ||
+                     add_run(self, &row, arena, diag);
+  return end_run(self, status, diag);
 }
 
 static int add_measured_figures(Results *self, const EngineRun *run, Diag *diag) {
@@ -296,11 +310,7 @@ static int add_measured_figures(Results *self, const EngineRun *run, Diag *diag)
   return rows.status;
 }
 
-int rows_add_measured(Results *self, const EngineRun *run, Arena *arena, Diag *diag) {
-  const Node *root = yaml_parse(run->name, run->text, strlen(run->text), arena, diag);
-  if (!root || add_params(self, "", root, arena, diag) || add_measured_figures(self, run, diag) ||
-      add_histograms(self, run->latencies, run->n_latencies, arena, diag))
-    return -1;
+int results_add_measured(Results *self, const EngineRun *run, Arena *arena, Diag *diag) {
   const RunRow row = {.name = run->name,
                       .config = run->text,
                       .config_digest = run->digest,
@@ -308,5 +318,11 @@ int rows_add_measured(Results *self, const EngineRun *run, Arena *arena, Diag *d
                       .epoch = RESULTS_MEASURED,
                       .status = "done",
                       .wall_s = run->wall_s};
-  return add_run(self, &row, arena, diag);
+  const Node *root = yaml_parse(run->name, run->text, strlen(run->text), arena, diag);
+  const int status = !root || results_begin_run(self, diag) ||
+                     add_params(self, "", root, arena, diag) ||
+                     add_measured_figures(self, run, diag) ||
+                     add_histograms(self, run->latencies, run->n_latencies, arena, diag) ||
+                     add_run(self, &row, arena, diag);
+  return end_run(self, status, diag);
 }

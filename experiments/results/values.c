@@ -54,16 +54,16 @@ static sqlite3_stmt *prepare_insert(Results *self, const char *table, int n, Dia
   return statement;
 }
 
-typedef sqlite3_stmt *(*Preparation)(Results *self, const char *text, int n, Diag *diag);
-
-static int change(Results *self, const char *text, const Value *values, int n, Preparation prepare,
+/* `text` is a statement, or the table that a row is inserted into. */
+static int change(Results *self, const char *text, bool inserts, const Value *values, int n,
                   Diag *diag) {
   int at = 0;
   while (self->kept[at].text && self->kept[at].text != text)
     at++;
   assert(at < RESULTS_STATEMENTS - 1);
   sqlite3_stmt **statement = &self->kept[at].statement;
-  if (!*statement) *statement = prepare(self, text, n, diag);
+  if (!*statement)
+    *statement = inserts ? prepare_insert(self, text, n, diag) : results_prepare(self, text, diag);
   if (!*statement) return -1;
   self->kept[at].text = text;
   int status = bind_values(*statement, values, n);
@@ -73,16 +73,11 @@ static int change(Results *self, const char *text, const Value *values, int n, P
 }
 
 int results_insert(Results *self, const char *table, const Value *values, int n, Diag *diag) {
-  return change(self, table, values, n, prepare_insert, diag);
-}
-
-static sqlite3_stmt *prepare_as_is(Results *self, const char *sql, int n, Diag *diag) {
-  (void)n;
-  return results_prepare(self, sql, diag);
+  return change(self, table, true, values, n, diag);
 }
 
 int results_change(Results *self, const char *sql, const Value *values, int n, Diag *diag) {
-  return change(self, sql, values, n, prepare_as_is, diag);
+  return change(self, sql, false, values, n, diag);
 }
 
 /* 1 when a row with something in it is there. */
@@ -110,4 +105,23 @@ int results_ask_text(Results *self, const char *sql, const Value *values, int n,
   const char *text = (const char *)sqlite3_column_text(statement, 0);
   *ret_text = arena_copy(arena, text, strlen(text));
   return 1;
+}
+
+const char *const *results_texts(Results *self, const char *sql, Arena *arena, Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(self, sql, diag);
+  const char **texts = NULL;
+  size_t n = 0, capacity = 0;
+  int status = SQLITE_OK;
+  if (!statement) return NULL;
+  ARENA_RESERVE(arena, texts, capacity, 1);
+  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+    const char *text = (const char *)sqlite3_column_text(statement, 0);
+    if (!text) continue;
+    ARENA_RESERVE(arena, texts, capacity, n + 2);
+    texts[n++] = arena_copy(arena, text, strlen(text));
+    texts[n] = NULL;
+  }
+  if (status == SQLITE_DONE) return texts;
+  results_error(self, "read", diag);
+  return NULL;
 }

@@ -55,7 +55,4 @@ int64_t sweep_shard_points(const Sweep *self, int64_t shard, int64_t n_shards);
 static inline int64_t sweep_shard_point(int64_t shard, int64_t n_shards, int64_t i) {
   return shard - 1 + i * n_shards;
 }
-
-/* private: axes.c. One axis from its entry in the block. */
-int axis_bind(Axis *self, const Node *entry, Arena *arena, Diag *diag);
 #endif

@@ -1,13 +1,8 @@
-/* Rows of sweep, shard, axis, point and point_value. */
-#include "experiments/sweep/rows.h"
+/* Rows of sweep, shard, axis, point and point_value, and what those of points say of times. */
 #include "base/hash.h"
 #include "experiments/base/version.h"
-#include "experiments/results/results.h"
-#include <string.h>
-
-static uint64_t fold_text(uint64_t hash, const char *text) {
-  return hash_fold(hash, hash_bytes(text, strlen(text)));
-}
+#include "experiments/sweep/sweep.h"
+#include <math.h>
 
 static int add_axes(Results *self, const SweepRow *row, Diag *diag) {
   for (int i = 0; i < row->sweep->n_axes; i++)
@@ -20,8 +15,8 @@ static int add_axes(Results *self, const SweepRow *row, Diag *diag) {
 }
 
 static int find_or_add(Results *self, SweepRow *row, Arena *arena, Diag *diag) {
-  const uint64_t program = fold_text(fold_text(0, tandem_version), row->epoch);
-  const uint64_t hash = fold_text(program, row->text);
+  const uint64_t program = hash_text(hash_text(0, tandem_version), row->epoch);
+  const uint64_t hash = hash_text(program, row->text);
   const char *digest = results_hex(hash, arena);
   const int found = results_ask(self, "SELECT id FROM sweep WHERE digest = ?",
                                 VALUES(value_text(digest)), &row->id, diag);
@@ -86,4 +81,35 @@ int results_link_point(Results *self, const SweepRow *row, int64_t point, uint64
   if (found != 1) return found;
   if (results_begin(self, diag)) return -1;
   return results_end(self, set_point(self, row, point, run_id, diag) ? -1 : 1, diag);
+}
+
+static double column_or(sqlite3_stmt *statement, int column, double if_null) {
+  return sqlite3_column_type(statement, column) == SQLITE_NULL
+             ? if_null
+             : sqlite3_column_double(statement, column);
+}
+
+int sweep_times(Results *results, int64_t sweep, SweepTimes *ret_times, Diag *diag) {
+  static const char sql[] =
+      "SELECT point, max(value) FILTER (WHERE name = 'time_share'), "
+      "max(value) FILTER (WHERE name = 'far_time_share'), "
+      "max(value) FILTER (WHERE name = 'perfmodel_error'), "
+      "max(value) FILTER (WHERE name = 'perfmodel_measured') "
+      "FROM point JOIN metric USING (run_id) WHERE sweep_id = ? AND scope = 'extrapolated' "
+      "GROUP BY point ORDER BY point";
+  *ret_times = (SweepTimes){.point = -1};
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
+  if (!statement) return -1;
+  sqlite3_bind_int64(statement, 1, sweep);
+  int status;
+  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+    const double most = ret_times->times.extrapolated;
+    const ExtrapolatedFigures figures = {.time_share = column_or(statement, 1, 0),
+                                         .far_time_share = column_or(statement, 2, 0),
+                                         .perfmodel_error = column_or(statement, 3, NAN),
+                                         .perfmodel_measured = column_or(statement, 4, 1)};
+    times_add(&ret_times->times, &figures);
+    if (ret_times->times.extrapolated > most) ret_times->point = sqlite3_column_int64(statement, 0);
+  }
+  return status == SQLITE_DONE ? 0 : results_error(results, "read", diag);
 }

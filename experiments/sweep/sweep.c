@@ -104,8 +104,8 @@ static int check_seeds(SweepRun *self, Diag *diag) {
              "axis '%s' changes nothing, because arrivals and lengths are drawn from "
              "'workload.seed', which is an axis, too",
              axis->name);
-  diag_hint(diag, "omit it, or let both move together: {seed: [1, 2], workload.seed: [1, 2]}");
-  return -1;
+  return diag_hint(diag,
+                   "omit it, or let both move together: {seed: [1, 2], workload.seed: [1, 2]}");
 }
 
 /* The rules of the first of an axis' choices, and of others that may name policies: an axis of more
@@ -141,8 +141,7 @@ int sweep_run_init(SweepRun *self, const char *path, const ConfigChanges *change
   const Node *block = node_take(self->base.root, "sweep");
   if (!block) {
     diag_error(diag, place_of_file(path), "'%s' has no block 'sweep'", path);
-    diag_hint(diag, "add its axes, such as sweep: {pools.prefill.count: 1..40}");
-    return -1;
+    return diag_hint(diag, "add its axes, such as sweep: {pools.prefill.count: 1..40}");
   }
   if (sweep_bind(&self->sweep, block, arena, diag)) return -1;
   if (check_keys(self, diag) || check_any(self, diag) || check_seeds(self, diag)) return -1;
@@ -260,8 +259,9 @@ int sweep_run(SweepRun *self, Results *results, int jobs, Arena *arena, Diag *di
                                                                        : status;
 }
 
-void sweep_run_plan(SweepRun *self, void (*visit)(void *context, int64_t point), void *context) {
+int64_t sweep_run_plan(SweepRun *self, int64_t *ret_first, int64_t most) {
   const SweepRow *row = &self->row;
+  int64_t n = 0;
   begin_tally(self);
   for (int64_t i = 0; i < self->tally.points; i++) {
     const int64_t point = sweep_shard_point(row->shard, row->n_shards, i);
@@ -272,6 +272,9 @@ void sweep_run_plan(SweepRun *self, void (*visit)(void *context, int64_t point),
     trial_done(&trial);
     self->tally.failed += failed;
     self->tally.found += found;
-    if (!failed && !found) visit(context, point);
+    if (failed || found) continue;
+    if (n < most) ret_first[n] = point;
+    n++;
   }
+  return n;
 }

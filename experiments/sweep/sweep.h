@@ -3,7 +3,28 @@
 #define EXPERIMENTS_SWEEP_SWEEP_H
 #include "experiments/base/progress.h"
 #include "experiments/campaign/campaign.h"
-#include "experiments/sweep/rows.h"
+#include "experiments/sweep/axes.h"
+
+/* What the database says about a sweep, or about the part of it that it is to hold: which runs are
+ * its points. */
+typedef struct SweepRow {
+  const Sweep *sweep;
+  const char *name;        // path as given
+  const char *text;        // canonical, all of the file
+  const char *epoch;       // of the rules that its points use
+  int64_t shard, n_shards; // 1 of 1: not split
+  int64_t id;              // set by results_add_sweep
+} SweepRow;
+
+/* Finds or adds the sweep, in a transaction of its own. */
+int results_add_sweep(Results *self, SweepRow *row, Arena *arena, Diag *diag);
+/* Makes the run that the next results_add_run or results_add_failure adds `point`, in place of one
+ * that failed. In the transaction of that run, which it begins. */
+int results_add_point(Results *self, const SweepRow *row, int64_t point, Diag *diag);
+/* Makes a run that is there, found by its configuration, `point`; in a transaction of its own. 1,
+ * 0 when there is no such run, or -1. */
+int results_link_point(Results *self, const SweepRow *row, int64_t point, uint64_t config_digest,
+                       Arena *arena, Diag *diag);
 
 typedef struct SweepRun {
   TrialBase base; // without its `sweep:` block
@@ -33,6 +54,6 @@ typedef struct SweepTimes {
 int sweep_times(Results *results, int64_t sweep, SweepTimes *ret_times, Diag *diag);
 
 /* Only counts: tally.found are there, tally.failed cannot be bound, the rest would be simulated.
- * Calls `visit` with each of the rest. */
-void sweep_run_plan(SweepRun *self, void (*visit)(void *context, int64_t point), void *context);
+ * How many those are, and the first of them in ret_first[most]. */
+int64_t sweep_run_plan(SweepRun *self, int64_t *ret_first, int64_t most);
 #endif
