@@ -189,7 +189,7 @@ static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, 
                               .name = node->key,
                               .node = node,
                               .text = node_text(node, arena),
-                              .n_runs = kind == SOURCE_RUN ? self->n_seeds : 0};
+                              .n_runs = kind == SOURCE_RUN ? self->n_seeds : kind == SOURCE_STUDY};
       if (node->kind != NODE_MAP)
         status = diag_error(diag, node->at, "'%s' must be a map: {design, set, …}", node->key);
       else
