@@ -79,12 +79,6 @@ static void make_run(void *run) {
   trial_run(&self->trial);
 }
 
-static double mean_of(const Report *report, const char *name) {
-  for (int i = 0; i < report->n_latencies; i++)
-    if (strcmp(report->latencies[i].name, name) == 0) return report->latencies[i].values[0];
-  return NAN;
-}
-
 /* Fits Campaign.idle. */
 static void show_progress(void *context) {
   Runs *self = context;
@@ -107,7 +101,7 @@ static int take_run(void *context, void *run) {
   point->rate = report_value(report, "throughput_rps");
   point->tokens_per_s = report_value(report, "output_tokens_per_s");
   point->gpus = report_value(report, "gpus");
-  point->tokens_per_user = 1 / mean_of(report, "tpot_s");
+  point->tokens_per_user = 1 / report_latency(report, "tpot_s", "mean");
   point->cost = report_value(report, "cost_per_million_output_tokens");
   point->gpu_seconds = point->gpus / point->tokens_per_s * 1e6;
   point->saturated = report->saturated;
