@@ -102,15 +102,15 @@ static void keep_answer(RunRecord *self, const char *design, const Provision *pr
       {"value", provision_value(provision, answer), NAN},
       {"rate", answer->rate, 0},
       {"throughput", offline ? answer->rate : NAN, 0},
-      {"tokens", offline ? answer->output_tokens_per_s : NAN, 0},
-      {"prefill", (double)answer->n_prefill, INFINITY},
-      {"decode", (double)answer->n_decode, INFINITY},
-      {"mixed", (double)answer->n_mixed, INFINITY},
-      {"instances", answer->takes.instances, INFINITY},
-      {"gpus", answer->takes.gpus, INFINITY},
-      {"machines", answer->takes.machines, INFINITY},
-      {"cost", answer->takes.cost_per_hour, INFINITY},
-      {"power", answer->takes.power_kw, INFINITY},
+      {"tokens", offline ? answer->run.output_tokens_per_s : NAN, 0},
+      {"prefill", (double)answer->fleet.n[ROLE_PREFILL], INFINITY},
+      {"decode", (double)answer->fleet.n[ROLE_DECODE], INFINITY},
+      {"mixed", (double)answer->fleet.n[ROLE_MIXED], INFINITY},
+      {"instances", answer->fleet.takes.instances, INFINITY},
+      {"gpus", answer->fleet.takes.gpus, INFINITY},
+      {"machines", answer->fleet.takes.machines, INFINITY},
+      {"cost", answer->fleet.takes.cost_per_hour, INFINITY},
+      {"power", answer->fleet.takes.power_kw, INFINITY},
       {"low", outcome->low, NAN},
       {"high", outcome->high, NAN},
       {"simulations", (double)outcome->n_simulations, (double)outcome->n_simulations},
@@ -139,10 +139,10 @@ static void keep_numbers(RunRecord *self, const char *design, const DesignOutcom
 }
 
 static void keep_times(RunRecord *self, const Answer *answer) {
-  const ExtrapolatedFigures figures = {.time_share = answer->extrapolated,
-                                       .far_time_share = answer->far,
-                                       .perfmodel_error = answer->perfmodel_error,
-                                       .perfmodel_measured = answer->measured};
+  const ExtrapolatedFigures figures = {.time_share = answer->run.extrapolated,
+                                       .far_time_share = answer->run.far,
+                                       .perfmodel_error = answer->run.perfmodel_error,
+                                       .perfmodel_measured = answer->run.measured};
   if (answer->found) run_record_add_times(self, &figures);
 }
 

@@ -21,14 +21,15 @@ static const char *amount(double value, Arena *arena) {
 }
 
 static int64_t count_instances(const Answer *answer) {
-  return answer->n_prefill + answer->n_decode + answer->n_mixed;
+  return answer->fleet.n[ROLE_PREFILL] + answer->fleet.n[ROLE_DECODE] + answer->fleet.n[ROLE_MIXED];
 }
 
 /* "6", or "4 + 2" of a split. */
 static const char *instances(const Answer *answer, Arena *arena) {
-  if (answer->n_decode > 0)
-    return arena_printf(arena, "%" PRId64 " + %" PRId64, answer->n_prefill, answer->n_decode);
-  return arena_printf(arena, "%" PRId64, answer->n_mixed);
+  if (answer->fleet.n[ROLE_DECODE] > 0)
+    return arena_printf(arena, "%" PRId64 " + %" PRId64, answer->fleet.n[ROLE_PREFILL],
+                        answer->fleet.n[ROLE_DECODE]);
+  return arena_printf(arena, "%" PRId64, answer->fleet.n[ROLE_MIXED]);
 }
 
 static const char *named_instances(const DesignOutcome *outcome, Arena *arena) {
@@ -91,7 +92,7 @@ static const char *undecided(const Answer *answer, int limit, Arena *arena) {
   for (int i = 0; i < MOVES && answer->moved_slos[i]; i++)
     if (!answer->moved_slos[i][limit].met)
       return arena_printf(arena, ", but missed if times are %.1f%% %s",
-                          100 * answer->perfmodel_error, moves[i]);
+                          100 * answer->run.perfmodel_error, moves[i]);
   return "";
 }
 
@@ -109,7 +110,7 @@ static void print_limits(const Answer *answer, FILE *out, Arena *arena) {
 /* "12 GPUs, 57 $/h, 1.80 $ per million output tokens" */
 static const char *price_of(const PlanAnswer *self, const DesignOutcome *outcome, Arena *arena) {
   const FrontPoint *point = front_asked(self->front, outcome);
-  const Takes *takes = &outcome->answers[0].takes;
+  const Takes *takes = &outcome->answers[0].fleet.takes;
   const char *text = arena_printf(arena, "%.0f GPU%s, ", takes->gpus, takes->gpus > 1 ? "s" : "");
   if (!isnan(takes->cost_per_hour))
     text = arena_printf(arena, "%s%s $/h", text, amount(takes->cost_per_hour, arena));
@@ -138,7 +139,7 @@ static void print_sure(const PlanAnswer *self, const DesignOutcome *outcome, FIL
   else
     fprintf(out, " to %s %s", amount(high, arena), unit);
   if (outcome->ranged)
-    fprintf(out, ", with times up to %.1f%% shorter or longer", 100 * answer->perfmodel_error);
+    fprintf(out, ", with times up to %.1f%% shorter or longer", 100 * answer->run.perfmodel_error);
   else
     fputs(", without the error of the times, which is unknown", out);
   if (self->study->n_seeds > 1 && outcome->n_found > 1 && outcome->n_different == 1)
@@ -146,7 +147,7 @@ static void print_sure(const PlanAnswer *self, const DesignOutcome *outcome, FIL
   else if (self->study->n_seeds > 1)
     fprintf(out, ", %d seeds (limits met on %d)", self->study->n_seeds, outcome->n_holds);
   fprintf(out, "\n            %.1f%% of its time is outside the measured range\n",
-          100 * answer->extrapolated);
+          100 * answer->run.extrapolated);
 }
 
 static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
@@ -212,8 +213,8 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
       continue;
     }
     fprintf(out, "%-*s  %9s %5s %9s %10s  %-10s %6.1f%%\n", width, outcome->design->name,
-            instances(answer, arena), amount(answer->takes.gpus, arena),
-            amount(answer->takes.cost_per_hour, arena), amount(cost_of(point), arena),
+            instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
+            amount(answer->fleet.takes.cost_per_hour, arena), amount(cost_of(point), arena),
             answer->binds, 100 * answer->margin);
   }
   if (n > DESIGNS_SHOWN)

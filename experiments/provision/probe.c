@@ -162,16 +162,19 @@ void probe_run_release(ProbeRun *self) {
   self->has_trial = false;
 }
 
-double probe_run_tokens_per_s(const ProbeRun *self) {
-  const double outputs = self->figures[FIGURE_OUTPUT_TOKENS];
-  return outputs > 0
-             ? self->figures[FIGURE_TOKENS] * (1 + self->figures[FIGURE_PROMPT_TOKENS] / outputs)
-             : 0;
-}
-
-double probe_run_unpaid(const ProbeRun *self) {
-  const double most = self->figures[FIGURE_COST_PER_HOUR] * self->figures[FIGURE_DURATION] / 3600;
-  return most > 0 ? 1 - self->figures[FIGURE_COST] / most : 0;
+RunKept probe_run_kept(const ProbeRun *self) {
+  const double *of = self->figures, tokens = of[FIGURE_TOKENS], outputs = of[FIGURE_OUTPUT_TOKENS];
+  const double cost = of[FIGURE_COST_PER_HOUR] * of[FIGURE_DURATION] / 3600;
+  return (RunKept){.output_tokens_per_s = tokens,
+                   .tokens_per_s =
+                       outputs > 0 ? tokens * (1 + of[FIGURE_PROMPT_TOKENS] / outputs) : 0,
+                   .unpaid = cost > 0 ? 1 - of[FIGURE_COST] / cost : 0,
+                   .extrapolated = of[FIGURE_EXTRAPOLATED],
+                   .far = of[FIGURE_FAR],
+                   .perfmodel_error = of[FIGURE_ERROR],
+                   .measured = self->measured,
+                   .config_digest = self->trial.config_digest,
+                   .outcomes = self->outcomes};
 }
 
 KvPressure probe_run_pressure(const ProbeRun *self) {
@@ -233,14 +236,6 @@ static const char *explain(const ProbeRun *self, Arena *arena) {
 
 Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {
   return (Measurement){.throughput_rps = self->figures[FIGURE_THROUGHPUT],
-                       .output_tokens_per_s = self->figures[FIGURE_TOKENS],
-                       .tokens_per_s = probe_run_tokens_per_s(self),
-                       .unpaid = probe_run_unpaid(self),
-                       .extrapolated = self->figures[FIGURE_EXTRAPOLATED],
-                       .far = self->figures[FIGURE_FAR],
-                       .measured = self->measured,
-                       .perfmodel_error = self->figures[FIGURE_ERROR],
-                       .why_not = explain(self, arena),
-                       .config_digest = self->trial.config_digest,
-                       .outcomes = self->outcomes};
+                       .run = probe_run_kept(self),
+                       .why_not = explain(self, arena)};
 }

@@ -44,7 +44,7 @@ typedef struct ProbeRun {
   int n_slos;
   double figures[PROBE_FIGURES]; // by probe_figures
   uint64_t outcomes;             // its digest
-  bool measured;                 // as in Answer
+  bool measured;                 // as in RunKept
   Trial trial;
   bool has_trial; // loaded and not released
   /* While it runs, and of one that was found too: */
@@ -68,10 +68,7 @@ int probe_run_recount(ProbeRun *self);
 void probe_run_take(ProbeRun *self, Arena *arena);
 /* Lets go of the trial. */
 void probe_run_release(ProbeRun *self);
-/* Of prompts and outputs together. */
-double probe_run_tokens_per_s(const ProbeRun *self);
-/* The share of what all of its instances cost that it did not pay, while some were off. */
-double probe_run_unpaid(const ProbeRun *self);
+RunKept probe_run_kept(const ProbeRun *self);
 /* How many requests it turned away, and why, of how many: "561 of 12,031 prompts exceed the context
  * of 40,960"; NULL: none. `ret_share` is what share they are. */
 const char *probe_run_rejections(const ProbeRun *self, double *ret_share, Arena *arena);

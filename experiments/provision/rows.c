@@ -103,13 +103,13 @@ static int add_choices(Results *results, const Provision *self, const DesignOutc
   for (int64_t i = 0; outcome->measurements && i < design->choices.n_points; i++) {
     const Measurement *one = outcome_measurement(outcome, seed, i);
     char digest[17];
-    snprintf(digest, sizeof digest, "%016" PRIx64, one->config_digest);
+    snprintf(digest, sizeof digest, "%016" PRIx64, one->run.config_digest);
     if (results_insert(results, "choice",
                        VALUES(value_whole(study), value_text(design->name),
                               value_whole(self->seed + seed), value_whole(i),
                               value_text(design->fits[i].label), value_real(one->throughput_rps),
-                              value_real(one->output_tokens_per_s), value_text(one->why_not),
-                              value_text(one->config_digest ? digest : NULL)),
+                              value_real(one->run.output_tokens_per_s), value_text(one->why_not),
+                              value_text(one->run.config_digest ? digest : NULL)),
                        diag))
       return -1;
   }
@@ -120,26 +120,30 @@ static int add_answer(Results *results, const Provision *self, const DesignOutco
                       int seed, int64_t study, Diag *diag) {
   const Answer *answer = &outcome->answers[seed];
   const double unknown = answer->found ? 0 : NAN;
-  const Takes *takes = &answer->takes;
+  const Takes *takes = &answer->fleet.takes;
   char digest[17];
-  snprintf(digest, sizeof digest, "%016" PRIx64, answer->config_digest);
+  snprintf(digest, sizeof digest, "%016" PRIx64, answer->run.config_digest);
   return results_insert(
       results, "answer",
       VALUES(
           value_whole(study), value_text(outcome->design->name), value_whole(self->seed + seed),
-          value_real(answer->rate + unknown), value_real((double)answer->n_prefill + unknown),
-          value_real((double)answer->n_decode + unknown),
-          value_real((double)answer->n_mixed + unknown), value_real(takes->instances + unknown),
-          value_real(takes->gpus + unknown), value_real(takes->machines + unknown),
-          value_real(takes->cost_per_hour + unknown), value_real(takes->power_kw + unknown),
-          value_text(answer->binds), value_real(answer->margin + unknown),
+          value_real(answer->rate + unknown),
+          value_real((double)answer->fleet.n[ROLE_PREFILL] + unknown),
+          value_real((double)answer->fleet.n[ROLE_DECODE] + unknown),
+          value_real((double)answer->fleet.n[ROLE_MIXED] + unknown),
+          value_real(takes->instances + unknown), value_real(takes->gpus + unknown),
+          value_real(takes->machines + unknown), value_real(takes->cost_per_hour + unknown),
+          value_real(takes->power_kw + unknown), value_text(answer->binds),
+          value_real(answer->margin + unknown),
           value_text(answer->found && outcome->measurements
                          ? outcome->design->fits[answer->choice].label
                          : NULL),
-          value_real(answer->output_tokens_per_s + unknown),
-          value_real(takes_cost_per_million(takes, answer->unpaid, answer->output_tokens_per_s) +
+          value_real(answer->run.output_tokens_per_s + unknown),
+          value_real(
+              takes_cost_per_million(takes, answer->run.unpaid, answer->run.output_tokens_per_s) +
+              unknown),
+          value_real(takes_cost_per_million(takes, answer->run.unpaid, answer->run.tokens_per_s) +
                      unknown),
-          value_real(takes_cost_per_million(takes, answer->unpaid, answer->tokens_per_s) + unknown),
           value_text(answer->found ? digest : NULL)),
       diag);
 }

@@ -137,7 +137,7 @@ Test(plan, finds_the_front) {
   cr_assert_eq(front.n, 2 * 5);
   const FrontPoint *point = front_asked(&front, &outcomes[0]);
   cr_assert_not_null(point);
-  const Takes *takes = &outcomes[0].answers[0].takes;
+  const Takes *takes = &outcomes[0].answers[0].fleet.takes;
   cr_expect_float_eq(point->cost, takes->cost_per_hour / 3600 / point->tokens_per_s * 1e6, 1e-9);
   cr_expect_float_eq(point->gpus, 1, 0);
   int n_best = 0;

@@ -179,10 +179,10 @@ Test(provision, the_answer_is_the_least_of_the_full_map) {
   cr_expect_eq(ran->outcomes[0].n_grid, 25);
   cr_expect_lt(ran->outcomes[0].n_simulations, 20);
   // What it costs follows from the machine file: 38 $/h and 10.2 kW each.
-  cr_expect_float_eq(answer->takes.cost_per_hour, 38.0 * (double)least, 1e-9);
-  cr_expect_float_eq(answer->takes.power_kw, 10.2 * (double)least, 1e-9);
-  cr_expect_eq(answer->n_prefill, answer->counts[0]);
-  cr_expect_eq(answer->n_decode, answer->counts[1]);
+  cr_expect_float_eq(answer->fleet.takes.cost_per_hour, 38.0 * (double)least, 1e-9);
+  cr_expect_float_eq(answer->fleet.takes.power_kw, 10.2 * (double)least, 1e-9);
+  cr_expect_eq(answer->fleet.n[ROLE_PREFILL], answer->counts[0]);
+  cr_expect_eq(answer->fleet.n[ROLE_DECODE], answer->counts[1]);
   cr_expect(answer->margin > 0 && answer->margin < 1);
   cr_expect_eq(answer->n_slos, 9);
   cr_expect_not_null(answer->next_fails);
@@ -278,10 +278,10 @@ Test(provision, prices_decide_what_a_budget_leaves) {
   const Ran *ran = run(1, true);
   const Answer *answer = &ran->outcomes[0].answers[0];
   cr_assert(answer->found);
-  cr_expect_eq(answer->n_prefill, 2);
-  cr_expect_eq(answer->n_decode, 2);
-  cr_expect_float_eq(answer->takes.cost_per_hour, 10, 1e-9);
-  cr_expect_float_eq(answer->takes.power_kw, 2 * 44 + 2 * 10.2, 1e-9);
+  cr_expect_eq(answer->fleet.n[ROLE_PREFILL], 2);
+  cr_expect_eq(answer->fleet.n[ROLE_DECODE], 2);
+  cr_expect_float_eq(answer->fleet.takes.cost_per_hour, 10, 1e-9);
+  cr_expect_float_eq(answer->fleet.takes.power_kw, 2 * 44 + 2 * 10.2, 1e-9);
 }
 
 /* Halves of a DGX, which is sold whole: three of them fill two machines, four no more. */
@@ -316,13 +316,13 @@ Test(provision, a_budget_buys_whole_machines_and_all_that_fit_on_them) {
     trial_base_done(&base);
     cr_assert_eq(answer->found, cases[i].cost > 0, "case %zu", i);
     if (!answer->found) continue;
-    cr_expect_eq(answer->takes.instances, cases[i].instances, "case %zu", i);
-    cr_expect_eq(answer->takes.gpus, cases[i].gpus, "case %zu", i);
-    cr_expect_eq(answer->takes.machines, cases[i].machines, "case %zu", i);
-    cr_expect_float_eq(answer->takes.cost_per_hour, cases[i].cost, 1e-9, "case %zu", i);
-    cr_expect_neq(answer->config_digest, 0);
+    cr_expect_eq(answer->fleet.takes.instances, cases[i].instances, "case %zu", i);
+    cr_expect_eq(answer->fleet.takes.gpus, cases[i].gpus, "case %zu", i);
+    cr_expect_eq(answer->fleet.takes.machines, cases[i].machines, "case %zu", i);
+    cr_expect_float_eq(answer->fleet.takes.cost_per_hour, cases[i].cost, 1e-9, "case %zu", i);
+    cr_expect_neq(answer->run.config_digest, 0);
     // Prompts of this workload are longer than its outputs.
-    cr_expect_gt(answer->tokens_per_s, 2 * answer->output_tokens_per_s);
+    cr_expect_gt(answer->run.tokens_per_s, 2 * answer->run.output_tokens_per_s);
   }
 }
 
@@ -367,7 +367,7 @@ Test(provision, an_answer_that_the_error_moves_is_a_range, .timeout = 120) {
     const DesignOutcome *outcome = &ran->outcomes[0];
     const Answer *answer = &outcome->answers[0];
     cr_expect_eq(answer->counts[0], 2);
-    cr_expect(outcome->ranged && answer->measured && answer->perfmodel_error > 0);
+    cr_expect(outcome->ranged && answer->run.measured && answer->run.perfmodel_error > 0);
     cr_expect_eq(outcome->low_model, (double)low);
     cr_expect_eq(outcome->high_model, (double)high);
     cr_expect_eq(outcome->moved[0].counts[0], low);
@@ -387,7 +387,7 @@ Test(provision, no_range_where_the_error_is_unknown) {
   write_study("{ttft.p90: 10 s}\nperfmodel: roofline",
               "{objective: machines, designs: {a: {pools.prefill.count: 1..2}}}");
   const DesignOutcome *outcome = run_as((ProvisionOptions){.jobs = 1, .range = true})->outcomes;
-  cr_expect(outcome->answers[0].found && !outcome->ranged && !outcome->answers[0].measured);
+  cr_expect(outcome->answers[0].found && !outcome->ranged && !outcome->answers[0].run.measured);
   cr_expect_eq(outcome->n_moved_simulations, 0);
   cr_expect_null(outcome->answers[0].moved_slos[0]);
 }
@@ -409,7 +409,7 @@ Test(provision, a_throughput_moves_with_the_times) {
   cr_assert_eq(fclose(file), 0);
   const DesignOutcome *outcome = run_as((ProvisionOptions){.jobs = 2, .range = true})->outcomes;
   const Answer *answer = &outcome->answers[0];
-  const double error = answer->perfmodel_error;
+  const double error = answer->run.perfmodel_error;
   cr_assert(outcome->ranged && error > 0);
   cr_expect_eq(outcome->n_simulations, 2);
   cr_expect_eq(outcome->n_moved_simulations, 2);

@@ -55,15 +55,15 @@ static Answer split[] = {
      .open_ended = true,
      .counts = {3, 12},
      .rate = 70.5,
-     .output_tokens_per_s = 1000,
-     .tokens_per_s = 4000,
-     .extrapolated = 0.0125,
-     .far = 0.001,
-     .measured = true,
-     .perfmodel_error = 0.04,
-     .n_prefill = 3,
-     .n_decode = 12,
-     .takes = {15, 120, 15, 570.25, NAN},
+     .run.output_tokens_per_s = 1000,
+     .run.tokens_per_s = 4000,
+     .run.extrapolated = 0.0125,
+     .run.far = 0.001,
+     .run.measured = true,
+     .run.perfmodel_error = 0.04,
+     .fleet.n[ROLE_PREFILL] = 3,
+     .fleet.n[ROLE_DECODE] = 12,
+     .fleet.takes = {15, 120, 15, 570.25, NAN},
      .binds = "goodput",
      .margin = 0.0974,
      .next_fails = "tbt.p90",
@@ -72,16 +72,16 @@ static Answer split[] = {
     {.found = true,
      .counts = {30, 2},
      .rate = 100,
-     .output_tokens_per_s = NAN,
-     .tokens_per_s = NAN,
-     .extrapolated = 0.03,
-     .far = 0.002,
-     .measured = true,
-     .perfmodel_error = 0.05,
-     .n_prefill = 30,
-     .n_decode = 2,
-     .n_mixed = 1,
-     .takes = {33, 264, 33, 1200, 44.8},
+     .run.output_tokens_per_s = NAN,
+     .run.tokens_per_s = NAN,
+     .run.extrapolated = 0.03,
+     .run.far = 0.002,
+     .run.measured = true,
+     .run.perfmodel_error = 0.05,
+     .fleet.n[ROLE_PREFILL] = 30,
+     .fleet.n[ROLE_DECODE] = 2,
+     .fleet.n[ROLE_MIXED] = 1,
+     .fleet.takes = {33, 264, 33, 1200, 44.8},
      .margin = NAN},
 };
 static const Answer none[2] = {{0}};
@@ -333,55 +333,61 @@ static Choice pools[] = {{.label = "TP8"}, {.label = "TP4PP2"}};
 static Axis axes[] = {{.name = "policies.batcher.max_num_seqs", .choices = batches, .n_choices = 2},
                       {.name = "parallelism", .choices = pools, .n_choices = 2}};
 static ChoiceFit fits[] = {
-    {"max_num_seqs=512 parallelism=TP8", NULL, {{2, 16, 2, 20, 8}, 0, 0, 2}},
+    {"max_num_seqs=512 parallelism=TP8", NULL, {{2, 16, 2, 20, 8}, {0, 0, 2}}},
     {"max_num_seqs=512 parallelism=TP4PP2",
      "the weights do not fit: 1 of 2 GB",
-     {{0, 0, 0, 0, 0}, 0, 0, 0}},
-    {"max_num_seqs=2048 parallelism=TP8", NULL, {{2, 16, 2, 20, NAN}, 0, 0, 2}},
-    {"max_num_seqs=2048 parallelism=TP4PP2", NULL, {{4, 32, 4, 40, 16}, 0, 0, 4}},
+     {{0, 0, 0, 0, 0}, {0, 0, 0}}},
+    {"max_num_seqs=2048 parallelism=TP8", NULL, {{2, 16, 2, 20, NAN}, {0, 0, 2}}},
+    {"max_num_seqs=2048 parallelism=TP4PP2", NULL, {{4, 32, 4, 40, 16}, {0, 0, 4}}},
 };
 static Design chosen[] = {
     {.name = "offline", .choices = {axes, 2, 4, 1}, .fits = fits},
     {.name = "b",
      .choices = {NULL, 0, 1, 0},
-     .fits = &(ChoiceFit){"", NULL, {{1, 8, 1, 2, 3}, 0, 0, 1}}},
+     .fits = &(ChoiceFit){"", NULL, {{1, 8, 1, 2, 3}, {0, 0, 1}}}},
 };
 static Answer best[] = {{.found = true,
                          .choice = 2,
                          .rate = 4,
-                         .output_tokens_per_s = 900,
-                         .tokens_per_s = 3600,
-                         .extrapolated = 0.125,
-                         .measured = true,
-                         .perfmodel_error = NAN,
-                         .takes = {2, 16, 2, 20, NAN},
-                         .n_mixed = 2,
+                         .run.output_tokens_per_s = 900,
+                         .run.tokens_per_s = 3600,
+                         .run.extrapolated = 0.125,
+                         .run.measured = true,
+                         .run.perfmodel_error = NAN,
+                         .fleet.takes = {2, 16, 2, 20, NAN},
+                         .fleet.n[ROLE_MIXED] = 2,
                          .margin = NAN},
                         {.found = true,
                          .choice = 3,
                          .rate = 5.5,
-                         .output_tokens_per_s = 1000,
-                         .tokens_per_s = 2000,
-                         .perfmodel_error = NAN,
-                         .takes = {4, 32, 4, 40, 16},
-                         .n_mixed = 4,
+                         .run.output_tokens_per_s = 1000,
+                         .run.tokens_per_s = 2000,
+                         .run.perfmodel_error = NAN,
+                         .fleet.takes = {4, 32, 4, 40, 16},
+                         .fleet.n[ROLE_MIXED] = 4,
                          .margin = NAN}};
 #define GAVE(rps, tokens, digest, share)                                                           \
   {                                                                                                \
-    .throughput_rps = rps, .output_tokens_per_s = tokens, .config_digest = digest,                 \
-    .extrapolated = share                                                                          \
+    .throughput_rps = rps, .run = {                                                                \
+      .output_tokens_per_s = tokens,                                                               \
+      .config_digest = digest,                                                                     \
+      .extrapolated = share                                                                        \
+    }                                                                                              \
   }
 #define GAVE_NOT(why)                                                                              \
-  { .throughput_rps = NAN, .output_tokens_per_s = NAN, .why_not = why, .extrapolated = NAN }
+  {                                                                                                \
+    .throughput_rps = NAN, .run = {.output_tokens_per_s = NAN, .extrapolated = NAN},               \
+    .why_not = why                                                                                 \
+  }
 static const Measurement measured[] = {
     GAVE(2, 450, 1, 0),
     GAVE_NOT("the weights do not fit: 1 of 2 GB"),
     GAVE(4, 900, 2, 0.125),
     {.throughput_rps = 1,
-     .output_tokens_per_s = 300,
+     .run.output_tokens_per_s = 300,
      .why_not = "3 of 9 requests are rejected or never finish",
-     .config_digest = 3,
-     .extrapolated = 1},
+     .run.config_digest = 3,
+     .run.extrapolated = 1},
     GAVE(3, 460, 4, 0),
     GAVE_NOT("the weights do not fit: 1 of 2 GB"),
     GAVE(4.123456789, 901, 5, 0),
@@ -389,11 +395,11 @@ static const Measurement measured[] = {
 };
 static const Answer only[] = {{.found = true,
                                .rate = 0.5,
-                               .output_tokens_per_s = 50,
-                               .tokens_per_s = 50,
-                               .perfmodel_error = NAN,
-                               .takes = {1, 8, 1, 2, 3},
-                               .n_mixed = 1,
+                               .run.output_tokens_per_s = 50,
+                               .run.tokens_per_s = 50,
+                               .run.perfmodel_error = NAN,
+                               .fleet.takes = {1, 8, 1, 2, 3},
+                               .fleet.n[ROLE_MIXED] = 1,
                                .margin = NAN},
                               {0}};
 static const Measurement measured_only[] = {GAVE(0.5, 50, 7, 0), GAVE_NOT("it failed")};
