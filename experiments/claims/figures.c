@@ -138,7 +138,6 @@ static double layers_away(double layers, double swapped, double ratio) {
     return (double)(value);                                                                        \
   }
 #include "experiments/claims/figures.def"
-#undef MODEL_FIGURE
 
 static const struct {
   int min_arguments, max_arguments;
@@ -146,13 +145,11 @@ static const struct {
 } figures[] = {
 #define MODEL_FIGURE(name, least, most, value) {least, most, figure_##name},
 #include "experiments/claims/figures.def"
-#undef MODEL_FIGURE
 };
 
 static const char *const names[] = {
 #define MODEL_FIGURE(name, least, most, value) #name,
 #include "experiments/claims/figures.def"
-#undef MODEL_FIGURE
     NULL};
 
 int claim_model_figure(const Trial *trial, const char *name, const double *arguments,

@@ -28,12 +28,6 @@ typedef struct Runs {
   Diag *diag;
 } Runs;
 
-static Setting set_number(const char *key, Place at, const char *text, Arena *arena) {
-  Node *value = ARENA_NEW(arena, Node);
-  *value = (Node){.kind = NODE_SCALAR, .text = text, .at = at};
-  return (Setting){key, at, value};
-}
-
 /* The answer's configuration, with so much of its load. */
 static ConfigChanges changes_at(const Provision *study, const DesignOutcome *outcome, double load,
                                 Arena *arena) {
@@ -46,13 +40,13 @@ static ConfigChanges changes_at(const Provision *study, const DesignOutcome *out
   const Place at = outcome->design->at;
   Setting *last = &settings[changes.n_settings++];
   if (clients)
-    *last = set_number("workload.closed_loop.clients", at,
-                       arena_printf(arena, "%.0f", fmax(1, load * atof(clients->text))), arena);
+    *last = setting_text("workload.closed_loop.clients", at,
+                         arena_printf(arena, "%.0f", fmax(1, load * atof(clients->text))), arena);
   else if (study->base_rate > 0)
-    *last = set_number(study->rate_key, at,
-                       arena_printf(arena, "%.12g /s", load * study->base_rate), arena);
+    *last = setting_text(study->rate_key, at,
+                         arena_printf(arena, "%.12g /s", load * study->base_rate), arena);
   else
-    *last = set_number("workload.rate_scale", at, arena_printf(arena, "%.12g", load), arena);
+    *last = setting_text("workload.rate_scale", at, arena_printf(arena, "%.12g", load), arena);
   changes.settings = settings;
   return changes;
 }
@@ -116,13 +110,13 @@ static void release_run(void *run) {
 
 /* ---- The front ---- */
 
-static double cost_of(const FrontPoint *point) {
+double front_cost(const FrontPoint *point) {
   return isnan(point->cost) ? point->gpu_seconds : point->cost;
 }
 
 static int compare_points(const void *a, const void *b) {
   const FrontPoint *left = a, *right = b;
-  const double costs = cost_of(left) - cost_of(right);
+  const double costs = front_cost(left) - front_cost(right);
   if (costs != 0) return costs < 0 ? -1 : 1;
   const double speeds = right->tokens_per_user - left->tokens_per_user;
   return speeds != 0 ? (speeds < 0 ? -1 : 1) : left->number - right->number;

@@ -77,6 +77,8 @@ typedef struct Front {
   int n;
 } Front;
 
+/* What its tokens cost: money, or GPU seconds where there is no price. */
+double front_cost(const FrontPoint *point);
 /* Simulates the answers of a study at a few loads each, on `jobs` threads. */
 int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int jobs,
                Arena *arena, Diag *diag);

@@ -10,18 +10,13 @@
 
 /* ---- Words ---- */
 
-/* Up to two decimals, as many as it needs. */
 static const char *amount(double value, Arena *arena) {
-  if (isnan(value)) return "-";
-  const char *text = arena_printf(arena, "%.2f", value);
-  size_t length = strlen(text);
-  while (text[length - 1] == '0')
-    length--;
-  return arena_copy(arena, text, text[length - 1] == '.' ? length - 1 : length);
+  return format_amount(value, arena_alloc(arena, 32));
 }
 
 static int64_t count_instances(const Answer *answer) {
-  return answer->fleet.n[ROLE_PREFILL] + answer->fleet.n[ROLE_DECODE] + answer->fleet.n[ROLE_MIXED];
+  const int64_t *n = answer->fleet.n;
+  return n[ROLE_PREFILL] + n[ROLE_DECODE] + n[ROLE_MIXED];
 }
 
 /* "6", or "4 + 2" of a split. */
@@ -40,11 +35,6 @@ static const char *named_instances(const DesignOutcome *outcome, Arena *arena) {
 
 static const char *cost_unit(bool priced) {
   return priced ? "$/M tokens" : "GPU s/M";
-}
-
-static double cost_of(const FrontPoint *point) {
-  if (!point) return NAN;
-  return isnan(point->cost) ? point->gpu_seconds : point->cost;
 }
 
 static bool is_priced(const PlanAnswer *self) {
@@ -190,17 +180,10 @@ static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
 
 /* ---- Tables ---- */
 
-static int name_width(const Provision *study) {
-  int width = 6;
-  for (int d = 0; d < study->n_designs; d++)
-    if ((int)strlen(study->designs[d].name) > width) width = (int)strlen(study->designs[d].name);
-  return width;
-}
-
 enum { DESIGNS_SHOWN = 5, FRONT_SHOWN = 5 };
 
 static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
-  const int width = name_width(self->study), n = self->study->n_designs;
+  const int width = provision_name_width(self->study), n = self->study->n_designs;
   const int *order = plan_order(self->study, self->outcomes, arena);
   fprintf(out, "\n%-*s  %9s %5s %9s %10s  %-10s %7s\n", width, "design", "instances", "GPUs", "$/h",
           cost_unit(is_priced(self)), "binds", "margin");
@@ -214,8 +197,8 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
     }
     fprintf(out, "%-*s  %9s %5s %9s %10s  %-10s %6.1f%%\n", width, outcome->design->name,
             instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
-            amount(answer->fleet.takes.cost_per_hour, arena), amount(cost_of(point), arena),
-            answer->binds, 100 * answer->margin);
+            amount(answer->fleet.takes.cost_per_hour, arena),
+            amount(point ? front_cost(point) : NAN, arena), answer->binds, 100 * answer->margin);
   }
   if (n > DESIGNS_SHOWN)
     fprintf(out, "%-*s  %d more need as much or more, or miss the limits\n", width, "...",
@@ -238,7 +221,7 @@ static void put_point(Rows *rows, const FrontPoint *point, int width, bool price
            .only = CELL_IN_CSV | CELL_IN_JSON},
           {CELL_OF_NUMBER("gpu_s_per_million_tokens", point->gpu_seconds),
            .only = CELL_IN_CSV | CELL_IN_JSON},
-          {CELL_OF_NUMBER(NULL, cost_of(point)), COLUMN(cost_unit(priced), 10), .show = "%.4g"},
+          {CELL_OF_NUMBER(NULL, front_cost(point)), COLUMN(cost_unit(priced), 10), .show = "%.4g"},
           {CELL_OF_NUMBER("tokens_per_s_per_user", point->tokens_per_user),
            COLUMN("tokens/s and user", 17), .show = "%.4g"},
           {CELL_OF_FLAG("met", point->met), .only = CELL_IN_CSV | CELL_IN_JSON},
@@ -250,7 +233,7 @@ static void put_point(Rows *rows, const FrontPoint *point, int width, bool price
 
 static void print_front(const PlanAnswer *self, FILE *out, Arena *arena) {
   Rows rows = {.format = OUTPUT_TABLE, .out = out, .indent = ""};
-  const int width = name_width(self->study);
+  const int width = provision_name_width(self->study);
   fputs("\ncheapest clusters for their speed, at parts of the load and within the limits\n", out);
   int shown = 0;
   for (int i = 0; i < self->front->n && shown < FRONT_SHOWN; i++) {

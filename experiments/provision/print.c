@@ -8,21 +8,9 @@
 
 /* ---- A table for people ---- */
 
-/* Money, power and rates with as many decimals as they need, up to two. */
-static const char *amount(double value, char text[32]) {
-  if (isnan(value)) return strcpy(text, "-");
-  snprintf(text, 32, "%.2f", value);
-  for (size_t last = strlen(text) - 1; strchr(text, '.') && strchr("0.", text[last]); last--) {
-    const bool point = text[last] == '.';
-    text[last] = '\0';
-    if (point) break;
-  }
-  return text;
-}
-
 static const char *rate_to_hold(const Provision *study, char text[32]) {
   const double rate = study->rate > 0 ? study->rate : study->base_rate;
-  return rate > 0 ? amount(rate, text) : "the trace's";
+  return rate > 0 ? format_amount(rate, text) : "the trace's";
 }
 
 static void table_head(const Provision *study, FILE *out) {
@@ -37,11 +25,13 @@ static void table_head(const Provision *study, FILE *out) {
   if (study->offline)
     fputs("the highest throughput of requests that are all present at the start", out);
   else if (study->objective == OBJECTIVE_THROUGHPUT)
-    fprintf(out, "the highest rate, to within %s requests/s", amount(study->tolerance, text));
+    fprintf(out, "the highest rate, to within %s requests/s",
+            format_amount(study->tolerance, text));
   else
     fprintf(out, "%s %s requests/s", wanted[study->objective], rate_to_hold(study, text));
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
-    fprintf(out, ", within %s %s", amount(study->budget, text), objective_units[study->budget_of]);
+    fprintf(out, ", within %s %s", format_amount(study->budget, text),
+            objective_units[study->budget_of]);
   if (study->n_plus > 0)
     fprintf(out, ", with %lld instance%s fewer in each searched pool", (long long)study->n_plus,
             study->n_plus > 1 ? "s" : "");
@@ -166,7 +156,7 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
   char roles[80], cost[32], power[32], rate[32], at_least[40], range[80];
   roles_text(answer, roles);
   snprintf(at_least, sizeof at_least, "%s%9s", answer->open_ended ? ">=" : "",
-           amount(answer->rate, rate));
+           format_amount(answer->rate, rate));
   Cell cells[] = {
       {CELL_OF_WHOLE("seed", study->seed + seed), .only = CELL_IN_JSON},
       {CELL_OF_FLAG("found", answer->found), .only = CELL_IN_JSON},
@@ -182,7 +172,7 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
       {CELL_OF_NUMBER("gpus", takes->gpus + none), COLUMN("GPUs", 5), .show = "%.0f"},
       {CELL_OF_NUMBER("machines", takes->machines + none), COLUMN("machines", 8), .show = "%.0f"},
       {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 8),
-       .shown = amount(takes->cost_per_hour, cost)},
+       .shown = format_amount(takes->cost_per_hour, cost)},
       {CELL_OF_NUMBER(
            "cost_per_million_output_tokens",
            takes_cost_per_million(takes, answer->run.unpaid, answer->run.output_tokens_per_s) +
@@ -193,7 +183,7 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
                           none),
        .only = for_programs},
       {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 7),
-       .shown = amount(takes->power_kw, power)},
+       .shown = format_amount(takes->power_kw, power)},
       {CELL_OF_NUMBER("rate_rps", answer->rate + none), COLUMN("requests/s", 11),
        .shown = at_least},
       {CELL_OF_TEXT(NULL, sure_range_text(study, outcome, range)), COLUMN("range", -12)},

@@ -8,22 +8,8 @@
 
 /* What is kept of a run's report. */
 enum {
-  FIGURE_REQUESTS,
-  FIGURE_COMPLETED,
-  FIGURE_THROUGHPUT,
-  FIGURE_TOKENS,
-  FIGURE_PROMPT_TOKENS,
-  FIGURE_OUTPUT_TOKENS,
-  FIGURE_EXTRAPOLATED, // share of the time
-  FIGURE_FAR,
-  FIGURE_ERROR, // of the performance models
-  FIGURE_COST,
-  FIGURE_COST_PER_HOUR,
-  FIGURE_DURATION,
-  FIGURE_REJECTED_CONTEXT,
-  FIGURE_REJECTED_KV_MEMORY,
-  FIGURE_KV_WAITS,
-  FIGURE_RECOMPUTES,
+#define PROBE_FIGURE(scope, name) FIGURE_##name,
+#include "experiments/provision/figures.def"
   PROBE_FIGURES
 };
 typedef struct ProbeFigure {

@@ -211,12 +211,10 @@ typedef struct ProvisionOptions {
   void *context;
 } ProvisionOptions;
 
-/* Reads a study, a configuration with a `provision:` block; `base` is filled, and must not move. */
-int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
-                   Arena *arena, Diag *diag);
-/* The same of a tree, as trial_base_init_tree takes it. */
-int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node *root,
-                        const ConfigChanges *changes, Arena *arena, Diag *diag);
+/* Binds a study, a configuration with a `provision:` block, from a tree as trial_base_init_tree takes
+ * it; `base` is filled, and must not move. */
+int provision_load(Provision *self, TrialBase *base, const char *path, Node *root,
+                   const ConfigChanges *changes, Arena *arena, Diag *diag);
 /* The same of a block for a base that is at hand. All of it lives in `arena`. */
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag);
 /* Searches. ret_outcomes[n_designs] and all they point to live in `arena`. -1 with entries in
@@ -258,11 +256,16 @@ int provision_store(const Provision *self, const DesignOutcome *outcomes, Result
 /* The answers of a study on paper: a table for people, JSON and CSV for programs. */
 void provision_print(const Provision *study, const DesignOutcome *outcomes, OutputFormat format,
                      FILE *out);
+/* Characters of a column that names the designs. */
+int provision_name_width(const Provision *study);
 /* What would be searched, for --dry-run. */
 void provision_print_plan(const Provision *study, FILE *out);
 
 /* The number that a choice has under a key which its design goes through; false when it is none. */
 bool choice_number(const Design *design, int64_t choice, const char *key, double *ret_value);
+
+/* A text for a key of the configuration, for changes. */
+Setting setting_text(const char *key, Place at, const char *text, Arena *arena);
 
 /* private: load.c */
 

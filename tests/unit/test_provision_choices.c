@@ -141,7 +141,8 @@ typedef struct Ran {
 
 static Ran *run(int jobs) {
   Ran *ran = ARENA_NEW(&arena, Ran);
-  const int status = provision_load(&ran->study, &ran->base, path, NULL, &arena, &diag);
+  const int status = provision_load(&ran->study, &ran->base, path, config_tree(path, &arena, &diag),
+                                    NULL, &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
   const ProvisionOptions options = {.jobs = jobs};
@@ -270,7 +271,8 @@ static void expect_shares(bool whole_machines) {
   const ConfigChanges changes = {.assignments = by_gpu, .seed = -1, .tie_seed = -1};
   Provision study;
   TrialBase base;
-  const int status = provision_load(&study, &base, path, &changes, &arena, &diag);
+  const int status = provision_load(&study, &base, path, config_tree(path, &arena, &diag), &changes,
+                                    &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -324,7 +326,9 @@ Test(provision_choices, runs_are_charged_what_choices_take) {
   write_study("", arena_printf(&arena, "%s, %s", whole, shapes));
   Provision study;
   TrialBase base;
-  cr_assert_eq(provision_load(&study, &base, path, NULL, &arena, &diag), 0);
+  cr_assert_eq(
+      provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag),
+      0);
   int n = 0;
   for (int d = 0; d < 2; d++)
     for (int64_t i = 0; i < study.designs[d].choices.n_points; i++) {
