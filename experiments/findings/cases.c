@@ -277,23 +277,14 @@ static bool is_better(const Case *one, const Case *other, int figure) {
   return case_figures[figure].more_is_better ? a->mean > b->mean : a->mean < b->mean;
 }
 
-static bool is_before(const Cases *self, const Case *one, const Case *other) {
+/* The best first; equal ones stay in order. */
+static int by_rank(const void *a, const void *b) {
+  const Case *one = a, *other = b;
   const int class = class_of(one);
-  if (class != class_of(other)) return class < class_of(other);
-  if (class == 1 && one->margin != other->margin) return one->margin > other->margin;
-  return is_better(one, other, self->ranked_by);
-}
-
-/* Stable, so that equal ones stay in order: a merge sort. */
-static void rank(const Cases *self, Case *cases, size_t n, Case *room) {
-  if (n < 2) return;
-  const size_t half = n / 2;
-  rank(self, cases, half, room);
-  rank(self, cases + half, n - half, room);
-  memcpy(room, cases, n * sizeof *cases);
-  for (size_t i = 0, k = half, at = 0; at < n; at++)
-    cases[at] =
-        k == n || (i < half && !is_before(self, &room[k], &room[i])) ? room[i++] : room[k++];
+  if (class != class_of(other)) return class - class_of(other);
+  if (class == 1 && one->margin != other->margin) return one->margin > other->margin ? -1 : 1;
+  if (one->worth != other->worth) return one->worth > other->worth ? -1 : 1;
+  return (one->place > other->place) - (one->place < other->place);
 }
 
 const Case *cases_best(const Cases *self, int figure, bool only_met) {
@@ -353,11 +344,15 @@ int cases_load(Cases *self, const Subject *of) {
   for (size_t i = sizeof ranks / sizeof *ranks; i-- > 0;)
     if (self->has[ranks[i]]) self->ranked_by = ranks[i];
   for (size_t i = 0; i < self->n_cases; i++) {
-    const Case *one = &self->cases[i];
+    Case *one = &self->cases[i];
+    const Moments *ranked = &one->figures[self->ranked_by];
+    const bool more_is_better = case_figures[self->ranked_by].more_is_better;
+    one->place = i;
+    one->worth = ranked->n == 0 ? -INFINITY : more_is_better ? ranked->mean : -ranked->mean;
     self->n_met += case_keeps_all(one);
     self->n_limited += one->n_slos > 0;
     self->n_failed += one->n_done < (int)one->n_runs;
   }
-  rank(self, self->cases, self->n_cases, ARENA_ARRAY(arena, Case, self->n_cases + 1));
+  sort_items(self->cases, self->n_cases, sizeof *self->cases, by_rank);
   return 0;
 }
