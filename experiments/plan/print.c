@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/fleet/fleet.h"
-#include "experiments/plan/question.h"
+#include "experiments/plan/plan.h"
 #include "experiments/plan/quote.h"
 #include <inttypes.h>
 #include <math.h>

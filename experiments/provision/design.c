@@ -2,7 +2,6 @@
  * take. */
 #include "experiments/provision/design.h"
 #include "experiments/base/epoch.h"
-#include "experiments/provision/choices.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -73,11 +73,15 @@ static bool may_stop(const ProbeRun *self) {
   return self->early_stop && !config->length.automatic && !workload_waits(&config->workload);
 }
 
-int probe_run_recount(ProbeRun *self) {
+static bool meets_all(const ProbeRun *self) {
   bool met = true;
   for (int i = 0; i < self->n_slos; i++)
     met &= self->slos[i].met;
-  return may_stop(self) && !met ? count_demand(self) : 0;
+  return met;
+}
+
+int probe_run_recount(ProbeRun *self) {
+  return may_stop(self) && !meets_all(self) ? count_demand(self) : 0;
 }
 
 void probe_run_simulate(void *context) {
@@ -137,10 +141,7 @@ void probe_run_take(ProbeRun *self, Arena *arena) {
     report_visit(&trial->report, keep_figure, self);
   }
   keep_specs(self, arena);
-  bool met = !self->stopped;
-  for (int i = 0; i < self->n_slos; i++)
-    met &= self->slos[i].met;
-  self->verdict = met ? PROBE_HOLDS : PROBE_FAILS;
+  self->verdict = !self->stopped && meets_all(self) ? PROBE_HOLDS : PROBE_FAILS;
 }
 
 void probe_run_release(ProbeRun *self) {

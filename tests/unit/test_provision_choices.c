@@ -1,6 +1,6 @@
 /* Offline studies: the degrees that share a number of GPUs, which of them can be had and what they
  * take, and that the answer is the best of the runs that one would make by hand. */
-#include "experiments/provision/choices.h"
+#include "experiments/provision/design.h"
 #include "experiments/provision/measure.h"
 #include "perfmodel/hardware.h"
 #include "tests/unit/testing.h"
