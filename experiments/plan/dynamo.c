@@ -14,7 +14,7 @@ static const struct {
 };
 static const char VERSION[] = "1.3.1";
 
-/* Its worker for TensorRT-LLM has flags of its own, components/src/dynamo/trtllm/backend_args.py. */
+/* Its worker for TensorRT-LLM has flags of its own: components/src/dynamo/trtllm/backend_args.py */
 static void trtllm_worker(const ExportPool *pool, Words *words) {
   words_count(words, "--tensor-parallel-size", pool->tensor * pool->attention);
   words_count(words, "--pipeline-parallel-size", pool->pipeline);

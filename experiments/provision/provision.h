@@ -211,8 +211,8 @@ typedef struct ProvisionOptions {
   void *context;
 } ProvisionOptions;
 
-/* Binds a study, a configuration with a `provision:` block, from a tree as trial_base_init_tree takes
- * it; `base` is filled, and must not move. */
+/* Binds a study, a configuration with a `provision:` block, from a tree as trial_base_init_tree
+ * takes it; `base` is filled, and must not move. */
 int provision_load(Provision *self, TrialBase *base, const char *path, Node *root,
                    const ConfigChanges *changes, Arena *arena, Diag *diag);
 /* The same of a block for a base that is at hand. All of it lives in `arena`. */

@@ -367,18 +367,9 @@ static Answer best[] = {{.found = true,
                          .fleet.n[ROLE_MIXED] = 4,
                          .margin = NAN}};
 #define GAVE(rps, tokens, digest, share)                                                           \
-  {                                                                                                \
-    .throughput_rps = rps, .run = {                                                                \
-      .output_tokens_per_s = tokens,                                                               \
-      .config_digest = digest,                                                                     \
-      .extrapolated = share                                                                        \
-    }                                                                                              \
-  }
+  { rps, {.output_tokens_per_s = tokens, .config_digest = digest, .extrapolated = share}, NULL }
 #define GAVE_NOT(why)                                                                              \
-  {                                                                                                \
-    .throughput_rps = NAN, .run = {.output_tokens_per_s = NAN, .extrapolated = NAN},               \
-    .why_not = why                                                                                 \
-  }
+  { NAN, {.output_tokens_per_s = NAN, .extrapolated = NAN}, why }
 static const Measurement measured[] = {
     GAVE(2, 450, 1, 0),
     GAVE_NOT("the weights do not fit: 1 of 2 GB"),
