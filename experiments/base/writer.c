@@ -84,6 +84,15 @@ const char *format_count(double value, char text[32]) {
   return text;
 }
 
+const char *format_amount(double value, char text[32]) {
+  if (isnan(value)) return strcpy(text, "-");
+  int length = snprintf(text, 32, "%.2f", value);
+  while (text[length - 1] == '0')
+    length--;
+  text[text[length - 1] == '.' ? length - 1 : length] = '\0';
+  return text;
+}
+
 const char *format_duration(double seconds, char text[32]) {
   static const struct {
     double scale;

@@ -27,6 +27,8 @@ const char *format_duration(double seconds, char text[32]);
 const char *format_margin(double margin, int decimals, char text[32]);
 /* 1234567 as "1,234,567". Returns `text`. */
 const char *format_count(double value, char text[32]);
+/* Up to two decimals, as many as it needs: "1.5"; "-" for NAN. Returns `text`. */
+const char *format_amount(double value, char text[32]);
 /* Its numbers that are not 0, by the letters of BatchShape: "P=512 2A=262144 s=1". */
 void format_batch(const BatchShape *batch, char *text, size_t size);
 #endif

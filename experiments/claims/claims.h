@@ -38,19 +38,17 @@ typedef enum FigureKind {
 } FigureKind;
 extern const char *const figure_kinds[];
 
-typedef struct ClaimStudy ClaimStudy; // study.c
-typedef struct RunRecord RunRecord;   // record.c
+typedef struct RunRecord RunRecord; // record.c
 
 typedef enum SourceKind { SOURCE_RUN, SOURCE_MODEL, SOURCE_STUDY, SOURCE_KINDS } SourceKind;
 
 /* A source in one column. */
 typedef struct SourceOutcome {
-  bool wanted;       // the claim has it in this column
-  Trial *bound;      // of models; of runs NULL until a figure of their configuration is asked for
-  int64_t seed;      // of runs, the first
-  RunRecord **runs;  // [n_runs] of runs, one for each seed
-  ClaimStudy *study; // of studies; NULL until it was run
-  const char *gap;   // why it has no figures: an input is not here; NULL: it has them
+  bool wanted;      // the claim has it in this column
+  Trial *bound;     // of models; of runs NULL until a figure of their configuration is asked for
+  int64_t seed;     // of runs, the first
+  RunRecord **runs; // [n_runs]; NULL until they were made
+  const char *gap;  // why it has no figures: an input is not here; NULL: it has them
 } SourceOutcome;
 
 typedef struct ClaimSource {
@@ -61,7 +59,7 @@ typedef struct ClaimSource {
   int n_moved;
   const char *designs;      // of a study at a point: those that are looked at, " aa hh "
   const char *text;         // of the node and of what is moved
-  int n_runs;               // of runs, one for each of the claim's seeds
+  int n_runs;               // of runs, one for each of the claim's seeds; 1 of studies
   struct ClaimSource *twin; // an earlier one that is equal, which is made for both; or NULL
   SourceOutcome outcomes[CLAIM_COLUMNS];
 } ClaimSource;
@@ -147,8 +145,7 @@ JointSetting *paper_joint(const Paper *self, int *ret_n, Arena *arena);
 /* What is known of the iteration times of its sources in a column, once they are made. */
 TimesKnown claim_times(const Claim *self, ClaimColumn column);
 
-/* private: load.c, tolerance.c, eval.c, figures.c, record.c, swap.c, study.c, sensitivity.c,
- * joint.c */
+/* private: load.c, tolerance.c, eval.c, figures.c, record.c, study.c, sensitivity.c, joint.c */
 
 /* The keys of a figure that say what is near enough; at most one is set. */
 typedef struct ToleranceKeys {
@@ -171,19 +168,18 @@ ClaimSource *claim_find_source(const Claim *claim, const char *name, size_t leng
 /* The first source of these claims, before `source` itself, that has what it has. */
 ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source);
 
-/* A figure of a configuration that is bound. */
-typedef struct ModelFigure {
-  const char *name;
-  int min_arguments, max_arguments;
-  double (*eval)(const Config *config, const double *arguments, int n_arguments); // NAN: no value
-} ModelFigure;
-extern const ModelFigure claim_swap_figures[]; // ended by a row without a name
-
 /* The settings of a source in a column: its design's, `set`, those of the column's own map, and
  * what is moved. */
 int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn column,
                    Setting **ret_settings, int *ret_n, Arena *arena, Diag *diag);
-/* What expressions may ask of a trial that was run; the trial may go. */
+/* What expressions may ask of a run, or of a study: nothing so far. */
+RunRecord *run_record_new(Arena *arena);
+/* Adds a figure; the scope "" goes without saying, as the statistic "value" does. `name` and
+ * `statistic` must outlive it. */
+void run_record_keep(RunRecord *self, const char *scope, const char *name, const char *statistic,
+                     double value);
+void run_record_add_times(RunRecord *self, const ExtrapolatedFigures *figures);
+/* All of a trial that was run; the trial may go. */
 RunRecord *run_record_make(const Trial *trial, Arena *arena);
 /* False when it has no figure `name` (after the source's). */
 bool run_record_figure(const RunRecord *self, const char *name, const double *arguments,
@@ -192,12 +188,7 @@ void run_record_times(const RunRecord *self, TimesKnown *times);
 /* The figure `name` (after the source's) of a trial that is bound. */
 int claim_model_figure(const Trial *trial, const char *name, const double *arguments,
                        int n_arguments, Place at, double *ret_value, Diag *diag);
-/* Provisions; `jobs` threads. */
+/* Provisions, and keeps "DESIGN.rate" and so on; `jobs` threads. */
 int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
                     Diag *diag);
-/* Adds the times of its answers. */
-void claim_study_times(const ClaimStudy *self, TimesKnown *times);
-/* "DESIGN.rate" and so on of a study that was run. */
-int claim_study_figure(const ClaimStudy *study, const char *name, int n_arguments, Place at,
-                       double *ret_value, Diag *diag);
 #endif

@@ -203,14 +203,19 @@ static bool find_fill(const char *name, const double *arguments, int n_arguments
   return true;
 }
 
-/* Of a run what was kept of it, else of its configuration. */
-static int find_run_figure(FigureScope *scope, ClaimSource *source, const char *name,
-                           const double *arguments, int n_arguments, Place at, double *ret_value,
-                           Diag *diag) {
+/* Of a run or study what was kept of it; else of the configuration. */
+static int find_source_figure(FigureScope *scope, ClaimSource *source, const char *name,
+                              const double *arguments, int n_arguments, Place at, double *ret_value,
+                              Diag *diag) {
   const SourceOutcome *outcome = &source->outcomes[scope->column];
-  if (source->kind == SOURCE_RUN &&
-      run_record_figure(outcome->runs[scope->replicate], name, arguments, n_arguments, ret_value))
+  const bool is_study = source->kind == SOURCE_STUDY;
+  if (source->kind != SOURCE_MODEL &&
+      run_record_figure(outcome->runs[is_study ? 0 : scope->replicate], name, arguments,
+                        n_arguments, ret_value))
     return 0;
+  if (is_study)
+    return diag_error(diag, at, "the study has no figure '%s'; a figure is DESIGN.rate or the like",
+                      name);
   if (bind_source(scope->paper, source, scope->column, scope->arena, diag)) return -1;
   return claim_model_figure(outcome->bound, name, arguments, n_arguments, at, ret_value, diag);
 }
@@ -231,10 +236,8 @@ static int find_figure(void *context, const char *name, const double *arguments,
     *ret_value = NAN;
     return 0;
   }
-  const char *rest = name + length + 1;
-  if (source->kind == SOURCE_STUDY)
-    return claim_study_figure(outcome->study, rest, n_arguments, at, ret_value, diag);
-  return find_run_figure(scope, source, rest, arguments, n_arguments, at, ret_value, diag);
+  return find_source_figure(scope, source, name + length + 1, arguments, n_arguments, at, ret_value,
+                            diag);
 }
 
 /* A value that is NAN though nothing was missing, such as that of a study without an answer, lies

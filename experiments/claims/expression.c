@@ -6,22 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An argmax evaluates its function many times; few fit into each other. */
-enum { MAX_DEPTH = 64, DEPTH_OF_ARGMAX = 16, MAX_ARGUMENTS = 32, MAX_NAME = 256 };
-
-/* The variable of an argmax, seen before the names of the scope. */
-typedef struct Binding {
-  const char *name;
-  size_t length;
-  double value;
-  const struct Binding *outer;
-} Binding;
+enum { MAX_DEPTH = 64, MAX_ARGUMENTS = 32, MAX_NAME = 256 };
 
 typedef struct Reader {
   const Expression *of;
   const char *next;
   const ExpressionScope *scope; // NULL: every value is NAN
-  const Binding *bound;
   int depth;
   bool failed; // nothing more is read
   Diag *diag;
@@ -139,8 +129,6 @@ static int parse_arguments(Reader *self, double *ret_values) {
 }
 
 static double look_up(Reader *self, const char *name, const double *values, int n, Place at) {
-  for (const Binding *bound = self->bound; bound && n == 0; bound = bound->outer)
-    if (strncmp(name, bound->name, bound->length) == 0 && !name[bound->length]) return bound->value;
   for (size_t f = 0; n > 0 && f < sizeof functions / sizeof *functions; f++) {
     if (strcmp(functions[f].name, name) != 0) continue;
     for (int i = 0; i < n; i++)
@@ -153,50 +141,6 @@ static double look_up(Reader *self, const char *name, const double *values, int 
   return value;
 }
 
-static double eval_at(Reader *self, const char *from, const Binding *bound) {
-  const Binding *outer = self->bound;
-  self->next = from;
-  self->bound = bound;
-  const double value = parse_level(self, 0);
-  self->bound = outer;
-  return value;
-}
-
-/* Behind "argmax(". The arguments are read without a scope to find where each begins, and
- * evaluated then. */
-static double parse_argmax(Reader *self) {
-  const ExpressionScope *scope = self->scope;
-  const char *starts[MAX_ARGUMENTS];
-  int n = 0;
-  skip_space(self);
-  Binding x = {self->next, name_length(self->next), NAN, self->bound};
-  self->next += x.length;
-  self->scope = NULL;
-  while (n < MAX_ARGUMENTS && take(self, ",")) {
-    starts[n++] = self->next;
-    parse_level(self, 0);
-  }
-  self->scope = scope;
-  const bool whole = x.length > 0 && n > 1;
-  if (!whole || !take(self, ")"))
-    return fail(self,
-                whole ? "expected ',' or ')'" : "argmax needs a name, values and an expression");
-  const char *end = self->next;
-  double result = NAN, best = -INFINITY;
-  for (int i = 0; scope && i < n - 1 && !self->failed; i++) {
-    x.value = eval_at(self, starts[i], self->bound);
-    const double value = eval_at(self, starts[n - 1], &x);
-    if (isnan(value)) {
-      result = NAN;
-      break;
-    }
-    if (value > best) result = x.value;
-    best = fmax(best, value);
-  }
-  if (!self->failed) self->next = end;
-  return result;
-}
-
 static double parse_name(Reader *self) {
   double values[MAX_ARGUMENTS];
   char name[MAX_NAME] = "";
@@ -205,14 +149,7 @@ static double parse_name(Reader *self) {
   if (length >= sizeof name) return fail(self, "the name is too long");
   memcpy(name, self->next, length);
   self->next += length;
-  const bool call = take(self, "(");
-  if (call && strcmp(name, "argmax") == 0) {
-    self->depth += DEPTH_OF_ARGMAX;
-    const double value = parse_argmax(self);
-    self->depth -= DEPTH_OF_ARGMAX;
-    return value;
-  }
-  const int n = call ? parse_arguments(self, values) : 0;
+  const int n = take(self, "(") ? parse_arguments(self, values) : 0;
   return self->failed || !self->scope ? NAN : look_up(self, name, values, n, at);
 }
 

@@ -4,14 +4,13 @@
  * figures: words joined by dots, with arguments if the figure takes any (h100.prefill(1500)). Their
  * meaning is the scope's. Built in are min(…), max(…), mean(…), geomean(…), and
  *
- *   argmax(x, 128, 256, …, f(x))   the value of x among those listed at which f is greatest
  *   at_max(x1, y1, x2, y2, …)      the x of the greatest y; the first one if several are equal
  *   reaches(y, x1, y1, x2, y2, …)  the x at which the line through these points first reaches y;
  *                                  NAN if it never does
  *
  * A figure that does not exist in one case (a run that was not made) is NAN and makes the whole
- * NAN. SQLite would not serve: x / 0 and `0 and NULL` have other values there, and postfix %, dots
- * in names of functions and argmax are no SQL. */
+ * NAN. SQLite would not serve: x / 0 and `0 and NULL` have other values there, and postfix % and
+ * dots in names of functions are no SQL. */
 #ifndef EXPERIMENTS_CLAIMS_EXPRESSION_H
 #define EXPERIMENTS_CLAIMS_EXPRESSION_H
 #include "base/diag.h"

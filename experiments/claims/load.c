@@ -189,7 +189,7 @@ static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, 
                               .name = node->key,
                               .node = node,
                               .text = node_text(node, arena),
-                              .n_runs = kind == SOURCE_RUN ? self->n_seeds : 0};
+                              .n_runs = kind == SOURCE_RUN ? self->n_seeds : kind == SOURCE_STUDY};
       if (node->kind != NODE_MAP)
         status = diag_error(diag, node->at, "'%s' must be a map: {design, set, …}", node->key);
       else
@@ -304,16 +304,13 @@ int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, 
   return status;
 }
 
-static void done_outcome(const SourceOutcome *outcome) {
-  if (outcome->bound) trial_done(outcome->bound);
-}
-
 static void done_sources(Claim *claims, int n_claims) {
   for (int i = 0; i < n_claims; i++)
     for (int s = 0; s < claims[i].n_sources; s++)
       for (int c = 0; c < CLAIM_COLUMNS; c++) {
         const ClaimSource *source = &claims[i].sources[s];
-        if (!source->twin) done_outcome(&source->outcomes[c]);
+        Trial *bound = source->twin ? NULL : source->outcomes[c].bound;
+        if (bound) trial_done(bound);
       }
 }
 

@@ -27,16 +27,18 @@ struct RunRecord {
   size_t n_figures, capacity;
   PoolTimes *pools; // [n_pools]
   uint32_t n_pools;
-  ExtrapolatedFigures extrapolated;
+  TimesKnown times;
   Arena *arena;
 };
 
-/* ---- From a run ---- */
+RunRecord *run_record_new(Arena *arena) {
+  RunRecord *self = ARENA_NEW(arena, RunRecord);
+  self->arena = arena;
+  return self;
+}
 
-static void keep_figure(void *context, const char *scope, const char *name, const char *statistic,
-                        double value, const char *unit) {
-  (void)unit;
-  RunRecord *self = context;
+void run_record_keep(RunRecord *self, const char *scope, const char *name, const char *statistic,
+                     double value) {
   ARENA_RESERVE(self->arena, self->figures, self->capacity, self->n_figures + 1);
   RunFigure *figure = &self->figures[self->n_figures];
   *figure = (RunFigure){.name = name, .statistic = statistic, .value = value};
@@ -45,15 +47,27 @@ static void keep_figure(void *context, const char *scope, const char *name, cons
   self->n_figures++;
 }
 
+void run_record_add_times(RunRecord *self, const ExtrapolatedFigures *figures) {
+  times_add(&self->times, figures);
+}
+
+/* ---- From a run ---- */
+
+static void keep_figure(void *record, const char *scope, const char *name, const char *statistic,
+                        double value, const char *unit) {
+  (void)unit;
+  run_record_keep(record, strcmp(scope, "run") == 0 ? "" : scope, name, statistic, value);
+}
+
 /* slo_met, the number of objectives met, and slo.ttft.p90, the value of one. */
 static void keep_slos(RunRecord *self, const Report *report) {
   const int n = report->config->slo->n_specs;
-  keep_figure(self, "run", "slo_met", "value", n - report->n_missed, "");
+  run_record_keep(self, "", "slo_met", "value", n - report->n_missed);
   for (int i = 0; i < n; i++) {
     const SloOutcome *outcome = &report->outcomes[i];
     const char *name = outcome->spec->name;
-    keep_figure(self, "slo", arena_copy(self->arena, name, strlen(name)), "value", outcome->value,
-                "");
+    run_record_keep(self, "slo", arena_copy(self->arena, name, strlen(name)), "value",
+                    outcome->value);
   }
 }
 
@@ -76,8 +90,8 @@ static PoolTimes pool_times(const PoolResult *pool, Tick span, Arena *arena) {
 
 RunRecord *run_record_make(const Trial *trial, Arena *arena) {
   const SimResult *result = &trial->result;
-  RunRecord *self = ARENA_NEW(arena, RunRecord);
-  *self = (RunRecord){.extrapolated = trial->report.extrapolated, .arena = arena};
+  RunRecord *self = run_record_new(arena);
+  run_record_add_times(self, &trial->report.extrapolated);
   report_visit(&trial->report, keep_figure, self);
   keep_slos(self, &trial->report);
   self->n_pools = result->n_pools;
@@ -97,15 +111,12 @@ static const char *after(const char *name, const char *part) {
   return name[length] == '\0' ? name + length : NULL;
 }
 
-/* "ttft_s.p50", "pool.decode.utilization": the scope `run` and the statistic `value` go without
- * saying. */
+/* "ttft_s.p50", "pool.decode.utilization". */
 static bool find_value(const RunRecord *self, const char *name, double *ret_value) {
   bool found = false;
   for (size_t i = 0; i < self->n_figures; i++) {
     const RunFigure *figure = &self->figures[i];
-    const char *rest = name;
-    if (strcmp(figure->scope, "run") != 0) rest = after(rest, figure->scope);
-    rest = after(rest, figure->name);
+    const char *rest = after(*figure->scope ? after(name, figure->scope) : name, figure->name);
     if (rest && strcmp(figure->statistic, "value") != 0) rest = after(rest, figure->statistic);
     if (!rest || *rest) continue;
     *ret_value = figure->value;
@@ -161,10 +172,10 @@ static bool find_share(const RunRecord *self, const char *name, const double *ar
 
 bool run_record_figure(const RunRecord *self, const char *name, const double *arguments,
                        int n_arguments, double *ret_value) {
-  return n_arguments == 0 ? find_value(self, name, ret_value)
-                          : find_share(self, name, arguments, n_arguments, ret_value);
+  if (n_arguments == 0) return find_value(self, name, ret_value);
+  return self->n_pools > 0 && find_share(self, name, arguments, n_arguments, ret_value);
 }
 
 void run_record_times(const RunRecord *self, TimesKnown *times) {
-  times_add(times, &self->extrapolated);
+  times_merge(times, &self->times);
 }

@@ -6,25 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-/* What expressions may ask of a design. */
-typedef struct StudyFigure {
-  const char *name;
-  double value;
-} StudyFigure;
-
-typedef struct DesignFigures {
-  const char *design;
-  StudyFigure *figures; // [n]
-  size_t n, capacity;
-} DesignFigures;
-
-/* What is kept of a study that was run. */
-struct ClaimStudy {
-  DesignFigures *designs; // [n_designs]
-  int n_designs;
-  TimesKnown times;
-};
-
 /* A study while it runs, with an arena of its own. */
 typedef struct StudyRun {
   TrialBase base; // the column's, with the source's settings
@@ -108,14 +89,9 @@ static int run(StudyRun *self, Paper *paper, const ClaimSource *source, ClaimCol
 
 /* ---- What is kept ---- */
 
-static void keep(DesignFigures *self, const char *name, double value, Arena *arena) {
-  ARENA_RESERVE(arena, self->figures, self->capacity, self->n + 1);
-  self->figures[self->n++] = (StudyFigure){name, value};
-}
-
 /* Without an answer no counts are enough, no rate is low enough. */
-static void keep_answer(DesignFigures *self, const Provision *provision,
-                        const DesignOutcome *outcome, Arena *arena) {
+static void keep_answer(RunRecord *self, const char *design, const Provision *provision,
+                        const DesignOutcome *outcome) {
   const Answer *answer = outcome->answers;
   const bool offline = provision->offline;
   const struct {
@@ -126,26 +102,28 @@ static void keep_answer(DesignFigures *self, const Provision *provision,
       {"value", provision_value(provision, answer), NAN},
       {"rate", answer->rate, 0},
       {"throughput", offline ? answer->rate : NAN, 0},
-      {"tokens", offline ? answer->output_tokens_per_s : NAN, 0},
-      {"prefill", (double)answer->n_prefill, INFINITY},
-      {"decode", (double)answer->n_decode, INFINITY},
-      {"mixed", (double)answer->n_mixed, INFINITY},
-      {"instances", answer->takes.instances, INFINITY},
-      {"gpus", answer->takes.gpus, INFINITY},
-      {"machines", answer->takes.machines, INFINITY},
-      {"cost", answer->takes.cost_per_hour, INFINITY},
-      {"power", answer->takes.power_kw, INFINITY},
+      {"tokens", offline ? answer->run.output_tokens_per_s : NAN, 0},
+      {"prefill", (double)answer->fleet.n[ROLE_PREFILL], INFINITY},
+      {"decode", (double)answer->fleet.n[ROLE_DECODE], INFINITY},
+      {"mixed", (double)answer->fleet.n[ROLE_MIXED], INFINITY},
+      {"instances", answer->fleet.takes.instances, INFINITY},
+      {"gpus", answer->fleet.takes.gpus, INFINITY},
+      {"machines", answer->fleet.takes.machines, INFINITY},
+      {"cost", answer->fleet.takes.cost_per_hour, INFINITY},
+      {"power", answer->fleet.takes.power_kw, INFINITY},
       {"low", outcome->low, NAN},
       {"high", outcome->high, NAN},
       {"simulations", (double)outcome->n_simulations, (double)outcome->n_simulations},
       {"grid", outcome->n_grid, outcome->n_grid},
   };
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    keep(self, figures[i].name, answer->found ? figures[i].value : figures[i].without, arena);
+    run_record_keep(self, design, figures[i].name, "value",
+                    answer->found ? figures[i].value : figures[i].without);
 }
 
 /* The numbers that the answer has for keys which the design goes through. */
-static void keep_numbers(DesignFigures *self, const DesignOutcome *outcome, Arena *arena) {
+static void keep_numbers(RunRecord *self, const char *design, const DesignOutcome *outcome,
+                         Arena *arena) {
   const Sweep *choices = &outcome->design->choices;
   const Answer *answer = outcome->answers;
   for (int i = 0; i < choices->n_axes; i++) {
@@ -154,31 +132,29 @@ static void keep_numbers(DesignFigures *self, const DesignOutcome *outcome, Aren
       const char *key = at->settings[k].key;
       double number;
       if (choice_number(outcome->design, answer->choice, key, &number))
-        keep(self, arena_copy(arena, key, strlen(key)), answer->found ? number : NAN, arena);
+        run_record_keep(self, design, arena_copy(arena, key, strlen(key)), "value",
+                        answer->found ? number : NAN);
     }
   }
 }
 
-static void keep_times(TimesKnown *times, const Answer *answer) {
-  if (answer->found)
-    times_add(times, &(ExtrapolatedFigures){.time_share = answer->extrapolated,
-                                            .far_time_share = answer->far,
-                                            .perfmodel_error = answer->perfmodel_error,
-                                            .perfmodel_measured = answer->measured});
+static void keep_times(RunRecord *self, const Answer *answer) {
+  const ExtrapolatedFigures figures = {.time_share = answer->run.extrapolated,
+                                       .far_time_share = answer->run.far,
+                                       .perfmodel_error = answer->run.perfmodel_error,
+                                       .perfmodel_measured = answer->run.measured};
+  if (answer->found) run_record_add_times(self, &figures);
 }
 
-static ClaimStudy *keep_study(const StudyRun *run, Arena *arena) {
+static RunRecord *keep_study(const StudyRun *run, Arena *arena) {
   const Provision *provision = &run->provision;
-  ClaimStudy *self = ARENA_NEW(arena, ClaimStudy);
-  self->n_designs = provision->n_designs;
-  self->designs = ARENA_ARRAY(arena, DesignFigures, self->n_designs);
-  for (int d = 0; d < self->n_designs; d++) {
-    const char *name = provision->designs[d].name;
-    self->designs[d].design = arena_copy(arena, name, strlen(name));
-    keep_answer(&self->designs[d], provision, &run->outcomes[d], arena);
-    keep_numbers(&self->designs[d], &run->outcomes[d], arena);
+  RunRecord *self = run_record_new(arena);
+  for (int d = 0; d < provision->n_designs; d++) {
+    const char *design = provision->designs[d].name;
+    keep_answer(self, design, provision, &run->outcomes[d]);
+    keep_numbers(self, design, &run->outcomes[d], arena);
     for (int s = 0; s < provision->n_seeds; s++)
-      keep_times(&self->times, &run->outcomes[d].answers[s]);
+      keep_times(self, &run->outcomes[d].answers[s]);
   }
   return self;
 }
@@ -189,28 +165,11 @@ int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int j
   arena_init(&study.arena);
   config_cache_init(&study.base.cache);
   const int status = run(&study, paper, source, column, jobs, diag);
-  if (status == 0) source->outcomes[column].study = keep_study(&study, arena);
+  if (status == 0) {
+    RunRecord **runs = source->outcomes[column].runs = ARENA_ARRAY(arena, RunRecord *, 1);
+    runs[0] = keep_study(&study, arena);
+  }
   trial_base_done(&study.base);
   arena_done(&study.arena);
   return status;
-}
-
-void claim_study_times(const ClaimStudy *self, TimesKnown *times) {
-  times_merge(times, &self->times);
-}
-
-int claim_study_figure(const ClaimStudy *study, const char *name, int n_arguments, Place at,
-                       double *ret_value, Diag *diag) {
-  const size_t length = strcspn(name, ".");
-  for (int d = 0; name[length] && n_arguments == 0 && d < study->n_designs; d++) {
-    const DesignFigures *of = &study->designs[d];
-    if (strlen(of->design) != length || strncmp(of->design, name, length) != 0) continue;
-    for (size_t i = 0; i < of->n; i++) {
-      if (strcmp(of->figures[i].name, name + length + 1) != 0) continue;
-      *ret_value = of->figures[i].value;
-      return 0;
-    }
-  }
-  return diag_error(diag, at, "the study has no figure '%s'; a figure is DESIGN.rate or the like",
-                    name);
 }

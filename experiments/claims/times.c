@@ -18,7 +18,6 @@ TimesKnown claim_times(const Claim *self, ClaimColumn column) {
     if (!source->outcomes[column].wanted) continue;
     const SourceOutcome *outcome = &(source->twin ? source->twin : source)->outcomes[column];
     if (outcome->gap) continue;
-    if (source->kind == SOURCE_STUDY) claim_study_times(outcome->study, &times);
     if (source->kind == SOURCE_MODEL) add_model(&times, &outcome->bound->config);
     for (int i = 0; outcome->runs && i < source->n_runs; i++)
       run_record_times(outcome->runs[i], &times);

@@ -62,7 +62,7 @@ static int compare_with_no_failures(const Study *study, const Options *given, No
       study_search(&sound, NULL, given->full_runs, false);
   if (!status && sound.best >= 0) {
     const DesignOutcome *best = &sound.outcomes[sound.best];
-    const Takes *takes = &best->answers[0].takes;
+    const Takes *takes = &best->answers[0].fleet.takes;
     printf("no failures  '%s' would do with %.6g instances, %.4g $/h and %.4g kW\n",
            best->design->name, takes->instances, takes->cost_per_hour, takes->power_kw);
   }

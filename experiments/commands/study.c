@@ -39,8 +39,7 @@ static int open_results(Study *self) {
 int study_open(Study *self, const char *path, Node *root, const ConfigChanges *changes,
                int64_t jobs, int64_t memory, Arena *arena, Diag *diag) {
   *self = (Study){.jobs = cli_jobs(jobs), .best = -1, .arena = arena, .diag = diag};
-  if (provision_load_tree(&self->provision, &self->base, path, root, changes, arena, diag))
-    return -1;
+  if (provision_load(&self->provision, &self->base, path, root, changes, arena, diag)) return -1;
   self->base.memory = cli_memory(memory, self->jobs);
   return 0;
 }

@@ -83,12 +83,11 @@ static Compared *find_figure(Table *self, sqlite3_stmt *statement, const char *c
   const char *name = name_of(statement, arena);
   uint32_t *number = key_map_put(&self->by_name, key_of(name), arena);
   if (*number > 0) return &self->figures[*number - 1];
-  const char *unit = (const char *)sqlite3_column_text(statement, 5);
   ARENA_RESERVE(arena, self->figures, self->capacity, self->n + 1);
   Compared *figure = &self->figures[self->n++];
   *number = (uint32_t)self->n;
-  *figure = (Compared){.name = name, .rank = rank_of(name, asked)};
-  figure->unit = unit ? arena_copy(arena, unit, strlen(unit)) : "";
+  *figure = (Compared){
+      .name = name, .unit = results_text(statement, 5, arena), .rank = rank_of(name, asked)};
   if (!asked[figure->rank]) return figure;
   for (int side = 0; side < 2; side++) {
     const size_t n_runs = self->compare->sides[side].n_runs;
@@ -103,25 +102,23 @@ static int load_side(Table *table, int number, const char *const *asked) {
   const Side *side = &table->compare->sides[number];
   Arena *arena = table->compare->arena;
   CLEANUP_STATEMENT sqlite3_stmt *statement =
-      results_prepare(side->results,
-                      "SELECT run_id, scope, name, statistic, value, unit FROM metric "
-                      "WHERE run_id IN (SELECT value FROM json_each(?1)) UNION ALL "
-                      "SELECT run_id, 'slo', name, 'value', value, unit FROM slo "
-                      "WHERE run_id IN (SELECT value FROM json_each(?1))",
-                      table->compare->diag);
+      results_query(side->results,
+                    "SELECT run_id, scope, name, statistic, value, unit FROM metric "
+                    "WHERE run_id IN (SELECT value FROM json_each(?1)) UNION ALL "
+                    "SELECT run_id, 'slo', name, 'value', value, unit FROM slo "
+                    "WHERE run_id IN (SELECT value FROM json_each(?1))",
+                    VALUES(value_text(side->ids)), table->compare->diag);
   KeyMap runs = {0};
-  int status = SQLITE_DONE;
-  if (!statement) return -1;
-  sqlite3_bind_text(statement, 1, side->ids, -1, SQLITE_STATIC);
+  int status;
   for (size_t i = 0; i < side->n_runs; i++)
     *key_map_put(&runs, (uint64_t)side->runs[i].id, arena) = (uint32_t)i;
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+  while ((status = results_next(side->results, statement, table->compare->diag)) > 0) {
     const uint32_t *run = key_map_find(&runs, (uint64_t)sqlite3_column_int64(statement, 0));
     Compared *figure = find_figure(table, statement, asked);
     if (run && figure->values[number] && sqlite3_column_type(statement, 4) != SQLITE_NULL)
       figure->values[number][*run] = sqlite3_column_double(statement, 4);
   }
-  return status == SQLITE_DONE ? 0 : results_error(side->results, "read", table->compare->diag);
+  return status;
 }
 
 /* An entry for each name that is of no figure. */

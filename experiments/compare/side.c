@@ -6,39 +6,22 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define WITHIN " IN (SELECT value FROM json_each(?))"
+#define WITHIN " IN (SELECT value FROM json_each(?1))"
 
-static const char *text_of(sqlite3_stmt *statement, int column, Arena *arena) {
-  const char *text = (const char *)sqlite3_column_text(statement, column);
-  return text ? arena_copy(arena, text, strlen(text)) : "";
-}
-
-/* A statement with texts as its values, which outlive it. */
-static sqlite3_stmt *prepare(Results *results, const char *sql, const char *const texts[3],
-                             Diag *diag) {
-  sqlite3_stmt *statement = results_prepare(results, sql, diag);
-  for (int i = 0; statement && i < sqlite3_bind_parameter_count(statement); i++)
-    sqlite3_bind_text(statement, 1 + i, texts[i], -1, SQLITE_STATIC);
-  return statement;
-}
-
-/* The first column, NULL-terminated; NULL with an entry. */
+/* The first column of a query for ?1, NULL-terminated; NULL with an entry. */
 static const char *const *ask_names(Results *results, const char *sql, const char *text,
                                     Arena *arena, Diag *diag) {
-  const char *const texts[3] = {text, text, text};
-  CLEANUP_STATEMENT sqlite3_stmt *statement = prepare(results, sql, texts, diag);
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_query(results, sql, VALUES(value_text(text)), diag);
   const char **names = NULL;
   size_t n = 0, capacity = 0;
-  int status = SQLITE_DONE;
-  if (!statement) return NULL;
+  int status;
   ARENA_RESERVE(arena, names, capacity, 1);
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+  while ((status = results_next(results, statement, diag)) > 0) {
     ARENA_RESERVE(arena, names, capacity, n + 2);
-    names[n++] = text_of(statement, 0, arena);
+    names[n++] = results_text(statement, 0, arena);
   }
-  if (status == SQLITE_DONE) return names;
-  results_error(results, "read", diag);
-  return NULL;
+  return status < 0 ? NULL : names;
 }
 
 /* ---- Which runs ---- */
@@ -56,30 +39,28 @@ static const char *list_ids(const SideRun *runs, size_t n, Arena *arena) {
  * Returns how many, -1 with an entry. */
 static int64_t select_runs(Side *self, const char *condition, const char *one, const char *other,
                            Arena *arena, Diag *diag) {
-  const char *const texts[3] = {self->ids, one, other};
   const char *sql = arena_printf(
       arena,
       "SELECT id, seed, digest, epoch = '" RESULTS_MEASURED "', is_stale(epoch) FROM run WHERE "
       "(?1 IS NULL OR id IN (SELECT value FROM json_each(?1))) AND id > 0 AND "
       "status IN ('done', 'stalled') AND (%s) ORDER BY id",
       condition);
-  CLEANUP_STATEMENT sqlite3_stmt *statement = prepare(self->results, sql, texts, diag);
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_query(
+      self->results, sql, VALUES(value_text(self->ids), value_text(one), value_text(other)), diag);
   SideRun *runs = NULL;
   size_t n = 0, capacity = 0;
   int64_t measured = 0, stale = 0;
-  int status = SQLITE_DONE;
-  if (!statement) return -1;
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+  int status;
+  while ((status = results_next(self->results, statement, diag)) > 0) {
     ARENA_RESERVE(arena, runs, capacity, n + 1);
-    const char *digest = text_of(statement, 2, arena);
+    const char *digest = results_text(statement, 2, arena);
     runs[n++] = (SideRun){.id = sqlite3_column_int64(statement, 0),
                           .seed = sqlite3_column_int64(statement, 1),
                           .outcomes = hash_bytes(digest, strlen(digest))};
     measured += sqlite3_column_int(statement, 3);
     stale += sqlite3_column_int(statement, 4);
   }
-  if (status != SQLITE_DONE) return results_error(self->results, "read", diag);
-  if (n == 0) return 0;
+  if (status < 0 || n == 0) return status;
   self->runs = runs;
   self->n_runs = n;
   self->ids = list_ids(runs, n, arena);
@@ -100,7 +81,7 @@ static const char *find_key(Side *self, const char *word, Arena *arena, Diag *di
   if (exact[0]) return exact[0];
   const char *const *ends = ask_names(self->results,
                                       "SELECT name FROM (" ALL_KEYS ") WHERE "
-                                      "substr(name, -length(?) - 1) = '.' || ?",
+                                      "substr(name, -length(?1) - 1) = '.' || ?1",
                                       word, arena, diag);
   if (!ends) return NULL;
   if (ends[0] && !ends[1]) return ends[0];
@@ -203,28 +184,26 @@ const char *compare_find_runs(Results *results, const char *const *names, const 
 /* ---- Their configurations ---- */
 
 int side_load_params(Side *self, Arena *arena, Diag *diag) {
-  const char *const texts[3] = {self->ids, self->ids, NULL};
-  CLEANUP_STATEMENT sqlite3_stmt *statement =
-      prepare(self->results,
-              "SELECT key, min(value), count(DISTINCT value), count(*) FROM "
-              "(SELECT key, value FROM param WHERE run_id" WITHIN " UNION ALL "
-              "SELECT '" SIDE_PROGRAM "', version || ' ' || \"commit\" FROM run WHERE id" WITHIN
-              ") GROUP BY key ORDER BY key",
-              texts, diag);
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_query(
+      self->results,
+      "SELECT key, min(value), count(DISTINCT value), count(*) FROM "
+      "(SELECT key, value FROM param WHERE run_id" WITHIN " UNION ALL "
+      "SELECT '" SIDE_PROGRAM "', version || ' ' || \"commit\" FROM run WHERE id" WITHIN
+      ") GROUP BY key ORDER BY key",
+      VALUES(value_text(self->ids)), diag);
   size_t capacity = 0;
-  int status = SQLITE_DONE;
-  if (!statement) return -1;
+  int status;
   self->params = NULL;
   self->n_params = 0;
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+  while ((status = results_next(self->results, statement, diag)) > 0) {
     ARENA_RESERVE(arena, self->params, capacity, self->n_params + 1);
     const int64_t n_values = sqlite3_column_int64(statement, 2);
     const bool everywhere = sqlite3_column_int64(statement, 3) == (int64_t)self->n_runs;
     self->params[self->n_params++] =
-        (Param){text_of(statement, 0, arena), text_of(statement, 1, arena), n_values,
+        (Param){results_text(statement, 0, arena), results_text(statement, 1, arena), n_values,
                 n_values > 1 || !everywhere};
   }
-  return status == SQLITE_DONE ? 0 : results_error(self->results, "read", diag);
+  return status;
 }
 
 static int compare_keys(const void *a, const void *b) {
@@ -254,20 +233,18 @@ static bool varies(const Side *self, const char *key) {
 
 /* Folds the values of the keys that vary on either side, but for the seed, into each place. */
 static int find_places(Side *self, const Side *other, Diag *diag) {
-  const char *const texts[3] = {self->ids};
   CLEANUP_STATEMENT sqlite3_stmt *statement =
-      prepare(self->results,
-              "SELECT run_id, key, value FROM param WHERE run_id" WITHIN
-              " AND key <> 'seed' ORDER BY run_id, key",
-              texts, diag);
-  int status = SQLITE_DONE;
+      results_query(self->results,
+                    "SELECT run_id, key, value FROM param WHERE run_id" WITHIN
+                    " AND key <> 'seed' ORDER BY run_id, key",
+                    VALUES(value_text(self->ids)), diag);
+  int status;
   SideRun *run = self->runs; // by their number, too
   // What was measured says of its configuration what its file does: nothing to tell runs apart by.
   for (size_t i = 0; self->measured && i < self->n_runs; i++)
     run[i].place = (uint64_t)run[i].id;
   if (self->measured) return 0;
-  if (!statement) return -1;
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+  while ((status = results_next(self->results, statement, diag)) > 0) {
     const char *key = (const char *)sqlite3_column_text(statement, 1);
     const char *value = (const char *)sqlite3_column_text(statement, 2);
     if (!key || !value || (!varies(self, key) && !varies(other, key))) continue;
@@ -276,7 +253,7 @@ static int find_places(Side *self, const Side *other, Diag *diag) {
     run->place = hash_fold(run->place, hash_bytes(key, strlen(key)));
     run->place = hash_fold(run->place, hash_bytes(value, strlen(value)));
   }
-  return status == SQLITE_DONE ? 0 : results_error(self->results, "read", diag);
+  return status;
 }
 
 static int compare_likeness(const SideRun *a, const SideRun *b) {

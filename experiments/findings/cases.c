@@ -59,7 +59,7 @@ static const char **load_column(const Cases *self, const char *sql, const char *
   const char **column = ARENA_ARRAY(arena, const char *, n + 1);
   size_t i = 0;
   while (i < n && sqlite3_step(rows) == SQLITE_ROW)
-    column[i++] = row_text(rows, 0, arena);
+    column[i++] = results_text(rows, 0, arena);
   while (i < n)
     column[i++] = "";
   return column;
@@ -89,7 +89,7 @@ static int load_sweep_axes(Cases *self, Members *members) {
       subject_ask(self->of, "SELECT axis, name FROM axis WHERE sweep_id = :id ORDER BY axis");
   if (!rows) return -1;
   while (sqlite3_step(rows) == SQLITE_ROW && self->n_axes < AXES_MOST) {
-    const char *name = row_text(rows, 1, arena);
+    const char *name = results_text(rows, 1, arena);
     if (is_seed(name)) continue;
     const char **column =
         load_column(self, values, NULL, sqlite3_column_int64(rows, 0), members->n);
@@ -212,7 +212,7 @@ static int load_figures(Cases *self, const Members *members) {
         continue;
       const Member *member = member_of(members, rows);
       if (member)
-        moments_add(&self->cases[member->one].figures[f], row_real(rows, 3), member->repeated);
+        moments_add(&self->cases[member->one].figures[f], results_real(rows, 3), member->repeated);
       self->has[f] = true;
     }
   }
@@ -229,7 +229,7 @@ static int load_status(Cases *self, const Members *members) {
     Member *member = member_of(members, rows);
     if (!member || !sqlite3_column_int(rows, 1)) continue;
     Case *one = &self->cases[member->one];
-    const char *digest = row_text(rows, 2, self->of->of->arena);
+    const char *digest = results_text(rows, 2, self->of->of->arena);
     const uint64_t outcomes = hash_fold(member->one, hash_bytes(digest, strlen(digest)));
     uint32_t *times = key_map_put(&seen, outcomes | 1, self->of->of->arena);
     member->repeated = (*times)++ > 0;
@@ -248,14 +248,14 @@ static int load_limits(Cases *self, const Members *members) {
   while (sqlite3_step(rows) == SQLITE_ROW) {
     Case *one = case_of(self, members, rows);
     if (!one) continue;
-    const double known = row_real(rows, 2), margin = isnan(known) ? -INFINITY : known;
+    const double known = results_real(rows, 2), margin = isnan(known) ? -INFINITY : known;
     one->n_slos++;
     one->n_met += sqlite3_column_int(rows, 3) != 0;
     const bool unmeasured = sqlite3_column_type(rows, 4) != SQLITE_NULL;
     if (one->unmeasured || (!unmeasured && margin >= one->margin)) continue;
     one->unmeasured = unmeasured;
     one->margin = margin;
-    one->binds = row_text(rows, 1, arena);
+    one->binds = results_text(rows, 1, arena);
   }
   return 0;
 }
@@ -277,23 +277,14 @@ static bool is_better(const Case *one, const Case *other, int figure) {
   return case_figures[figure].more_is_better ? a->mean > b->mean : a->mean < b->mean;
 }
 
-static bool is_before(const Cases *self, const Case *one, const Case *other) {
+/* The best first; equal ones stay in order. */
+static int by_rank(const void *a, const void *b) {
+  const Case *one = a, *other = b;
   const int class = class_of(one);
-  if (class != class_of(other)) return class < class_of(other);
-  if (class == 1 && one->margin != other->margin) return one->margin > other->margin;
-  return is_better(one, other, self->ranked_by);
-}
-
-/* Stable, so that equal ones stay in order: a merge sort. */
-static void rank(const Cases *self, Case *cases, size_t n, Case *room) {
-  if (n < 2) return;
-  const size_t half = n / 2;
-  rank(self, cases, half, room);
-  rank(self, cases + half, n - half, room);
-  memcpy(room, cases, n * sizeof *cases);
-  for (size_t i = 0, k = half, at = 0; at < n; at++)
-    cases[at] =
-        k == n || (i < half && !is_before(self, &room[k], &room[i])) ? room[i++] : room[k++];
+  if (class != class_of(other)) return class - class_of(other);
+  if (class == 1 && one->margin != other->margin) return one->margin > other->margin ? -1 : 1;
+  if (one->worth != other->worth) return one->worth > other->worth ? -1 : 1;
+  return (one->place > other->place) - (one->place < other->place);
 }
 
 const Case *cases_best(const Cases *self, int figure, bool only_met) {
@@ -353,11 +344,15 @@ int cases_load(Cases *self, const Subject *of) {
   for (size_t i = sizeof ranks / sizeof *ranks; i-- > 0;)
     if (self->has[ranks[i]]) self->ranked_by = ranks[i];
   for (size_t i = 0; i < self->n_cases; i++) {
-    const Case *one = &self->cases[i];
+    Case *one = &self->cases[i];
+    const Moments *ranked = &one->figures[self->ranked_by];
+    const bool more_is_better = case_figures[self->ranked_by].more_is_better;
+    one->place = i;
+    one->worth = ranked->n == 0 ? -INFINITY : more_is_better ? ranked->mean : -ranked->mean;
     self->n_met += case_keeps_all(one);
     self->n_limited += one->n_slos > 0;
     self->n_failed += one->n_done < (int)one->n_runs;
   }
-  rank(self, self->cases, self->n_cases, ARENA_ARRAY(arena, Case, self->n_cases + 1));
+  sort_items(self->cases, self->n_cases, sizeof *self->cases, by_rank);
   return 0;
 }

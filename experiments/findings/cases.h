@@ -32,6 +32,8 @@ typedef struct Case {
   double margin;             // the least, on any seed; -INFINITY: never served
   const char *binds;         // whose that is; NULL: none
   bool unmeasured;           // of that nothing was measured, on some seed
+  double worth;              // what it is ranked by, the more the better
+  size_t place;              // in the order of points
 } Case;
 
 typedef struct Cases {

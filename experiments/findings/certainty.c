@@ -27,9 +27,9 @@ static const char *chance(const Subject *answer) {
   CLEANUP_STATEMENT sqlite3_stmt *rows = subject_ask(answer, figures);
   while (rows && sqlite3_step(rows) == SQLITE_ROW)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-      if (strcmp(names[i][0], row_text(rows, 0, arena)) == 0)
+      if (strcmp(names[i][0], results_text(rows, 0, arena)) == 0)
         words = arena_printf(arena, "%s%s%s p99 ±%s", words, *words ? ", " : "", names[i][1],
-                             shown(row_real(rows, 1), "%", arena));
+                             shown(results_real(rows, 1), "%", arena));
   return *words ? words : "unknown: the run is too short, or the interval was not stored";
 }
 

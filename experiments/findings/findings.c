@@ -103,13 +103,13 @@ static int load_subjects(Telling *self, SubjectKind kind, Subject *subjects, siz
                          .kind = kind,
                          .id = id,
                          .word = arena_printf(arena, "%s-%" PRId64, words[kind], id),
-                         .version = row_text(row, 3, arena),
+                         .version = results_text(row, 3, arena),
                          .stale = sqlite3_column_int(row, 4),
                          .n_seeds = sqlite3_column_int64(row, 5),
-                         .objective = row_text(row, 6, arena),
-                         .runs = row_text(row, 7, arena)};
-    if (sqlite3_column_type(row, 1) != SQLITE_NULL) subject->name = row_text(row, 1, arena);
-    if (sqlite3_column_type(row, 2) != SQLITE_NULL) subject->config = row_text(row, 2, arena);
+                         .objective = results_text(row, 6, arena),
+                         .runs = results_text(row, 7, arena)};
+    if (sqlite3_column_type(row, 1) != SQLITE_NULL) subject->name = results_text(row, 1, arena);
+    if (sqlite3_column_type(row, 2) != SQLITE_NULL) subject->config = results_text(row, 2, arena);
     const double n_runs = subject_number(subject, "SELECT json_array_length(:runs)");
     subject->n_runs = n_runs > 0 ? (int64_t)n_runs : 0;
     if (subject_load_keys(subject)) return -1;
@@ -161,8 +161,8 @@ static void put_head(Telling *self, const Subject *subjects, size_t n) {
   if (row && sqlite3_step(row) == SQLITE_ROW)
     page_element(page, "p", "soft", "%s, %.0f run%s, the newest of %s by Tandem %s (%s)",
                  text_shown(self->results.path, self->arena), runs, runs == 1 ? "" : "s",
-                 row_text(row, 2, self->arena), row_text(row, 0, self->arena),
-                 row_text(row, 1, self->arena));
+                 results_text(row, 2, self->arena), results_text(row, 0, self->arena),
+                 results_text(row, 1, self->arena));
   put_nav(self, subjects, n);
 }
 

@@ -15,19 +15,9 @@ sqlite3_stmt *subject_ask(const Subject *self, const char *sql) {
   return statement;
 }
 
-const char *row_text(sqlite3_stmt *row, int column, Arena *arena) {
-  const char *text = (const char *)sqlite3_column_text(row, column);
-  return text ? arena_copy(arena, text, strlen(text)) : "";
-}
-
-double row_real(sqlite3_stmt *row, int column) {
-  const int type = sqlite3_column_type(row, column);
-  return type == SQLITE_INTEGER || type == SQLITE_FLOAT ? sqlite3_column_double(row, column) : NAN;
-}
-
 double subject_number(const Subject *self, const char *sql) {
   CLEANUP_STATEMENT sqlite3_stmt *rows = subject_ask(self, sql);
-  return rows && sqlite3_step(rows) == SQLITE_ROW ? row_real(rows, 0) : NAN;
+  return rows && sqlite3_step(rows) == SQLITE_ROW ? results_real(rows, 0) : NAN;
 }
 
 /* Three digits, of large numbers all of the whole part: 0.0123, 4.57, 81.2, 1,234. */
@@ -100,9 +90,9 @@ static const char *cell_of(sqlite3_stmt *row, int i, Column *column, Arena *aren
   column->has_any = true;
   if (type == SQLITE_TEXT || type == SQLITE_BLOB) {
     column->is_text = true;
-    return row_text(row, i, arena);
+    return results_text(row, i, arena);
   }
-  return shown(row_real(row, i), column->unit, arena);
+  return shown(results_real(row, i), column->unit, arena);
 }
 
 static int load_grid(Grid *self, const Subject *of, const char *sql) {
@@ -115,8 +105,8 @@ static int load_grid(Grid *self, const Subject *of, const char *sql) {
     const char *name = sqlite3_column_name(rows, i);
     self->columns[i] = column_of(arena_copy(arena, name, strlen(name)), arena);
   }
-  int code;
-  while ((code = sqlite3_step(rows)) == SQLITE_ROW) {
+  int status;
+  while ((status = results_next(&of->of->results, rows, of->of->diag)) > 0) {
     if (self->n_rows == ROWS_MOST) {
       self->n_more++;
       continue;
@@ -126,7 +116,7 @@ static int load_grid(Grid *self, const Subject *of, const char *sql) {
     for (int i = 0; i < self->n_columns; i++)
       self->cells[self->n_cells++] = cell_of(rows, i, &self->columns[i], arena);
   }
-  return code == SQLITE_DONE ? 0 : results_error(&of->of->results, "read", of->of->diag);
+  return status;
 }
 
 static void put_rows(const Grid *self, Page *page, size_t from, size_t to, const char *caption) {

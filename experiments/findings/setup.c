@@ -12,18 +12,17 @@ int subject_load_keys(Subject *self) {
       self, "SELECT key, min(value), count(DISTINCT value), count(*) = json_array_length(:runs) "
             "FROM param WHERE run_id IN (SELECT value FROM json_each(:runs)) "
             "GROUP BY key ORDER BY key");
-  if (!rows) return -1;
   Arena *arena = self->of->arena;
   size_t capacity = 0;
-  int code;
-  while ((code = sqlite3_step(rows)) == SQLITE_ROW) {
+  int status;
+  while ((status = results_next(&self->of->results, rows, self->of->diag)) > 0) {
     ARENA_RESERVE(arena, self->keys, capacity, self->n_keys + 1);
-    self->keys[self->n_keys++] = (Key){.key = row_text(rows, 0, arena),
-                                       .value = row_text(rows, 1, arena),
+    self->keys[self->n_keys++] = (Key){.key = results_text(rows, 0, arena),
+                                       .value = results_text(rows, 1, arena),
                                        .n_values = sqlite3_column_int64(rows, 2),
                                        .everywhere = sqlite3_column_int(rows, 3)};
   }
-  return code == SQLITE_DONE ? 0 : results_error(&self->of->results, "read", self->of->diag);
+  return status;
 }
 
 static bool is_common(const Key *key) {
@@ -95,10 +94,10 @@ const char *subject_setup(const Subject *self) {
 
 /* "ttft.p99 below 1.00 s", "goodput at least 95%" */
 static const char *limit_words(sqlite3_stmt *row, Arena *arena) {
-  const char *name = row_text(row, 0, arena), *unit = row_text(row, 2, arena);
+  const char *name = results_text(row, 0, arena), *unit = results_text(row, 2, arena);
   const bool share = strncmp(name, "goodput", strlen("goodput")) == 0;
   return arena_printf(arena, "%s %s %s", name, share ? "at least" : "below",
-                      shown(row_real(row, 1), share ? "%" : unit, arena));
+                      shown(results_real(row, 1), share ? "%" : unit, arena));
 }
 
 const char *subject_limits(const Subject *self) {
@@ -156,7 +155,7 @@ static void put_prices(const Subject *self) {
       subject_ask(self, "SELECT DISTINCT machine FROM pool "
                         "WHERE run_id IN (SELECT value FROM json_each(:runs)) ORDER BY 1 LIMIT 12");
   while (rows && sqlite3_step(rows) == SQLITE_ROW)
-    put_price(self, row_text(rows, 0, self->of->arena));
+    put_price(self, results_text(rows, 0, self->of->arena));
 }
 
 static void put_keys(const Subject *self) {

@@ -56,12 +56,12 @@ static int column_named(sqlite3_stmt *row, const char *name) {
 
 static double number_named(sqlite3_stmt *row, const char *name) {
   const int column = column_named(row, name);
-  return column < 0 ? NAN : row_real(row, column);
+  return column < 0 ? NAN : results_real(row, column);
 }
 
 static const char *text_named(sqlite3_stmt *row, const char *name, Arena *arena) {
   const int column = column_named(row, name);
-  return column < 0 ? "" : row_text(row, column, arena);
+  return column < 0 ? "" : results_text(row, column, arena);
 }
 
 /* "2 prefill, 1 decode" */
@@ -181,7 +181,7 @@ static const char *runs_of(const Subject *self, const Design *design) {
   if (!row) return self->runs;
   sqlite3_bind_text(row, sqlite3_bind_parameter_index(row, ":design"), design->name, -1,
                     SQLITE_STATIC);
-  return sqlite3_step(row) == SQLITE_ROW ? row_text(row, 0, self->of->arena) : self->runs;
+  return sqlite3_step(row) == SQLITE_ROW ? results_text(row, 0, self->of->arena) : self->runs;
 }
 
 static int put_sureness(const Subject *self, const Objective *objective, const Design *designs,

@@ -43,9 +43,6 @@ typedef struct Subject {
 
 /* NULL with an entry. */
 sqlite3_stmt *subject_ask(const Subject *self, const char *sql);
-/* Copies of what the current row has; "" and NAN where that is NULL. */
-const char *row_text(sqlite3_stmt *row, int column, Arena *arena);
-double row_real(sqlite3_stmt *row, int column);
 /* One value; NAN: none. An entry when the statement is refused. */
 double subject_number(const Subject *self, const char *sql);
 /* A number with a unit, with as many digits as one reads: "81.2 ms", "$114", "12.4%" (unit "%", of

@@ -81,12 +81,6 @@ static const char *reason(const Run *run, Arena *arena) {
                      : arena_printf(arena, "%s", entry->message);
 }
 
-static double latency(const Report *report, const char *name) {
-  for (int i = 0; i < report->n_latencies; i++)
-    if (strcmp(report->latencies[i].name, name) == 0) return report->latencies[i].values[0];
-  return NAN;
-}
-
 static void take_request(MeasuredPoint *point, const RequestRecord *record) {
   const double decoding_s = tick_seconds(record->last_token_at - record->first_token_at);
   point->predicted[MEASURED_TTFT] = tick_seconds(record->first_token_at - record->arrived_at);
@@ -96,9 +90,9 @@ static void take_request(MeasuredPoint *point, const RequestRecord *record) {
 }
 
 static void take_figures(MeasuredPoint *point, const Report *report) {
-  point->predicted[MEASURED_TTFT] = latency(report, "ttft_s");
-  point->predicted[MEASURED_TPOT] = latency(report, "tpot_s");
-  point->predicted[MEASURED_E2E] = latency(report, "e2e_s");
+  point->predicted[MEASURED_TTFT] = report_latency(report, "ttft_s", "mean");
+  point->predicted[MEASURED_TPOT] = report_latency(report, "tpot_s", "mean");
+  point->predicted[MEASURED_E2E] = report_latency(report, "e2e_s", "mean");
   point->predicted[MEASURED_THROUGHPUT] =
       point->clients > 0 ? measured_loop_throughput(point, point->predicted)
                          : report->run.output_tokens_per_s / (double)measured_gpus(point);

@@ -14,40 +14,28 @@ static const struct {
 };
 static const char VERSION[] = "1.3.1";
 
-/* Its worker for TensorRT-LLM has flags of its own (components/src/dynamo/trtllm/backend_args.py).
- */
+/* Its worker for TensorRT-LLM has flags of its own: components/src/dynamo/trtllm/backend_args.py */
 static void trtllm_worker(const ExportPool *pool, Words *words) {
-  const struct {
-    const char *flag;
-    int64_t value;
-  } counts[] = {{"--tensor-parallel-size", pool->tensor * pool->attention},
-                {"--pipeline-parallel-size", pool->pipeline},
-                {"--expert-parallel-size", pool->expert > 1 ? pool->expert : 0},
-                {"--max-num-tokens", pool->batched_tokens},
-                {"--max-batch-size", pool->seqs}};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-    if (counts[i].value <= 0) continue;
-    words_add(words, "%s", counts[i].flag);
-    words_add(words, "%" PRId64, counts[i].value);
-  }
-  if (pool->attention > 1) words_add(words, "--enable-attention-dp");
-  words_add(words, "--free-gpu-memory-fraction");
-  words_add(words, "%g", pool->gpu_memory_utilization);
-  if (!pool->fp8_kv_cache) return;
-  words_add(words, "--override-engine-args");
-  words_add(words, "{\"kv_cache_config\": {\"dtype\": \"fp8\"}}");
+  words_count(words, "--tensor-parallel-size", pool->tensor * pool->attention);
+  words_count(words, "--pipeline-parallel-size", pool->pipeline);
+  if (pool->expert > 1) words_count(words, "--expert-parallel-size", pool->expert);
+  words_count(words, "--max-num-tokens", pool->batched_tokens);
+  words_count(words, "--max-batch-size", pool->seqs);
+  if (pool->attention > 1) words_add(words, "--enable-attention-dp", NULL);
+  words_add(words, "--free-gpu-memory-fraction", "%g", pool->gpu_memory_utilization);
+  if (pool->fp8_kv_cache)
+    words_add(words, "--override-engine-args", "{\"kv_cache_config\": {\"dtype\": \"fp8\"}}");
 }
 
 static void worker_arguments(const Export *self, const ExportPool *pool, Words *words) {
-  words_add(words, "%s", backends[self->family].model_flag);
-  words_add(words, "%s", self->model);
+  words_add(words, backends[self->family].model_flag, "%s", self->model);
   if (self->family == FAMILY_TRTLLM)
     trtllm_worker(pool, words);
   else
     export_arguments(self, pool, self->family, words);
-  if (!self->split || self->family == FAMILY_SGLANG) return; // whose own flag it is
-  words_add(words, "--disaggregation-mode");
-  words_add(words, "%s", pool->role == ROLE_PREFILL ? "prefill" : "decode");
+  if (self->split && self->family != FAMILY_SGLANG) // whose own flag it is
+    words_add(words, "--disaggregation-mode", "%s",
+              pool->role == ROLE_PREFILL ? "prefill" : "decode");
 }
 
 static void print_image(const Export *self) {

@@ -76,84 +76,80 @@ static ExportFamily family_of(const char *engine) {
 
 /* ---- Arguments ---- */
 
-void words_add(Words *self, const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  const char *word = arena_vprintf(self->arena, format, list);
-  va_end(list);
+static void add_word(Words *self, const char *word) {
   ARENA_RESERVE(self->arena, self->items, self->capacity, self->n + 1);
   self->items[self->n++] = word;
 }
 
-static void add_flag(Words *words, const char *flag, int64_t value) {
-  if (value <= 0) return;
-  words_add(words, "%s", flag);
-  words_add(words, "%" PRId64, value);
+void words_add(Words *self, const char *word, const char *format, ...) {
+  add_word(self, word);
+  if (!format) return;
+  va_list list;
+  va_start(list, format);
+  add_word(self, arena_vprintf(self->arena, format, list));
+  va_end(list);
 }
 
-static void add_text(Words *words, const char *flag, const char *value) {
-  words_add(words, "%s", flag);
-  words_add(words, "%s", value);
+void words_count(Words *self, const char *flag, int64_t count) {
+  if (count > 0) words_add(self, flag, "%" PRId64, count);
 }
 
 static void add_formats(const Export *self, const ExportPool *pool, const char *kv_cache,
                         Words *words) {
   if (self->quantized && strcmp(self->quantized, "fp8") == 0)
-    add_text(words, "--quantization", "fp8");
-  if (pool->fp8_kv_cache) add_text(words, "--kv-cache-dtype", kv_cache);
+    words_add(words, "--quantization", "fp8");
+  if (pool->fp8_kv_cache) words_add(words, "--kv-cache-dtype", "%s", kv_cache);
 }
 
 /* vLLM 0.33: vllm serve --help=all; docs/features/nixl_connector_usage.md. */
 static void vllm_arguments(const Export *self, const ExportPool *pool, Words *words) {
-  add_flag(words, "--tensor-parallel-size", pool->tensor);
-  if (pool->pipeline > 1) add_flag(words, "--pipeline-parallel-size", pool->pipeline);
-  if (pool->attention > 1) add_flag(words, "--data-parallel-size", pool->attention);
-  if (pool->expert > 1) words_add(words, "--enable-expert-parallel");
-  add_flag(words, "--max-num-batched-tokens", pool->batched_tokens);
-  add_flag(words, "--max-num-seqs", pool->seqs);
+  words_count(words, "--tensor-parallel-size", pool->tensor);
+  if (pool->pipeline > 1) words_count(words, "--pipeline-parallel-size", pool->pipeline);
+  if (pool->attention > 1) words_count(words, "--data-parallel-size", pool->attention);
+  if (pool->expert > 1) words_add(words, "--enable-expert-parallel", NULL);
+  words_count(words, "--max-num-batched-tokens", pool->batched_tokens);
+  words_count(words, "--max-num-seqs", pool->seqs);
   if (self->family == FAMILY_VLLM) {
-    words_add(words, "--gpu-memory-utilization");
-    words_add(words, "%g", pool->gpu_memory_utilization);
+    words_add(words, "--gpu-memory-utilization", "%g", pool->gpu_memory_utilization);
   }
   add_formats(self, pool, "fp8", words);
   if (!self->split) return;
-  words_add(words, "--kv-transfer-config");
-  words_add(words, "{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"%s\"}",
+  words_add(words, "--kv-transfer-config",
+            "{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"%s\"}",
             pool->role == ROLE_PREFILL ? "kv_producer" : "kv_consumer");
 }
 
 /* SGLang 0.5: docs/advanced_features/server_arguments.md, pd_disaggregation.md. Its degree of
  * tensor parallelism counts all groups of attention. */
 static void sglang_arguments(const Export *self, const ExportPool *pool, Words *words) {
-  add_flag(words, "--tp-size", pool->tensor * pool->attention);
-  if (pool->pipeline > 1) add_flag(words, "--pp-size", pool->pipeline);
+  words_count(words, "--tp-size", pool->tensor * pool->attention);
+  if (pool->pipeline > 1) words_count(words, "--pp-size", pool->pipeline);
   if (pool->attention > 1) {
-    add_flag(words, "--dp-size", pool->attention);
-    words_add(words, "--enable-dp-attention");
+    words_count(words, "--dp-size", pool->attention);
+    words_add(words, "--enable-dp-attention", NULL);
   }
-  if (pool->expert > 1) add_flag(words, "--ep-size", pool->expert);
-  add_flag(words, "--chunked-prefill-size", pool->batched_tokens * pool->attention);
-  add_flag(words, "--max-running-requests", pool->seqs * pool->attention);
+  if (pool->expert > 1) words_count(words, "--ep-size", pool->expert);
+  words_count(words, "--chunked-prefill-size", pool->batched_tokens * pool->attention);
+  words_count(words, "--max-running-requests", pool->seqs * pool->attention);
   if (self->family == FAMILY_SGLANG) {
-    words_add(words, "--mem-fraction-static");
-    words_add(words, "%g", pool->gpu_memory_utilization);
+    words_add(words, "--mem-fraction-static", "%g", pool->gpu_memory_utilization);
   }
   add_formats(self, pool, "fp8_e4m3", words);
   if (!self->split) return;
-  add_text(words, "--disaggregation-mode", pool->role == ROLE_PREFILL ? "prefill" : "decode");
-  add_text(words, "--disaggregation-transfer-backend", "nixl");
+  words_add(words, "--disaggregation-mode", "%s",
+            pool->role == ROLE_PREFILL ? "prefill" : "decode");
+  words_add(words, "--disaggregation-transfer-backend", "nixl");
 }
 
 /* TensorRT-LLM 1.x: trtllm-serve. Data parallelism of attention is of all GPUs of an instance. */
 static void trtllm_arguments(const Export *self, const ExportPool *pool, Words *words) {
-  add_flag(words, "--tp_size", pool->tensor * pool->attention);
-  if (pool->pipeline > 1) add_flag(words, "--pp_size", pool->pipeline);
-  if (pool->expert > 1) add_flag(words, "--ep_size", pool->expert);
-  add_flag(words, "--max_num_tokens", pool->batched_tokens);
-  add_flag(words, "--max_batch_size", pool->seqs);
+  words_count(words, "--tp_size", pool->tensor * pool->attention);
+  if (pool->pipeline > 1) words_count(words, "--pp_size", pool->pipeline);
+  if (pool->expert > 1) words_count(words, "--ep_size", pool->expert);
+  words_count(words, "--max_num_tokens", pool->batched_tokens);
+  words_count(words, "--max_batch_size", pool->seqs);
   if (self->family != FAMILY_TRTLLM) return;
-  words_add(words, "--kv_cache_free_gpu_memory_fraction");
-  words_add(words, "%g", pool->gpu_memory_utilization);
+  words_add(words, "--kv_cache_free_gpu_memory_fraction", "%g", pool->gpu_memory_utilization);
 }
 
 void export_arguments(const Export *self, const ExportPool *pool, ExportFamily family,

@@ -43,7 +43,11 @@ typedef struct Words {
   Arena *arena;
 } Words;
 
-void words_add(Words *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds a word, and its value unless `format` is NULL. */
+void words_add(Words *self, const char *word, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A flag and its count; nothing unless that is > 0. */
+void words_count(Words *self, const char *flag, int64_t count);
 /* The arguments of a server of this family for a pool, without its model. */
 void export_arguments(const Export *self, const ExportPool *pool, ExportFamily family,
                       Words *words);

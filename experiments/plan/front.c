@@ -28,12 +28,6 @@ typedef struct Runs {
   Diag *diag;
 } Runs;
 
-static Setting set_number(const char *key, Place at, const char *text, Arena *arena) {
-  Node *value = ARENA_NEW(arena, Node);
-  *value = (Node){.kind = NODE_SCALAR, .text = text, .at = at};
-  return (Setting){key, at, value};
-}
-
 /* The answer's configuration, with so much of its load. */
 static ConfigChanges changes_at(const Provision *study, const DesignOutcome *outcome, double load,
                                 Arena *arena) {
@@ -46,13 +40,13 @@ static ConfigChanges changes_at(const Provision *study, const DesignOutcome *out
   const Place at = outcome->design->at;
   Setting *last = &settings[changes.n_settings++];
   if (clients)
-    *last = set_number("workload.closed_loop.clients", at,
-                       arena_printf(arena, "%.0f", fmax(1, load * atof(clients->text))), arena);
+    *last = setting_text("workload.closed_loop.clients", at,
+                         arena_printf(arena, "%.0f", fmax(1, load * atof(clients->text))), arena);
   else if (study->base_rate > 0)
-    *last = set_number(study->rate_key, at,
-                       arena_printf(arena, "%.12g /s", load * study->base_rate), arena);
+    *last = setting_text(study->rate_key, at,
+                         arena_printf(arena, "%.12g /s", load * study->base_rate), arena);
   else
-    *last = set_number("workload.rate_scale", at, arena_printf(arena, "%.12g", load), arena);
+    *last = setting_text("workload.rate_scale", at, arena_printf(arena, "%.12g", load), arena);
   changes.settings = settings;
   return changes;
 }
@@ -79,12 +73,6 @@ static void make_run(void *run) {
   trial_run(&self->trial);
 }
 
-static double mean_of(const Report *report, const char *name) {
-  for (int i = 0; i < report->n_latencies; i++)
-    if (strcmp(report->latencies[i].name, name) == 0) return report->latencies[i].values[0];
-  return NAN;
-}
-
 /* Fits Campaign.idle. */
 static void show_progress(void *context) {
   Runs *self = context;
@@ -107,7 +95,7 @@ static int take_run(void *context, void *run) {
   point->rate = report_value(report, "throughput_rps");
   point->tokens_per_s = report_value(report, "output_tokens_per_s");
   point->gpus = report_value(report, "gpus");
-  point->tokens_per_user = 1 / mean_of(report, "tpot_s");
+  point->tokens_per_user = 1 / report_latency(report, "tpot_s", "mean");
   point->cost = report_value(report, "cost_per_million_output_tokens");
   point->gpu_seconds = point->gpus / point->tokens_per_s * 1e6;
   point->saturated = report->saturated;
@@ -122,13 +110,13 @@ static void release_run(void *run) {
 
 /* ---- The front ---- */
 
-static double cost_of(const FrontPoint *point) {
+double front_cost(const FrontPoint *point) {
   return isnan(point->cost) ? point->gpu_seconds : point->cost;
 }
 
 static int compare_points(const void *a, const void *b) {
   const FrontPoint *left = a, *right = b;
-  const double costs = cost_of(left) - cost_of(right);
+  const double costs = front_cost(left) - front_cost(right);
   if (costs != 0) return costs < 0 ? -1 : 1;
   const double speeds = right->tokens_per_user - left->tokens_per_user;
   return speeds != 0 ? (speeds < 0 ? -1 : 1) : left->number - right->number;

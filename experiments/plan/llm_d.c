@@ -7,9 +7,10 @@
 
 static void print_pool(const Export *self, const ExportPool *pool) {
   Words words = {.arena = self->arena};
-  words_add(&words, "%s", self->model);
+  words_add(&words, self->model, NULL);
   export_arguments(self, pool, FAMILY_VLLM, &words);
-  if (self->split && pool->role == ROLE_DECODE) words_add(&words, "--port=8200"); // its sidecar's
+  if (self->split && pool->role == ROLE_DECODE)
+    words_add(&words, "--port=8200", NULL); // its sidecar's
   fprintf(self->out,
           "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: %s\nspec:\n"
           "  replicas: %" PRId64 "\n  template:\n    spec:\n      containers:\n"

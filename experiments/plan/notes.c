@@ -69,8 +69,8 @@ static void note_memory(Notes *self, const Answer *answer, const Config *config,
   if (now) add(self, arena_printf(self->arena, "KV memory is full at times: %s", now));
   if (later)
     add(self, arena_printf(self->arena, "%sif times are %.1f%% longer, %s",
-                           now ? "" : "KV memory is almost full: ", 100 * answer->perfmodel_error,
-                           later));
+                           now ? "" : "KV memory is almost full: ",
+                           100 * answer->run.perfmodel_error, later));
   add(self, room_of(config, asked, self->arena));
 }
 

@@ -54,6 +54,13 @@ int plan_make(Plan *self, const Question *question, Arena *arena, Diag *diag);
 /* The designs of a study from the best on, those without an answer last; [n_designs]. */
 int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *arena);
 
+/* private: question.c */
+
+/* Fills all but the text. -1 with entries at the options that are wrong. */
+int question_resolve(Plan *self, const Question *question, Arena *arena, Diag *diag);
+/* "tp2", "tp1-dp4-ep4". */
+const char *shape_name(Parallelism shape, Arena *arena);
+
 /* ---- The front ---- */
 
 /* A run of an answer at some load. */
@@ -77,6 +84,8 @@ typedef struct Front {
   int n;
 } Front;
 
+/* What its tokens cost: money, or GPU seconds where there is no price. */
+double front_cost(const FrontPoint *point);
 /* Simulates the answers of a study at a few loads each, on `jobs` threads. */
 int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int jobs,
                Arena *arena, Diag *diag);

@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/fleet/fleet.h"
-#include "experiments/plan/question.h"
+#include "experiments/plan/plan.h"
 #include "experiments/plan/quote.h"
 #include <inttypes.h>
 #include <math.h>
@@ -10,25 +10,21 @@
 
 /* ---- Words ---- */
 
-/* Up to two decimals, as many as it needs. */
 static const char *amount(double value, Arena *arena) {
-  if (isnan(value)) return "-";
-  const char *text = arena_printf(arena, "%.2f", value);
-  size_t length = strlen(text);
-  while (text[length - 1] == '0')
-    length--;
-  return arena_copy(arena, text, text[length - 1] == '.' ? length - 1 : length);
+  return format_amount(value, arena_alloc(arena, 32));
 }
 
 static int64_t count_instances(const Answer *answer) {
-  return answer->n_prefill + answer->n_decode + answer->n_mixed;
+  const int64_t *n = answer->fleet.n;
+  return n[ROLE_PREFILL] + n[ROLE_DECODE] + n[ROLE_MIXED];
 }
 
 /* "6", or "4 + 2" of a split. */
 static const char *instances(const Answer *answer, Arena *arena) {
-  if (answer->n_decode > 0)
-    return arena_printf(arena, "%" PRId64 " + %" PRId64, answer->n_prefill, answer->n_decode);
-  return arena_printf(arena, "%" PRId64, answer->n_mixed);
+  if (answer->fleet.n[ROLE_DECODE] > 0)
+    return arena_printf(arena, "%" PRId64 " + %" PRId64, answer->fleet.n[ROLE_PREFILL],
+                        answer->fleet.n[ROLE_DECODE]);
+  return arena_printf(arena, "%" PRId64, answer->fleet.n[ROLE_MIXED]);
 }
 
 static const char *named_instances(const DesignOutcome *outcome, Arena *arena) {
@@ -39,11 +35,6 @@ static const char *named_instances(const DesignOutcome *outcome, Arena *arena) {
 
 static const char *cost_unit(bool priced) {
   return priced ? "$/M tokens" : "GPU s/M";
-}
-
-static double cost_of(const FrontPoint *point) {
-  if (!point) return NAN;
-  return isnan(point->cost) ? point->gpu_seconds : point->cost;
 }
 
 static bool is_priced(const PlanAnswer *self) {
@@ -91,7 +82,7 @@ static const char *undecided(const Answer *answer, int limit, Arena *arena) {
   for (int i = 0; i < MOVES && answer->moved_slos[i]; i++)
     if (!answer->moved_slos[i][limit].met)
       return arena_printf(arena, ", but missed if times are %.1f%% %s",
-                          100 * answer->perfmodel_error, moves[i]);
+                          100 * answer->run.perfmodel_error, moves[i]);
   return "";
 }
 
@@ -109,7 +100,7 @@ static void print_limits(const Answer *answer, FILE *out, Arena *arena) {
 /* "12 GPUs, 57 $/h, 1.80 $ per million output tokens" */
 static const char *price_of(const PlanAnswer *self, const DesignOutcome *outcome, Arena *arena) {
   const FrontPoint *point = front_asked(self->front, outcome);
-  const Takes *takes = &outcome->answers[0].takes;
+  const Takes *takes = &outcome->answers[0].fleet.takes;
   const char *text = arena_printf(arena, "%.0f GPU%s, ", takes->gpus, takes->gpus > 1 ? "s" : "");
   if (!isnan(takes->cost_per_hour))
     text = arena_printf(arena, "%s%s $/h", text, amount(takes->cost_per_hour, arena));
@@ -138,7 +129,7 @@ static void print_sure(const PlanAnswer *self, const DesignOutcome *outcome, FIL
   else
     fprintf(out, " to %s %s", amount(high, arena), unit);
   if (outcome->ranged)
-    fprintf(out, ", with times up to %.1f%% shorter or longer", 100 * answer->perfmodel_error);
+    fprintf(out, ", with times up to %.1f%% shorter or longer", 100 * answer->run.perfmodel_error);
   else
     fputs(", without the error of the times, which is unknown", out);
   if (self->study->n_seeds > 1 && outcome->n_found > 1 && outcome->n_different == 1)
@@ -146,7 +137,7 @@ static void print_sure(const PlanAnswer *self, const DesignOutcome *outcome, FIL
   else if (self->study->n_seeds > 1)
     fprintf(out, ", %d seeds (limits met on %d)", self->study->n_seeds, outcome->n_holds);
   fprintf(out, "\n            %.1f%% of its time is outside the measured range\n",
-          100 * answer->extrapolated);
+          100 * answer->run.extrapolated);
 }
 
 static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
@@ -189,17 +180,10 @@ static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
 
 /* ---- Tables ---- */
 
-static int name_width(const Provision *study) {
-  int width = 6;
-  for (int d = 0; d < study->n_designs; d++)
-    if ((int)strlen(study->designs[d].name) > width) width = (int)strlen(study->designs[d].name);
-  return width;
-}
-
 enum { DESIGNS_SHOWN = 5, FRONT_SHOWN = 5 };
 
 static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
-  const int width = name_width(self->study), n = self->study->n_designs;
+  const int width = provision_name_width(self->study), n = self->study->n_designs;
   const int *order = plan_order(self->study, self->outcomes, arena);
   fprintf(out, "\n%-*s  %9s %5s %9s %10s  %-10s %7s\n", width, "design", "instances", "GPUs", "$/h",
           cost_unit(is_priced(self)), "binds", "margin");
@@ -212,9 +196,9 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
       continue;
     }
     fprintf(out, "%-*s  %9s %5s %9s %10s  %-10s %6.1f%%\n", width, outcome->design->name,
-            instances(answer, arena), amount(answer->takes.gpus, arena),
-            amount(answer->takes.cost_per_hour, arena), amount(cost_of(point), arena),
-            answer->binds, 100 * answer->margin);
+            instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
+            amount(answer->fleet.takes.cost_per_hour, arena),
+            amount(point ? front_cost(point) : NAN, arena), answer->binds, 100 * answer->margin);
   }
   if (n > DESIGNS_SHOWN)
     fprintf(out, "%-*s  %d more need as much or more, or miss the limits\n", width, "...",
@@ -237,7 +221,7 @@ static void put_point(Rows *rows, const FrontPoint *point, int width, bool price
            .only = CELL_IN_CSV | CELL_IN_JSON},
           {CELL_OF_NUMBER("gpu_s_per_million_tokens", point->gpu_seconds),
            .only = CELL_IN_CSV | CELL_IN_JSON},
-          {CELL_OF_NUMBER(NULL, cost_of(point)), COLUMN(cost_unit(priced), 10), .show = "%.4g"},
+          {CELL_OF_NUMBER(NULL, front_cost(point)), COLUMN(cost_unit(priced), 10), .show = "%.4g"},
           {CELL_OF_NUMBER("tokens_per_s_per_user", point->tokens_per_user),
            COLUMN("tokens/s and user", 17), .show = "%.4g"},
           {CELL_OF_FLAG("met", point->met), .only = CELL_IN_CSV | CELL_IN_JSON},
@@ -249,7 +233,7 @@ static void put_point(Rows *rows, const FrontPoint *point, int width, bool price
 
 static void print_front(const PlanAnswer *self, FILE *out, Arena *arena) {
   Rows rows = {.format = OUTPUT_TABLE, .out = out, .indent = ""};
-  const int width = name_width(self->study);
+  const int width = provision_name_width(self->study);
   fputs("\ncheapest clusters for their speed, at parts of the load and within the limits\n", out);
   int shown = 0;
   for (int i = 0; i < self->front->n && shown < FRONT_SHOWN; i++) {

@@ -1,6 +1,6 @@
 /* What a question means: which machine has the GPUs, which engine, which degrees can be had. */
-#include "experiments/plan/question.h"
 #include "base/text.h"
+#include "experiments/plan/plan.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
 #include <ctype.h>

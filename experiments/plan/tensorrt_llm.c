@@ -30,8 +30,7 @@ static void print(const Export *self) {
     export_head(self, pool);
     if (*extra) {
       fprintf(self->out, "cat >%s <<'END'\n%sEND\n", file, extra);
-      words_add(&words, "--config");
-      words_add(&words, "%s", file);
+      words_add(&words, "--config", "%s", file);
     }
     export_shell(
         self, arena_printf(self->arena, "trtllm-serve %s", quote_shell(self->model, self->arena)),

@@ -1,5 +1,5 @@
 /* The text of a study: what was asked, in the words of a configuration. */
-#include "experiments/plan/question.h"
+#include "experiments/plan/plan.h"
 #include "experiments/plan/quote.h"
 #include <inttypes.h>
 #include <math.h>

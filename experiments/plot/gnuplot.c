@@ -1,7 +1,6 @@
 /* The process of gnuplot and the pipe to it. */
 #include "experiments/plot/gnuplot.h"
 #include "base/text.h"
-#include "experiments/plot/svg.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -27,4 +27,9 @@ void gnuplot_set(Gnuplot *self, const char *name, const char *text);
 void gnuplot_corner(Gnuplot *self, const char *corner, Arena *arena);
 /* Runs plots/NAME.gp below the data root and ends; what gnuplot cannot do it says on stderr. */
 int gnuplot_draw(Gnuplot *self, const char *name, const char *title, Diag *diag);
+
+/* private: svg.c. Copies a drawing with `title` as its title. With `id` (NULL: a file of its own)
+ * it is a part of an HTML page: without a prologue and a size of its own, the page's font, `id`
+ * before each of its ids, and every colour as a variable of CSS, `var(--figure-0072b2,#0072b2)`. */
+void svg_copy(FILE *drawn, const char *title, const char *id, Arena *arena, FILE *out);
 #endif

@@ -8,18 +8,12 @@
 typedef struct Metric {
   const char *scope, *name, *statistic, *unit; // scope "slo": an objective's value
   const char *full;                            // ttft_s.p99, pool.decode.busy_s, slo.goodput
-  bool limited;
 } Metric;
 
 typedef struct MetricList {
   Metric *items; // [n]
   size_t n, capacity;
 } MetricList;
-
-static const char *text_of(sqlite3_stmt *statement, int column, Arena *arena) {
-  const char *text = (const char *)sqlite3_column_text(statement, column);
-  return text ? arena_copy(arena, text, strlen(text)) : "";
-}
 
 /* The name of the objective that would limit it: ttft.p99. */
 static const char *objective_of(const Metric *metric, Arena *arena) {
@@ -34,23 +28,19 @@ static const char *objective_of(const Metric *metric, Arena *arena) {
 
 static int load_metrics(MetricList *self, Results *results, const char *ids, Arena *arena,
                         Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_query(
       results,
       "SELECT DISTINCT scope, name, statistic, unit FROM metric WHERE statistic NOT LIKE "
       "'%half_width' AND run_id IN (SELECT value FROM json_each(?1)) UNION ALL "
       "SELECT DISTINCT 'slo', name, 'value', unit FROM slo "
       "WHERE run_id IN (SELECT value FROM json_each(?1)) ORDER BY 1, 2, 3",
-      diag);
-  int status = SQLITE_DONE;
-  if (!statement) return -1;
-  sqlite3_bind_text(statement, 1, ids, -1, SQLITE_STATIC);
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
-    Metric metric = {text_of(statement, 0, arena),
-                     text_of(statement, 1, arena),
-                     text_of(statement, 2, arena),
-                     text_of(statement, 3, arena),
-                     NULL,
-                     false};
+      VALUES(value_text(ids)), diag);
+  int status;
+  while ((status = results_next(results, statement, diag)) > 0) {
+    Metric metric = {.scope = results_text(statement, 0, arena),
+                     .name = results_text(statement, 1, arena),
+                     .statistic = results_text(statement, 2, arena),
+                     .unit = results_text(statement, 3, arena)};
     const bool of_run = strcmp(metric.scope, "run") == 0;
     const bool is_value = strcmp(metric.statistic, "value") == 0;
     metric.full = arena_printf(arena, "%s%s%s%s%s", of_run ? "" : metric.scope, of_run ? "" : ".",
@@ -58,7 +48,7 @@ static int load_metrics(MetricList *self, Results *results, const char *ids, Are
     ARENA_RESERVE(arena, self->items, self->capacity, self->n + 1);
     self->items[self->n++] = metric;
   }
-  return status == SQLITE_DONE ? 0 : results_error(results, "read", diag);
+  return status;
 }
 
 /* Its name, also without the unit, ttft.p99, or without the pool. */
@@ -229,9 +219,8 @@ const char *shown_corner(const Shown *self, Results *results, Arena *arena, Diag
       "(SELECT DISTINCT iif(length(epoch) < 24, epoch, substr(epoch, 5, 8)) AS short FROM run "
       "WHERE id IN chosen))";
   const char *text = "";
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
-  if (!statement) return NULL;
-  sqlite3_bind_text(statement, 1, self->ids ? self->ids : "[]", -1, SQLITE_STATIC);
-  if (sqlite3_step(statement) == SQLITE_ROW) text = text_of(statement, 0, arena);
+  if (results_ask_text(results, sql, VALUES(value_text(self->ids ? self->ids : "[]")), &text, arena,
+                       diag) < 0)
+    return NULL;
   return self->held && *self->held ? arena_printf(arena, "%s\nat %s", text, self->held) : text;
 }

@@ -1,5 +1,6 @@
 /* See shown.h. */
 #include "experiments/plot/shown.h"
+#include "base/sort.h"
 #include "experiments/compare/compare.h"
 #include <math.h>
 #include <stdlib.h>
@@ -22,46 +23,26 @@ typedef struct Runs {
   size_t n_keys;
 } Runs;
 
-static const char *text_of(sqlite3_stmt *statement, int column, Arena *arena) {
-  const char *text = (const char *)sqlite3_column_text(statement, column);
-  return text ? arena_copy(arena, text, strlen(text)) : "";
-}
-
-static sqlite3_stmt *ask(Results *results, const char *sql, const char *text, bool flag,
-                         Diag *diag) {
-  sqlite3_stmt *statement = results_prepare(results, sql, diag);
-  const int n = statement ? sqlite3_bind_parameter_count(statement) : 0;
-  if (n > 0) sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
-  if (n > 1) sqlite3_bind_int(statement, 2, flag);
-  return statement;
-}
-
 /* ---- Which runs ---- */
 
 /* Of equal configurations the newest; unless they were named, of the newest run's epoch, beside
  * which there may be measured ones. */
 static int load_runs(Runs *self, Results *results, const char *ids, bool named, Arena *arena,
                      Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement =
-      ask(results,
-          "WITH chosen AS (SELECT * FROM run WHERE id IN (SELECT value FROM json_each(?1))) "
-          "SELECT max(id) FROM chosen WHERE ?2 OR epoch = '" RESULTS_MEASURED "' OR "
-          "epochs_agree(epoch, (SELECT epoch FROM chosen ORDER BY id DESC LIMIT 1)) "
-          "GROUP BY config_digest, epoch ORDER BY 1",
-          ids, named, diag);
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_query(
+      results,
+      "WITH chosen AS (SELECT * FROM run WHERE id IN (SELECT value FROM json_each(?1))) "
+      "SELECT max(id) FROM chosen WHERE ?2 OR epoch = '" RESULTS_MEASURED "' OR "
+      "epochs_agree(epoch, (SELECT epoch FROM chosen ORDER BY id DESC LIMIT 1)) "
+      "GROUP BY config_digest, epoch ORDER BY 1",
+      VALUES(value_text(ids), value_whole(named)), diag);
   size_t capacity = 0;
-  int status = SQLITE_DONE;
-  if (!statement) return -1;
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+  int status;
+  while ((status = results_next(results, statement, diag)) > 0) {
     ARENA_RESERVE(arena, self->ids, capacity, self->n + 1);
     self->ids[self->n++] = sqlite3_column_int64(statement, 0);
   }
-  return status == SQLITE_DONE ? 0 : results_error(results, "read", diag);
-}
-
-static int compare_ids(const void *a, const void *b) {
-  const int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
-  return (one > other) - (one < other);
+  return status;
 }
 
 static bool is_seed(const char *key) {
@@ -89,42 +70,42 @@ static Key *find_key(Runs *self, const char *name, size_t *capacity, Arena *aren
 /* Where all are points of sweeps their axes, else the keys of which they have several values. Runs
  * whose pools have not the same names are told apart by what their pools are, not by each key. */
 static int load_keys(Runs *self, Results *results, const char *ids, Arena *arena, Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement =
-      ask(results,
-          "WITH newest AS " NEWEST_POINT ", chosen AS (SELECT value AS id FROM json_each(?1)), "
-          "total AS (SELECT count(*) AS n FROM chosen), "
-          "swept AS (SELECT (SELECT count(*) FROM newest) = (SELECT n FROM total) AS yes), "
-          "varied AS (SELECT key, count(*) AS n FROM param WHERE run_id IN chosen GROUP BY key "
-          "HAVING count(DISTINCT value) > 1 OR count(*) < (SELECT n FROM total)), "
-          "mixed AS (SELECT count(*) > 0 AS yes FROM varied WHERE key LIKE 'pools.%' "
-          "AND n < (SELECT n FROM total)), "
-          "one AS (SELECT count(DISTINCT tensor_parallel_size) < 2 AS tp FROM pool "
-          "WHERE run_id IN chosen), "
-          "pools AS (SELECT run_id, machine || iif((SELECT tp FROM one), '', ' TP' || "
-          "tensor_parallel_size) || iif(role = 'mixed', '', ' ' || role) AS kind, count FROM pool "
-          "WHERE run_id IN chosen AND (SELECT yes FROM mixed) ORDER BY run_id, pool) "
-          "SELECT run_id, axis.name, point_value.value, axis.axis AS place FROM newest "
-          "JOIN point USING (run_id, sweep_id) JOIN point_value USING (sweep_id, point) "
-          "JOIN axis USING (sweep_id, axis) WHERE (SELECT yes FROM swept) "
-          "UNION ALL SELECT run_id, key, value, 2 FROM param JOIN varied USING (key) "
-          "WHERE run_id IN chosen AND NOT (SELECT yes FROM swept) "
-          "AND NOT (key LIKE 'pools.%' AND (SELECT yes FROM mixed)) "
-          "UNION ALL SELECT run_id, 'design', group_concat(kind, ' + '), 0 FROM pools "
-          "WHERE NOT (SELECT yes FROM swept) GROUP BY run_id "
-          "UNION ALL SELECT run_id, 'machines', group_concat(count, ' + '), 1 FROM pools "
-          "WHERE NOT (SELECT yes FROM swept) GROUP BY run_id ORDER BY place, 2, 1",
-          ids, false, diag);
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_query(
+      results,
+      "WITH newest AS " NEWEST_POINT ", chosen AS (SELECT value AS id FROM json_each(?1)), "
+      "total AS (SELECT count(*) AS n FROM chosen), "
+      "swept AS (SELECT (SELECT count(*) FROM newest) = (SELECT n FROM total) AS yes), "
+      "varied AS (SELECT key, count(*) AS n FROM param WHERE run_id IN chosen GROUP BY key "
+      "HAVING count(DISTINCT value) > 1 OR count(*) < (SELECT n FROM total)), "
+      "mixed AS (SELECT count(*) > 0 AS yes FROM varied WHERE key LIKE 'pools.%' "
+      "AND n < (SELECT n FROM total)), "
+      "one AS (SELECT count(DISTINCT tensor_parallel_size) < 2 AS tp FROM pool "
+      "WHERE run_id IN chosen), "
+      "pools AS (SELECT run_id, machine || iif((SELECT tp FROM one), '', ' TP' || "
+      "tensor_parallel_size) || iif(role = 'mixed', '', ' ' || role) AS kind, count FROM pool "
+      "WHERE run_id IN chosen AND (SELECT yes FROM mixed) ORDER BY run_id, pool) "
+      "SELECT run_id, axis.name, point_value.value, axis.axis AS place FROM newest "
+      "JOIN point USING (run_id, sweep_id) JOIN point_value USING (sweep_id, point) "
+      "JOIN axis USING (sweep_id, axis) WHERE (SELECT yes FROM swept) "
+      "UNION ALL SELECT run_id, key, value, 2 FROM param JOIN varied USING (key) "
+      "WHERE run_id IN chosen AND NOT (SELECT yes FROM swept) "
+      "AND NOT (key LIKE 'pools.%' AND (SELECT yes FROM mixed)) "
+      "UNION ALL SELECT run_id, 'design', group_concat(kind, ' + '), 0 FROM pools "
+      "WHERE NOT (SELECT yes FROM swept) GROUP BY run_id "
+      "UNION ALL SELECT run_id, 'machines', group_concat(count, ' + '), 1 FROM pools "
+      "WHERE NOT (SELECT yes FROM swept) GROUP BY run_id ORDER BY place, 2, 1",
+      VALUES(value_text(ids)), diag);
   size_t capacity = 0;
-  int status = SQLITE_DONE;
-  if (!statement) return -1;
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+  int status;
+  while ((status = results_next(results, statement, diag)) > 0) {
     const int64_t id = sqlite3_column_int64(statement, 0);
-    const int64_t *at = bsearch(&id, self->ids, self->n, sizeof *self->ids, compare_ids);
-    const char *name = text_of(statement, 1, arena);
+    const int64_t *at = bsearch(&id, self->ids, self->n, sizeof *self->ids, compare_ints);
+    const char *name = results_text(statement, 1, arena);
     if (at && !is_seed(name))
-      find_key(self, name, &capacity, arena)->values[at - self->ids] = text_of(statement, 2, arena);
+      find_key(self, name, &capacity, arena)->values[at - self->ids] =
+          results_text(statement, 2, arena);
   }
-  return status == SQLITE_DONE ? 0 : results_error(results, "read", diag);
+  return status;
 }
 
 /* ---- Values that are numbers ---- */

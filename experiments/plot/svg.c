@@ -1,7 +1,8 @@
-/* See svg.h. The drawing is read in pieces that end with a tag; texts of users are between tags, so
- * that nothing of them is taken for a name or a colour. */
-#include "experiments/plot/svg.h"
+/* What gnuplot draws as SVG, made fit for where it goes. The drawing is read in pieces that end
+ * with a tag; texts of users are between tags, so that nothing of them is taken for a name or a
+ * colour. */
 #include "base/text.h"
+#include "experiments/plot/gnuplot.h"
 #include <string.h>
 
 typedef struct Copy {

@@ -1,5 +1,4 @@
 /* What the designs of an offline study go through, and which of it can be had. */
-#include "experiments/provision/choices.h"
 #include "experiments/base/exit_code.h"
 #include "experiments/provision/design.h"
 #include <stdlib.h>

@@ -2,7 +2,6 @@
  * take. */
 #include "experiments/provision/design.h"
 #include "experiments/base/epoch.h"
-#include "experiments/provision/choices.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,13 +177,6 @@ static int count_of_pool(const Design *design, const char *pool, Arena *arena) {
   return -1;
 }
 
-static void add_role(Fleet *fleet, const PoolSpec *pool) {
-  int64_t *const by_role[] = {[ROLE_PREFILL] = &fleet->n_prefill,
-                              [ROLE_DECODE] = &fleet->n_decode,
-                              [ROLE_MIXED] = &fleet->n_mixed};
-  *by_role[pool->role] += pool_machines(pool);
-}
-
 /* Whether what decides is known of a pool's machines. */
 static int check_known(DesignBinding *binding, const Design *design, const PoolSpec *pool,
                        const Takes *takes) {
@@ -224,7 +216,7 @@ int design_bind_pools(DesignBinding *binding, Design *design, const Config *conf
     lot->searched = count_of_pool(design, pool->name, arena);
     status |= check_known(binding, design, pool, &lot->each);
     if (lot->searched < 0)
-      add_role(&design->fixed, pool);
+      design->fixed.n[pool->role] += pool_machines(pool);
     else {
       lot->spares = binding->study->spares;
       status |= check_own_spares(binding, design, &config->pools[i]);

@@ -19,6 +19,10 @@ int designs_bind(DesignBinding *self);
 /* private: choices.c. The same of one design of an offline study, from its map: all its
  * choices are bound, and there must be one that can be. */
 int design_bind_choices(DesignBinding *self, Design *design, const Node *map);
+/* private: parallelism.c. Adds the axis that `parallelism: {gpus, pools}` stands for to the map
+ * `axes`: named sets of degrees, all whose product is `gpus`, for each of the pools. `root` has the
+ * settings of the design. */
+int parallelism_add_axis(Node *axes, const Node *block, const Node *root, Arena *arena, Diag *diag);
 /* private: design.c. What the pools of a bound configuration take, into the design's `lots`, in
  * `arena`, `each` and `fixed`. */
 int design_bind_pools(DesignBinding *self, Design *design, const Config *config, Arena *arena);

@@ -173,7 +173,7 @@ static int bind_rates(Provision *self, const BlockKeys *given, const Node *block
 
 /* ---- What a probe is of ---- */
 
-static Setting set_text(const char *key, Place at, const char *text, Arena *arena) {
+Setting setting_text(const char *key, Place at, const char *text, Arena *arena) {
   Node *value = ARENA_NEW(arena, Node);
   *value = (Node){.kind = NODE_SCALAR, .text = text, .at = at};
   return (Setting){key, at, value};
@@ -185,7 +185,7 @@ double provision_probe_rate(const Provision *self, const Probe *probe) {
 }
 
 static Setting set_whole(const char *key, Place at, int64_t value, Arena *arena) {
-  return set_text(key, at, arena_printf(arena, "%lld", (long long)value), arena);
+  return setting_text(key, at, arena_printf(arena, "%lld", (long long)value), arena);
 }
 
 /* The spares of the pool that a count is of. */
@@ -212,7 +212,7 @@ static ConfigChanges changes_of(const Provision *self, const Design *design, con
   const double rate = provision_probe_rate(self, probe);
   if (rate > 0 && self->rate_key)
     settings[n++] =
-        set_text(self->rate_key, design->at, arena_printf(arena, "%.12g /s", rate), arena);
+        setting_text(self->rate_key, design->at, arena_printf(arena, "%.12g /s", rate), arena);
   // The first replicate is the configuration as it stands, so that its digest is that of a sweep.
   return (ConfigChanges){.seed = seed > 0 ? self->seed + seed : -1,
                          .tie_seed = -1,
@@ -297,14 +297,8 @@ static int ask_for_verdicts(Node *root, Arena *arena, Diag *diag) {
   return yaml_set(root, "precision=limits", arena, diag);
 }
 
-int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
-                   Arena *arena, Diag *diag) {
-  return provision_load_tree(self, base, path, config_tree(path, arena, diag), changes, arena,
-                             diag);
-}
-
-int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node *root,
-                        const ConfigChanges *changes, Arena *arena, Diag *diag) {
+int provision_load(Provision *self, TrialBase *base, const char *path, Node *root,
+                   const ConfigChanges *changes, Arena *arena, Diag *diag) {
   if (trial_base_init_tree(base, path, root, changes, arena, diag)) return -1;
   const char *text = node_text(base->root, arena);
   const Node *block = node_take(base->root, "provision");

@@ -122,11 +122,11 @@ static void begin_outcome(const Measuring *self, const Design *design, DesignOut
   Measurement *measurements = ARENA_ARRAY(self->arena, Measurement, n_all);
   for (int64_t i = 0; i < n_all; i++)
     measurements[i] = (Measurement){.throughput_rps = NAN,
-                                    .output_tokens_per_s = NAN,
-                                    .tokens_per_s = NAN,
-                                    .extrapolated = NAN,
-                                    .far = NAN,
-                                    .perfmodel_error = NAN,
+                                    .run = {.output_tokens_per_s = NAN,
+                                            .tokens_per_s = NAN,
+                                            .extrapolated = NAN,
+                                            .far = NAN,
+                                            .perfmodel_error = NAN},
                                     .why_not = design->fits[i % n].why_not};
   *outcome = (DesignOutcome){.design = design,
                              .monotone = true,
@@ -160,23 +160,11 @@ static Answer answer_on(const DesignOutcome *outcome, int seed) {
   for (int64_t i = 0; i < design->choices.n_points; i++) {
     const Measurement *one = outcome_measurement(outcome, seed, i);
     if (one->why_not || (answer.found && one->throughput_rps <= answer.rate)) continue;
-    const Fleet *fleet = &design->fits[i].fleet;
     answer = (Answer){.found = true,
                       .choice = i,
                       .rate = one->throughput_rps,
-                      .output_tokens_per_s = one->output_tokens_per_s,
-                      .tokens_per_s = one->tokens_per_s,
-                      .unpaid = one->unpaid,
-                      .config_digest = one->config_digest,
-                      .outcomes = one->outcomes,
-                      .extrapolated = one->extrapolated,
-                      .far = one->far,
-                      .measured = one->measured,
-                      .perfmodel_error = one->perfmodel_error,
-                      .n_prefill = fleet->n_prefill,
-                      .n_decode = fleet->n_decode,
-                      .n_mixed = fleet->n_mixed,
-                      .takes = fleet->takes,
+                      .run = one->run,
+                      .fleet = design->fits[i].fleet,
                       .margin = NAN};
   }
   return answer;
@@ -236,13 +224,7 @@ static int take_moved(void *context, void *run) {
   self->n_in_flight--;
   if (take_figures(self, slot)) return -1;
   const Measurement one = probe_run_measurement(&slot->run, self->arena);
-  Answer *moved = &outcome->moved[slot->move];
-  *moved = outcome->answers[0];
-  moved->found = !one.why_not;
-  moved->rate = one.throughput_rps;
-  moved->output_tokens_per_s = one.output_tokens_per_s;
-  moved->tokens_per_s = one.tokens_per_s;
-  moved->unpaid = one.unpaid;
+  outcome->moved[slot->move] = (Answer){.found = !one.why_not, .rate = one.throughput_rps};
   outcome->n_moved_simulations++;
   outcome->moved_events += slot->run.events;
   return 0;
@@ -267,13 +249,14 @@ static int measure_moved(Measuring *self) {
 
 /* ---- All of it ---- */
 
-int provision_measure(const Provision *self, const ProvisionOptions *options,
+int provision_measure(const Provision *self, const ProvisionOptions *options, int64_t last_before,
                       DesignOutcome **ret_outcomes, Arena *arena, Diag *diag) {
-  Measuring measuring = {.provision = self, .options = options, .arena = arena, .diag = diag};
+  Measuring measuring = {.provision = self,
+                         .options = options,
+                         .last_before = last_before,
+                         .arena = arena,
+                         .diag = diag};
   measuring.outcomes = ARENA_ARRAY(arena, DesignOutcome, self->n_designs);
-  if (options->results && results_ask(options->results, "SELECT coalesce(max(id), 0) FROM run",
-                                      NULL, 0, &measuring.last_before, diag) < 0)
-    return -1;
   if (measure_all(&measuring)) return -1;
   for (int d = 0; d < self->n_designs; d++)
     conclude(&measuring, &measuring.outcomes[d]);

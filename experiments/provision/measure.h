@@ -3,8 +3,8 @@
 #define EXPERIMENTS_PROVISION_MEASURE_H
 #include "experiments/provision/provision.h"
 
-/* Fits provision_run, which calls it. */
-int provision_measure(const Provision *self, const ProvisionOptions *options,
+/* As provision_run, which calls it; runs of the database after `last_before` are this study's. */
+int provision_measure(const Provision *self, const ProvisionOptions *options, int64_t last_before,
                       DesignOutcome **ret_outcomes, Arena *arena, Diag *diag);
 /* The measurement of a choice on the seed that is `seed` after the study's first. */
 static inline const Measurement *outcome_measurement(const DesignOutcome *outcome, int seed,

@@ -4,8 +4,9 @@
 #include <math.h>
 
 double provision_value(const Provision *self, const Answer *answer) {
-  return self->objective == OBJECTIVE_THROUGHPUT ? answer->rate
-                                                 : takes_value(&answer->takes, self->objective);
+  return self->objective == OBJECTIVE_THROUGHPUT
+             ? answer->rate
+             : takes_value(&answer->fleet.takes, self->objective);
 }
 
 /* The same cluster. Rates differ from seed to seed, which their range tells. */
@@ -23,7 +24,8 @@ void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
     bool is_new = true, repeated = false;
     for (int k = 0; k < s; k++) {
       is_new &= !same_answer(answer, &outcome->answers[k]);
-      repeated |= answer->outcomes != 0 && answer->outcomes == outcome->answers[k].outcomes;
+      repeated |=
+          answer->run.outcomes != 0 && answer->run.outcomes == outcome->answers[k].run.outcomes;
     }
     outcome->n_distinct += is_new;
     if (!answer->found) continue;
@@ -121,7 +123,7 @@ void outcome_fill(const Provision *study, const Design *design, const Replicate 
 /* ---- With times moved ---- */
 
 bool answer_moves(const Answer *self) {
-  return self->found && self->perfmodel_error > 0;
+  return self->found && self->run.perfmodel_error > 0;
 }
 
 void outcome_fill_range(const Provision *self, DesignOutcome *outcome) {

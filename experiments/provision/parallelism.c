@@ -1,5 +1,5 @@
 /* The degrees that share a number of GPUs, as an axis of choices. */
-#include "experiments/provision/choices.h"
+#include "experiments/provision/design.h"
 #include "perfmodel/hardware.h"
 #include <string.h>
 

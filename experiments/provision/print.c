@@ -8,21 +8,9 @@
 
 /* ---- A table for people ---- */
 
-/* Money, power and rates with as many decimals as they need, up to two. */
-static const char *amount(double value, char text[32]) {
-  if (isnan(value)) return strcpy(text, "-");
-  snprintf(text, 32, "%.2f", value);
-  for (size_t last = strlen(text) - 1; strchr(text, '.') && strchr("0.", text[last]); last--) {
-    const bool point = text[last] == '.';
-    text[last] = '\0';
-    if (point) break;
-  }
-  return text;
-}
-
 static const char *rate_to_hold(const Provision *study, char text[32]) {
   const double rate = study->rate > 0 ? study->rate : study->base_rate;
-  return rate > 0 ? amount(rate, text) : "the trace's";
+  return rate > 0 ? format_amount(rate, text) : "the trace's";
 }
 
 static void table_head(const Provision *study, FILE *out) {
@@ -37,11 +25,13 @@ static void table_head(const Provision *study, FILE *out) {
   if (study->offline)
     fputs("the highest throughput of requests that are all present at the start", out);
   else if (study->objective == OBJECTIVE_THROUGHPUT)
-    fprintf(out, "the highest rate, to within %s requests/s", amount(study->tolerance, text));
+    fprintf(out, "the highest rate, to within %s requests/s",
+            format_amount(study->tolerance, text));
   else
     fprintf(out, "%s %s requests/s", wanted[study->objective], rate_to_hold(study, text));
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
-    fprintf(out, ", within %s %s", amount(study->budget, text), objective_units[study->budget_of]);
+    fprintf(out, ", within %s %s", format_amount(study->budget, text),
+            objective_units[study->budget_of]);
   if (study->n_plus > 0)
     fprintf(out, ", with %lld instance%s fewer in each searched pool", (long long)study->n_plus,
             study->n_plus > 1 ? "s" : "");
@@ -148,26 +138,25 @@ static void json_slos(const void *of, FILE *out) {
 
 /* "2 prefill, 1 decode". */
 static void roles_text(const Answer *answer, char text[80]) {
-  const int64_t counts[] = {answer->n_prefill, answer->n_decode, answer->n_mixed};
   size_t length = 0;
   text[0] = '\0';
   for (int role = 0; role < ROLES; role++)
-    if (counts[role] > 0)
+    if (answer->fleet.n[role] > 0)
       length += (size_t)snprintf(&text[length], 80 - length, "%s%" PRId64 " %s", length ? ", " : "",
-                                 counts[role], role_name((Role)role));
+                                 answer->fleet.n[role], role_name((Role)role));
 }
 
 static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *outcome, int seed) {
   const Answer *answer = &outcome->answers[seed];
   const Design *design = outcome->design;
-  const Takes *takes = &answer->takes;
+  const Takes *takes = &answer->fleet.takes;
   const int of_choice = study->offline ? CELL_IN_JSON : CELL_NOWHERE;
   const int for_programs = CELL_IN_CSV | CELL_IN_JSON;
   const double none = answer->found ? 0 : NAN; // numbers of no answer are not known
   char roles[80], cost[32], power[32], rate[32], at_least[40], range[80];
   roles_text(answer, roles);
   snprintf(at_least, sizeof at_least, "%s%9s", answer->open_ended ? ">=" : "",
-           amount(answer->rate, rate));
+           format_amount(answer->rate, rate));
   Cell cells[] = {
       {CELL_OF_WHOLE("seed", study->seed + seed), .only = CELL_IN_JSON},
       {CELL_OF_FLAG("found", answer->found), .only = CELL_IN_JSON},
@@ -175,27 +164,30 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
        COLUMN("design", -provision_name_width(study))},
       {CELL_OF_WHOLE("seed", study->seed + seed), .only = CELL_IN_CSV},
       {CELL_OF_TEXT(NULL, roles), COLUMN("instances", -22)},
-      {CELL_OF_NUMBER("prefill", (double)answer->n_prefill + none), .only = for_programs},
-      {CELL_OF_NUMBER("decode", (double)answer->n_decode + none), .only = for_programs},
-      {CELL_OF_NUMBER("mixed", (double)answer->n_mixed + none), .only = for_programs},
+      {CELL_OF_NUMBER("prefill", (double)answer->fleet.n[ROLE_PREFILL] + none),
+       .only = for_programs},
+      {CELL_OF_NUMBER("decode", (double)answer->fleet.n[ROLE_DECODE] + none), .only = for_programs},
+      {CELL_OF_NUMBER("mixed", (double)answer->fleet.n[ROLE_MIXED] + none), .only = for_programs},
       {CELL_OF_NUMBER("instances", takes->instances + none), .only = for_programs},
       {CELL_OF_NUMBER("gpus", takes->gpus + none), COLUMN("GPUs", 5), .show = "%.0f"},
       {CELL_OF_NUMBER("machines", takes->machines + none), COLUMN("machines", 8), .show = "%.0f"},
       {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 8),
-       .shown = amount(takes->cost_per_hour, cost)},
-      {CELL_OF_NUMBER("cost_per_million_output_tokens",
-                      takes_cost_per_million(takes, answer->unpaid, answer->output_tokens_per_s) +
-                          none),
+       .shown = format_amount(takes->cost_per_hour, cost)},
+      {CELL_OF_NUMBER(
+           "cost_per_million_output_tokens",
+           takes_cost_per_million(takes, answer->run.unpaid, answer->run.output_tokens_per_s) +
+               none),
        COLUMN("$/M", 6), .show = "%.3g"},
       {CELL_OF_NUMBER("cost_per_million_tokens",
-                      takes_cost_per_million(takes, answer->unpaid, answer->tokens_per_s) + none),
+                      takes_cost_per_million(takes, answer->run.unpaid, answer->run.tokens_per_s) +
+                          none),
        .only = for_programs},
       {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 7),
-       .shown = amount(takes->power_kw, power)},
+       .shown = format_amount(takes->power_kw, power)},
       {CELL_OF_NUMBER("rate_rps", answer->rate + none), COLUMN("requests/s", 11),
        .shown = at_least},
       {CELL_OF_TEXT(NULL, sure_range_text(study, outcome, range)), COLUMN("range", -12)},
-      {CELL_OF_NUMBER("output_tokens_per_s", answer->output_tokens_per_s + none),
+      {CELL_OF_NUMBER("output_tokens_per_s", answer->run.output_tokens_per_s + none),
        .only = for_programs},
       {CELL_OF_TEXT("choice", study->offline ? design->fits[answer->choice].label : NULL),
        .only = of_choice},
@@ -203,12 +195,13 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
       {CELL_OF_TEXT("binds", answer->binds), COLUMN("binds", -18)},
       {CELL_OF_NUMBER("margin", answer->margin + none), COLUMN_PERCENT("margin", 6, "%.1f")},
       {CELL_OF_TEXT("next_fails", answer->next_fails), .only = CELL_IN_JSON},
-      {CELL_OF_NUMBER("extrapolated", answer->extrapolated + none),
+      {CELL_OF_NUMBER("extrapolated", answer->run.extrapolated + none),
        .only = CELL_IN_JSON | CELL_IN_CSV},
-      {CELL_OF_NUMBER("extrapolated_far", answer->far + none), .only = CELL_IN_JSON | CELL_IN_CSV},
-      {CELL_OF_FLAG("measured", answer->measured), .only = CELL_IN_JSON},
-      {CELL_OF_NUMBER("measured", answer->measured + none), .only = CELL_IN_CSV},
-      {CELL_OF_NUMBER("perfmodel_error", answer->perfmodel_error + none),
+      {CELL_OF_NUMBER("extrapolated_far", answer->run.far + none),
+       .only = CELL_IN_JSON | CELL_IN_CSV},
+      {CELL_OF_FLAG("measured", answer->run.measured), .only = CELL_IN_JSON},
+      {CELL_OF_NUMBER("measured", answer->run.measured + none), .only = CELL_IN_CSV},
+      {CELL_OF_NUMBER("perfmodel_error", answer->run.perfmodel_error + none),
        .only = CELL_IN_JSON | CELL_IN_CSV},
       {CELL_OF_NUMBER("low_model", outcome->low_model), .only = CELL_IN_CSV},
       {CELL_OF_NUMBER("high_model", outcome->high_model), .only = CELL_IN_CSV},

@@ -4,22 +4,8 @@
 #include <string.h>
 
 const ProbeFigure probe_figures[PROBE_FIGURES] = {
-    [FIGURE_REQUESTS] = {"run", "requests"},
-    [FIGURE_COMPLETED] = {"run", "completed"},
-    [FIGURE_THROUGHPUT] = {"run", "throughput_rps"},
-    [FIGURE_TOKENS] = {"run", "output_tokens_per_s"},
-    [FIGURE_PROMPT_TOKENS] = {"run", "prompt_tokens"},
-    [FIGURE_OUTPUT_TOKENS] = {"run", "output_tokens"},
-    [FIGURE_EXTRAPOLATED] = {"extrapolated", "time_share"},
-    [FIGURE_FAR] = {"extrapolated", "far_time_share"},
-    [FIGURE_ERROR] = {"extrapolated", "perfmodel_error"},
-    [FIGURE_COST] = {"run", "cost_usd"},
-    [FIGURE_COST_PER_HOUR] = {"run", "cost_per_hour"},
-    [FIGURE_DURATION] = {"run", "duration_s"},
-    [FIGURE_REJECTED_CONTEXT] = {"run", "rejected_context"},
-    [FIGURE_REJECTED_KV_MEMORY] = {"run", "rejected_kv_memory"},
-    [FIGURE_KV_WAITS] = {"run", "kv_waits"},
-    [FIGURE_RECOMPUTES] = {"run", "recomputes"},
+#define PROBE_FIGURE(scope, name) {#scope, #name},
+#include "experiments/provision/figures.def"
 };
 
 void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
@@ -87,11 +73,15 @@ static bool may_stop(const ProbeRun *self) {
   return self->early_stop && !config->length.automatic && !workload_waits(&config->workload);
 }
 
-int probe_run_recount(ProbeRun *self) {
+static bool meets_all(const ProbeRun *self) {
   bool met = true;
   for (int i = 0; i < self->n_slos; i++)
     met &= self->slos[i].met;
-  return may_stop(self) && !met ? count_demand(self) : 0;
+  return met;
+}
+
+int probe_run_recount(ProbeRun *self) {
+  return may_stop(self) && !meets_all(self) ? count_demand(self) : 0;
 }
 
 void probe_run_simulate(void *context) {
@@ -151,10 +141,7 @@ void probe_run_take(ProbeRun *self, Arena *arena) {
     report_visit(&trial->report, keep_figure, self);
   }
   keep_specs(self, arena);
-  bool met = !self->stopped;
-  for (int i = 0; i < self->n_slos; i++)
-    met &= self->slos[i].met;
-  self->verdict = met ? PROBE_HOLDS : PROBE_FAILS;
+  self->verdict = !self->stopped && meets_all(self) ? PROBE_HOLDS : PROBE_FAILS;
 }
 
 void probe_run_release(ProbeRun *self) {
@@ -162,22 +149,26 @@ void probe_run_release(ProbeRun *self) {
   self->has_trial = false;
 }
 
-double probe_run_tokens_per_s(const ProbeRun *self) {
-  const double outputs = self->figures[FIGURE_OUTPUT_TOKENS];
-  return outputs > 0
-             ? self->figures[FIGURE_TOKENS] * (1 + self->figures[FIGURE_PROMPT_TOKENS] / outputs)
-             : 0;
-}
-
-double probe_run_unpaid(const ProbeRun *self) {
-  const double most = self->figures[FIGURE_COST_PER_HOUR] * self->figures[FIGURE_DURATION] / 3600;
-  return most > 0 ? 1 - self->figures[FIGURE_COST] / most : 0;
+RunKept probe_run_kept(const ProbeRun *self) {
+  const double *of = self->figures, tokens = of[FIGURE_output_tokens_per_s],
+               outputs = of[FIGURE_output_tokens];
+  const double cost = of[FIGURE_cost_per_hour] * of[FIGURE_duration_s] / 3600;
+  return (RunKept){.output_tokens_per_s = tokens,
+                   .tokens_per_s =
+                       outputs > 0 ? tokens * (1 + of[FIGURE_prompt_tokens] / outputs) : 0,
+                   .unpaid = cost > 0 ? 1 - of[FIGURE_cost_usd] / cost : 0,
+                   .extrapolated = of[FIGURE_time_share],
+                   .far = of[FIGURE_far_time_share],
+                   .perfmodel_error = of[FIGURE_perfmodel_error],
+                   .measured = self->measured,
+                   .config_digest = self->trial.config_digest,
+                   .outcomes = self->outcomes};
 }
 
 KvPressure probe_run_pressure(const ProbeRun *self) {
-  const double requests = self->figures[FIGURE_REQUESTS];
-  return requests > 0 ? (KvPressure){self->figures[FIGURE_KV_WAITS] / requests,
-                                     self->figures[FIGURE_RECOMPUTES] / requests}
+  const double requests = self->figures[FIGURE_requests];
+  return requests > 0 ? (KvPressure){self->figures[FIGURE_kv_waits] / requests,
+                                     self->figures[FIGURE_recomputes] / requests}
                       : (KvPressure){0, 0};
 }
 
@@ -185,10 +176,10 @@ KvPressure probe_run_pressure(const ProbeRun *self) {
  * are known where the workload was read through. */
 const char *probe_run_rejections(const ProbeRun *self, double *ret_share, Arena *arena) {
   const bool counted = self->beyond.requests > 0;
-  const double ended = self->figures[FIGURE_REQUESTS];
+  const double ended = self->figures[FIGURE_requests];
   const double context =
-      counted ? (double)self->beyond.requests : self->figures[FIGURE_REJECTED_CONTEXT];
-  const double memory = self->figures[FIGURE_REJECTED_KV_MEMORY];
+      counted ? (double)self->beyond.requests : self->figures[FIGURE_rejected_context];
+  const double memory = self->figures[FIGURE_rejected_kv_memory];
   const double of = counted ? (double)self->demand.requests : ended;
   char n[32], all[32], tokens[32];
   *ret_share = 0;
@@ -223,24 +214,16 @@ const char *probe_limit_lost(const SloOutcome *slo, const char *where, Arena *ar
 
 /* Why a run that ended is no answer; NULL: it is one. */
 static const char *explain(const ProbeRun *self, Arena *arena) {
-  const double left_out = self->figures[FIGURE_REQUESTS] - self->figures[FIGURE_COMPLETED];
+  const double left_out = self->figures[FIGURE_requests] - self->figures[FIGURE_completed];
   if (left_out > 0)
     return arena_printf(arena, "%.0f of %.0f requests are rejected or never finish", left_out,
-                        self->figures[FIGURE_REQUESTS]);
+                        self->figures[FIGURE_requests]);
   if (self->verdict == PROBE_HOLDS) return NULL;
   return probe_limit_lost(probe_run_binding(self), "", arena);
 }
 
 Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {
-  return (Measurement){.throughput_rps = self->figures[FIGURE_THROUGHPUT],
-                       .output_tokens_per_s = self->figures[FIGURE_TOKENS],
-                       .tokens_per_s = probe_run_tokens_per_s(self),
-                       .unpaid = probe_run_unpaid(self),
-                       .extrapolated = self->figures[FIGURE_EXTRAPOLATED],
-                       .far = self->figures[FIGURE_FAR],
-                       .measured = self->measured,
-                       .perfmodel_error = self->figures[FIGURE_ERROR],
-                       .why_not = explain(self, arena),
-                       .config_digest = self->trial.config_digest,
-                       .outcomes = self->outcomes};
+  return (Measurement){.throughput_rps = self->figures[FIGURE_throughput_rps],
+                       .run = probe_run_kept(self),
+                       .why_not = explain(self, arena)};
 }

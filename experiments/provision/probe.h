@@ -8,22 +8,8 @@
 
 /* What is kept of a run's report. */
 enum {
-  FIGURE_REQUESTS,
-  FIGURE_COMPLETED,
-  FIGURE_THROUGHPUT,
-  FIGURE_TOKENS,
-  FIGURE_PROMPT_TOKENS,
-  FIGURE_OUTPUT_TOKENS,
-  FIGURE_EXTRAPOLATED, // share of the time
-  FIGURE_FAR,
-  FIGURE_ERROR, // of the performance models
-  FIGURE_COST,
-  FIGURE_COST_PER_HOUR,
-  FIGURE_DURATION,
-  FIGURE_REJECTED_CONTEXT,
-  FIGURE_REJECTED_KV_MEMORY,
-  FIGURE_KV_WAITS,
-  FIGURE_RECOMPUTES,
+#define PROBE_FIGURE(scope, name) FIGURE_##name,
+#include "experiments/provision/figures.def"
   PROBE_FIGURES
 };
 typedef struct ProbeFigure {
@@ -44,7 +30,7 @@ typedef struct ProbeRun {
   int n_slos;
   double figures[PROBE_FIGURES]; // by probe_figures
   uint64_t outcomes;             // its digest
-  bool measured;                 // as in Answer
+  bool measured;                 // as in RunKept
   Trial trial;
   bool has_trial; // loaded and not released
   /* While it runs, and of one that was found too: */
@@ -68,10 +54,7 @@ int probe_run_recount(ProbeRun *self);
 void probe_run_take(ProbeRun *self, Arena *arena);
 /* Lets go of the trial. */
 void probe_run_release(ProbeRun *self);
-/* Of prompts and outputs together. */
-double probe_run_tokens_per_s(const ProbeRun *self);
-/* The share of what all of its instances cost that it did not pay, while some were off. */
-double probe_run_unpaid(const ProbeRun *self);
+RunKept probe_run_kept(const ProbeRun *self);
 /* How many requests it turned away, and why, of how many: "561 of 12,031 prompts exceed the context
  * of 40,960"; NULL: none. `ret_share` is what share they are. */
 const char *probe_run_rejections(const ProbeRun *self, double *ret_share, Arena *arena);

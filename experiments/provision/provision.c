@@ -261,12 +261,13 @@ static void plan_replicates(Study *self) {
 
 int provision_run(const Provision *self, const ProvisionOptions *options,
                   DesignOutcome **ret_outcomes, Arena *arena, Diag *diag) {
-  if (self->offline) return provision_measure(self, options, ret_outcomes, arena, diag);
   Study study = {.provision = self, .options = options, .arena = arena, .diag = diag};
-  plan_replicates(&study);
   if (options->results && results_ask(options->results, "SELECT coalesce(max(id), 0) FROM run",
                                       NULL, 0, &study.last_before, diag) < 0)
     return -1;
+  if (self->offline)
+    return provision_measure(self, options, study.last_before, ret_outcomes, arena, diag);
+  plan_replicates(&study);
   if (run_searches(&study)) return -1;
   DesignOutcome *outcomes = ARENA_ARRAY(arena, DesignOutcome, self->n_designs);
   for (int d = 0; d < self->n_designs; d++) {

@@ -74,7 +74,7 @@ typedef struct CountRange {
 /* Instances of several pools. Two pools that are shapes of the same GPUs take them once. */
 typedef struct Fleet {
   Takes takes;
-  int64_t n_prefill, n_decode, n_mixed; // by role
+  int64_t n[ROLES]; // by role
 } Fleet;
 
 /* One choice of a design, before anything is simulated. */
@@ -126,6 +126,19 @@ typedef struct KvPressure {
   double waits, recomputes;
 } KvPressure;
 
+/* What is kept of a run beside its rate and its limits. */
+typedef struct RunKept {
+  double output_tokens_per_s;
+  double tokens_per_s;    // of prompts and outputs
+  double unpaid;          // share of what all of its instances cost, of those that it had off
+  double extrapolated;    // share of the time of iterations beyond what was measured
+  double far;             // of that, beyond twice
+  double perfmodel_error; // of its performance models, the largest; NAN: one is unknown
+  bool measured;          // all of them are; false: one is a roofline
+  uint64_t config_digest; // 0: there is no run
+  uint64_t outcomes;      // the digest of those; 0: not known
+} RunKept;
+
 /* The best of one design on one seed. */
 typedef struct Answer {
   bool found;      // false: no counts meet the limits
@@ -133,17 +146,8 @@ typedef struct Answer {
   int64_t counts[COUNTS_MAX];
   int64_t choice; // of an offline study; else 0
   double rate;    // held, requests/s; NAN: that of a trace, which nobody stated
-  double output_tokens_per_s;
-  double tokens_per_s;    // of prompts and outputs
-  double unpaid;          // share of cost_per_hour, of instances that its run had off
-  uint64_t config_digest; // of its run
-  uint64_t outcomes;      // their digest; 0: not known
-  double extrapolated;    // share of the time of iterations beyond what was measured
-  double far;             // of that, beyond twice
-  bool measured;          // all of its performance models are; false: one is a roofline
-  double perfmodel_error; // of them, the largest; NAN: one is unknown
-  int64_t n_prefill, n_decode, n_mixed; // machines by role
-  Takes takes;
+  RunKept run;
+  Fleet fleet;
   const char *binds;      // the limit with the least margin
   double margin;          // its
   const char *next_fails; // the limit that fails one step further; NULL: not known
@@ -156,13 +160,9 @@ typedef struct Answer {
 
 /* What one choice gave on one seed. */
 typedef struct Measurement {
-  double throughput_rps, output_tokens_per_s, tokens_per_s; // NAN: it was not simulated
-  double unpaid;                                            // as in Answer
-  const char *why_not;                                      // one line; NULL: it may be the answer
-  uint64_t config_digest;                                   // of its run; 0: there is none
-  uint64_t outcomes;                                        // the digest of those
-  double extrapolated, far, perfmodel_error; // as in Answer; NAN: it was not simulated
-  bool measured;                             // as in Answer
+  double throughput_rps; // NAN: it was not simulated; then those of `run` are, too
+  RunKept run;
+  const char *why_not; // one line; NULL: it may be the answer
 } Measurement;
 
 /* What is known of one design. */
@@ -211,12 +211,10 @@ typedef struct ProvisionOptions {
   void *context;
 } ProvisionOptions;
 
-/* Reads a study, a configuration with a `provision:` block; `base` is filled, and must not move. */
-int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
-                   Arena *arena, Diag *diag);
-/* The same of a tree, as trial_base_init_tree takes it. */
-int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node *root,
-                        const ConfigChanges *changes, Arena *arena, Diag *diag);
+/* Binds a study, a configuration with a `provision:` block, from a tree as trial_base_init_tree
+ * takes it; `base` is filled, and must not move. */
+int provision_load(Provision *self, TrialBase *base, const char *path, Node *root,
+                   const ConfigChanges *changes, Arena *arena, Diag *diag);
 /* The same of a block for a base that is at hand. All of it lives in `arena`. */
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag);
 /* Searches. ret_outcomes[n_designs] and all they point to live in `arena`. -1 with entries in
@@ -258,11 +256,16 @@ int provision_store(const Provision *self, const DesignOutcome *outcomes, Result
 /* The answers of a study on paper: a table for people, JSON and CSV for programs. */
 void provision_print(const Provision *study, const DesignOutcome *outcomes, OutputFormat format,
                      FILE *out);
+/* Characters of a column that names the designs. */
+int provision_name_width(const Provision *study);
 /* What would be searched, for --dry-run. */
 void provision_print_plan(const Provision *study, FILE *out);
 
 /* The number that a choice has under a key which its design goes through; false when it is none. */
 bool choice_number(const Design *design, int64_t choice, const char *key, double *ret_value);
+
+/* A text for a key of the configuration, for changes. */
+Setting setting_text(const char *key, Place at, const char *text, Arena *arena);
 
 /* private: load.c */
 

@@ -61,7 +61,7 @@ int provision_name_width(const Provision *study) {
 
 static void print_best(const DesignOutcome *outcome, int width, FILE *out) {
   const Answer *answer = &outcome->answers[0];
-  const Takes *takes = &answer->takes;
+  const Takes *takes = &answer->fleet.takes;
   char rate[32], tokens[32], cost[32], million[32], power[32];
   fprintf(out, "%-*s ", width, outcome->design->name);
   if (!answer->found) {
@@ -69,12 +69,12 @@ static void print_best(const DesignOutcome *outcome, int width, FILE *out) {
     return;
   }
   const char *label = outcome->design->fits[answer->choice].label;
-  fprintf(
-      out, "%10s %9s %5.0f %8.0f %7s %6s %7s  %s\n", number(answer->rate, rate),
-      number(answer->output_tokens_per_s, tokens), takes->gpus, takes->machines,
-      number(takes->cost_per_hour, cost),
-      number(takes_cost_per_million(takes, answer->unpaid, answer->output_tokens_per_s), million),
-      number(takes->power_kw, power), *label ? label : "-");
+  fprintf(out, "%10s %9s %5.0f %8.0f %7s %6s %7s  %s\n", number(answer->rate, rate),
+          number(answer->run.output_tokens_per_s, tokens), takes->gpus, takes->machines,
+          number(takes->cost_per_hour, cost),
+          number(takes_cost_per_million(takes, answer->run.unpaid, answer->run.output_tokens_per_s),
+                 million),
+          number(takes->power_kw, power), *label ? label : "-");
 }
 
 static void print_spread(const Provision *study, const DesignOutcome *outcome, FILE *out) {
@@ -106,7 +106,7 @@ static void print_ranking(const DesignOutcome *outcome, FILE *out) {
       snprintf(share, sizeof share, "%.1f%%", best > 0 ? 100 * one->throughput_rps / best : 100);
     }
     fprintf(out, "%4s %10s %9s %8s", rank, number(one->throughput_rps, rate),
-            number(one->output_tokens_per_s, tokens), share);
+            number(one->run.output_tokens_per_s, tokens), share);
     print_labels(&design->choices, order[i], one->why_not, out);
     putc('\n', out);
   }
@@ -169,24 +169,25 @@ static void put_choice(Rows *rows, const DesignOutcome *outcome, int64_t seed, i
   const double none = takes->instances > 0 ? 0 : NAN; // of what takes nothing, nothing is known
   rows_put(
       rows,
-      (Cell[]){{CELL_OF_TEXT("design", design->name), .only = CELL_IN_CSV},
-               {CELL_OF_WHOLE("seed", seed)},
-               {CELL_OF_NUMBER("rank", rank > 0 ? (double)rank : NAN)},
-               {CELL_OF_TEXT("choice", design->fits[choice].label)},
-               {CELL_OF_JSON("values", json_values, &chosen), .only = CELL_IN_JSON},
-               {CELL_OF_NUMBER("throughput_rps", one->throughput_rps)},
-               {CELL_OF_NUMBER("output_tokens_per_s", one->output_tokens_per_s)},
-               {CELL_OF_NUMBER("instances", takes->instances + none), .only = CELL_IN_CSV},
-               {CELL_OF_NUMBER("gpus", takes->gpus + none), .only = CELL_IN_CSV},
-               {CELL_OF_NUMBER("machines", takes->machines + none), .only = CELL_IN_CSV},
-               {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), .only = CELL_IN_CSV},
-               {CELL_OF_NUMBER(
-                   "cost_per_million_output_tokens",
-                   takes_cost_per_million(takes, one->unpaid, one->output_tokens_per_s) + none)},
-               {CELL_OF_NUMBER("power_kw", takes->power_kw + none), .only = CELL_IN_CSV},
-               {CELL_OF_TEXT("why_not", one->why_not)},
-               {CELL_OF_NUMBER("extrapolated", one->extrapolated)},
-               {0}});
+      (Cell[]){
+          {CELL_OF_TEXT("design", design->name), .only = CELL_IN_CSV},
+          {CELL_OF_WHOLE("seed", seed)},
+          {CELL_OF_NUMBER("rank", rank > 0 ? (double)rank : NAN)},
+          {CELL_OF_TEXT("choice", design->fits[choice].label)},
+          {CELL_OF_JSON("values", json_values, &chosen), .only = CELL_IN_JSON},
+          {CELL_OF_NUMBER("throughput_rps", one->throughput_rps)},
+          {CELL_OF_NUMBER("output_tokens_per_s", one->run.output_tokens_per_s)},
+          {CELL_OF_NUMBER("instances", takes->instances + none), .only = CELL_IN_CSV},
+          {CELL_OF_NUMBER("gpus", takes->gpus + none), .only = CELL_IN_CSV},
+          {CELL_OF_NUMBER("machines", takes->machines + none), .only = CELL_IN_CSV},
+          {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), .only = CELL_IN_CSV},
+          {CELL_OF_NUMBER(
+              "cost_per_million_output_tokens",
+              takes_cost_per_million(takes, one->run.unpaid, one->run.output_tokens_per_s) + none)},
+          {CELL_OF_NUMBER("power_kw", takes->power_kw + none), .only = CELL_IN_CSV},
+          {CELL_OF_TEXT("why_not", one->why_not)},
+          {CELL_OF_NUMBER("extrapolated", one->run.extrapolated)},
+          {0}});
 }
 
 void ranking_put(Rows *rows, const Provision *study, const DesignOutcome *outcome) {

@@ -4,8 +4,6 @@
 #include "experiments/base/cells.h"
 #include "experiments/provision/provision.h"
 
-/* Characters of the column that names the designs. */
-int provision_name_width(const Provision *study);
 /* The best of each design, then all choices of each on the first seed. */
 void ranking_print_table(const Provision *study, const DesignOutcome *outcomes, FILE *out);
 /* A row for each choice of a design on every seed, of CSV or JSON. */

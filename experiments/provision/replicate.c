@@ -96,12 +96,6 @@ void replicate_begin(const Provision *self, Replicate *replicate, const Answer *
 
 /* ---- Its answer ---- */
 
-static void add_machines(Answer *answer, Role role, int64_t n) {
-  *(role == ROLE_PREFILL  ? &answer->n_prefill
-    : role == ROLE_DECODE ? &answer->n_decode
-                          : &answer->n_mixed) += n;
-}
-
 /* The failing run nearest to the answer among those that ask more of the cluster. Steps are in the
  * order of the search, which the number of threads does not change; runs are not. */
 static const ProbeRun *next_failure(const Replicate *self, const Probe *answer) {
@@ -136,28 +130,18 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                    .rate = rate > 0              ? rate
                            : self->base_rate > 0 ? self->base_rate
                                                  : NAN,
-                   .output_tokens_per_s = run->figures[FIGURE_TOKENS],
-                   .tokens_per_s = probe_run_tokens_per_s(run),
-                   .unpaid = probe_run_unpaid(run),
-                   .config_digest = run->trial.config_digest,
-                   .outcomes = run->outcomes,
-                   .extrapolated = run->figures[FIGURE_EXTRAPOLATED],
-                   .far = run->figures[FIGURE_FAR],
-                   .measured = run->measured,
-                   .perfmodel_error = run->figures[FIGURE_ERROR],
-                   .n_prefill = design->fixed.n_prefill,
-                   .n_decode = design->fixed.n_decode,
-                   .n_mixed = design->fixed.n_mixed,
-                   .takes = design_takes(design, probe->counts),
+                   .run = probe_run_kept(run),
+                   .fleet = design->fixed,
                    .binds = binding ? binding->spec->name : NULL,
                    .margin = binding ? binding->margin : NAN,
                    .next_fails = failure ? probe_run_binding(failure)->spec->name : NULL,
                    .kv = probe_run_pressure(run),
                    .slos = run->slos,
                    .n_slos = run->n_slos};
+  answer.fleet.takes = design_takes(design, probe->counts);
   for (int i = 0; i < design->n_counts; i++) {
     answer.counts[i] = probe->counts[i];
-    add_machines(&answer, (Role)design->roles[i], probe->counts[i]);
+    answer.fleet.n[design->roles[i]] += probe->counts[i];
   }
   return answer;
 }

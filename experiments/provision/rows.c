@@ -8,79 +8,69 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double column_real(sqlite3_stmt *statement, int column, double if_null) {
-  return sqlite3_column_type(statement, column) == SQLITE_NULL
-             ? if_null
-             : sqlite3_column_double(statement, column);
-}
-
-static const char *column_text(sqlite3_stmt *statement, int column, Arena *arena) {
-  const char *text = (const char *)sqlite3_column_text(statement, column);
-  return text ? arena_copy(arena, text, strlen(text)) : NULL;
+/* The outcome of a limit in the run: 1 and it, 0 when there is none. */
+static int read_outcome(SloOutcome *ret_outcome, const SloSpec *spec, Results *results, int64_t run,
+                        Arena *arena, Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *row = results_query(
+      results, "SELECT value, margin, met, unmeasured FROM slo WHERE run_id = ? AND name = ?",
+      VALUES(value_whole(run), value_text(spec->name)), diag);
+  const int found = results_next(results, row, diag);
+  if (found <= 0) return found;
+  const bool unmeasured = sqlite3_column_type(row, 3) != SQLITE_NULL;
+  const double value = results_real(row, 0), margin = results_real(row, 1);
+  const double none = unmeasured ? NAN : INFINITY;
+  *ret_outcome = (SloOutcome){.spec = spec,
+                              .value = isnan(value) ? none : value,
+                              .margin = isnan(margin) ? -none : margin,
+                              .met = sqlite3_column_int(row, 2) != 0,
+                              .unmeasured = unmeasured ? results_text(row, 3, arena) : NULL,
+                              .half_width = NAN};
+  return 1;
 }
 
 /* The outcomes of a run that was found: of all limits, or of the one that was lost. In the order of
  * the limits, as a run that is simulated has them: of equal margins the first one binds. */
 static int read_outcomes(ProbeRun *self, Results *results, int64_t run, Arena *arena, Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(
-      results, "SELECT value, margin, met, unmeasured FROM slo WHERE run_id = ? AND name = ?",
-      diag);
-  if (!statement) return -1;
   const SloSet *slo = self->trial.config.slo;
   self->slos = ARENA_ARRAY(arena, SloOutcome, slo->n_specs);
   self->n_slos = 0;
   for (int i = 0; i < slo->n_specs; i++) {
-    sqlite3_bind_int64(statement, 1, run);
-    sqlite3_bind_text(statement, 2, slo->specs[i].name, -1, SQLITE_STATIC);
-    const int status = sqlite3_step(statement);
-    if (status != SQLITE_ROW && status != SQLITE_DONE) return results_error(results, "read", diag);
-    const char *unmeasured = column_text(statement, 3, arena);
-    const double none = unmeasured ? NAN : INFINITY;
-    if (status == SQLITE_ROW)
-      self->slos[self->n_slos++] = (SloOutcome){.spec = &slo->specs[i],
-                                                .value = column_real(statement, 0, none),
-                                                .margin = column_real(statement, 1, -none),
-                                                .met = sqlite3_column_int(statement, 2) != 0,
-                                                .unmeasured = unmeasured,
-                                                .half_width = NAN};
-    sqlite3_reset(statement);
+    const int found =
+        read_outcome(&self->slos[self->n_slos], &slo->specs[i], results, run, arena, diag);
+    if (found < 0) return -1;
+    self->n_slos += found;
   }
   return self->n_slos == (self->stopped ? 1 : slo->n_specs);
 }
 
 /* The figures of a run that was found; 0 when it lacks one. */
 static int read_figures(ProbeRun *self, Results *results, int64_t run, Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement =
-      results_prepare(results,
+  int found = 1;
+  for (int i = 0; i < PROBE_FIGURES && found > 0; i++) {
+    CLEANUP_STATEMENT sqlite3_stmt *row =
+        results_query(results,
                       "SELECT value FROM metric WHERE run_id = ? AND scope = ? AND name = ? AND "
                       "statistic = 'value'",
+                      VALUES(value_whole(run), value_text(probe_figures[i].scope),
+                             value_text(probe_figures[i].name)),
                       diag);
-  if (!statement) return -1;
-  for (int i = 0; i < PROBE_FIGURES; i++) {
-    sqlite3_bind_int64(statement, 1, run);
-    sqlite3_bind_text(statement, 2, probe_figures[i].scope, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 3, probe_figures[i].name, -1, SQLITE_STATIC);
-    const int status = sqlite3_step(statement);
-    if (status == SQLITE_DONE) return 0;
-    if (status != SQLITE_ROW) return results_error(results, "read", diag);
-    self->figures[i] = column_real(statement, 0, NAN);
-    sqlite3_reset(statement);
+    found = results_next(results, row, diag);
+    if (found > 0) self->figures[i] = results_real(row, 0);
   }
-  return 1;
+  return found;
 }
 
 int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena, Diag *diag) {
   static const char sql[] =
       "SELECT id, status = 'stopped', digest FROM run WHERE config_digest = ? AND id <= ? AND "
       "status IN ('done', 'stalled', iif(?, 'stopped', NULL)) ORDER BY 2, 1 LIMIT 1";
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
-  if (!statement) return -1;
-  sqlite3_bind_text(statement, 1, results_hex(self->trial.config_digest, arena), -1, SQLITE_STATIC);
-  sqlite3_bind_int64(statement, 2, last);
-  sqlite3_bind_int(statement, 3, self->early_stop);
-  const int status = sqlite3_step(statement);
-  if (status == SQLITE_DONE) return 0;
-  if (status != SQLITE_ROW) return results_error(results, "read", diag);
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_query(results, sql,
+                    VALUES(value_text(results_hex(self->trial.config_digest, arena)),
+                           value_whole(last), value_whole(self->early_stop)),
+                    diag);
+  const int status = results_next(results, statement, diag);
+  if (status <= 0) return status;
   const int64_t id = sqlite3_column_int64(statement, 0);
   const char *digest = (const char *)sqlite3_column_text(statement, 2);
   self->stopped = sqlite3_column_int(statement, 1) != 0;
@@ -113,13 +103,13 @@ static int add_choices(Results *results, const Provision *self, const DesignOutc
   for (int64_t i = 0; outcome->measurements && i < design->choices.n_points; i++) {
     const Measurement *one = outcome_measurement(outcome, seed, i);
     char digest[17];
-    snprintf(digest, sizeof digest, "%016" PRIx64, one->config_digest);
+    snprintf(digest, sizeof digest, "%016" PRIx64, one->run.config_digest);
     if (results_insert(results, "choice",
                        VALUES(value_whole(study), value_text(design->name),
                               value_whole(self->seed + seed), value_whole(i),
                               value_text(design->fits[i].label), value_real(one->throughput_rps),
-                              value_real(one->output_tokens_per_s), value_text(one->why_not),
-                              value_text(one->config_digest ? digest : NULL)),
+                              value_real(one->run.output_tokens_per_s), value_text(one->why_not),
+                              value_text(one->run.config_digest ? digest : NULL)),
                        diag))
       return -1;
   }
@@ -130,26 +120,30 @@ static int add_answer(Results *results, const Provision *self, const DesignOutco
                       int seed, int64_t study, Diag *diag) {
   const Answer *answer = &outcome->answers[seed];
   const double unknown = answer->found ? 0 : NAN;
-  const Takes *takes = &answer->takes;
+  const Takes *takes = &answer->fleet.takes;
   char digest[17];
-  snprintf(digest, sizeof digest, "%016" PRIx64, answer->config_digest);
+  snprintf(digest, sizeof digest, "%016" PRIx64, answer->run.config_digest);
   return results_insert(
       results, "answer",
       VALUES(
           value_whole(study), value_text(outcome->design->name), value_whole(self->seed + seed),
-          value_real(answer->rate + unknown), value_real((double)answer->n_prefill + unknown),
-          value_real((double)answer->n_decode + unknown),
-          value_real((double)answer->n_mixed + unknown), value_real(takes->instances + unknown),
-          value_real(takes->gpus + unknown), value_real(takes->machines + unknown),
-          value_real(takes->cost_per_hour + unknown), value_real(takes->power_kw + unknown),
-          value_text(answer->binds), value_real(answer->margin + unknown),
+          value_real(answer->rate + unknown),
+          value_real((double)answer->fleet.n[ROLE_PREFILL] + unknown),
+          value_real((double)answer->fleet.n[ROLE_DECODE] + unknown),
+          value_real((double)answer->fleet.n[ROLE_MIXED] + unknown),
+          value_real(takes->instances + unknown), value_real(takes->gpus + unknown),
+          value_real(takes->machines + unknown), value_real(takes->cost_per_hour + unknown),
+          value_real(takes->power_kw + unknown), value_text(answer->binds),
+          value_real(answer->margin + unknown),
           value_text(answer->found && outcome->measurements
                          ? outcome->design->fits[answer->choice].label
                          : NULL),
-          value_real(answer->output_tokens_per_s + unknown),
-          value_real(takes_cost_per_million(takes, answer->unpaid, answer->output_tokens_per_s) +
+          value_real(answer->run.output_tokens_per_s + unknown),
+          value_real(
+              takes_cost_per_million(takes, answer->run.unpaid, answer->run.output_tokens_per_s) +
+              unknown),
+          value_real(takes_cost_per_million(takes, answer->run.unpaid, answer->run.tokens_per_s) +
                      unknown),
-          value_real(takes_cost_per_million(takes, answer->unpaid, answer->tokens_per_s) + unknown),
           value_text(answer->found ? digest : NULL)),
       diag);
 }

@@ -67,7 +67,7 @@ void sure_print_range(const Provision *study, const DesignOutcome *outcome, FILE
     fprintf(out, "; %s most likely", amount(study, provision_value(study, answer), likely));
   fputs(" (", out);
   if (study->n_seeds > 1) fprintf(out, "%d seeds, ", study->n_seeds);
-  fprintf(out, "times up to %.1f%% shorter or longer)", 100 * answer->perfmodel_error);
+  fprintf(out, "times up to %.1f%% shorter or longer)", 100 * answer->run.perfmodel_error);
   if (!outcome->moved[MOVES - 1].found)
     fputs("; no cluster meets the limits with the longer times", out);
   const int64_t rivals = count_rivals(outcome);
@@ -88,7 +88,7 @@ static bool is_undecided(const Answer *answer, int limit) {
 void sure_print_limits(const DesignOutcome *outcome, FILE *out) {
   const Answer *answer = &outcome->answers[0];
   fprintf(out, "\n%-18s %9s %9s  margin", "limit", "value", "limit");
-  if (outcome->ranged) fprintf(out, "  times %.1f%% off", 100 * answer->perfmodel_error);
+  if (outcome->ranged) fprintf(out, "  times %.1f%% off", 100 * answer->run.perfmodel_error);
   fprintf(out, "  of %s\n", outcome->design->name);
   for (int i = 0; i < answer->n_slos; i++) {
     const SloOutcome *slo = &answer->slos[i];
@@ -111,7 +111,9 @@ void sure_print_limits(const DesignOutcome *outcome, FILE *out) {
 typedef enum Knowledge { KNOWN, ERROR_UNKNOWN, NOT_MEASURED, KNOWLEDGES } Knowledge;
 
 static Knowledge knowledge_of(const Answer *answer) {
-  return !answer->measured ? NOT_MEASURED : isnan(answer->perfmodel_error) ? ERROR_UNKNOWN : KNOWN;
+  return !answer->run.measured                ? NOT_MEASURED
+         : isnan(answer->run.perfmodel_error) ? ERROR_UNKNOWN
+                                              : KNOWN;
 }
 
 static void print_sources(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
@@ -122,7 +124,7 @@ static void print_sources(const Provision *study, const DesignOutcome *outcomes,
   for (int d = 0; d < study->n_designs; d++) {
     const Answer *answer = &outcomes[d].answers[0];
     if (answer->found && knowledge_of(answer) == KNOWN)
-      worst = fmax(worst, answer->perfmodel_error);
+      worst = fmax(worst, answer->run.perfmodel_error);
   }
   if (worst >= 0) fprintf(out, "times        measured, held-out error up to %.1f%%\n", 100 * worst);
   for (Knowledge which = ERROR_UNKNOWN; which < KNOWLEDGES; which++) {
@@ -145,7 +147,8 @@ static void print_extrapolated(const Provision *study, const DesignOutcome *outc
   for (int d = 0; d < study->n_designs; d++)
     for (int s = 0; s < study->n_seeds; s++) {
       const Answer *answer = &outcomes[d].answers[s];
-      if (!answer->found || !(answer->extrapolated > (most ? most->extrapolated : 0))) continue;
+      if (!answer->found || !(answer->run.extrapolated > (most ? most->run.extrapolated : 0)))
+        continue;
       most = answer;
       design = study->designs[d].name;
     }
@@ -153,7 +156,7 @@ static void print_extrapolated(const Provision *study, const DesignOutcome *outc
     fprintf(out,
             "extrapolated up to %.1f%% of an answer's time (far: %.1f%%) is outside the measured "
             "range, where the error is unknown (%s)\n",
-            100 * most->extrapolated, 100 * most->far, design);
+            100 * most->run.extrapolated, 100 * most->run.far, design);
 }
 
 void sure_print_times(const Provision *study, const DesignOutcome *outcomes, int best, FILE *out) {

@@ -358,6 +358,16 @@ double report_value(const Report *self, const char *name) {
   return NAN;
 }
 
+double report_latency(const Report *self, const char *name, const char *statistic) {
+  int i = 0, at = 0;
+  while (strcmp(self->latencies[i].name, name) != 0)
+    i++;
+  while (strcmp(report_statistics[at], statistic) != 0)
+    at++;
+  assert(i < self->n_latencies && at < REPORT_STATISTICS);
+  return self->latencies[i].values[at];
+}
+
 static void visit_distribution(const Distribution *distribution, const char *scope,
                                ReportVisit visit, void *context) {
   for (int k = 0; k < REPORT_STATISTICS; k++)

@@ -148,6 +148,8 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
 MachineFigures report_machine(const InstanceTotals *totals);
 /* The value of a figure of level run by its name, which must exist. */
 double report_value(const Report *self, const char *name);
+/* The same of a latency of the run, "ttft_s", and one of report_statistics. */
+double report_latency(const Report *self, const char *name, const char *statistic);
 /* Why requests were rejected for this reason, with the limit: what follows "12 requests". */
 const char *report_rejection(const Report *self, Rejection why, Arena *arena);
 static inline bool report_met(const Report *self) {

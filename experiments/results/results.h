@@ -140,6 +140,13 @@ static inline Value value_text(const char *value) {
 const char *results_hex(uint64_t digest, Arena *arena);
 /* NULL with an entry when SQLite refuses it. */
 sqlite3_stmt *results_prepare(Results *self, const char *sql, Diag *diag);
+/* The same with values for its parameters, as far as it has them; texts must outlive it. */
+sqlite3_stmt *results_query(Results *self, const char *sql, const Value *values, int n, Diag *diag);
+/* Its next row: 1, or 0 after the last, or -1 with an entry; -1 of NULL, which has one already. */
+int results_next(const Results *self, sqlite3_stmt *statement, Diag *diag);
+/* What a row has in a column: a copy of a text, "" of NULL; a number, NAN where there is none. */
+const char *results_text(sqlite3_stmt *row, int column, Arena *arena);
+double results_real(sqlite3_stmt *row, int column);
 void results_finalize(sqlite3_stmt **statement);
 #define CLEANUP_STATEMENT __attribute__((cleanup(results_finalize)))
 

@@ -40,6 +40,32 @@ static int bind_values(sqlite3_stmt *statement, const Value *values, int n) {
   return status;
 }
 
+sqlite3_stmt *results_query(Results *self, const char *sql, const Value *values, int n,
+                            Diag *diag) {
+  sqlite3_stmt *statement = results_prepare(self, sql, diag);
+  const int most = sqlite3_bind_parameter_count(statement); // 0 of NULL
+  if (bind_values(statement, values, n < most ? n : most) == SQLITE_OK) return statement;
+  results_error(self, "use", diag);
+  sqlite3_finalize(statement);
+  return NULL;
+}
+
+int results_next(const Results *self, sqlite3_stmt *statement, Diag *diag) {
+  if (!statement) return -1;
+  const int code = sqlite3_step(statement);
+  return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : results_error(self, "read", diag);
+}
+
+const char *results_text(sqlite3_stmt *row, int column, Arena *arena) {
+  const char *text = (const char *)sqlite3_column_text(row, column);
+  return text ? arena_copy(arena, text, strlen(text)) : "";
+}
+
+double results_real(sqlite3_stmt *row, int column) {
+  const int type = sqlite3_column_type(row, column);
+  return type == SQLITE_INTEGER || type == SQLITE_FLOAT ? sqlite3_column_double(row, column) : NAN;
+}
+
 /* INSERT INTO table VALUES (?, …) */
 static sqlite3_stmt *prepare_insert(Results *self, const char *table, int n, Diag *diag) {
   sqlite3_str *sql = sqlite3_str_new(self->db);
@@ -81,30 +107,25 @@ int results_change(Results *self, const char *sql, const Value *values, int n, D
 }
 
 /* 1 when a row with something in it is there. */
-static int first_row(Results *self, sqlite3_stmt *statement, const Value *values, int n,
-                     Diag *diag) {
-  int status = bind_values(statement, values, n);
-  if (status == SQLITE_OK) status = sqlite3_step(statement);
-  if (status == SQLITE_ROW) return sqlite3_column_type(statement, 0) != SQLITE_NULL;
-  return status == SQLITE_DONE ? 0 : results_error(self, "read", diag);
+static int first_row(Results *self, sqlite3_stmt *statement, Diag *diag) {
+  const int status = results_next(self, statement, diag);
+  return status == 1 ? sqlite3_column_type(statement, 0) != SQLITE_NULL : status;
 }
 
 int results_ask(Results *self, const char *sql, const Value *values, int n, int64_t *ret_value,
                 Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(self, sql, diag);
-  const int status = statement ? first_row(self, statement, values, n, diag) : -1;
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_query(self, sql, values, n, diag);
+  const int status = first_row(self, statement, diag);
   if (status == 1) *ret_value = sqlite3_column_int64(statement, 0);
   return status;
 }
 
 int results_ask_text(Results *self, const char *sql, const Value *values, int n,
                      const char **ret_text, Arena *arena, Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(self, sql, diag);
-  const int status = statement ? first_row(self, statement, values, n, diag) : -1;
-  if (status != 1) return status;
-  const char *text = (const char *)sqlite3_column_text(statement, 0);
-  *ret_text = arena_copy(arena, text, strlen(text));
-  return 1;
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_query(self, sql, values, n, diag);
+  const int status = first_row(self, statement, diag);
+  if (status == 1) *ret_text = results_text(statement, 0, arena);
+  return status;
 }
 
 const char *const *results_texts(Results *self, const char *sql, Arena *arena, Diag *diag) {

@@ -74,23 +74,9 @@ static void draw_role(Recorder *self, MachineRow *row, Tick at, int64_t from, in
 }
 
 /* What a machine then does in place of iterations; NULL: it is of something else. */
-static const char *away_after(Outcome outcome) {
-  switch (outcome) {
-  case OUTCOME_FLIP:
-    return "flip";
-  case OUTCOME_FAILURE:
-    return "down";
-  case OUTCOME_AWAY:
-    return "maintenance";
-  case OUTCOME_REPAIR:
-  case OUTCOME_START:
-    return "start";
-  case OUTCOME_OFF:
-    return "off";
-  default:
-    return NULL;
-  }
-}
+static const char *const away_after[OUTCOMES] = {
+    [OUTCOME_FLIP] = "flip",    [OUTCOME_FAILURE] = "down", [OUTCOME_AWAY] = "maintenance",
+    [OUTCOME_REPAIR] = "start", [OUTCOME_START] = "start",  [OUTCOME_OFF] = "off"};
 
 void recorder_draw_outcome(void *recorder, Tick at, Outcome outcome, uint64_t request,
                            InstanceIx machine, int64_t a, int64_t b) {
@@ -105,8 +91,8 @@ void recorder_draw_outcome(void *recorder, Tick at, Outcome outcome, uint64_t re
     draw_role(self, &self->machines[machine], at, a, b);
   else if (outcome == OUTCOME_UP)
     recorder_end_away(self, &self->machines[machine], at);
-  else if (away_after(outcome))
-    begin_away(self, &self->machines[machine], away_after(outcome), at);
+  else if (away_after[outcome])
+    begin_away(self, &self->machines[machine], away_after[outcome], at);
 }
 
 /* ---- Links ---- */

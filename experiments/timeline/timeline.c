@@ -74,23 +74,13 @@ const bool *timeline_machines(const Config *config, const char *list, Arena *are
 enum { COUNTER_SHARE = 5, ABOUT_SAMPLE = 240, SAMPLES_MAX = 2000 };
 
 /* What is tried: from everything on. */
-static const Tick joins[] = {0,
-                             TICKS_PER_SECOND / 1000,
-                             TICKS_PER_SECOND / 500,
-                             TICKS_PER_SECOND / 200,
-                             TICKS_PER_SECOND / 100,
-                             TICKS_PER_SECOND / 50,
-                             TICKS_PER_SECOND / 20,
-                             TICKS_PER_SECOND / 10,
-                             TICKS_PER_SECOND / 5,
-                             TICKS_PER_SECOND / 2,
-                             TICKS_PER_SECOND,
-                             2 * TICKS_PER_SECOND,
-                             5 * TICKS_PER_SECOND,
-                             10 * TICKS_PER_SECOND,
-                             20 * TICKS_PER_SECOND,
-                             60 * TICKS_PER_SECOND};
-enum { JOINS = sizeof joins / sizeof *joins };
+static const int joins_ms[] = {0,   1,   2,    5,    10,   20,    50,    100,
+                               200, 500, 1000, 2000, 5000, 10000, 20000, 60000};
+enum { JOINS = sizeof joins_ms / sizeof *joins_ms };
+
+static Tick join_of(int i) {
+  return joins_ms[i] * (TICKS_PER_SECOND / 1000);
+}
 
 /* The run drawn in all of these ways at once, but for those that have become too large. */
 typedef struct Survey {
@@ -169,7 +159,7 @@ int timeline_choose(TimelineOptions *self, Replay *run, int64_t size, Diag *diag
   *survey = (Survey){.size = size - size / COUNTER_SHARE};
   for (int i = 0; i < JOINS; i++) {
     survey->options[i] = *self;
-    survey->options[i].join = joins[i];
+    survey->options[i].join = join_of(i);
     recorder_init(&survey->recorders[i], &survey->options[i], &run->config, NULL, &arena);
   }
   const SimObserver observer = {.context = survey,
@@ -180,7 +170,7 @@ int timeline_choose(TimelineOptions *self, Replay *run, int64_t size, Diag *diag
                                 .on_group = survey_group};
   const int status = simulate(run, &observer, &arena, diag);
   const Tick end = survey->recorders[survey->first].counts.end;
-  self->join = joins[survey->first];
+  self->join = join_of(survey->first);
   if (self->interval == 0) {
     const Tick to = self->to > 0 && self->to < end ? self->to : end;
     self->interval =

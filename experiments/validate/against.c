@@ -92,61 +92,33 @@ static const char *const FIGURES[AGAINST_FIGURES] = {"ttft_s", "tpot_s", "e2e_s"
 static const char *const STATISTICS[AGAINST_STATISTICS] = {"mean", "p50", "p90", "p99"};
 static const double QUANTILES[AGAINST_STATISTICS] = {NAN, 0.5, 0.9, 0.99};
 
-/* Both sides of the requests that have the figure on both. */
-typedef struct Sides {
-  double *simulated, *logged, *errors;
-  size_t n;
-} Sides;
-
 static double statistic_of(const double *sorted, size_t n, int statistic) {
   if (n == 0) return NAN;
   if (statistic == 0) return gsl_stats_mean(sorted, 1, n);
   return gsl_stats_quantile_from_sorted_data(sorted, 1, n, QUANTILES[statistic]);
 }
 
-static RequestErrors errors_of(const char *name, const Latencies *simulated,
-                               const Latencies *logged, size_t n, int figure, Sides *sides) {
-  RequestErrors errors = {.name = name, .worst = -1, .median = NAN, .p95 = NAN};
-  double sum = 0, signed_sum = 0;
-  sides->n = 0;
-  for (size_t i = 0; i < n; i++) {
-    const double there = logged[i].of[figure], here = simulated[i].of[figure];
-    if (!(there > 0) || isnan(here)) continue;
-    const double error = here / there - 1;
-    sides->simulated[sides->n] = here;
-    sides->logged[sides->n] = there;
-    sides->errors[sides->n++] = fabs(error);
-    sum += fabs(error);
-    signed_sum += error;
-    if (fabs(error) <= errors.worst) continue;
-    errors.worst = fabs(error);
-    errors.worst_request = i;
+/* A figure of the requests that have it on both sides. */
+static void compare_figure(Against *self, int figure, const Latencies *simulated,
+                           const Latencies *logged, Arena *arena) {
+  const size_t n_all = self->n_requests;
+  double *errors = ARENA_ARRAY(arena, double, n_all);
+  double *sides[] = {ARENA_ARRAY(arena, double, n_all), ARENA_ARRAY(arena, double, n_all)};
+  size_t n = 0;
+  for (size_t i = 0; i < n_all; i++) {
+    const double here = simulated[i].of[figure], there = logged[i].of[figure];
+    errors[i] = there > 0 ? here / there - 1 : NAN;
+    if (isnan(errors[i])) continue;
+    sides[0][n] = here;
+    sides[1][n++] = there;
   }
-  errors.n = sides->n;
-  errors.mean = sum / (double)sides->n;
-  errors.bias = signed_sum / (double)sides->n;
-  if (sides->n == 0) errors.worst = NAN;
-  gsl_sort(sides->errors, 1, sides->n);
-  gsl_sort(sides->simulated, 1, sides->n);
-  gsl_sort(sides->logged, 1, sides->n);
-  errors.median = statistic_of(sides->errors, sides->n, 1);
-  if (sides->n > 0)
-    errors.p95 = gsl_stats_quantile_from_sorted_data(sides->errors, 1, sides->n, 0.95);
-  return errors;
-}
-
-static void compare(Against *self, const Latencies *simulated, const Latencies *logged, size_t n,
-                    Arena *arena) {
-  Sides sides = {ARENA_ARRAY(arena, double, n), ARENA_ARRAY(arena, double, n),
-                 ARENA_ARRAY(arena, double, n), 0};
-  for (int figure = 0; figure < AGAINST_FIGURES; figure++) {
-    self->requests[figure] = errors_of(FIGURES[figure], simulated, logged, n, figure, &sides);
-    for (int k = 0; k < AGAINST_STATISTICS; k++) {
-      const double here = statistic_of(sides.simulated, sides.n, k);
-      const double there = statistic_of(sides.logged, sides.n, k);
-      self->latencies[figure * AGAINST_STATISTICS + k] =
-          (ValidateLatency){FIGURES[figure], STATISTICS[k], here, there, here / there - 1, NAN};
-    }
+  self->requests[figure] = validate_summary(errors, n_all);
+  for (int i = 0; i < 2; i++)
+    gsl_sort(sides[i], 1, n);
+  for (int k = 0; k < AGAINST_STATISTICS; k++) {
+    const double here = statistic_of(sides[0], n, k), there = statistic_of(sides[1], n, k);
+    self->latencies[figure * AGAINST_STATISTICS + k] =
+        (ValidateLatency){FIGURES[figure], STATISTICS[k], here, there, here / there - 1, NAN};
   }
 }
 
@@ -201,7 +173,8 @@ int validate_against(Against *self, Config *config, const EngineLog *log, double
                   request->output_tokens);
     self->n_unserved += isnan(simulated[i].of[AGAINST_E2E]);
   }
-  compare(self, simulated, logged, n, arena);
+  for (int figure = 0; figure < AGAINST_FIGURES; figure++)
+    compare_figure(self, figure, simulated, logged, arena);
   compare_steps(self, config, log, arena);
   judge(self);
   return 0;

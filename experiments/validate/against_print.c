@@ -4,53 +4,34 @@
 #include <math.h>
 #include <string.h>
 
-static int name_length(const char *name) {
-  return (int)strcspn(name, "_");
-}
-
-static void put_latency(Rows *rows, const ValidateLatency *latency) {
-  char which[32], simulated[32], logged[32];
-  snprintf(which, sizeof which, "%-4.*s %s", name_length(latency->name), latency->name,
-           latency->statistic);
-  rows_put(rows,
-           (Cell[]){{CELL_OF_TEXT(NULL, which), COLUMN("latency", -10)},
-                    {CELL_OF_TEXT("name", latency->name)},
-                    {CELL_OF_TEXT("statistic", latency->statistic)},
-                    {CELL_OF_NUMBER("simulated", latency->predicted), COLUMN("simulated", 10),
-                     .shown = format_duration(latency->predicted, simulated)},
-                    {CELL_OF_NUMBER("logged", latency->measured), COLUMN("logged", 10),
-                     .shown = format_duration(latency->measured, logged)},
-                    {CELL_OF_NUMBER("error", latency->error), COLUMN_PERCENT("error", 9, "%+.2f")},
-                    {0}});
-}
-
-static void put_latencies(Rows *rows, const Against *self) {
-  for (int i = 0; i < AGAINST_FIGURES * AGAINST_STATISTICS; i++)
-    put_latency(rows, &self->latencies[i]);
-  rows_end(rows);
-}
+static const ValidateSides sides = {"simulated", "logged", false};
+enum { LATENCIES = AGAINST_FIGURES * AGAINST_STATISTICS };
 
 static void put_requests(Rows *rows, const Against *self) {
-#define ERROR_CELL(field, heading, width, digits)                                                  \
-  { CELL_OF_NUMBER(#field, errors->field), COLUMN_PERCENT(heading, width, digits) }
+#define ERROR_CELL(field, heading, digits)                                                         \
+  { CELL_OF_NUMBER(heading, errors->field), COLUMN_PERCENT(heading, 8, digits) }
   for (int i = 0; i < AGAINST_FIGURES; i++) {
-    const RequestErrors *errors = &self->requests[i];
+    const ValidateErrors *errors = &self->requests[i];
+    const char *name = self->latencies[i * AGAINST_STATISTICS].name;
     char which[32], worst[32];
-    snprintf(which, sizeof which, "%.*s", name_length(errors->name), errors->name);
-    snprintf(worst, sizeof worst, "request %zu", errors->worst_request);
-    rows_put(rows,
-             (Cell[]){{CELL_OF_TEXT(NULL, which), COLUMN("requests", -10)},
-                      {CELL_OF_TEXT("name", errors->name)},
-                      {CELL_OF_NUMBER("n", (double)errors->n), COLUMN("n", 8), .show = "%.0f"},
-                      ERROR_CELL(median, "median", 8, "%.2f"),
-                      ERROR_CELL(mean, "mean", 8, "%.2f"),
-                      ERROR_CELL(bias, "bias", 8, "%+.2f"),
-                      ERROR_CELL(p95, "p95", 8, "%.2f"),
-                      ERROR_CELL(worst, "worst", 8, "%.2f"),
-                      {CELL_OF_NUMBER("worst_request", (double)errors->worst_request),
-                       .only = CELL_IN_JSON | CELL_IN_CSV},
-                      {CELL_OF_TEXT(NULL, errors->n > 0 ? worst : ""), COLUMN("at", 0)},
-                      {0}});
+    snprintf(which, sizeof which, "%.*s", (int)strcspn(name, "_"), name);
+    snprintf(worst, sizeof worst, "request %zu", errors->worst_at);
+    const Cell cells[] = {
+        {CELL_OF_TEXT(NULL, which), COLUMN("requests", -10)},
+        {CELL_OF_TEXT("name", name)},
+        {CELL_OF_NUMBER("n", (double)errors->n), COLUMN("n", 8), .show = "%.0f"},
+        ERROR_CELL(median, "median", "%.2f"),
+        ERROR_CELL(mape, "mean", "%.2f"),
+        ERROR_CELL(bias, "bias", "%+.2f"),
+        ERROR_CELL(p95, "p95", "%.2f"),
+        ERROR_CELL(worst, "worst", "%.2f"),
+        {CELL_OF_NUMBER("worst_request", (double)errors->worst_at), .only = CELL_IN_JSON},
+        {CELL_OF_TEXT(NULL, errors->n > 0 ? worst : ""), COLUMN("at", 0)},
+        {0}};
+    if (rows->format == OUTPUT_CSV)
+      cells_figures(cells, "requests", name, rows->out);
+    else
+      rows_put(rows, cells);
   }
   rows_end(rows);
 }
@@ -85,7 +66,7 @@ static void print_table(const Against *self, const Config *config, FILE *out) {
   fprintf(out, ": %zu requests of ", self->n_requests);
   write_cell(self->log, 0, out);
   fprintf(out, ", %s\n\n", self->kind);
-  put_latencies(&latencies, self);
+  validate_put_latencies(&latencies, self->latencies, LATENCIES, &sides);
   putc('\n', out);
   put_requests(&requests, self);
   putc('\n', out);
@@ -98,9 +79,7 @@ static void print_table(const Against *self, const Config *config, FILE *out) {
     fputs("verdict      not met: nothing could be compared\n", out);
     return;
   }
-  fprintf(out, "verdict      %s: %.*s %s has the largest error, %+.1f%%; the limit is %g%%\n",
-          validate_verdict_names[self->verdict], name_length(self->worst->name), self->worst->name,
-          self->worst->statistic, 100 * self->worst->error, 100 * self->within);
+  validate_print_worst(self->verdict, self->worst, self->within, out);
 }
 
 /* ---- JSON ---- */
@@ -117,7 +96,7 @@ static void print_json(const Against *self, const Config *config, FILE *out) {
   write_json_value(",\n  ", "cached", self->cached, out);
   write_json_value(",\n  ", "extrapolated", self->extrapolated, out);
   fputs(",\n  \"latencies\": ", out);
-  put_latencies(&latencies, self);
+  validate_put_latencies(&latencies, self->latencies, LATENCIES, &sides);
   fputs(",\n  \"requests\": ", out);
   put_requests(&requests, self);
   if (self->n_steps > 0) {
@@ -134,24 +113,11 @@ static void print_json(const Against *self, const Config *config, FILE *out) {
 
 static void print_csv(const Against *self, const Config *config, FILE *out) {
   (void)config;
-  Rows errors = {.format = OUTPUT_CSV, .out = out};
+  Rows rows = {.format = OUTPUT_CSV, .out = out};
   fputs("scope,name,statistic,value,unit\n", out);
-  for (int i = 0; i < AGAINST_FIGURES * AGAINST_STATISTICS; i++) {
-    const ValidateLatency *latency = &self->latencies[i];
-    write_csv_figure("simulated", latency->name, latency->statistic, latency->predicted, "s", out);
-    write_csv_figure("logged", latency->name, latency->statistic, latency->measured, "s", out);
-    write_csv_figure("error", latency->name, latency->statistic, latency->error, "", out);
-  }
-  for (int i = 0; i < AGAINST_FIGURES; i++) {
-    const RequestErrors *of = &self->requests[i];
-    write_csv_figure("requests", of->name, "n", (double)of->n, "", out);
-    write_csv_figure("requests", of->name, "median", of->median, "", out);
-    write_csv_figure("requests", of->name, "mean", of->mean, "", out);
-    write_csv_figure("requests", of->name, "bias", of->bias, "", out);
-    write_csv_figure("requests", of->name, "p95", of->p95, "", out);
-    write_csv_figure("requests", of->name, "worst", of->worst, "", out);
-  }
-  if (self->n_steps > 0) validate_put_errors(&errors, self->iterations);
+  validate_put_latencies(&rows, self->latencies, LATENCIES, &sides);
+  put_requests(&rows, self);
+  if (self->n_steps > 0) validate_put_errors(&rows, self->iterations);
   write_csv_figure("verdict", validate_verdict_names[self->verdict], "within", self->within, "",
                    out);
 }

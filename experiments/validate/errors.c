@@ -1,11 +1,9 @@
 /* Errors of iterations, of percentiles, and of the device against itself. */
 #include "experiments/validate/errors.h"
-#include <assert.h>
 #include <gsl/gsl_sort_double.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *const validate_part_names[VALIDATE_PARTS] = {
     [VALIDATE_ALL] = "all",
@@ -26,54 +24,62 @@ static double relative(double value, double reference) {
 /* ---- Iterations ---- */
 
 static bool is_part(const BatchShape *shape, ValidatePart part) {
-  switch (part) {
-  case VALIDATE_PREFILL:
-    return shape->decode_seqs == 0;
-  case VALIDATE_DECODE:
-    return shape->prefill_tokens == 0;
-  case VALIDATE_MIXED:
-    return shape->prefill_tokens > 0 && shape->decode_seqs > 0;
-  default:
-    return true;
-  }
+  const bool prefills = shape->prefill_tokens > 0, decodes = shape->decode_seqs > 0;
+  const bool parts[VALIDATE_PARTS] = {[VALIDATE_ALL] = true,
+                                      [VALIDATE_PREFILL] = !decodes,
+                                      [VALIDATE_DECODE] = !prefills,
+                                      [VALIDATE_MIXED] = prefills && decodes};
+  return parts[part];
 }
 
-static ValidateErrors errors_of(const ValidateIteration *iterations, size_t n_iterations,
-                                ValidatePart part, double *distances) {
-  ValidateErrors errors = {.worst = -1};
-  double predicted = 0, sum = 0, signed_sum = 0;
-  size_t extrapolated = 0;
-  for (size_t i = 0; i < n_iterations; i++) {
-    const ValidateIteration *iteration = &iterations[i];
-    if (!is_part(&iteration->shape, part)) continue;
-    double error = relative(iteration->predicted, iteration->measured);
-    distances[errors.n++] = fabs(error);
-    sum += fabs(error);
+ValidateErrors validate_summary(double *errors, size_t n_errors) {
+  ValidateErrors self = {.worst = -1};
+  double sum = 0, signed_sum = 0;
+  for (size_t i = 0; i < n_errors; i++) {
+    const double error = errors[i], size = fabs(error);
+    if (isnan(error)) continue;
+    errors[self.n++] = size;
+    sum += size;
     signed_sum += error;
-    predicted += iteration->predicted;
-    errors.seconds += iteration->measured;
-    extrapolated += iteration->extrapolated;
-    if (fabs(error) <= errors.worst) continue;
-    errors.worst = fabs(error);
-    errors.worst_batch = iteration->shape;
+    if (size <= self.worst) continue;
+    self.worst = size;
+    self.worst_at = i;
   }
-  const double n = (double)errors.n;
-  if (errors.n == 0) errors.worst = NAN;
-  errors.median = median_of(distances, errors.n);
-  gsl_sort(distances, 1, errors.n);
-  errors.p95 = errors.n ? gsl_stats_quantile_from_sorted_data(distances, 1, errors.n, 0.95) : NAN;
-  errors.mape = sum / n;
-  errors.bias = signed_sum / n;
-  errors.total = relative(predicted, errors.seconds);
-  errors.extrapolated = (double)extrapolated / n;
-  return errors;
+  if (self.n == 0) self.worst = NAN;
+  self.median = median_of(errors, self.n);
+  gsl_sort(errors, 1, self.n);
+  self.p95 = self.n ? gsl_stats_quantile_from_sorted_data(errors, 1, self.n, 0.95) : NAN;
+  self.mape = sum / (double)self.n;
+  self.bias = signed_sum / (double)self.n;
+  return self;
+}
+
+static ValidateErrors errors_of(const ValidateIteration *iterations, size_t n, ValidatePart part,
+                                double *errors) {
+  double predicted = 0, seconds = 0;
+  size_t extrapolated = 0;
+  for (size_t i = 0; i < n; i++) {
+    const ValidateIteration *iteration = &iterations[i];
+    errors[i] = NAN;
+    if (!is_part(&iteration->shape, part)) continue;
+    errors[i] = relative(iteration->predicted, iteration->measured);
+    predicted += iteration->predicted;
+    seconds += iteration->measured;
+    extrapolated += iteration->extrapolated;
+  }
+  ValidateErrors self = validate_summary(errors, n);
+  self.seconds = seconds;
+  self.total = relative(predicted, seconds);
+  self.extrapolated = (double)extrapolated / (double)self.n;
+  if (self.n > 0) self.worst_batch = iterations[self.worst_at].shape;
+  return self;
 }
 
 void validate_iteration_errors(const ValidateIteration *iterations, size_t n,
                                ValidateErrors ret_errors[VALIDATE_PARTS], Arena *arena) {
-  double *distances = ARENA_ARRAY(arena, double, n + 1);
+  double *errors = ARENA_ARRAY(arena, double, n + 1);
   for (int part = 0; part < VALIDATE_PARTS; part++)
-    ret_errors[part] = errors_of(iterations, n, (ValidatePart)part, distances);
+    ret_errors[part] = errors_of(iterations, n, (ValidatePart)part, errors);
 }
 
 /* ---- Repeats ---- */
@@ -122,23 +128,13 @@ static double repeat_of_iterations(const Validation *self, Arena *arena) {
 static const char *const LATENCIES[VALIDATE_LATENCIES] = {"ttft_s", "tbt_s", "e2e_s"};
 static const char *const STATISTICS[VALIDATE_STATISTICS] = {"p50", "p90", "p99"};
 
-static double latency_of(const Report *report, const char *name, const char *statistic) {
-  int latency = 0, at = 0;
-  while (strcmp(report->latencies[latency].name, name) != 0)
-    latency++;
-  while (strcmp(report_statistics[at], statistic) != 0)
-    at++;
-  assert(latency < report->n_latencies && at < REPORT_STATISTICS);
-  return report->latencies[latency].values[at];
-}
-
 static ValidateLatency compare_latency(const Validation *self, const char *name,
                                        const char *statistic, double *distances) {
-  const double measured = latency_of(&self->measured[0].report, name, statistic);
-  const double predicted = latency_of(&self->predicted.report, name, statistic);
+  const double measured = report_latency(&self->measured[0].report, name, statistic);
+  const double predicted = report_latency(&self->predicted.report, name, statistic);
   for (int64_t r = 1; r < self->n_measured; r++)
     distances[r - 1] =
-        fabs(relative(latency_of(&self->measured[r].report, name, statistic), measured));
+        fabs(relative(report_latency(&self->measured[r].report, name, statistic), measured));
   return (ValidateLatency){name,
                            statistic,
                            predicted,

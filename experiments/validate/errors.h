@@ -3,6 +3,9 @@
 #define EXPERIMENTS_VALIDATE_ERRORS_H
 #include "experiments/validate/validate.h"
 
+/* Mean, median, p95, worst and bias of signed errors, of which those that are NAN are left out; the
+ * array has their sizes then. */
+ValidateErrors validate_summary(double *errors, size_t n);
 /* Of each part of the iterations. */
 void validate_iteration_errors(const ValidateIteration *iterations, size_t n,
                                ValidateErrors ret_errors[VALIDATE_PARTS], Arena *arena);

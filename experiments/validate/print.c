@@ -3,22 +3,42 @@
 #include <math.h>
 #include <string.h>
 
-static void put_latency(Rows *rows, const ValidateLatency *latency) {
-  char which[32], predicted[32], measured[32];
+static void put_latency(Rows *rows, const ValidateLatency *latency, const ValidateSides *sides) {
+  char which[32], here[32], there[32];
+  const double predicted = latency->predicted, measured = latency->measured;
   snprintf(which, sizeof which, "%-4.*s %s", (int)strcspn(latency->name, "_"), latency->name,
            latency->statistic);
-  rows_put(
-      rows,
-      (Cell[]){{CELL_OF_TEXT(NULL, which), COLUMN("latency", -10)},
-               {CELL_OF_TEXT("name", latency->name)},
-               {CELL_OF_TEXT("statistic", latency->statistic)},
-               {CELL_OF_NUMBER("predicted", latency->predicted), COLUMN("predicted", 10),
-                .shown = format_duration(latency->predicted, predicted)},
-               {CELL_OF_NUMBER("measured", latency->measured), COLUMN("measured", 10),
-                .shown = format_duration(latency->measured, measured)},
-               {CELL_OF_NUMBER("error", latency->error), COLUMN_PERCENT("error", 9, "%+.2f")},
-               {CELL_OF_NUMBER("repeat", latency->repeat), COLUMN_PERCENT("repeat", 9, "%.2f")},
-               {0}});
+  rows_put(rows,
+           (Cell[]){{CELL_OF_TEXT(NULL, which), COLUMN("latency", -10)},
+                    {CELL_OF_TEXT("name", latency->name)},
+                    {CELL_OF_TEXT("statistic", latency->statistic)},
+                    {CELL_OF_NUMBER(sides->predicted, predicted), COLUMN(sides->predicted, 10),
+                     .shown = format_duration(predicted, here)},
+                    {CELL_OF_NUMBER(sides->measured, measured), COLUMN(sides->measured, 10),
+                     .shown = format_duration(measured, there)},
+                    {CELL_OF_NUMBER("error", latency->error), COLUMN_PERCENT("error", 9, "%+.2f")},
+                    {CELL_OF_NUMBER("repeat", latency->repeat), COLUMN_PERCENT("repeat", 9, "%.2f"),
+                     .only = sides->repeat ? 0 : CELL_NOWHERE},
+                    {0}});
+}
+
+static void put_latency_figures(const ValidateLatency *latency, const ValidateSides *sides,
+                                FILE *out) {
+  const char *name = latency->name, *statistic = latency->statistic;
+  write_csv_figure(sides->predicted, name, statistic, latency->predicted, "s", out);
+  write_csv_figure(sides->measured, name, statistic, latency->measured, "s", out);
+  write_csv_figure("error", name, statistic, latency->error, "", out);
+  if (sides->repeat) write_csv_figure("repeat", name, statistic, latency->repeat, "", out);
+}
+
+void validate_put_latencies(Rows *rows, const ValidateLatency *latencies, int n,
+                            const ValidateSides *sides) {
+  for (int i = 0; i < n; i++)
+    if (rows->format == OUTPUT_CSV)
+      put_latency_figures(&latencies[i], sides, rows->out);
+    else
+      put_latency(rows, &latencies[i], sides);
+  rows_end(rows);
 }
 
 static void put_errors(Rows *rows, const char *part, const ValidateErrors *errors) {
@@ -55,12 +75,6 @@ static void put_errors(Rows *rows, const char *part, const ValidateErrors *error
   }
 }
 
-static void put_latencies(Rows *rows, const Validation *self) {
-  for (int i = 0; i < VALIDATE_LATENCIES * VALIDATE_STATISTICS; i++)
-    put_latency(rows, &self->latencies[i]);
-  rows_end(rows);
-}
-
 void validate_put_errors(Rows *rows, const ValidateErrors errors[VALIDATE_PARTS]) {
   for (int part = 0; part < VALIDATE_PARTS; part++)
     put_errors(rows, validate_part_names[part], &errors[part]);
@@ -68,19 +82,27 @@ void validate_put_errors(Rows *rows, const ValidateErrors errors[VALIDATE_PARTS]
 
 /* ---- A table for people ---- */
 
-static void print_verdict(const Validation *self, FILE *out) {
-  const double within = 100 * self->within;
-  if (self->verdict == VALIDATE_WORTHLESS)
-    fprintf(out,
-            "verdict      worthless: the same batches took %+.1f%% after the runs, more than the "
-            "limit of\n             %g%%: end other work on the device or fix its clock, then run "
-            "it again\n",
-            100 * self->drift, within);
-  else
-    fprintf(out, "verdict      %s: %.*s %s has the largest error, %+.1f%%; the limit is %g%%\n",
-            validate_verdict_names[self->verdict], (int)strcspn(self->worst->name, "_"),
-            self->worst->name, self->worst->statistic, 100 * self->worst->error, within);
+void validate_print_worst(ValidateVerdict verdict, const ValidateLatency *worst, double within,
+                          FILE *out) {
+  fprintf(out, "verdict      %s: %.*s %s has the largest error, %+.1f%%; the limit is %g%%\n",
+          validate_verdict_names[verdict], (int)strcspn(worst->name, "_"), worst->name,
+          worst->statistic, 100 * worst->error, 100 * within);
 }
+
+static void print_verdict(const Validation *self, FILE *out) {
+  if (self->verdict != VALIDATE_WORTHLESS) {
+    validate_print_worst(self->verdict, self->worst, self->within, out);
+    return;
+  }
+  fprintf(out,
+          "verdict      worthless: the same batches took %+.1f%% after the runs, more than the "
+          "limit of\n             %g%%: end other work on the device or fix its clock, then run "
+          "it again\n",
+          100 * self->drift, 100 * self->within);
+}
+
+static const ValidateSides sides = {"predicted", "measured", true};
+enum { LATENCIES = VALIDATE_LATENCIES * VALIDATE_STATISTICS };
 
 static void print_table(const Validation *self, const Config *config, FILE *out) {
   Rows latencies = {.format = OUTPUT_TABLE, .out = out, .indent = ""}, errors = latencies;
@@ -88,7 +110,7 @@ static void print_table(const Validation *self, const Config *config, FILE *out)
   fprintf(out, ": %s run by '%s' on ", config->model.name, self->backend);
   write_cell(self->device.name, 0, out);
   fprintf(out, ", %.0f requests\n\n", self->measured[0].report.run.requests);
-  put_latencies(&latencies, self);
+  validate_put_latencies(&latencies, self->latencies, LATENCIES, &sides);
   putc('\n', out);
   validate_put_errors(&errors, self->errors);
   const double extrapolated = self->errors[VALIDATE_ALL].extrapolated;
@@ -115,7 +137,7 @@ static void print_json(const Validation *self, const Config *config, FILE *out) 
   write_json_text(",\n  ", "device", self->device.name, out);
   write_json_value(",\n  ", "runs", (double)self->n_measured, out);
   fputs(",\n  \"latencies\": ", out);
-  put_latencies(&latencies, self);
+  validate_put_latencies(&latencies, self->latencies, LATENCIES, &sides);
   fputs(",\n  \"errors\": ", out);
   validate_put_errors(&errors, self->errors);
   write_json_value("},\n  ", "replay", self->replay, out);
@@ -130,16 +152,10 @@ static void print_json(const Validation *self, const Config *config, FILE *out) 
 
 static void print_csv(const Validation *self, const Config *config, FILE *out) {
   (void)config;
-  Rows errors = {.format = OUTPUT_CSV, .out = out};
+  Rows rows = {.format = OUTPUT_CSV, .out = out};
   fputs("scope,name,statistic,value,unit\n", out);
-  for (int i = 0; i < VALIDATE_LATENCIES * VALIDATE_STATISTICS; i++) {
-    const ValidateLatency *latency = &self->latencies[i];
-    write_csv_figure("predicted", latency->name, latency->statistic, latency->predicted, "s", out);
-    write_csv_figure("measured", latency->name, latency->statistic, latency->measured, "s", out);
-    write_csv_figure("error", latency->name, latency->statistic, latency->error, "", out);
-    write_csv_figure("repeat", latency->name, latency->statistic, latency->repeat, "", out);
-  }
-  validate_put_errors(&errors, self->errors);
+  validate_put_latencies(&rows, self->latencies, LATENCIES, &sides);
+  validate_put_errors(&rows, self->errors);
   write_csv_figure("replay", "iterations", "median", self->replay, "", out);
   write_csv_figure("repeat", "iterations", "median", self->repeat, "", out);
   write_csv_figure("drift", "batches", "median", self->drift, "", out);

@@ -51,14 +51,10 @@ static int check_pools(const Config *config, Diag *diag) {
 
 /* Those that the model was measured with. */
 static CalibWeights weights_of(const PerfModel *model) {
-  switch ((Dtype)model->setup.weight_dtype) {
-  case DTYPE_FP8:
-    return CALIB_FP8;
-  case DTYPE_FP8_BLOCK:
-    return CALIB_FP8_BLOCK;
-  default:
-    return CALIB_WEIGHTS_PLAIN;
-  }
+  const int dtype = model->setup.weight_dtype;
+  return dtype == DTYPE_FP8         ? CALIB_FP8
+         : dtype == DTYPE_FP8_BLOCK ? CALIB_FP8_BLOCK
+                                    : CALIB_WEIGHTS_PLAIN;
 }
 
 /* Processors have no 16-bit arithmetic worth measuring. */

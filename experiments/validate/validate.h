@@ -50,10 +50,11 @@ extern const char *const validate_part_names[VALIDATE_PARTS];
 /* Of (predicted − measured) / measured, as fractions; NAN where there is no such iteration. */
 typedef struct ValidateErrors {
   size_t n;
-  double seconds; // measured
-  double mape, median, p95, worst;
-  double bias;  // mean with its sign
-  double total; // of the sum of times
+  double seconds;                  // measured
+  double mape, median, p95, worst; // of their sizes
+  size_t worst_at;                 // which one that is, from 0
+  double bias;                     // mean with its sign
+  double total;                    // of the sum of times
   double extrapolated;
   BatchShape worst_batch;
 } ValidateErrors;
@@ -115,22 +116,13 @@ typedef enum AgainstFigure {
 
 enum { AGAINST_STATISTICS = 4 };
 
-/* Of (simulated − logged) / logged, request by request; NAN: there is none. */
-typedef struct RequestErrors {
-  const char *name; // ttft_s, …
-  size_t n;
-  double median, mean, p95, worst; // of its size
-  double bias;                     // mean with its sign
-  size_t worst_request;            // in order of arrival, from 0
-} RequestErrors;
-
 typedef struct Against {
   const char *log, *kind;        // path, and what it is
   size_t n_requests, n_unserved; // that were simulated, and those of them that were turned away
   size_t n_failed;               // in the log; they are not simulated
   double cached;                 // share of prompt tokens that the engine's prefix cache had
   ValidateLatency latencies[AGAINST_FIGURES * AGAINST_STATISTICS]; // predicted: simulated
-  RequestErrors requests[AGAINST_FIGURES];
+  ValidateErrors requests[AGAINST_FIGURES];  // of each request, in order of arrival, without times
   size_t n_steps;                            // that the log has; 0: it has none
   size_t n_larger;                           // those with more decodes than a batch may have
   ValidateErrors iterations[VALIDATE_PARTS]; // of the steps, by the model of the first pool

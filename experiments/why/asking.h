@@ -28,6 +28,4 @@ const char *why_machine(Why *self, int64_t machine);
 const char *why_sentence(Why *self, const WhyRequest *request);
 /* "81%", or "<1%". */
 const char *why_share(double part, double whole, char text[32]);
-/* Prepares a query whose first parameter is the run, which it binds. */
-sqlite3_stmt *why_prepare(Why *self, const char *sql);
 #endif

@@ -92,12 +92,11 @@ static int put_all(Slowest *self, int64_t n) {
                    "ORDER BY %s DESC, request LIMIT ?",
                    measures[self->by].value, why_request_columns, measures[self->by].where,
                    measures[self->by].value);
-  CLEANUP_STATEMENT sqlite3_stmt *statement = why_prepare(why, sql);
-  int status = SQLITE_DONE;
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_query(&why->results, sql, VALUES(value_whole(why->run), value_whole(n)), why->diag);
+  int status;
   WhyRequest request;
-  if (!statement) return -1;
-  sqlite3_bind_int64(statement, 2, n);
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+  while ((status = results_next(&why->results, statement, why->diag)) > 0) {
     why_read(statement, 1, &request);
     put_slow(self, &request, sqlite3_column_double(statement, 0));
     for (Cause cause = 0; cause < CAUSES; cause++) {
@@ -107,7 +106,7 @@ static int put_all(Slowest *self, int64_t n) {
     }
     self->n++;
   }
-  return status == SQLITE_DONE ? 0 : results_error(&why->results, "read", why->diag);
+  return status;
 }
 
 int why_slowest(Why *self, int64_t n, WhyMeasure by, OutputFormat format, FILE *out) {
@@ -178,10 +177,11 @@ static const char *bands_sql(const Bands *self) {
 }
 
 static int read_bands(Bands *self) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement = why_prepare(self->why, bands_sql(self));
-  int status = SQLITE_DONE;
-  if (!statement) return -1;
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+  Why *why = self->why;
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_query(&why->results, bands_sql(self), VALUES(value_whole(why->run)), why->diag);
+  int status;
+  while ((status = results_next(&why->results, statement, why->diag)) > 0) {
     Band *band = &self->of[sqlite3_column_int(statement, 0)];
     band->requests = sqlite3_column_int64(statement, 1);
     band->value = sqlite3_column_double(statement, 2);
@@ -191,8 +191,7 @@ static int read_bands(Bands *self) {
     for (Cause cause = 0; cause < CAUSES; cause++)
       band->parts[cause] = sqlite3_column_double(statement, 6 + (int)cause);
   }
-  if (status == SQLITE_DONE) return 0;
-  return results_error(&self->why->results, "read", self->why->diag);
+  return status;
 }
 
 static void print_rows(const Bands *self, OutputFormat format, FILE *out) {

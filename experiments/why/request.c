@@ -23,12 +23,10 @@ static int find(Why *self, const char *text, WhyRequest *ret_request) {
                                  "SELECT %s FROM request WHERE run_id = ? AND "
                                  "request = ?",
                                  why_request_columns);
-  CLEANUP_STATEMENT sqlite3_stmt *statement = why_prepare(self, sql);
-  if (!statement) return -1;
-  sqlite3_bind_int64(statement, 2, id);
-  const int status = sqlite3_step(statement);
-  if (status == SQLITE_DONE) return refuse(self, text);
-  if (status != SQLITE_ROW) return results_error(&self->results, "read", self->diag);
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_query(
+      &self->results, sql, VALUES(value_whole(self->run), value_whole(id)), self->diag);
+  const int found = results_next(&self->results, statement, self->diag);
+  if (found <= 0) return found < 0 ? -1 : refuse(self, text);
   why_read(statement, 0, ret_request);
   return 0;
 }

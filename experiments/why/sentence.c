@@ -111,12 +111,12 @@ static double either(double time, double otherwise) {
 
 /* When the line began that it stood in: back through those whose waits join. */
 static double line_began(Why *self, const WhyRequest *request) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement = why_prepare(self, sql_line);
   double began = reached(request);
-  if (!statement) return NAN;
-  sqlite3_bind_int64(statement, 2, request->prefill_machine);
-  sqlite3_bind_double(statement, 3, began);
-  while (sqlite3_step(statement) == SQLITE_ROW)
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_query(
+      &self->results, sql_line,
+      VALUES(value_whole(self->run), value_whole(request->prefill_machine), value_real(began)),
+      self->diag);
+  while (results_next(&self->results, statement, self->diag) > 0)
     if (sqlite3_column_double(statement, 1) >= began) began = sqlite3_column_double(statement, 0);
   return began;
 }
@@ -125,12 +125,12 @@ static double line_began(Why *self, const WhyRequest *request) {
 static const char *beginner(Why *self, const WhyRequest *request) {
   char tokens[32], at[32];
   const double began = line_began(self, request);
-  CLEANUP_STATEMENT sqlite3_stmt *statement = why_prepare(self, sql_at_work);
-  if (isnan(began) || !statement) return "";
-  sqlite3_bind_int64(statement, 2, request->prefill_machine);
-  sqlite3_bind_double(statement, 3, began);
-  sqlite3_bind_int64(statement, 4, request->id);
-  if (sqlite3_step(statement) != SQLITE_ROW) return "";
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_query(&self->results, sql_at_work,
+                    VALUES(value_whole(self->run), value_whole(request->prefill_machine),
+                           value_real(began), value_whole(request->id)),
+                    self->diag);
+  if (results_next(&self->results, statement, self->diag) <= 0) return "";
   return arena_printf(
       self->arena, ", in a queue that began at %s with a prompt of %s tokens (request %lld)",
       format_duration(began, at), format_count(sqlite3_column_double(statement, 0), tokens),
@@ -156,15 +156,13 @@ static const char *others(Why *self, const WhyRequest *request, Whose whose, int
   double from, to;
   if (whose == OF_NOBODY) return "";
   interval_of(request, whose, &from, &to);
-  CLEANUP_STATEMENT sqlite3_stmt *statement = why_prepare(self, askings[whose].sql);
-  if (!statement) return "";
-  sqlite3_bind_int64(statement, 2, request->id);
-  sqlite3_bind_double(statement, 3, from);
-  sqlite3_bind_double(statement, 4, to);
-  sqlite3_bind_int64(statement, 5, machine);
-  if (whose == OF_TRANSFERS) sqlite3_bind_int64(statement, 6, request->prefill_machine);
-  const int64_t count =
-      sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_query(
+      &self->results, askings[whose].sql,
+      VALUES(value_whole(self->run), value_whole(request->id), value_real(from), value_real(to),
+             value_whole(machine), value_whole(request->prefill_machine)),
+      self->diag);
+  const bool any = results_next(&self->results, statement, self->diag) > 0;
+  const int64_t count = any ? sqlite3_column_int64(statement, 0) : 0;
   if (count == 0) return whose == OF_LINE ? others(self, request, OF_HELD, machine) : "";
   const char *begun = whose == OF_LINE ? beginner(self, request) : "";
   const char *many =

@@ -100,12 +100,6 @@ void why_close(Why *self) {
 
 /* ---- Rows ---- */
 
-sqlite3_stmt *why_prepare(Why *self, const char *sql) {
-  sqlite3_stmt *statement = results_prepare(&self->results, sql, self->diag);
-  if (statement) sqlite3_bind_int64(statement, 1, self->run);
-  return statement;
-}
-
 const char why_request_columns[] =
     "request, prompt_tokens, output_tokens, cached_tokens, generated_tokens, chunks, recomputes, "
     "prefill_machine, decode_machine, lost_with, rejected, arrived_s, prefill_began_s, "
@@ -114,11 +108,6 @@ const char why_request_columns[] =
 #define REQUEST_PART(phase, name, meaning) ", " #name "_s"
 #include "sim/books/metrics.def"
     ;
-
-static double real_of(sqlite3_stmt *statement, int column) {
-  const bool is_null = sqlite3_column_type(statement, column) == SQLITE_NULL;
-  return is_null ? NAN : sqlite3_column_double(statement, column);
-}
 
 static int64_t instance_of(sqlite3_stmt *statement, int column) {
   const bool is_null = sqlite3_column_type(statement, column) == SQLITE_NULL;
@@ -144,7 +133,7 @@ void why_read(sqlite3_stmt *statement, int column, WhyRequest *ret_request) {
   ret_request->lost_with = instance_of(statement, column++);
   ret_request->rejected = sqlite3_column_int(statement, column++);
   for (size_t i = 0; i < sizeof times / sizeof *times; i++)
-    *times[i] = real_of(statement, column++);
+    *times[i] = results_real(statement, column++);
   for (Cause cause = 0; cause < CAUSES; cause++)
     ret_request->parts[cause] = sqlite3_column_double(statement, column++);
 }

@@ -58,7 +58,7 @@ Test(plan, writes_a_study) {
   TrialBase base;
   Provision study;
   Node *root = yaml_parse("plan", plan.text, strlen(plan.text), &arena, &diag);
-  cr_assert_eq(provision_load_tree(&study, &base, "plan", root, NULL, &arena, &diag), 0);
+  cr_assert_eq(provision_load(&study, &base, "plan", root, NULL, &arena, &diag), 0);
   cr_expect_eq(study.n_designs, 3 + 3 + 5);
   cr_expect_eq(study.n_seeds, 2);
   trial_base_done(&base);
@@ -130,14 +130,14 @@ Test(plan, finds_the_front) {
   DesignOutcome *outcomes;
   Front front;
   Node *root = yaml_parse("plan", plan.text, strlen(plan.text), &arena, &diag);
-  cr_assert_eq(provision_load_tree(&study, &base, "plan", root, NULL, &arena, &diag), 0);
+  cr_assert_eq(provision_load(&study, &base, "plan", root, NULL, &arena, &diag), 0);
   const ProvisionOptions how = {.jobs = 1};
   cr_assert_eq(provision_run(&study, &how, &outcomes, &arena, &diag), 0);
   cr_assert_eq(front_make(&front, &study, outcomes, 2, &arena, &diag), 0);
   cr_assert_eq(front.n, 2 * 5);
   const FrontPoint *point = front_asked(&front, &outcomes[0]);
   cr_assert_not_null(point);
-  const Takes *takes = &outcomes[0].answers[0].takes;
+  const Takes *takes = &outcomes[0].answers[0].fleet.takes;
   cr_expect_float_eq(point->cost, takes->cost_per_hour / 3600 / point->tokens_per_s * 1e6, 1e-9);
   cr_expect_float_eq(point->gpus, 1, 0);
   int n_best = 0;

@@ -55,7 +55,8 @@ typedef struct Ran {
 
 static Ran *run_as(ProvisionOptions options) {
   Ran *ran = ARENA_NEW(&arena, Ran);
-  const int status = provision_load(&ran->study, &ran->base, path, NULL, &arena, &diag);
+  const int status = provision_load(&ran->study, &ran->base, path, config_tree(path, &arena, &diag),
+                                    NULL, &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
   cr_assert_eq(provision_run(&ran->study, &options, &ran->outcomes, &arena, &diag), 0);
@@ -143,7 +144,9 @@ Test(provision, a_run_that_was_ended_early_would_have_failed) {
     write_study(slo, "{objective: machines, designs: {a: {pools.prefill.count: 1..9, "
                      "pools.decode.count: 1..9}}}");
     Ran *ran = ARENA_NEW(&arena, Ran);
-    cr_assert_eq(provision_load(&ran->study, &ran->base, path, NULL, &arena, &diag), 0, "%s", slo);
+    cr_assert_eq(provision_load(&ran->study, &ran->base, path, config_tree(path, &arena, &diag),
+                                NULL, &arena, &diag),
+                 0, "%s", slo);
     const int64_t prefill = 1 + (int64_t)rng_below(&rng, 4),
                   decode = 1 + (int64_t)rng_below(&rng, 4);
     bool stopped = false, never = false;
@@ -169,7 +172,9 @@ Test(provision, the_answer_is_the_least_of_the_full_map) {
     for (int64_t decode = 1; decode <= 5; decode++) {
       bool stopped = false;
       Ran *again = ARENA_NEW(&arena, Ran);
-      cr_assert_eq(provision_load(&again->study, &again->base, path, NULL, &arena, &diag), 0);
+      cr_assert_eq(provision_load(&again->study, &again->base, path,
+                                  config_tree(path, &arena, &diag), NULL, &arena, &diag),
+                   0);
       if (verdict_of(&again->study, prefill, decode, true, &stopped) == PROBE_HOLDS &&
           prefill + decode < least)
         least = prefill + decode;
@@ -179,10 +184,10 @@ Test(provision, the_answer_is_the_least_of_the_full_map) {
   cr_expect_eq(ran->outcomes[0].n_grid, 25);
   cr_expect_lt(ran->outcomes[0].n_simulations, 20);
   // What it costs follows from the machine file: 38 $/h and 10.2 kW each.
-  cr_expect_float_eq(answer->takes.cost_per_hour, 38.0 * (double)least, 1e-9);
-  cr_expect_float_eq(answer->takes.power_kw, 10.2 * (double)least, 1e-9);
-  cr_expect_eq(answer->n_prefill, answer->counts[0]);
-  cr_expect_eq(answer->n_decode, answer->counts[1]);
+  cr_expect_float_eq(answer->fleet.takes.cost_per_hour, 38.0 * (double)least, 1e-9);
+  cr_expect_float_eq(answer->fleet.takes.power_kw, 10.2 * (double)least, 1e-9);
+  cr_expect_eq(answer->fleet.n[ROLE_PREFILL], answer->counts[0]);
+  cr_expect_eq(answer->fleet.n[ROLE_DECODE], answer->counts[1]);
   cr_expect(answer->margin > 0 && answer->margin < 1);
   cr_expect_eq(answer->n_slos, 9);
   cr_expect_not_null(answer->next_fails);
@@ -224,7 +229,9 @@ Test(provision, every_design_must_be_in_order) {
     const int n = diag.n_entries;
     write_study("splitwise",
                 arena_printf(&arena, "{objective: machines, designs: %s}", designs[i]));
-    cr_expect_neq(provision_load(&bad, &base, path, NULL, &arena, &diag), 0, "%s", designs[i]);
+    cr_expect_neq(
+        provision_load(&bad, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag), 0,
+        "%s", designs[i]);
     cr_expect_gt(diag.n_entries, n);
     trial_base_done(&base);
   }
@@ -244,7 +251,9 @@ Test(provision, a_broken_database_ends_it, .timeout = 60) {
     DesignOutcome *outcomes;
     const char *file = arena_printf(&arena, "%s/%zu.db", folder, i);
     write_study("splitwise", "{objective: machines, designs: {a: {pools.prefill.count: 1..3}}}");
-    cr_assert_eq(provision_load(&study, &base, path, NULL, &arena, &diag), 0);
+    cr_assert_eq(
+        provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag),
+        0);
     cr_assert_eq(results_open(&results, file, data, &arena, &diag), 0);
     cr_assert_eq(results_execute(&results, breaks[i], "break", &diag), 0);
     const ProvisionOptions options = {.jobs = 2, .results = &results};
@@ -264,7 +273,8 @@ Test(provision, seeds_are_those_of_the_first_design) {
                            "  b: {workload.seed: 9, pools.prefill.count: 1..2}}}");
   Provision both;
   TrialBase base;
-  cr_assert_eq(provision_load(&both, &base, path, NULL, &arena, &diag), 0);
+  cr_assert_eq(
+      provision_load(&both, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag), 0);
   cr_expect_eq(both.seed, 7);
   trial_base_done(&base);
 }
@@ -278,10 +288,10 @@ Test(provision, prices_decide_what_a_budget_leaves) {
   const Ran *ran = run(1, true);
   const Answer *answer = &ran->outcomes[0].answers[0];
   cr_assert(answer->found);
-  cr_expect_eq(answer->n_prefill, 2);
-  cr_expect_eq(answer->n_decode, 2);
-  cr_expect_float_eq(answer->takes.cost_per_hour, 10, 1e-9);
-  cr_expect_float_eq(answer->takes.power_kw, 2 * 44 + 2 * 10.2, 1e-9);
+  cr_expect_eq(answer->fleet.n[ROLE_PREFILL], 2);
+  cr_expect_eq(answer->fleet.n[ROLE_DECODE], 2);
+  cr_expect_float_eq(answer->fleet.takes.cost_per_hour, 10, 1e-9);
+  cr_expect_float_eq(answer->fleet.takes.power_kw, 2 * 44 + 2 * 10.2, 1e-9);
 }
 
 /* Halves of a DGX, which is sold whole: three of them fill two machines, four no more. */
@@ -310,19 +320,21 @@ Test(provision, a_budget_buys_whole_machines_and_all_that_fit_on_them) {
     TrialBase base;
     DesignOutcome *outcomes;
     const ProvisionOptions options = {.jobs = 1};
-    cr_assert_eq(provision_load(&study, &base, path, &changes, &arena, &diag), 0);
+    cr_assert_eq(provision_load(&study, &base, path, config_tree(path, &arena, &diag), &changes,
+                                &arena, &diag),
+                 0);
     cr_assert_eq(provision_run(&study, &options, &outcomes, &arena, &diag), 0);
     const Answer *answer = &outcomes[0].answers[0];
     trial_base_done(&base);
     cr_assert_eq(answer->found, cases[i].cost > 0, "case %zu", i);
     if (!answer->found) continue;
-    cr_expect_eq(answer->takes.instances, cases[i].instances, "case %zu", i);
-    cr_expect_eq(answer->takes.gpus, cases[i].gpus, "case %zu", i);
-    cr_expect_eq(answer->takes.machines, cases[i].machines, "case %zu", i);
-    cr_expect_float_eq(answer->takes.cost_per_hour, cases[i].cost, 1e-9, "case %zu", i);
-    cr_expect_neq(answer->config_digest, 0);
+    cr_expect_eq(answer->fleet.takes.instances, cases[i].instances, "case %zu", i);
+    cr_expect_eq(answer->fleet.takes.gpus, cases[i].gpus, "case %zu", i);
+    cr_expect_eq(answer->fleet.takes.machines, cases[i].machines, "case %zu", i);
+    cr_expect_float_eq(answer->fleet.takes.cost_per_hour, cases[i].cost, 1e-9, "case %zu", i);
+    cr_expect_neq(answer->run.config_digest, 0);
     // Prompts of this workload are longer than its outputs.
-    cr_expect_gt(answer->tokens_per_s, 2 * answer->output_tokens_per_s);
+    cr_expect_gt(answer->run.tokens_per_s, 2 * answer->run.output_tokens_per_s);
   }
 }
 
@@ -332,7 +344,9 @@ Test(provision, a_budget_buys_whole_machines_and_all_that_fit_on_them) {
 static SloOutcome limit_of(int64_t machines, double error_shift) {
   Provision study;
   TrialBase base;
-  cr_assert_eq(provision_load(&study, &base, path, NULL, &arena, &diag), 0);
+  cr_assert_eq(
+      provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag),
+      0);
   ProbeRun probe = {.probe = {{machines, 0}, 0}};
   probe_run_load(&probe, &study, &study.designs[0], 0, error_shift);
   cr_assert(!probe.failed);
@@ -367,7 +381,7 @@ Test(provision, an_answer_that_the_error_moves_is_a_range, .timeout = 120) {
     const DesignOutcome *outcome = &ran->outcomes[0];
     const Answer *answer = &outcome->answers[0];
     cr_expect_eq(answer->counts[0], 2);
-    cr_expect(outcome->ranged && answer->measured && answer->perfmodel_error > 0);
+    cr_expect(outcome->ranged && answer->run.measured && answer->run.perfmodel_error > 0);
     cr_expect_eq(outcome->low_model, (double)low);
     cr_expect_eq(outcome->high_model, (double)high);
     cr_expect_eq(outcome->moved[0].counts[0], low);
@@ -387,7 +401,7 @@ Test(provision, no_range_where_the_error_is_unknown) {
   write_study("{ttft.p90: 10 s}\nperfmodel: roofline",
               "{objective: machines, designs: {a: {pools.prefill.count: 1..2}}}");
   const DesignOutcome *outcome = run_as((ProvisionOptions){.jobs = 1, .range = true})->outcomes;
-  cr_expect(outcome->answers[0].found && !outcome->ranged && !outcome->answers[0].measured);
+  cr_expect(outcome->answers[0].found && !outcome->ranged && !outcome->answers[0].run.measured);
   cr_expect_eq(outcome->n_moved_simulations, 0);
   cr_expect_null(outcome->answers[0].moved_slos[0]);
 }
@@ -409,7 +423,7 @@ Test(provision, a_throughput_moves_with_the_times) {
   cr_assert_eq(fclose(file), 0);
   const DesignOutcome *outcome = run_as((ProvisionOptions){.jobs = 2, .range = true})->outcomes;
   const Answer *answer = &outcome->answers[0];
-  const double error = answer->perfmodel_error;
+  const double error = answer->run.perfmodel_error;
   cr_assert(outcome->ranged && error > 0);
   cr_expect_eq(outcome->n_simulations, 2);
   cr_expect_eq(outcome->n_moved_simulations, 2);

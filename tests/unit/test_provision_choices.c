@@ -1,6 +1,6 @@
 /* Offline studies: the degrees that share a number of GPUs, which of them can be had and what they
  * take, and that the answer is the best of the runs that one would make by hand. */
-#include "experiments/provision/choices.h"
+#include "experiments/provision/design.h"
 #include "experiments/provision/measure.h"
 #include "perfmodel/hardware.h"
 #include "tests/unit/testing.h"
@@ -141,7 +141,8 @@ typedef struct Ran {
 
 static Ran *run(int jobs) {
   Ran *ran = ARENA_NEW(&arena, Ran);
-  const int status = provision_load(&ran->study, &ran->base, path, NULL, &arena, &diag);
+  const int status = provision_load(&ran->study, &ran->base, path, config_tree(path, &arena, &diag),
+                                    NULL, &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
   const ProvisionOptions options = {.jobs = jobs};
@@ -200,13 +201,13 @@ Test(provision_choices, the_answer_is_the_best_run_of_all) {
     cr_expect_eq(one->why_not == NULL, fits, "%s", outcome->design->fits[i].label);
     if (!fits) {
       cr_expect(strstr(one->why_not, "does not fit"), "%s", one->why_not);
-      cr_expect(isnan(one->throughput_rps) && one->config_digest == 0);
+      cr_expect(isnan(one->throughput_rps) && one->run.config_digest == 0);
       continue;
     }
     n_fit++;
     const double throughput = throughput_of(assignments, &tokens);
     cr_expect_eq(one->throughput_rps, throughput);
-    cr_expect_eq(one->output_tokens_per_s, tokens);
+    cr_expect_eq(one->run.output_tokens_per_s, tokens);
     if (throughput > best) best_tokens = tokens;
     best = fmax(best, throughput);
   }
@@ -214,7 +215,7 @@ Test(provision_choices, the_answer_is_the_best_run_of_all) {
   cr_expect_eq(outcome->n_grid, 20);
   cr_assert(outcome->answers[0].found);
   cr_expect_eq(outcome->answers[0].rate, best);
-  cr_expect_eq(outcome->answers[0].output_tokens_per_s, best_tokens);
+  cr_expect_eq(outcome->answers[0].run.output_tokens_per_s, best_tokens);
   int64_t n_ranked = 0;
   const int64_t *order = outcome_rank(outcome, 0, &n_ranked, &arena);
   cr_expect_eq(n_ranked, n_fit);
@@ -238,7 +239,7 @@ Test(provision_choices, threads_change_nothing_and_seeds_give_a_range) {
       cr_expect(a->low <= a->answers[s].rate && a->answers[s].rate <= a->high);
       for (int64_t i = 0; i < a->design->choices.n_points; i++) {
         const Measurement *x = outcome_measurement(a, s, i), *y = outcome_measurement(b, s, i);
-        cr_expect_eq(x->config_digest, y->config_digest);
+        cr_expect_eq(x->run.config_digest, y->run.config_digest);
         cr_expect(x->why_not || x->throughput_rps == y->throughput_rps);
       }
     }
@@ -270,7 +271,8 @@ static void expect_shares(bool whole_machines) {
   const ConfigChanges changes = {.assignments = by_gpu, .seed = -1, .tie_seed = -1};
   Provision study;
   TrialBase base;
-  const int status = provision_load(&study, &base, path, &changes, &arena, &diag);
+  const int status = provision_load(&study, &base, path, config_tree(path, &arena, &diag), &changes,
+                                    &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -281,9 +283,9 @@ static void expect_shares(bool whole_machines) {
     cr_expect_eq(fleet->takes.instances, rows[i].design == 3 ? 2 : 1, "row %zu", i);
     cr_expect_eq(fleet->takes.gpus, 8 * rows[i].share, "row %zu", i);
     cr_expect_eq(fleet->takes.machines, ceil(rows[i].share), "row %zu", i);
-    cr_expect_eq(fleet->n_prefill, rows[i].n_prefill, "row %zu", i);
-    cr_expect_eq(fleet->n_decode, rows[i].n_decode, "row %zu", i);
-    cr_expect_eq(fleet->n_mixed, rows[i].n_mixed, "row %zu", i);
+    cr_expect_eq(fleet->n[ROLE_PREFILL], rows[i].n_prefill, "row %zu", i);
+    cr_expect_eq(fleet->n[ROLE_DECODE], rows[i].n_decode, "row %zu", i);
+    cr_expect_eq(fleet->n[ROLE_MIXED], rows[i].n_mixed, "row %zu", i);
   }
   trial_base_done(&base);
 }
@@ -324,7 +326,9 @@ Test(provision_choices, runs_are_charged_what_choices_take) {
   write_study("", arena_printf(&arena, "%s, %s", whole, shapes));
   Provision study;
   TrialBase base;
-  cr_assert_eq(provision_load(&study, &base, path, NULL, &arena, &diag), 0);
+  cr_assert_eq(
+      provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag),
+      0);
   int n = 0;
   for (int d = 0; d < 2; d++)
     for (int64_t i = 0; i < study.designs[d].choices.n_points; i++) {

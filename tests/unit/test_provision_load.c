@@ -21,7 +21,8 @@ static int load(Provision *study, const char *workload, const char *block) {
           "provision: {%s}\n",
           workload, block);
   cr_assert_eq(fclose(file), 0);
-  const int status = provision_load(study, &base, path, NULL, &arena, &diag);
+  const int status =
+      provision_load(study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag);
   trial_base_done(&base);
   return status;
 }
@@ -110,7 +111,7 @@ Test(provision_load, machines_take_what_prices_say) {
     cr_expect_eq(design->fixed.takes.machines, 1);
     cr_expect_float_eq(design->fixed.takes.cost_per_hour, cases[i].fixed_cost, 1e-12);
     cr_expect_float_eq(design->fixed.takes.power_kw, cases[i].fixed_power, 1e-12);
-    cr_expect(design->fixed.n_decode == 1 && design->fixed.n_prefill == 0);
+    cr_expect(design->fixed.n[ROLE_DECODE] == 1 && design->fixed.n[ROLE_PREFILL] == 0);
     cr_expect_eq(design->roles[0], ROLE_PREFILL);
   }
   expect_refused("objective: cost, prices: {dgx-a100: {cost: 1 $/h}}, designs: {a: {seed: 3}}",

@@ -14,7 +14,7 @@ static void begin(void) {
   design = (Design){.name = "made",
                     .n_counts = 2,
                     .counts = {{"pools.a.count", 1, 9}, {"pools.b.count", 1, 9}},
-                    .fixed = {.n_mixed = 5},
+                    .fixed = {.n[ROLE_MIXED] = 5},
                     .roles = {ROLE_PREFILL, ROLE_DECODE}};
   study = (Provision){.objective = OBJECTIVE_THROUGHPUT,
                       .tolerance = 0.5,
@@ -149,7 +149,7 @@ Test(provision_outcome, the_grid_is_all_that_could_be_asked) {
 
 static Answer answer_of(int64_t a, int64_t b, double rate) {
   return (Answer){
-      .found = true, .counts = {a, b}, .rate = rate, .takes = {.machines = (double)(a + b)}};
+      .found = true, .counts = {a, b}, .rate = rate, .fleet.takes = {.machines = (double)(a + b)}};
 }
 
 /* Rates 10, 14 and 12 are 12 on average, 2 apart in standard deviation: 4.303·2/√3. */
@@ -184,7 +184,7 @@ Test(provision_outcome, seeds_with_equal_outcomes_are_one_observation) {
                        answer_of(3, 2, 14)};
   DesignOutcome twice = {.answers = answers}, once = {.answers = answers};
   for (int s = 0; s < 4; s++)
-    answers[s].outcomes = 7 + (uint64_t)s % 2;
+    answers[s].run.outcomes = 7 + (uint64_t)s % 2;
   study.n_seeds = 4;
   outcome_fill_spread(&study, &twice);
   study.n_seeds = 2;
@@ -192,7 +192,7 @@ Test(provision_outcome, seeds_with_equal_outcomes_are_one_observation) {
   cr_expect(twice.n_found == 4 && twice.n_different == 2 && twice.mean == once.mean);
   cr_expect_float_eq(twice.half_width, once.half_width, 1e-9);
   for (int s = 0; s < 4; s++)
-    answers[s].outcomes = 7;
+    answers[s].run.outcomes = 7;
   study.n_seeds = 4;
   twice = (DesignOutcome){.answers = answers};
   outcome_fill_spread(&study, &twice);
@@ -233,10 +233,10 @@ Test(provision_outcome, a_range_is_of_seeds_and_of_times_moved) {
   DesignOutcome outcome = {.answers = answers, .low = 5, .high = 6};
   study.n_seeds = 2;
   study.objective = OBJECTIVE_MACHINES;
-  answers[0].perfmodel_error = NAN;
+  answers[0].run.perfmodel_error = NAN;
   outcome_fill_range(&study, &outcome);
   cr_expect(!outcome.ranged && isnan(outcome.low_model) && isnan(outcome.high_model));
-  answers[0].perfmodel_error = 0.05;
+  answers[0].run.perfmodel_error = 0.05;
   outcome.moved[0] = answer_of(2, 1, 10);
   outcome_fill_range(&study, &outcome);
   cr_expect(outcome.ranged && outcome.low_model == 3 && outcome.high_model == INFINITY);
