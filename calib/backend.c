@@ -3,6 +3,16 @@
 #include "calib/model.h"
 #include "calib/operators.h"
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+CalibStatus calib_failed(CalibStatus status, char *error, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  vsnprintf(error, CALIB_ERROR_SIZE, format, list);
+  va_end(list);
+  return status;
+}
 
 const char *const calib_op_names[] = {
 #define X(id, name, size) name,

@@ -33,6 +33,10 @@ typedef enum CalibStatus {
   CALIB_WRONG = -4,         // the result is not what the reference says
 } CalibStatus;
 
+/* Writes the line to `error` (CALIB_ERROR_SIZE) and returns `status`. */
+CalibStatus calib_failed(CalibStatus status, char *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 typedef enum CalibDtype { CALIB_BF16, CALIB_FP16, CALIB_FP32 } CalibDtype;
 /* Of a layer's products: as the model's type, or e4m3 with inputs that are quantized before each; a
  * scale for a tensor, or for 128 × 128 of the weights and 128 of a token's numbers. */

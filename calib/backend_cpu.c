@@ -26,13 +26,12 @@ typedef struct State {
 
 static CalibStatus backend_open(const CalibOptions *options, void **ret_state, char *error) {
   const int32_t allowed = cpu_threads_allowed();
-  if (options->device != 0 || options->threads < 0 || options->threads > allowed) {
-    snprintf(error, CALIB_ERROR_SIZE,
-             "device %d with %d threads is not available: this process may use device 0 with up to "
-             "%d threads",
-             (int)options->device, (int)options->threads, (int)allowed);
-    return CALIB_REJECTED;
-  }
+  if (options->device != 0 || options->threads < 0 || options->threads > allowed)
+    return calib_failed(
+        CALIB_REJECTED, error,
+        "device %d with %d threads is not available: this process may use device 0 with up to "
+        "%d threads",
+        (int)options->device, (int)options->threads, (int)allowed);
   CpuBlas blas;
   const CalibStatus status = cpu_blas_open(&blas, error);
   if (status) return status;

@@ -24,7 +24,6 @@
 #include "calib/model.h"
 #include "calib/operators.h"
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,16 +70,6 @@ typedef struct Fake {
   int64_t points, samples;
   double energy_j;
 } Fake;
-
-static CalibStatus failed(CalibStatus status, char *error, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static CalibStatus failed(CalibStatus status, char *error, const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  vsnprintf(error, CALIB_ERROR_SIZE, format, list);
-  va_end(list);
-  return status;
-}
 
 /* ---- Life ---- */
 
@@ -148,10 +137,10 @@ static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char
   const char *words = getenv("TANDEM_FAKE");
   if (!words) words = "";
   if (strstr(words, "no-driver"))
-    return failed(CALIB_ENVIRONMENT, error, "no driver: it is told to have none");
+    return calib_failed(CALIB_ENVIRONMENT, error, "no driver: it is told to have none");
   if (options->device < 0 || options->device >= N_MACHINES)
-    return failed(CALIB_ENVIRONMENT, error, "no device %d: there are %d", (int)options->device,
-                  N_MACHINES);
+    return calib_failed(CALIB_ENVIRONMENT, error, "no device %d: there are %d",
+                        (int)options->device, N_MACHINES);
   Arena arena;
   arena_init(&arena);
   Fake *self = ARENA_NEW(&arena, Fake);
@@ -197,7 +186,7 @@ static CalibStatus too_large(const Machine *machine, const CalibModel *model, ch
   for (int32_t tp = 2 * model->tensor_parallel_size; tp <= 64; tp *= 2) {
     smaller.tensor_parallel_size = tp;
     if (model->num_attention_heads % tp == 0 && fits(machine, &smaller))
-      return failed(
+      return calib_failed(
           CALIB_REJECTED, error,
           "'%s' needs %.0f GB of weights, the device has %.0f GB; tensor_parallel_size %d fits",
           model->name, 1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes, (int)tp);
@@ -205,10 +194,10 @@ static CalibStatus too_large(const Machine *machine, const CalibModel *model, ch
   smaller = *model;
   while (smaller.num_hidden_layers > 1 && !fits(machine, &smaller))
     smaller.num_hidden_layers--;
-  return failed(CALIB_REJECTED, error,
-                "'%s' needs %.0f GB of weights, the device has %.0f GB; %d layers fit", model->name,
-                1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes,
-                (int)smaller.num_hidden_layers);
+  return calib_failed(CALIB_REJECTED, error,
+                      "'%s' needs %.0f GB of weights, the device has %.0f GB; %d layers fit",
+                      model->name, 1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes,
+                      (int)smaller.num_hidden_layers);
 }
 
 static CalibStatus fake_load(void *state, const CalibModel *model, char *error) {
@@ -283,17 +272,17 @@ static CalibStatus fake_verify(void *state, CalibOp op, double *ret_error, char 
   const Fake *self = state;
   *ret_error = 1e-3;
   if (self->wrong && strcmp(self->wrong, calib_op_name(op)) == 0)
-    return failed(CALIB_WRONG, error, "'%s' is wrong by 0.5", self->wrong);
+    return calib_failed(CALIB_WRONG, error, "'%s' is wrong by 0.5", self->wrong);
   return CALIB_OK;
 }
 
 static CalibStatus fake_prepare(void *state, const CalibPoint *point, char *error) {
   Fake *self = state;
   if (++self->points == self->fail_at)
-    return failed(CALIB_ENVIRONMENT, error, "point %lld fails: it is told to",
-                  (long long)self->points);
+    return calib_failed(CALIB_ENVIRONMENT, error, "point %lld fails: it is told to",
+                        (long long)self->points);
   if (self->oom_units > 0 && units_of(point) > self->oom_units)
-    return failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
+    return calib_failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
   self->op = point->op;
   self->seconds = run_seconds(self, point);
   self->is_slow = self->slow && strcmp(self->slow, calib_op_name(point->op)) == 0 &&

@@ -25,13 +25,12 @@ static void ignore_log(int level, const char *text, void *context) {
 
 static CalibStatus backend_open(const CalibOptions *options, void **ret_state, char *error) {
   const int32_t allowed = cpu_threads_allowed();
-  if (options->device != 0 || options->threads < 0 || options->threads > allowed) {
-    snprintf(error, CALIB_ERROR_SIZE,
-             "device %d with %d threads is not available: this process may use device 0 with up to "
-             "%d threads",
-             (int)options->device, (int)options->threads, (int)allowed);
-    return CALIB_REJECTED;
-  }
+  if (options->device != 0 || options->threads < 0 || options->threads > allowed)
+    return calib_failed(
+        CALIB_REJECTED, error,
+        "device %d with %d threads is not available: this process may use device 0 with up to "
+        "%d threads",
+        (int)options->device, (int)options->threads, (int)allowed);
   LlamaApi api;
   const CalibStatus status = llama_api_open(&api, error);
   if (status) return status;
@@ -83,10 +82,7 @@ static CalibStatus backend_load(void *state, const CalibModel *model, char *erro
     why = "llama.cpp runs whole models: tensor_parallel_size 1";
   else if (model->attention != CALIB_ATTENTION_OWN)
     why = "llama.cpp has no attention by cuDNN";
-  if (why) {
-    snprintf(error, CALIB_ERROR_SIZE, "model '%.100s': %s", model->name, why);
-    return CALIB_REJECTED;
-  }
+  if (why) return calib_failed(CALIB_REJECTED, error, "model '%.100s': %s", model->name, why);
   const CalibStatus status =
       llama_session_open(&self->session, &self->api, model, self->threads, error);
   self->has_model = status == CALIB_OK;

@@ -286,10 +286,10 @@ static CalibStatus say_hello(Remote *self, char *error) {
     snprintf(hello->name, sizeof hello->name, "%.60s", base_name(self->process.path));
   if (!self->can[PROTOCOL_CAN_measure]) hello->whole = true;
   if (hello->protocol == PROTOCOL_VERSION) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE,
-           "'%.200s' uses version %d of the protocol, this program version %d; build both again",
-           self->process.path, (int)hello->protocol, PROTOCOL_VERSION);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(
+      CALIB_ENVIRONMENT, error,
+      "'%.200s' uses version %d of the protocol, this program version %d; build both again",
+      self->process.path, (int)hello->protocol, PROTOCOL_VERSION);
 }
 
 static void fill_table(Remote *self) {

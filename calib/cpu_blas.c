@@ -31,10 +31,9 @@ CalibStatus cpu_blas_open(CpuBlas *self, char *error) {
   void *library = open_library();
   if (!library) {
     const char *why = dlerror();
-    snprintf(error, CALIB_ERROR_SIZE,
-             "the cpu backend needs OpenBLAS (libopenblas0; %s names another): %s", LIBRARY_PATH,
-             why ? why : "the library cannot be opened");
-    return CALIB_ENVIRONMENT;
+    return calib_failed(CALIB_ENVIRONMENT, error,
+                        "the cpu backend needs OpenBLAS (libopenblas0; %s names another): %s",
+                        LIBRARY_PATH, why ? why : "the library cannot be opened");
   }
   if (find(library, "sgemm_", &self->sgemm, sizeof self->sgemm) &&
       find(library, "sgemv_", &self->sgemv, sizeof self->sgemv) &&

@@ -1,6 +1,5 @@
 /* From a point to operators. */
 #include "calib/cpu_point.h"
-#include <stdio.h>
 
 enum { COPY_BYTES = 4096 }; // dealt out to the threads as if they were pages
 
@@ -50,10 +49,9 @@ static bool is_pages(CalibOp op) {
 
 static CalibStatus init_rows(CpuPoint *self, int64_t available_bytes, Arena *arena, char *error) {
   const CalibPoint *point = &self->point;
-  if (!is_batch(point->op) && (point->size < 1 || point->size > INT32_MAX)) {
-    snprintf(error, CALIB_ERROR_SIZE, "%lld tokens are not a valid batch", (long long)point->size);
-    return CALIB_REJECTED;
-  }
+  if (!is_batch(point->op) && (point->size < 1 || point->size > INT32_MAX))
+    return calib_failed(CALIB_REJECTED, error, "%lld tokens are not a valid batch",
+                        (long long)point->size);
   const CalibBatch batch = is_batch(point->op) ? point->batch : rows_batch(point, arena);
   /* In an iteration the weights lie between two uses of the same pages already. */
   const bool rotates = point->op != CALIB_ITERATION && !point->hot;
@@ -67,10 +65,9 @@ static CalibStatus init_memory(CpuPoint *self, int64_t available_bytes, Arena *a
   const int64_t page_bytes = page_floats * (int64_t)sizeof(float);
   const int64_t asked = is_pages(self->point.op) ? n * model->n_layers : 2 * (n / page_bytes + 1);
   const int64_t all = model->read_floats / page_floats + asked;
-  if (n < 1 || asked > available_bytes / page_bytes) {
-    snprintf(error, CALIB_ERROR_SIZE, "%lld pages or bytes do not fit in memory", (long long)n);
-    return n < 1 ? CALIB_REJECTED : CALIB_OUT_OF_MEMORY;
-  }
+  if (n < 1 || asked > available_bytes / page_bytes)
+    return calib_failed(n < 1 ? CALIB_REJECTED : CALIB_OUT_OF_MEMORY, error,
+                        "%lld pages or bytes do not fit in memory", (long long)n);
   if (is_pages(self->point.op))
     self->buffer = cpu_model_numbers(model, arena, n * page_floats, 0, 1);
   return cpu_model_reserve_pages(model, all / model->n_layers + 1, available_bytes, error);

@@ -79,22 +79,20 @@ static CalibStatus check(const LlamaApi *self, const char *path, char *error) {
   const char *strange = strange_flags(&params);
   if (!strange) strange = strange_field(&params);
   if (!strange) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE,
-           "'%.200s' has another interface than that of llama-cpp-python 0.3.36, the one "
-           "supported: '%s' of the parameters of a context does not have its default",
-           path, strange);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(
+      CALIB_ENVIRONMENT, error,
+      "'%.200s' has another interface than that of llama-cpp-python 0.3.36, the one "
+      "supported: '%s' of the parameters of a context does not have its default",
+      path, strange);
 }
 
 CalibStatus llama_api_open(LlamaApi *self, char *error) {
   const char *path = getenv(LIBRARY_PATH);
   if (!path || *path == '\0') path = LIBRARY;
   *self = (LlamaApi){.library = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
-  if (!self->library) {
-    snprintf(error, CALIB_ERROR_SIZE, "cannot open libllama: %.300s; %s sets its path", dlerror(),
-             LIBRARY_PATH);
-    return CALIB_ENVIRONMENT;
-  }
+  if (!self->library)
+    return calib_failed(CALIB_ENVIRONMENT, error, "cannot open libllama: %.300s; %s sets its path",
+                        dlerror(), LIBRARY_PATH);
   for (size_t i = 0; i < sizeof SYMBOLS / sizeof *SYMBOLS; i++) {
     if (find_symbol(self, SYMBOLS[i].name, SYMBOLS[i].offset)) continue;
     snprintf(error, CALIB_ERROR_SIZE, "'%.200s' is not a supported libllama: it has no '%s'", path,

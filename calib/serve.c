@@ -23,8 +23,7 @@ typedef struct Server {
 } Server;
 
 static CalibStatus reject(char *error, const char *why) {
-  snprintf(error, CALIB_ERROR_SIZE, "%s", why);
-  return CALIB_REJECTED;
+  return calib_failed(CALIB_REJECTED, error, "%s", why);
 }
 
 /* ---- Calls ---- */

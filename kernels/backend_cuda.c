@@ -74,8 +74,7 @@ static bool needs_model(const CalibPoint *point) {
 }
 
 static CalibStatus no_model(char *error) {
-  snprintf(error, CALIB_ERROR_SIZE, "no model is loaded");
-  return CALIB_REJECTED;
+  return calib_failed(CALIB_REJECTED, error, "no model is loaded");
 }
 
 static CalibStatus backend_prepare(void *state, const CalibPoint *point, char *error) {

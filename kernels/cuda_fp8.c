@@ -1,7 +1,6 @@
 /* Products of 8 bits: random weights with scales, and inputs that are quantized before each. */
 #include "kernels/cuda_state.h"
 #include "kernels/half.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 static const double WEIGHT_DEVIATION = 0.02;
@@ -93,9 +92,8 @@ CalibStatus fp8_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t lay
   if (gemm_run_scaled(lane->gemm, lane->stream, &shape, lane->tensors[p.out].data, in, scales,
                       weights.products[ix], weights.scales[ix], why) >= 0)
     return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "product of 8 bits of [%d][%d] and [%d][%d]: %s", (int)shape.m,
-           (int)shape.k, (int)shape.n, (int)shape.k, why);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "product of 8 bits of [%d][%d] and [%d][%d]: %s",
+                      (int)shape.m, (int)shape.k, (int)shape.n, (int)shape.k, why);
 }
 
 // --- for verification --------------------------------------------------------------------------
@@ -122,5 +120,5 @@ CalibStatus fp8_read_weights(CudaState *self, int product, int64_t layer, int64_
   }
   free(bytes);
   free(scales);
-  return code == cudaSuccess ? CALIB_OK : cuda_failed((int)code, "cudaMemcpy", error);
+  return cuda_status((int)code, "cudaMemcpy", error);
 }

@@ -7,7 +7,6 @@
  * no gate: the time between its kernels is the host's, and is what is to be measured. */
 #include "kernels/cuda_state.h"
 #include <math.h>
-#include <stdio.h>
 #include <time.h>
 
 enum { MAX_GRAPH_NODES = 2048, MAX_OPERATOR_RUNS = 1024 };
@@ -45,8 +44,7 @@ static CalibStatus wait_for_all(CudaState *self, char *error) {
   CUDA_TRY(cudaStreamSynchronize(self->main.stream));
   if (self->back) CUDA_TRY(cudaStreamSynchronize(self->back));
   if (self->side.stream) CUDA_TRY(cudaStreamSynchronize(self->side.stream));
-  CUDA_TRY(cudaGetLastError());
-  return CALIB_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 static void close_gate(CudaState *self) {
@@ -59,8 +57,7 @@ static void open_gate(CudaState *self) {
 
 static CalibStatus queue_gate(CudaState *self, char *error) {
   close_gate(self);
-  CUDA_TRY(kernel_wait_flag(self->main.stream, self->gate, GATE_TIMEOUT_NS));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_wait_flag(self->main.stream, self->gate, GATE_TIMEOUT_NS));
 }
 
 // --- graphs ------------------------------------------------------------------------------------
@@ -86,8 +83,7 @@ static CalibStatus side_runs(CudaState *self, int32_t n, char *error) {
 
 static CalibStatus instantiate(CudaLane *lane, cudaGraph_t graph, char *error) {
   CUDA_TRY(cudaGraphInstantiate(&lane->graph, graph, 0));
-  CUDA_TRY(cudaGraphUpload(lane->graph, lane->stream));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaGraphUpload(lane->graph, lane->stream));
 }
 
 /* A capture that has begun is ended whatever happens in it. */
@@ -100,7 +96,7 @@ static CalibStatus capture(CudaState *self, CudaLane *lane, Runs runs, int32_t n
   CalibStatus status = runs(self, n, error);
   const cudaError_t ended = cudaStreamEndCapture(lane->stream, &graph);
   if (status == CALIB_OK && ended != cudaSuccess)
-    status = cuda_failed((int)ended, "cudaStreamEndCapture", error);
+    status = cuda_status((int)ended, "cudaStreamEndCapture", error);
   if (status == CALIB_OK) status = instantiate(lane, graph, error);
   if (graph) cudaGraphDestroy(graph);
   if (ended != cudaSuccess) cudaGetLastError();
@@ -122,22 +118,20 @@ static CalibStatus read_events(CudaState *self, double *ret_seconds, char *error
  * both have ended. */
 static CalibStatus fork_back(CudaState *self, char *error) {
   if (self->work.op != CALIB_COPY_BOTH) return CALIB_OK;
-  CUDA_TRY(cudaStreamWaitEvent(self->back, self->main.begin, 0));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamWaitEvent(self->back, self->main.begin, 0));
 }
 
 static CalibStatus join_back(CudaState *self, char *error) {
   if (self->work.op != CALIB_COPY_BOTH) return CALIB_OK;
   CUDA_TRY(cudaEventRecord(self->back_end, self->back));
-  CUDA_TRY(cudaStreamWaitEvent(self->main.stream, self->back_end, 0));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamWaitEvent(self->main.stream, self->back_end, 0));
 }
 
 /* The decodes beside a busy point: two in the queue from before the sample until it has ended. */
 static CalibStatus queue_decodes(CudaState *self, int64_t ix, char *error) {
   CUDA_TRY(cudaGraphLaunch(self->side.graph, self->side.stream));
-  CUDA_TRY(cudaEventRecord(ix % 2 == 0 ? self->side.begin : self->side.end, self->side.stream));
-  return CALIB_OK;
+  return CUDA_STATUS(
+      cudaEventRecord(ix % 2 == 0 ? self->side.begin : self->side.end, self->side.stream));
 }
 
 static CalibStatus begin_busy(CudaState *self, char *error) {
@@ -151,7 +145,7 @@ static CalibStatus go_on_busy(CudaState *self, char *error) {
   for (int64_t ix = 0;; ix++) {
     const cudaError_t ended = cudaEventQuery(self->main.end);
     if (ended == cudaSuccess) return CALIB_OK;
-    if (ended != cudaErrorNotReady) return cuda_failed((int)ended, "cudaEventQuery", error);
+    if (ended != cudaErrorNotReady) return cuda_status((int)ended, "cudaEventQuery", error);
     cudaGetLastError(); // some runtimes keep this answer as an error
     CUDA_TRY(cudaEventSynchronize(ix % 2 == 0 ? self->side.begin : self->side.end));
     TRY(queue_decodes(self, ix, error));
@@ -356,8 +350,7 @@ CalibStatus work_prepare(CudaState *self, const CalibPoint *point, char *error) 
 }
 
 static CalibStatus not_prepared(char *error) {
-  snprintf(error, CALIB_ERROR_SIZE, "no point is prepared");
-  return CALIB_REJECTED;
+  return calib_failed(CALIB_REJECTED, error, "no point is prepared");
 }
 
 CalibStatus work_run(CudaState *self, char *error) {

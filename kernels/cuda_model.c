@@ -3,7 +3,6 @@
  * and matrix units draw the power that they draw there. */
 #include "kernels/cuda_state.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,9 +82,9 @@ static CalibStatus fill(CudaState *self, CudaBuffer *buffer, int64_t bytes, doub
                         uint64_t stream, char *error) {
   if (bytes == 0) return CALIB_OK;
   TRY(buffer_reserve(buffer, bytes, error));
-  CUDA_TRY(kernel_fill_normal(self->main.stream, self->model.dtype, buffer->data, bytes / 2,
-                              (float)deviation, self->options.seed * 16 + stream));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_fill_normal(self->main.stream, self->model.dtype, buffer->data,
+                                        bytes / 2, (float)deviation,
+                                        self->options.seed * 16 + stream));
 }
 
 static CalibStatus upload(CudaState *self, CudaBuffer *buffer, const void *host, int64_t bytes,
@@ -140,17 +139,13 @@ static CalibStatus make_tensors(CudaState *self, char *error) {
   else
     CUDA_TRY(kernel_attention_load(&attention, &self->residency));
   if (self->shape.experts > 0) CUDA_TRY(kernel_moe_load(self->model.dtype));
-  CUDA_TRY(cudaStreamSynchronize(self->main.stream));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(self->main.stream));
 }
 
 static CalibStatus load(CudaState *self, char *error) {
   size_t free_bytes = 0, all_bytes = 0;
   const char *missing = gemm_missing(self->model.weights, self->device.sm);
-  if (missing) {
-    snprintf(error, CALIB_ERROR_SIZE, "%s", missing);
-    return CALIB_REJECTED;
-  }
+  if (missing) return calib_failed(CALIB_REJECTED, error, "%s", missing);
   CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes));
   TRY(memory_plan_init(&self->memory, &self->model, (int64_t)free_bytes, self->device.cache_bytes,
                        error));

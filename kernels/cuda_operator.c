@@ -2,7 +2,6 @@
  * past the cache before one comes again, and runs over them in turn. Of a product only the weights
  * rotate: in a layer its input was written just before. */
 #include "kernels/cuda_state.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,9 +71,9 @@ static CalibStatus make_rotation(CudaState *self, char *error) {
         (int32_t)least(MAX_COPIES, (5 * self->device.cache_bytes / 2 + bytes - 1) / bytes);
   if (work->copies < 1) work->copies = 1;
   TRY(buffer_reserve(&self->rotation, work->copies * bytes, error));
-  CUDA_TRY(kernel_fill_normal(self->main.stream, self->model.dtype, self->rotation.data,
-                              work->copies * bytes / 2, 1.0f, self->options.seed * 32 + 31));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_fill_normal(self->main.stream, self->model.dtype, self->rotation.data,
+                                        work->copies * bytes / 2, 1.0f,
+                                        self->options.seed * 32 + 31));
 }
 
 /* Weights rotate over the distinct layers, which are enough for the smallest product. */
@@ -89,11 +88,10 @@ static CalibStatus prepare_pages(CudaState *self, char *error) {
   const int64_t n = work->size;
   const CalibSequence sequence = {.new_tokens = 1};
   const CalibBatch batch = {.sequences = &sequence, .n_decodes = 1};
-  if (n < 1 || n > self->memory.n_pages) {
-    snprintf(error, CALIB_ERROR_SIZE, "%lld pages of KV of a layer do not fit, at most %lld do",
-             (long long)n, (long long)self->memory.n_pages);
-    return CALIB_OUT_OF_MEMORY;
-  }
+  if (n < 1 || n > self->memory.n_pages)
+    return calib_failed(CALIB_OUT_OF_MEMORY, error,
+                        "%lld pages of KV of a layer do not fit, at most %lld do", (long long)n,
+                        (long long)self->memory.n_pages);
   /* The parts of the pool are divided as for a batch of that many pages, and are so many that they
    * pass the cache before one comes again. */
   const int64_t cold =
@@ -122,11 +120,9 @@ static CalibStatus pageable_reserve(CudaBuffer *self, int64_t bytes, char *error
   if (self->bytes >= (size_t)bytes) return CALIB_OK;
   free(self->data);
   *self = (CudaBuffer){.data = malloc((size_t)bytes)};
-  if (!self->data) {
-    snprintf(error, CALIB_ERROR_SIZE, "cannot allocate %.2f GiB of host memory",
-             (double)bytes / (1024.0 * 1024 * 1024));
-    return CALIB_OUT_OF_MEMORY;
-  }
+  if (!self->data)
+    return calib_failed(CALIB_OUT_OF_MEMORY, error, "cannot allocate %.2f GiB of host memory",
+                        (double)bytes / (1024.0 * 1024 * 1024));
   memset(self->data, 0x3c, (size_t)bytes);
   self->bytes = (size_t)bytes;
   return CALIB_OK;
@@ -144,19 +140,17 @@ static CalibStatus prepare_reload(CudaState *self, char *error) {
   const int64_t bytes = least(least(self->work.size, MAX_PINNED_BYTES), all);
   self->work.operand_bytes = bytes;
   TRY(pinned_reserve(&self->pinned, bytes, error));
-  CUDA_TRY(
+  return CUDA_STATUS(
       cudaMemcpy(self->pinned.data, self->matrices.data, (size_t)bytes, cudaMemcpyDeviceToHost));
-  return CALIB_OK;
 }
 
 static CalibStatus prepare_copy(CudaState *self, char *error) {
   CudaWork *work = &self->work;
   const int64_t bytes = work->size;
   work->copies = 1;
-  if (bytes < 1) {
-    snprintf(error, CALIB_ERROR_SIZE, "a copy of %lld bytes is not supported", (long long)bytes);
-    return CALIB_REJECTED;
-  }
+  if (bytes < 1)
+    return calib_failed(CALIB_REJECTED, error, "a copy of %lld bytes is not supported",
+                        (long long)bytes);
   switch (work->op) {
   case CALIB_WEIGHT_RELOAD:
     return prepare_reload(self, error);
@@ -260,9 +254,9 @@ static CalibStatus run_both(CudaState *self, char *error) {
   const size_t bytes = (size_t)self->work.size, half = (size_t)operator_half_bytes(&self->work);
   CUDA_TRY(cudaMemcpyAsync(self->copy.data, self->pinned.data, bytes, cudaMemcpyHostToDevice,
                            self->main.stream));
-  CUDA_TRY(cudaMemcpyAsync((char *)self->pinned.data + half, (char *)self->copy.data + half, bytes,
-                           cudaMemcpyDeviceToHost, self->back));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaMemcpyAsync((char *)self->pinned.data + half,
+                                     (char *)self->copy.data + half, bytes, cudaMemcpyDeviceToHost,
+                                     self->back));
 }
 
 static CalibStatus run_copy(CudaState *self, int64_t set, char *error) {
@@ -270,22 +264,18 @@ static CalibStatus run_copy(CudaState *self, int64_t set, char *error) {
   cudaStream_t stream = self->main.stream;
   switch (self->work.op) {
   case CALIB_COPY_H2D:
-    CUDA_TRY(
+    return CUDA_STATUS(
         cudaMemcpyAsync(self->copy.data, self->pinned.data, bytes, cudaMemcpyHostToDevice, stream));
-    return CALIB_OK;
   case CALIB_COPY_D2H:
-    CUDA_TRY(
+    return CUDA_STATUS(
         cudaMemcpyAsync(self->pinned.data, self->copy.data, bytes, cudaMemcpyDeviceToHost, stream));
-    return CALIB_OK;
   case CALIB_COPY_PAGEABLE:
-    CUDA_TRY(cudaMemcpyAsync(self->copy.data, self->pageable.data, bytes, cudaMemcpyHostToDevice,
-                             stream));
-    return CALIB_OK;
+    return CUDA_STATUS(cudaMemcpyAsync(self->copy.data, self->pageable.data, bytes,
+                                       cudaMemcpyHostToDevice, stream));
   case CALIB_COPY_D2D: {
     char *from = (char *)self->rotation.data + set * self->work.operand_bytes;
-    CUDA_TRY(cudaMemcpyAsync(from + self->work.operand_bytes / 2, from, bytes,
-                             cudaMemcpyDeviceToDevice, stream));
-    return CALIB_OK;
+    return CUDA_STATUS(cudaMemcpyAsync(from + self->work.operand_bytes / 2, from, bytes,
+                                       cudaMemcpyDeviceToDevice, stream));
   }
   case CALIB_COPY_BOTH:
     return run_both(self, error);

@@ -1,7 +1,6 @@
 /* See cuda_rank.h. */
 #include "kernels/cuda_rank.h"
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 // --- NCCL --------------------------------------------------------------------------------------
@@ -24,14 +23,12 @@ static bool find_functions(void *library, NcclFunctions *call) {
 }
 
 static CalibStatus nccl_failed(const Rank *self, int code, const char *call, char *error) {
-  snprintf(error, CALIB_ERROR_SIZE, "%s: %s", call, self->call.error_string(code));
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "%s: %s", call, self->call.error_string(code));
 }
 
 static CalibStatus need_library(const Rank *self, char *error) {
   if (self->library) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "libnccl.so.2 was not found or is too old");
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "libnccl.so.2 was not found or is too old");
 }
 
 CalibStatus rank_new_id(Rank *self, NcclId *ret_id, char *error) {
@@ -92,8 +89,7 @@ CalibStatus rank_reserve(Rank *self, const RankTask *task, cudaIpcMemHandle_t *r
                               1, task->seed + (uint64_t)self->rank));
   CUDA_TRY(kernel_all_reduce_load(task->dtype, task->way, self->n_ranks));
   CUDA_TRY(cudaStreamSynchronize(self->stream));
-  CUDA_TRY(cudaIpcGetMemHandle(ret_handle, self->memory.data));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaIpcGetMemHandle(ret_handle, self->memory.data));
 }
 
 CalibStatus rank_connect(Rank *self, const cudaIpcMemHandle_t *handles, char *error) {
@@ -118,9 +114,8 @@ CalibStatus rank_run(Rank *self, char *error) {
   const void *in = rank_tensor(self, false);
   void *out = rank_tensor(self, true);
   if (task->op == CALIB_ALL_REDUCE_PEER) {
-    CUDA_TRY(kernel_all_reduce(self->stream, task->dtype, task->way, &self->group, out,
-                               task->bytes / 2));
-    return CALIB_OK;
+    return CUDA_STATUS(kernel_all_reduce(self->stream, task->dtype, task->way, &self->group, out,
+                                         task->bytes / 2));
   }
   const int type = task->dtype == CALIB_BF16 ? NCCL_BFLOAT16 : NCCL_FLOAT16;
   const int code = self->call.all_reduce(in, out, (size_t)task->bytes / 2, type, NCCL_SUM,
@@ -134,9 +129,8 @@ CalibStatus rank_check(const Rank *self, char *error) {
   CUDA_TRY(cudaStreamSynchronize(self->stream));
   CUDA_TRY(cudaMemcpy(&late, &signals->late, sizeof late, cudaMemcpyDeviceToHost));
   if (late == 0) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "GPU %d waited in vain for another GPU of its group",
-           (int)self->device);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error,
+                      "GPU %d waited in vain for another GPU of its group", (int)self->device);
 }
 
 CalibStatus rank_open(Rank *self, char *error) {

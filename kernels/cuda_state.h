@@ -127,13 +127,10 @@ typedef struct CudaState {
 #define CUDA_THETA   1e4f    // base of rotary positions
 enum { CUDA_IDS = 1 << 17 }; // random token numbers, and so the most tokens of a batch
 
-/* Writes "what: why" for a cudaError_t; `call` is the text of the call. */
-CalibStatus cuda_failed(int code, const char *call, char *error);
-#define CUDA_TRY(call)                                                                             \
-  do {                                                                                             \
-    const int code_ = (int)(call);                                                                 \
-    if (code_ != 0) return cuda_failed(code_, #call, error);                                       \
-  } while (0)
+/* Writes "what: why" for a cudaError_t that is none of success; `call` is the text of the call. */
+CalibStatus cuda_status(int code, const char *call, char *error);
+#define CUDA_STATUS(call) cuda_status((int)(call), #call, error)
+#define CUDA_TRY(call)    TRY(CUDA_STATUS(call))
 #define TRY(call)                                                                                  \
   do {                                                                                             \
     const CalibStatus status_ = (call);                                                            \

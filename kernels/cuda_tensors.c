@@ -129,8 +129,7 @@ static CalibStatus move_bytes(CudaState *self, int32_t rank, char *at, void *dat
   if (rank > 0) return group_move(self, rank, at, data, (int64_t)bytes, writes, error);
   CUDA_TRY(cudaMemcpyAsync(writes ? (void *)at : data, writes ? data : (void *)at, bytes,
                            cudaMemcpyDefault, stream));
-  CUDA_TRY(cudaStreamSynchronize(stream));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(stream));
 }
 
 /* `n` numbers in one piece to or from the device. Waits. */
