@@ -211,9 +211,7 @@ static CalibStatus fake_load(void *state, const CalibModel *model, char *error) 
 
 static const char *fake_supports(void *state, const CalibPoint *point) {
   const Fake *self = state;
-  if (point->op == CALIB_ALL_REDUCE || point->op == CALIB_ALL_REDUCE_PEER ||
-      point->op == CALIB_COPY_PEER)
-    return "needs several devices";
+  if (calib_is_to_gpu(point->op)) return "needs several devices";
   if (self->machine->sm > 0) return NULL;
   if (point->mode == CALIB_EAGER) return "a CPU has no graphs";
   return point->busy ? "a processor has no second stream" : NULL;
@@ -258,10 +256,9 @@ static int kernels_of(const CalibModel *model, const CalibPoint *point) {
 static double run_seconds(const Fake *self, const CalibPoint *point) {
   const Machine *machine = self->machine;
   const CalibWork work = calib_work(&self->model, point);
-  const bool linked = (point->op >= CALIB_COPY_H2D && point->op <= CALIB_COPY_BOTH) ||
-                      point->op == CALIB_COPY_PAGEABLE || point->op == CALIB_KV_OUT ||
-                      point->op == CALIB_WEIGHT_RELOAD;
-  const double path = linked ? machine->link : point->hot ? 3 * machine->memory : machine->memory;
+  const double path = calib_is_to_host(point->op) ? machine->link
+                      : point->hot                ? 3 * machine->memory
+                                                  : machine->memory;
   const double gap = point->mode == CALIB_EAGER ? machine->gap : 0;
   double seconds = work.flops / machine->flops + work.bytes / path;
   seconds += kernels_of(&self->model, point) * (machine->launch + gap);
@@ -328,14 +325,17 @@ static CalibStatus fake_run_batch(void *state, const CalibBatch *batch, double *
 static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
   const Fake *self = state;
   const bool is_gpu = self->machine->sm > 0;
-  const double clock_mhz = self->is_slow ? self->dip * self->clock_mhz : self->clock_mhz;
-  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = is_gpu ? clock_mhz : NAN,
-                                    .mem_clock_mhz = is_gpu ? 2000 : NAN,
-                                    .temperature_c = is_gpu ? 40 : NAN,
-                                    .power_w = is_gpu ? 300 : NAN,
-                                    .power_limit_w = is_gpu ? 400 : NAN,
-                                    .energy_j = is_gpu ? self->energy_j : NAN,
-                                    .throttle = self->throttle};
+  *ret_telemetry = calib_telemetry_unknown;
+  ret_telemetry->throttle = self->throttle;
+  if (is_gpu)
+    *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = self->is_slow ? self->dip * self->clock_mhz
+                                                                    : self->clock_mhz,
+                                      .mem_clock_mhz = 2000,
+                                      .temperature_c = 40,
+                                      .power_w = 300,
+                                      .power_limit_w = 400,
+                                      .energy_j = self->energy_j,
+                                      .throttle = self->throttle};
   if (is_gpu && self->op >= CALIB_GEMM_QKV && self->op <= CALIB_GEMM_HEAD)
     snprintf(ret_telemetry->algorithm, sizeof ret_telemetry->algorithm, "algo %d of the fake",
              (int)self->op);

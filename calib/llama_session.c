@@ -1,6 +1,5 @@
 /* Contexts, caches and batches of llama.cpp. */
 #include "calib/llama_session.h"
-#include <time.h>
 
 /* ---- The model ---- */
 
@@ -226,12 +225,6 @@ CalibStatus llama_session_prepare(LlamaSession *self, const CalibBatch *batch,
 
 /* ---- Running ---- */
 
-static double now_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Greedy sampling, as an engine does before it can go on. */
 static int32_t pick_token(const float *logits, int32_t n) {
   int32_t best = 0;
@@ -259,10 +252,10 @@ CalibStatus llama_session_run(LlamaSession *self, const CalibBatch *batch, doubl
   for (int32_t i = 0; i < n; i++) // decodes come last and need logits before prompts do
     add_tokens(self, i, batch->sequences[i].past_tokens, batch->sequences[i].new_tokens,
                i >= n - batch->n_logits);
-  const double begin = now_seconds();
+  const double begin = calib_seconds();
   CalibStatus status = decode(self, error);
   if (!status) status = sample(self, error);
-  *ret_seconds = now_seconds() - begin;
+  *ret_seconds = calib_seconds() - begin;
   for (int32_t i = 0; i < n; i++)
     self->filled[i] = batch->sequences[i].past_tokens + batch->sequences[i].new_tokens;
   return status;

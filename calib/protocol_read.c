@@ -3,7 +3,6 @@
 #include "calib/operators.h"
 #include "calib/protocol.h"
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -166,13 +166,13 @@ CalibStatus layers_run(CudaState *self, CudaLane *lane, unsigned parts, int32_t 
                        int64_t repetition, char *error) {
   const int32_t tokens = lane->layout.tokens;
   const int64_t first = hot || tokens >= CUDA_IDS ? 0 : repetition * tokens % (CUDA_IDS - tokens);
-  if (parts & PART_LINEAR) TRY(layer_embed(self, lane, first, error));
+  if (parts & CALIB_PART_LINEAR) TRY(layer_embed(self, lane, first, error));
   for (int32_t i = 0; i < layers; i++) {
     const int64_t ix = hot ? 0 : repetition * layers + i;
-    if (parts & PART_LINEAR) TRY(begin_layer(self, lane, ix, i == 0, error));
-    if (parts & PART_PREFILL) TRY(attend_prefills(self, lane, ix, error));
-    if (parts & PART_DECODE) TRY(attend_decodes(self, lane, ix, error));
-    if (parts & PART_LINEAR) TRY(end_layer(self, lane, ix, error));
+    if (parts & CALIB_PART_LINEAR) TRY(begin_layer(self, lane, ix, i == 0, error));
+    if (parts & CALIB_PART_PREFILL) TRY(attend_prefills(self, lane, ix, error));
+    if (parts & CALIB_PART_DECODE) TRY(attend_decodes(self, lane, ix, error));
+    if (parts & CALIB_PART_LINEAR) TRY(end_layer(self, lane, ix, error));
   }
-  return parts & PART_HEAD ? run_head(self, lane, hot ? 0 : repetition, error) : CALIB_OK;
+  return parts & CALIB_PART_HEAD ? run_head(self, lane, hot ? 0 : repetition, error) : CALIB_OK;
 }

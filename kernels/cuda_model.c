@@ -163,7 +163,8 @@ static void release_activations(CudaState *self) {
   buffer_release(&self->copy);
 }
 
-CalibStatus model_load(CudaState *self, const CalibModel *model, char *error) {
+CalibStatus model_load(void *state, const CalibModel *model, char *error) {
+  CudaState *self = state;
   work_end(self);
   model_unload(self);
   release_activations(self);

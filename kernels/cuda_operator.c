@@ -21,10 +21,6 @@ int64_t operator_half_bytes(const CudaWork *work) {
   return round_up(work->size);
 }
 
-bool operator_is_copy(CalibOp op) {
-  return !calib_is_captured(op);
-}
-
 // --- preparing ---------------------------------------------------------------------------------
 
 /* What of an operator on vectors rotates, as it lies in a set: what one run reads and writes. */
@@ -185,7 +181,7 @@ CalibStatus operator_prepare(CudaState *self, char *error) {
   default:
     break;
   }
-  if (operator_is_copy(work->op)) return prepare_copy(self, error);
+  if (!calib_is_captured(work->op)) return prepare_copy(self, error);
   TRY(lane_set_tokens(self, &self->main, work->op, work->size, self->model.num_hidden_layers,
                       error));
   work->operand_bytes = operand_bytes(self, ROTATING[work->op].n);
@@ -308,7 +304,7 @@ CalibStatus operator_run(CudaState *self, int64_t repetition, char *error) {
   case CALIB_ALL_REDUCE_PEER:
     return group_run(self, error);
   default:
-    return operator_is_copy(self->work.op) ? run_copy(self, set, error)
-                                           : run_vectors(self, set, error);
+    return !calib_is_captured(self->work.op) ? run_copy(self, set, error)
+                                             : run_vectors(self, set, error);
   }
 }

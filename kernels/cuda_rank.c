@@ -5,22 +5,11 @@
 
 // --- NCCL --------------------------------------------------------------------------------------
 
-static void find(void *library, const char *name, void *ret_function) {
-  void *symbol = dlsym(library, name);
-  memcpy(ret_function, &symbol, sizeof symbol);
-}
-
-static bool find_functions(void *library, NcclFunctions *call) {
-  find(library, "ncclGetVersion", &call->get_version);
-  find(library, "ncclGetUniqueId", &call->get_id);
-  find(library, "ncclCommInitRank", &call->init_rank);
-  find(library, "ncclCommDestroy", &call->destroy);
-  find(library, "ncclCommAbort", &call->abort);
-  find(library, "ncclAllReduce", &call->all_reduce);
-  find(library, "ncclGetErrorString", &call->error_string);
-  return call->get_version && call->get_id && call->init_rank && call->destroy && call->abort &&
-         call->all_reduce && call->error_string;
-}
+/* As NcclFunctions has them. */
+static const char *const NAMES[] = {
+    "ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRank",   "ncclCommDestroy",
+    "ncclCommAbort",  "ncclAllReduce",   "ncclGetErrorString", NULL};
+_Static_assert(sizeof NAMES == sizeof(NcclFunctions) + sizeof *NAMES, "a name for each function");
 
 static CalibStatus nccl_failed(const Rank *self, int code, const char *call, char *error) {
   return calib_failed(CALIB_ENVIRONMENT, error, "%s: %s", call, self->call.error_string(code));
@@ -136,7 +125,7 @@ CalibStatus rank_check(const Rank *self, char *error) {
 CalibStatus rank_open(Rank *self, char *error) {
   CUDA_TRY(cudaSetDevice(self->device));
   self->library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (self->library && !find_functions(self->library, &self->call)) {
+  if (self->library && calib_find_functions(self->library, NAMES, &self->call)) {
     dlclose(self->library);
     self->library = NULL;
   }

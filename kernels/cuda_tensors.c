@@ -12,8 +12,7 @@ typedef struct Place {
 } Place;
 
 static bool is_pages(const CudaState *self) {
-  const CalibOp op = self->work.op;
-  return op == CALIB_KV_GATHER || op == CALIB_KV_SCATTER || op == CALIB_KV_OUT;
+  return calib_op_size(self->work.op) == CALIB_SIZE_pages;
 }
 
 /* The near and the far end of a copy, or of its way back; of pages, the side that is not the pool;
@@ -100,8 +99,8 @@ static Place place_of(const CudaState *self, CalibTensor tensor, int64_t layer) 
                  layer_columns(s, tensor)};
 }
 
-int64_t tensor_columns(const CudaState *self, CalibTensor tensor) {
-  const Place place = place_of(self, tensor, 0);
+int64_t tensor_columns(void *state, CalibTensor tensor) {
+  const Place place = place_of(state, tensor, 0);
   return place.at || tensor <= TENSOR_LOGIT_ROWS ? place.columns : 0; // those come with a batch
 }
 
@@ -199,8 +198,9 @@ static int product_of(const CudaState *self, CalibTensor tensor) {
   return -1;
 }
 
-CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values, bool writes,
+CalibStatus tensor_move(void *state, const CalibSlice *slice, double *values, bool writes,
                         char *error) {
+  CudaState *self = state;
   const Place place = place_of(self, slice->tensor, slice->layer);
   const bool is_kv = slice->tensor == TENSOR_KEYS || slice->tensor == TENSOR_VALUES;
   const bool is_pool = is_pages(self) && place.at == self->kv.data;

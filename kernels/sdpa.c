@@ -48,28 +48,21 @@ struct Sdpa {
 
 /* ---- The library ---- */
 
-static void find(void *library, const char *name, void *ret_function) {
-  void *symbol = dlsym(library, name);
-  memcpy(ret_function, &symbol, sizeof symbol);
-}
-
-static bool find_functions(void *library, CudnnFunctions *call) {
-  find(library, "cudnnGetVersion", &call->version);
-  find(library, "cudnnCreate", &call->create);
-  find(library, "cudnnDestroy", &call->destroy);
-  find(library, "cudnnSetStream", &call->set_stream);
-  find(library, "cudnnGetErrorString", &call->error_string);
-  find(library, "cudnnGetLastErrorString", &call->last_error);
-  find(library, "cudnnBackendCreateDescriptor", &call->make);
-  find(library, "cudnnBackendDestroyDescriptor", &call->unmake);
-  find(library, "cudnnBackendFinalize", &call->finalize);
-  find(library, "cudnnBackendSetAttribute", &call->set);
-  find(library, "cudnnBackendGetAttribute", &call->get);
-  find(library, "cudnnBackendExecute", &call->execute);
-  return call->version && call->create && call->destroy && call->set_stream && call->error_string &&
-         call->last_error && call->make && call->unmake && call->finalize && call->set &&
-         call->get && call->execute;
-}
+/* As CudnnFunctions has them. */
+static const char *const NAMES[] = {"cudnnGetVersion",
+                                    "cudnnCreate",
+                                    "cudnnDestroy",
+                                    "cudnnSetStream",
+                                    "cudnnGetErrorString",
+                                    "cudnnGetLastErrorString",
+                                    "cudnnBackendCreateDescriptor",
+                                    "cudnnBackendDestroyDescriptor",
+                                    "cudnnBackendFinalize",
+                                    "cudnnBackendSetAttribute",
+                                    "cudnnBackendGetAttribute",
+                                    "cudnnBackendExecute",
+                                    NULL};
+_Static_assert(sizeof NAMES == sizeof(CudnnFunctions) + sizeof *NAMES, "a name for each function");
 
 static CalibStatus failed(const Sdpa *self, int code, const char *step, char *error) {
   char last[256] = "";
@@ -88,7 +81,7 @@ static CalibStatus open_library(Sdpa *self, char *error) {
   const char *path = getenv("TANDEM_CUDNN");
   if (!path || !*path) path = "libcudnn.so.9";
   self->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!self->library || !find_functions(self->library, &self->call))
+  if (!self->library || calib_find_functions(self->library, NAMES, &self->call))
     return calib_failed(CALIB_ENVIRONMENT, error, "attention by cuDNN: %.200s %s; %s", path,
                         self->library ? "is not cuDNN 9" : "was not found", INSTALL);
   const size_t version = self->call.version();

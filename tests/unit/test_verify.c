@@ -54,11 +54,11 @@ static CalibStatus run_with_fault(void *self, char *text) {
   if (status || fault.tensor == CALIB_N_TENSORS) return status;
   const int64_t n = backend_cpu.columns(self, fault.tensor);
   cr_assert_leq(n, 512);
-  status = backend_cpu.read(self, &slice, values, text);
+  status = backend_cpu.move(self, &slice, values, false, text);
   for (int64_t i = 0; i < n; i++)
     values[i] =
         fault.factor * values[i] + (fault.tensor == TENSOR_BEST || fault.tensor == TENSOR_TO);
-  return status ? status : backend_cpu.write(self, &slice, values, text);
+  return status ? status : backend_cpu.move(self, &slice, values, true, text);
 }
 
 static void open_cpu(void) {
