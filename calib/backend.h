@@ -249,6 +249,11 @@ typedef enum CalibTensor {
       CALIB_N_TENSORS,
 } CalibTensor;
 
+/* Numbers in a row of a tensor of this model's shard; 0 where the model has no such tensor, and for
+ * `from` and `to`, whose rows are what the operator copies. A backend may have more logits, up to
+ * the next multiple of 8. */
+int64_t calib_tensor_columns(const CalibModel *model, CalibTensor tensor);
+
 /* What products take and make: out [rows][n] = in [rows][k] · weights [n][k]ᵀ (+ bias). */
 typedef struct CalibProduct {
   CalibTensor in, weights, bias, out;

@@ -16,10 +16,6 @@ typedef struct CalibWork {
 const char *calib_op_name(CalibOp op);
 /* Of all operators, NULL-terminated, in the order of CalibOp. */
 extern const char *const calib_op_names[];
-/* Numbers in a row of a tensor of this model's shard; 0 where the model has no such tensor, and for
- * `from` and `to`, whose rows are what the operator copies. A backend may have more logits, up to
- * the next multiple of 8. */
-int64_t calib_tensor_columns(const CalibModel *model, CalibTensor tensor);
 const char *calib_tensor_name(CalibTensor tensor);
 /* Of all tensors, NULL-terminated, in the order of CalibTensor. */
 extern const char *const calib_tensor_names[];

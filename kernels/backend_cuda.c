@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 static CalibStatus backend_open(const CalibOptions *options, void **ret_state, char *error) {
-  CudaState *self = calloc(1, sizeof *self);
-  if (!self) abort();
+  CudaState *self = must(calloc(1, sizeof *self));
   self->options = *options;
   const CalibStatus status = cuda_open(self, error);
   if (status == CALIB_OK) {

@@ -2,7 +2,6 @@
 #include "kernels/batch_layout.h"
 #include "kernels/split_kv.h"
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* splitmix64 */
@@ -11,11 +10,6 @@ static uint64_t random_next(uint64_t *state) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
-}
-
-static void *must(void *memory) {
-  if (!memory) abort();
-  return memory;
 }
 
 /* Fisher and Yates, the first n steps. */

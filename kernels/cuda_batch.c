@@ -42,7 +42,7 @@ static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error)
   size_t argmax = 0, partial = 0;
   for (int t = TENSOR_RESIDUAL; t < TENSOR_BEST; t++) {
     const int64_t rows = rows_of(self, layout, t);
-    TRY(reserve_numbers(self, lane, t, rows * layer_columns(s, (CalibTensor)t), error));
+    TRY(reserve_numbers(self, lane, t, rows * layer_columns(&self->model, (CalibTensor)t), error));
   }
   TRY(moe_reserve(self, lane, error));
   TRY(fp8_reserve(self, lane, error));
@@ -88,8 +88,7 @@ CalibStatus lane_set_tokens(CudaState *self, CudaLane *lane, CalibOp op, int64_t
     return calib_failed(CALIB_REJECTED, error, "%lld tokens are out of the range from 1 to %d",
                         (long long)tokens, (int)CUDA_IDS);
   const bool is_rows = op == CALIB_HEAD || op == CALIB_GEMM_HEAD || op == CALIB_ARGMAX;
-  CalibSequence *sequences = malloc((size_t)tokens * sizeof *sequences);
-  if (!sequences) abort();
+  CalibSequence *sequences = must(malloc((size_t)tokens * sizeof *sequences));
   CalibBatch batch = {.sequences = sequences};
   for (int32_t left = (int32_t)tokens; left > 0;) {
     CalibSequence *sequence = &sequences[batch.n_prefills + batch.n_decodes];

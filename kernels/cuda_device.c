@@ -87,6 +87,13 @@ CalibStatus lane_upload(CudaLane *self, void *device, const void *host, size_t b
   return CUDA_STATUS(cudaStreamSynchronize(self->stream));
 }
 
+CalibStatus lane_give(CudaLane *self, CudaBuffer *device, void *host, size_t bytes, char *error) {
+  CalibStatus status = buffer_reserve(device, (int64_t)bytes, error);
+  if (status == CALIB_OK) status = lane_upload(self, device->data, host, bytes, error);
+  free(host);
+  return status;
+}
+
 void lane_close(CudaLane *self) {
   if (self->stream) cudaStreamSynchronize(self->stream);
   if (self->graph) cudaGraphExecDestroy(self->graph);
@@ -106,15 +113,11 @@ void lane_close(CudaLane *self) {
 
 // --- the device --------------------------------------------------------------------------------
 
-static CalibStatus missing(char *error, const char *what) {
-  return calib_failed(CALIB_ENVIRONMENT, error, "%s", what);
-}
-
 /* A driver runs what was built with its version of CUDA or an earlier one. */
 static CalibStatus refuse_driver(char *error) {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-    return missing(error, "no NVIDIA driver is installed");
+    return calib_failed(CALIB_ENVIRONMENT, error, "no NVIDIA driver is installed");
   const int major = CUDART_VERSION / 1000, minor = CUDART_VERSION % 1000 / 10;
   return calib_failed(
       CALIB_ENVIRONMENT, error,
@@ -129,7 +132,7 @@ static CalibStatus find_device(const CudaState *self, int *ret_n_devices, char *
   const cudaError_t code = cudaGetDeviceCount(&n_devices);
   if (code == cudaErrorInsufficientDriver) return refuse_driver(error);
   if (code == cudaErrorNoDevice || (code == cudaSuccess && n_devices == 0))
-    return missing(error, "the NVIDIA driver sees no GPU");
+    return calib_failed(CALIB_ENVIRONMENT, error, "the NVIDIA driver sees no GPU");
   if (code != cudaSuccess) return cuda_status((int)code, "cudaGetDeviceCount", error);
   if (self->options.device < 0 || self->options.device >= n_devices)
     return calib_failed(CALIB_ENVIRONMENT, error, "there is no GPU %d, only GPUs 0 to %d",

@@ -31,18 +31,12 @@ static CalibStatus fill_matrices(CudaState *self, float *one, char *error) {
 /* Scales of blocks differ in both directions, so that no order but the right one is right. */
 static CalibStatus make_scales(CudaState *self, char *error) {
   const int64_t n = layer_scales(&self->shape), all = n * self->memory.layers;
-  float *scales = malloc((size_t)all * sizeof *scales);
-  if (!scales) abort();
+  float *scales = must(malloc((size_t)all * sizeof *scales));
   for (int64_t i = 0; i < all; i++) {
     const int64_t step = self->model.weights == CALIB_FP8_BLOCK ? (i % n + i % n / 16) % 3 : 1;
     scales[i] = (float)(WEIGHT_DEVIATION / E4M3_DEVIATION * (double)(1 << step) / 2);
   }
-  CalibStatus status = buffer_reserve(&self->scales, all * (int64_t)sizeof *scales, error);
-  if (status == CALIB_OK)
-    status =
-        lane_upload(&self->main, self->scales.data, scales, (size_t)all * sizeof *scales, error);
-  free(scales);
-  return status;
+  return lane_give(&self->main, &self->scales, scales, (size_t)all * sizeof *scales, error);
 }
 
 CalibStatus fp8_make_weights(CudaState *self, char *error) {
@@ -103,9 +97,8 @@ CalibStatus fp8_read_weights(CudaState *self, int product, int64_t layer, int64_
   const CudaLayer weights = model_layer(self, layer);
   const ProductShape shape = layer_product_shape(&self->shape, product);
   const int64_t n_scales = layer_product_scales(&self->shape, product), k = shape.k;
-  uint8_t *bytes = malloc((size_t)(n_rows * k) + 1);
-  float *scales = malloc((size_t)n_scales * sizeof *scales);
-  if (!bytes || !scales) abort();
+  uint8_t *bytes = must(malloc((size_t)(n_rows * k) + 1));
+  float *scales = must(malloc((size_t)n_scales * sizeof *scales));
   cudaError_t code = cudaStreamSynchronize(self->main.stream);
   if (code == cudaSuccess)
     code = cudaMemcpy(bytes, (const uint8_t *)weights.products[product] + row * k,

@@ -174,8 +174,7 @@ static CalibStatus open_group(CudaState *state, char *error) {
   const int32_t n = state->model.tensor_parallel_size;
   if (state->group && state->group->own.n_ranks == n) return CALIB_OK;
   group_close(state, false);
-  Group *self = state->group = calloc(1, sizeof *self);
-  if (!self) abort();
+  Group *self = state->group = must(calloc(1, sizeof *self));
   self->own = (Rank){.n_ranks = n, .device = state->options.device, .stream = state->main.stream};
   for (int32_t rank = 1; rank < n; rank++)
     self->others[rank].socket = -1;

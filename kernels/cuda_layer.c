@@ -22,8 +22,8 @@ static GemmEpilogue epilogue_of(const CudaState *self, CalibOp op) {
 static GemmShape shape_of(const CudaState *self, const CudaLane *lane, CalibOp op) {
   const CalibProduct p = calib_product(op);
   return (GemmShape){.m = op == CALIB_GEMM_HEAD ? lane->layout.n_logits : lane->layout.tokens,
-                     .n = (int32_t)layer_columns(&self->shape, p.out),
-                     .k = (int32_t)layer_columns(&self->shape, p.in),
+                     .n = (int32_t)layer_columns(&self->model, p.out),
+                     .k = (int32_t)layer_columns(&self->model, p.in),
                      .dtype = self->model.dtype,
                      .epilogue = epilogue_of(self, op)};
 }

@@ -87,36 +87,23 @@ static CalibStatus fill(CudaState *self, CudaBuffer *buffer, int64_t bytes, doub
                                         self->options.seed * 16 + stream));
 }
 
-static CalibStatus upload(CudaState *self, CudaBuffer *buffer, const void *host, int64_t bytes,
-                          char *error) {
-  TRY(buffer_reserve(buffer, bytes, error));
-  return lane_upload(&self->main, buffer->data, host, (size_t)bytes, error);
-}
-
 static CalibStatus make_slopes(CudaState *self, char *error) {
   const int32_t n = self->shape.query_heads;
   if (self->model.positions != CALIB_ALIBI) return CALIB_OK;
-  float *slopes = malloc((size_t)n * sizeof *slopes);
-  if (!slopes) abort();
+  float *slopes = must(malloc((size_t)n * sizeof *slopes));
   for (int32_t i = 0; i < n; i++)
     slopes[i] = (float)calib_alibi_slope(&self->model, i);
-  const CalibStatus status =
-      upload(self, &self->slopes, slopes, n * (int64_t)sizeof *slopes, error);
-  free(slopes);
-  return status;
+  return lane_give(&self->main, &self->slopes, slopes, (size_t)n * sizeof *slopes, error);
 }
 
 static CalibStatus make_ids(CudaState *self, char *error) {
-  int32_t *ids = malloc(CUDA_IDS * sizeof *ids);
-  if (!ids) abort();
+  int32_t *ids = must(malloc(CUDA_IDS * sizeof *ids));
   uint64_t state = self->options.seed + 1;
   for (int32_t i = 0; i < CUDA_IDS; i++) {
     state = state * 6364136223846793005u + 1442695040888963407u; // Knuth's multiplier
     ids[i] = (int32_t)((state >> 33) % (uint64_t)self->shape.vocab);
   }
-  const CalibStatus status = upload(self, &self->ids, ids, CUDA_IDS * (int64_t)sizeof *ids, error);
-  free(ids);
-  return status;
+  return lane_give(&self->main, &self->ids, ids, CUDA_IDS * sizeof *ids, error);
 }
 
 static CalibStatus make_tensors(CudaState *self, char *error) {

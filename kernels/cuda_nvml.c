@@ -96,8 +96,7 @@ Nvml *nvml_open(const char *pci_bus_id) {
   const bool is_on =
       self.call.init && self.call.shutdown && self.call.handle && self.call.init() == 0;
   if (is_on && self.call.handle(pci_bus_id, &self.device) == 0) {
-    Nvml *nvml = malloc(sizeof *nvml);
-    if (!nvml) abort();
+    Nvml *nvml = must(malloc(sizeof *nvml));
     *nvml = self;
     return nvml;
   }

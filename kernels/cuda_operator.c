@@ -43,7 +43,7 @@ static int64_t operand_bytes(const CudaState *self, int n) {
   for (int i = 0; i < n; i++) {
     const CalibTensor tensor = ROTATING[self->work.op].at[i];
     const int64_t rows = self->work.size * calib_rows_of_token(&self->model, tensor);
-    bytes += round_up(2 * rows * layer_columns(&self->shape, tensor));
+    bytes += round_up(2 * rows * layer_columns(&self->model, tensor));
   }
   return bytes;
 }
@@ -98,14 +98,9 @@ static CalibStatus prepare_pages(CudaState *self, char *error) {
   layout->kv_layers = (int32_t)least(layout->kv_layers, self->memory.n_pages / n);
   layout->part_pages = self->memory.n_pages / layout->kv_layers;
   if (layout->part_pages >= INT32_MAX) layout->part_pages = INT32_MAX - 1;
-  int32_t *pages = malloc((size_t)n * sizeof *pages);
-  if (!pages) abort();
+  int32_t *pages = must(malloc((size_t)n * sizeof *pages));
   draw_pages(pages, n, layout->part_pages, self->options.seed + 7);
-  CalibStatus status = buffer_reserve(&self->pages, n * (int64_t)sizeof *pages, error);
-  if (status == CALIB_OK)
-    status = lane_upload(&self->main, self->pages.data, pages, (size_t)n * sizeof *pages, error);
-  free(pages);
-  TRY(status);
+  TRY(lane_give(&self->main, &self->pages, pages, (size_t)n * sizeof *pages, error));
   work->copies = work->hot ? 1 : layout->kv_layers;
   const int64_t bytes = n * self->memory.page_bytes;
   return work->op == CALIB_KV_OUT ? pinned_reserve(&self->pinned, bytes, error)

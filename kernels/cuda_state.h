@@ -146,6 +146,8 @@ CalibStatus lane_open(const CudaState *state, CudaLane *self, char *error);
 /* Host memory onto the device, for what is queued on the lane after it. Waits: a plain cudaMemcpy
  * of pageable memory may return before the device has it, and other streams do not wait for it. */
 CalibStatus lane_upload(CudaLane *self, void *device, const void *host, size_t bytes, char *error);
+/* The same of memory from malloc, into a buffer that has room for it then; `host` is released. */
+CalibStatus lane_give(CudaLane *self, CudaBuffer *device, void *host, size_t bytes, char *error);
 void lane_close(CudaLane *self);
 
 /* --- cuda_model.c */

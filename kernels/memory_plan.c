@@ -38,20 +38,9 @@ LayerShape layer_shape(const CalibModel *model) {
   return shape;
 }
 
-int64_t layer_columns(const LayerShape *shape, CalibTensor activation) {
-  const int64_t columns[] = {[TENSOR_RESIDUAL] = shape->hidden,
-                             [TENSOR_NORMED] = shape->hidden,
-                             [TENSOR_ADDED] = shape->hidden,
-                             [TENSOR_QKV] = shape->qkv,
-                             [TENSOR_ATTENTION] = shape->attention,
-                             [TENSOR_UP] = shape->up,
-                             [TENSOR_ACTIVE] = shape->ffn,
-                             [TENSOR_ROUTER_LOGITS] = shape->experts,
-                             [TENSOR_EXPERT_OUT] = shape->experts > 0 ? shape->hidden : 0,
-                             [TENSOR_HEAD_NORMED] = shape->hidden,
-                             [TENSOR_LOGITS] = shape->vocab,
-                             [TENSOR_BEST] = 1};
-  return columns[activation];
+int64_t layer_columns(const CalibModel *model, CalibTensor tensor) {
+  const int64_t columns = calib_tensor_columns(model, tensor);
+  return tensor == TENSOR_LOGITS ? layer_shape(model).vocab : columns;
 }
 
 int64_t layer_matrix_elements(const LayerShape *s) {

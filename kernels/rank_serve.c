@@ -89,8 +89,7 @@ static bool answer(const Process *self, CalibStatus status, const RankAnswer *an
 static bool move(Process *self, const RankCall *call, RankAnswer *ret_answer) {
   const bool writes = call->kind == RANK_WRITE;
   const size_t n = (size_t)call->n;
-  char *at = (char *)self->rank.memory.data + call->offset, *data = malloc(n + 1);
-  if (!data) abort();
+  char *at = (char *)self->rank.memory.data + call->offset, *data = must(malloc(n + 1));
   bool goes_on = !writes || rank_receive(self->socket, data, n);
   const cudaError_t code = writes ? cudaMemcpy(at, data, n, cudaMemcpyHostToDevice)
                                   : cudaMemcpy(data, at, n, cudaMemcpyDeviceToHost);

@@ -1,5 +1,5 @@
 /* Verification finds what is wrong, whoever is verified: the cpu backend with a hand in its results
- * stands for any backend that is known by its four calls. Pinned: an operator that does nothing,
+ * stands for any backend that is known by its calls. Pinned: an operator that does nothing,
  * the last row of every output slightly off, at the sizes of the table and at large ones of which
  * some rows are compared; tolerances. That right operators pass is test_backend_cpu.c's. */
 #include "calib/harness.h"
@@ -195,7 +195,7 @@ Test(verify, tolerances) {
   cr_expect_float_eq(verify_tolerance(&model, CALIB_GEMM_O), 0x1p-11 + 1e-4, 1e-12);
 }
 
-/* Without the four calls nothing is compared, and a backend may compare for itself. */
+/* Without these calls nothing is compared, and a backend may compare for itself. */
 static CalibStatus own_verify(void *self, CalibOp op, double *ret_error, char *text) {
   (void)self, (void)op, (void)text;
   *ret_error = 0.25;
