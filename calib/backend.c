@@ -3,16 +3,40 @@
 #include "calib/model.h"
 #include "calib/operators.h"
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+CalibStatus calib_failed(CalibStatus status, char *error, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  vsnprintf(error, CALIB_ERROR_SIZE, format, list);
+  va_end(list);
+  return status;
+}
+
+double calib_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+const CalibTelemetry calib_telemetry_unknown = {.sm_clock_mhz = (double)NAN,
+                                                .mem_clock_mhz = (double)NAN,
+                                                .temperature_c = (double)NAN,
+                                                .power_w = (double)NAN,
+                                                .power_limit_w = (double)NAN,
+                                                .energy_j = (double)NAN};
 
 const char *const calib_op_names[] = {
 #define X(id, name, size) name,
-    CALIB_OPS(X)
+#include "perfmodel/operators.def"
 #undef X
-        NULL};
+    NULL};
 
 static const CalibSize SIZES[] = {
 #define X(id, name, size) CALIB_SIZE_##size,
-    CALIB_OPS(X)
+#include "perfmodel/operators.def"
 #undef X
 };
 
@@ -44,11 +68,6 @@ CalibSize calib_op_size(CalibOp op) {
 const char *calib_tensor_name(CalibTensor tensor) {
   assert(tensor >= 0 && tensor < CALIB_N_TENSORS);
   return calib_tensor_names[tensor];
-}
-
-bool calib_has_op(const CalibModel *model, CalibOp op) {
-  if (op == CALIB_GEMM_UP || op == CALIB_GEMM_DOWN) return model->num_experts == 0;
-  return op < CALIB_MOE_ROUTING || op > CALIB_MOE_COMBINE || model->num_experts > 0;
 }
 
 int64_t calib_tensor_columns(const CalibModel *model, CalibTensor tensor) {

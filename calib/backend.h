@@ -33,6 +33,17 @@ typedef enum CalibStatus {
   CALIB_WRONG = -4,         // the result is not what the reference says
 } CalibStatus;
 
+/* Writes the line to `error` (CALIB_ERROR_SIZE) and returns `status`. */
+CalibStatus calib_failed(CalibStatus status, char *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Seconds of a clock that only goes forward. */
+double calib_seconds(void);
+/* Fills a struct of pointers to functions with those of a library that dlopen has opened. `names`
+ * are theirs in the struct's order, ended by NULL. A function that the library lacks becomes NULL;
+ * returns the name of the first such, NULL when there is none. */
+const char *calib_find_functions(void *library, const char *const *names, void *ret_functions);
+
 typedef enum CalibDtype { CALIB_BF16, CALIB_FP16, CALIB_FP32 } CalibDtype;
 /* Of a layer's products: as the model's type, or e4m3 with inputs that are quantized before each; a
  * scale for a tensor, or for 128 × 128 of the weights and 128 of a token's numbers. */
@@ -109,66 +120,47 @@ typedef struct CalibBatch {
   int32_t n_logits; // sequences that need logits: decodes and prompts that end here
 } CalibBatch;
 
-/* What can be measured: name in profiles, which size describes it. Terms (perfmodel/perfmodel.h)
- * are of all layers of the shard; operators of one layer or call.
- *
- *   batch    its sequences        tokens   rows of the product or vectors
- *   bytes    of one call          pages    of KV of one layer */
-#define CALIB_OPS(X)                                                                               \
-  X(ITERATION, "iteration", batch)                 /* all of one */                                \
-  X(LINEAR, "linear", tokens)                      /* embedding and all but attention and head */  \
-  X(PREFILL_ATTENTION, "prefill_attention", batch) /* over pages */                                \
-  X(DECODE_ATTENTION, "decode_attention", batch)   /* over pages */                                \
-  X(HEAD, "head", tokens)                          /* last norm, product, argmax, of s rows */     \
-  X(GEMM_QKV, "gemm_qkv", tokens)                                                                  \
-  X(GEMM_O, "gemm_o", tokens)                                                                      \
-  X(GEMM_UP, "gemm_up", tokens) /* and gate */                                                     \
-  X(GEMM_DOWN, "gemm_down", tokens)                                                                \
-  X(GEMM_HEAD, "gemm_head", tokens)                                                                \
-  X(NORM, "norm", tokens)               /* with the residual added */                              \
-  X(ROPE_APPEND, "rope_append", tokens) /* rotation, if any, and K and V into pages */             \
-  X(ACTIVATION, "activation", tokens)                                                              \
-  X(EMBEDDING, "embedding", tokens)                                                                \
-  X(ARGMAX, "argmax", tokens)                                                                      \
-  X(ALL_REDUCE, "all_reduce", bytes)           /* by NCCL; of all GPUs of the group */             \
-  X(ALL_REDUCE_PEER, "all_reduce_peer", bytes) /* by kernels that read the others' memory */       \
-  X(COPY_H2D, "copy_h2d", bytes)               /* pinned */                                        \
-  X(COPY_D2H, "copy_d2h", bytes)               /* pinned */                                        \
-  X(COPY_BOTH, "copy_both", bytes)             /* both at once, bytes in each direction */         \
-  X(COPY_D2D, "copy_d2d", bytes)               /* read once and written once */                    \
-  X(COPY_PEER, "copy_peer", bytes)             /* to another GPU */                                \
-  X(COPY_PAGEABLE, "copy_pageable", bytes)     /* host to device, not pinned */                    \
-  X(KV_GATHER, "kv_gather", pages)             /* pages of a layer to one buffer on the device */  \
-  X(KV_SCATTER, "kv_scatter", pages)                                                               \
-  X(KV_OUT, "kv_out", pages)               /* pages of a layer to pinned memory, as a transfer */  \
-  X(WEIGHT_RELOAD, "weight_reload", bytes) /* pinned memory to weights, layer by layer */          \
-  X(MOE_ROUTING, "moe_routing", tokens)    /* logits to experts, and rows by expert */             \
-  X(MOE_GEMM_UP, "moe_gemm_up", tokens)    /* and gate, of all experts' rows */                    \
-  X(MOE_GEMM_DOWN, "moe_gemm_down", tokens)                                                        \
-  X(MOE_COMBINE, "moe_combine", tokens) /* a token's sum over its experts */
-
+/* What can be measured. */
 typedef enum CalibOp {
 #define X(id, name, size) CALIB_##id,
-  CALIB_OPS(X)
+#include "perfmodel/operators.def"
 #undef X
-      CALIB_N_OPS,
+  CALIB_N_OPS,
 } CalibOp;
+
+/* Parts of an iteration, each a term. */
+enum {
+  CALIB_PART_LINEAR = 1, // embedding and all that is none of the others
+  CALIB_PART_PREFILL = 2,
+  CALIB_PART_DECODE = 4,
+  CALIB_PART_HEAD = 8,
+  CALIB_PARTS = 15,
+};
+/* Those that an operator has; 0: it is finer than a term. */
+static inline unsigned calib_parts(CalibOp op) {
+  if (op == CALIB_ITERATION) return CALIB_PARTS;
+  return op <= CALIB_HEAD ? 1u << (op - CALIB_LINEAR) : 0;
+}
+
+/* Whether its bytes go to the host, or to other GPUs. */
+static inline bool calib_is_to_host(CalibOp op) {
+  return (op >= CALIB_COPY_H2D && op <= CALIB_COPY_BOTH) || op == CALIB_COPY_PAGEABLE ||
+         op == CALIB_KV_OUT || op == CALIB_WEIGHT_RELOAD;
+}
+static inline bool calib_is_to_gpu(CalibOp op) {
+  return op == CALIB_ALL_REDUCE || op == CALIB_ALL_REDUCE_PEER || op == CALIB_COPY_PEER;
+}
 
 /* Whether a run of it can be part of a graph; else it is queued behind a gate. Copies by the
  * device's engines are not captured. */
 static inline bool calib_is_captured(CalibOp op) {
-  switch (op) {
-  case CALIB_COPY_H2D:
-  case CALIB_COPY_D2H:
-  case CALIB_COPY_BOTH:
-  case CALIB_COPY_D2D:
-  case CALIB_COPY_PEER:
-  case CALIB_COPY_PAGEABLE:
-  case CALIB_WEIGHT_RELOAD:
-    return false;
-  default:
-    return true;
-  }
+  return (op < CALIB_COPY_H2D || op > CALIB_COPY_PAGEABLE) && op != CALIB_WEIGHT_RELOAD;
+}
+
+/* Whether layers of this model have it: experts take the place of one MLP's products. */
+static inline bool calib_has_op(const CalibModel *model, CalibOp op) {
+  if (op == CALIB_GEMM_UP || op == CALIB_GEMM_DOWN) return model->num_experts == 0;
+  return op < CALIB_MOE_ROUTING || model->num_experts > 0;
 }
 
 typedef enum CalibSize {
@@ -177,6 +169,7 @@ typedef enum CalibSize {
   CALIB_SIZE_bytes,
   CALIB_SIZE_pages
 } CalibSize;
+CalibSize calib_op_size(CalibOp op);
 
 typedef enum CalibMode {
   CALIB_GRAPH, // captured once and replayed, or queued: no launch gaps. A CPU has only this one
@@ -256,6 +249,11 @@ typedef enum CalibTensor {
       CALIB_N_TENSORS,
 } CalibTensor;
 
+/* Numbers in a row of a tensor of this model's shard; 0 where the model has no such tensor, and for
+ * `from` and `to`, whose rows are what the operator copies. A backend may have more logits, up to
+ * the next multiple of 8. */
+int64_t calib_tensor_columns(const CalibModel *model, CalibTensor tensor);
+
 /* What products take and make: out [rows][n] = in [rows][k] · weights [n][k]ᵀ (+ bias). */
 typedef struct CalibProduct {
   CalibTensor in, weights, bias, out;
@@ -319,6 +317,7 @@ typedef struct CalibTelemetry {
   uint64_t throttle; // reasons, NVML's bits; 0: none or unknown
   char algorithm[160], attn_kernel[64];
 } CalibTelemetry;
+extern const CalibTelemetry calib_telemetry_unknown;
 
 typedef struct CalibOptions {
   int32_t device;      // index
@@ -341,7 +340,9 @@ typedef struct Backend {
   /* Makes the weights and the KV pool of a model, instead of any before. CALIB_REJECTED when it is
    * too large: `error` says which tensor_parallel_size, or how many layers, would fit. */
   CalibStatus (*load)(void *state, const CalibModel *model, char *error);
-  /* NULL, or why this point cannot be measured here ("one GPU"): it is passed over. */
+  /* The next three are NULL in an engine whose points are measured by run_batch.
+   *
+   * NULL, or why this point cannot be measured here ("one GPU"): it is passed over. */
   const char *(*supports)(void *state, const CalibPoint *point);
   /* `point` and what it points to must live until the next prepare. */
   CalibStatus (*prepare)(void *state, const CalibPoint *point, char *error);
@@ -355,8 +356,9 @@ typedef struct Backend {
    * where the model or this backend has no such tensor. */
   CalibStatus (*run)(void *state, char *error);
   int64_t (*columns)(void *state, CalibTensor tensor);
-  CalibStatus (*read)(void *state, const CalibSlice *slice, double *ret_values, char *error);
-  CalibStatus (*write)(void *state, const CalibSlice *slice, const double *values, char *error);
+  /* Rows of a tensor to `values`, or, `writes`, from there. */
+  CalibStatus (*move)(void *state, const CalibSlice *slice, double *values, bool writes,
+                      char *error);
   /* NULL, or a verification of the backend's own: as verify_operator of verify.h. */
   CalibStatus (*verify)(void *state, CalibOp op, double *ret_error, char *error);
 

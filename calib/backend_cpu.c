@@ -6,9 +6,7 @@
 #include "calib/cpu_machine.h"
 #include "calib/cpu_point.h"
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
-#include <time.h>
 
 enum { WARM_UP_RUNS = 2 };
 
@@ -25,28 +23,21 @@ typedef struct State {
 } State;
 
 static CalibStatus backend_open(const CalibOptions *options, void **ret_state, char *error) {
-  const int32_t allowed = cpu_threads_allowed();
-  if (options->device != 0 || options->threads < 0 || options->threads > allowed) {
-    snprintf(error, CALIB_ERROR_SIZE,
-             "device %d with %d threads is not available: this process may use device 0 with up to "
-             "%d threads",
-             (int)options->device, (int)options->threads, (int)allowed);
-    return CALIB_REJECTED;
-  }
+  int32_t threads = 0;
   CpuBlas blas;
-  const CalibStatus status = cpu_blas_open(&blas, error);
+  CalibStatus status = cpu_threads_wanted(options, &threads, error);
+  if (!status) status = cpu_blas_open(&blas, error);
   if (status) return status;
   Arena arena;
   arena_init(&arena);
   State *self = ARENA_NEW(&arena, State);
   self->options = *options;
   self->blas = blas;
-  self->threads = cpu_threads_open(options->threads > 0 ? options->threads : allowed, &arena);
+  self->threads = cpu_threads_open(threads, &arena);
   self->arena = arena;
   if (!self->threads) {
-    snprintf(error, CALIB_ERROR_SIZE, "cannot start and pin %d threads", (int)allowed);
     arena_done(&arena);
-    return CALIB_ENVIRONMENT;
+    return calib_failed(CALIB_ENVIRONMENT, error, "cannot start and pin %d threads", (int)threads);
   }
   arena_init(&self->point_arena);
   arena_init(&self->batch_arena);
@@ -66,13 +57,7 @@ static void backend_close(void *state) {
 
 static void backend_describe(void *state, CalibDevice *ret_device) {
   State *self = state;
-  *ret_device = (CalibDevice){.gpu = "cpu",
-                              .n_units = cpu_threads_count(self->threads),
-                              .n_devices = 1,
-                              .memory_bytes = cpu_machine_memory_bytes(),
-                              .free_bytes = cpu_machine_available_bytes(),
-                              .cache_bytes = cpu_machine_cache_bytes()};
-  cpu_machine_name(ret_device->name, sizeof ret_device->name);
+  *ret_device = cpu_machine_describe(cpu_threads_count(self->threads));
   snprintf(ret_device->library, sizeof ret_device->library, "%.63s", self->blas.config());
 }
 
@@ -104,12 +89,6 @@ static CalibStatus backend_prepare(void *state, const CalibPoint *point, char *e
   return status;
 }
 
-static double now_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static CalibStatus backend_measure(void *state, int32_t repeats, double *ret_seconds, char *error) {
   State *self = state;
   (void)error;
@@ -117,10 +96,10 @@ static CalibStatus backend_measure(void *state, int32_t repeats, double *ret_sec
   while (self->point.round < WARM_UP_RUNS)
     cpu_point_run(&self->point);
   cpu_threads_wake(self->threads);
-  const double begin = now_seconds();
+  const double begin = calib_seconds();
   for (int32_t i = 0; i < repeats; i++)
     cpu_point_run(&self->point);
-  *ret_seconds = (now_seconds() - begin) / repeats;
+  *ret_seconds = (calib_seconds() - begin) / repeats;
   return CALIB_OK;
 }
 
@@ -133,11 +112,11 @@ static CalibStatus backend_run_batch(void *state, const CalibBatch *batch, doubl
   CalibStatus status = cpu_batch_init(&rows, &self->model, batch, false,
                                       cpu_machine_available_bytes(), &self->batch_arena, error);
   if (status) return status;
-  const CpuRun run = {.parts = CPU_ALL, .layers = self->model.shape.num_hidden_layers};
+  const CpuRun run = {.parts = CALIB_PARTS, .layers = self->model.shape.num_hidden_layers};
   cpu_threads_wake(self->threads);
-  const double begin = now_seconds();
+  const double begin = calib_seconds();
   cpu_run(&self->model, &rows, &run, 0);
-  *ret_seconds = now_seconds() - begin;
+  *ret_seconds = calib_seconds() - begin;
   return CALIB_OK;
 }
 
@@ -155,17 +134,10 @@ static int64_t backend_columns(void *state, CalibTensor tensor) {
   return cpu_point_columns(&((State *)state)->point, tensor);
 }
 
-static CalibStatus backend_read(void *state, const CalibSlice *slice, double *ret_values,
+static CalibStatus backend_move(void *state, const CalibSlice *slice, double *values, bool writes,
                                 char *error) {
   (void)error;
-  cpu_point_read(&((State *)state)->point, slice, ret_values);
-  return CALIB_OK;
-}
-
-static CalibStatus backend_write(void *state, const CalibSlice *slice, const double *values,
-                                 char *error) {
-  (void)error;
-  cpu_point_write(&((State *)state)->point, slice, values);
+  cpu_point_move(&((State *)state)->point, slice, values, writes);
   return CALIB_OK;
 }
 
@@ -181,8 +153,7 @@ const Backend backend_cpu = {
     .run_batch = backend_run_batch,
     .run = backend_run,
     .columns = backend_columns,
-    .read = backend_read,
-    .write = backend_write,
+    .move = backend_move,
     .telemetry = cpu_machine_telemetry,
     .close = backend_close,
 };

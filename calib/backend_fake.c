@@ -24,7 +24,6 @@
 #include "calib/model.h"
 #include "calib/operators.h"
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,16 +70,6 @@ typedef struct Fake {
   int64_t points, samples;
   double energy_j;
 } Fake;
-
-static CalibStatus failed(CalibStatus status, char *error, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static CalibStatus failed(CalibStatus status, char *error, const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  vsnprintf(error, CALIB_ERROR_SIZE, format, list);
-  va_end(list);
-  return status;
-}
 
 /* ---- Life ---- */
 
@@ -148,10 +137,10 @@ static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char
   const char *words = getenv("TANDEM_FAKE");
   if (!words) words = "";
   if (strstr(words, "no-driver"))
-    return failed(CALIB_ENVIRONMENT, error, "no driver: it is told to have none");
+    return calib_failed(CALIB_ENVIRONMENT, error, "no driver: it is told to have none");
   if (options->device < 0 || options->device >= N_MACHINES)
-    return failed(CALIB_ENVIRONMENT, error, "no device %d: there are %d", (int)options->device,
-                  N_MACHINES);
+    return calib_failed(CALIB_ENVIRONMENT, error, "no device %d: there are %d",
+                        (int)options->device, N_MACHINES);
   Arena arena;
   arena_init(&arena);
   Fake *self = ARENA_NEW(&arena, Fake);
@@ -197,7 +186,7 @@ static CalibStatus too_large(const Machine *machine, const CalibModel *model, ch
   for (int32_t tp = 2 * model->tensor_parallel_size; tp <= 64; tp *= 2) {
     smaller.tensor_parallel_size = tp;
     if (model->num_attention_heads % tp == 0 && fits(machine, &smaller))
-      return failed(
+      return calib_failed(
           CALIB_REJECTED, error,
           "'%s' needs %.0f GB of weights, the device has %.0f GB; tensor_parallel_size %d fits",
           model->name, 1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes, (int)tp);
@@ -205,10 +194,10 @@ static CalibStatus too_large(const Machine *machine, const CalibModel *model, ch
   smaller = *model;
   while (smaller.num_hidden_layers > 1 && !fits(machine, &smaller))
     smaller.num_hidden_layers--;
-  return failed(CALIB_REJECTED, error,
-                "'%s' needs %.0f GB of weights, the device has %.0f GB; %d layers fit", model->name,
-                1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes,
-                (int)smaller.num_hidden_layers);
+  return calib_failed(CALIB_REJECTED, error,
+                      "'%s' needs %.0f GB of weights, the device has %.0f GB; %d layers fit",
+                      model->name, 1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes,
+                      (int)smaller.num_hidden_layers);
 }
 
 static CalibStatus fake_load(void *state, const CalibModel *model, char *error) {
@@ -222,9 +211,7 @@ static CalibStatus fake_load(void *state, const CalibModel *model, char *error) 
 
 static const char *fake_supports(void *state, const CalibPoint *point) {
   const Fake *self = state;
-  if (point->op == CALIB_ALL_REDUCE || point->op == CALIB_ALL_REDUCE_PEER ||
-      point->op == CALIB_COPY_PEER)
-    return "needs several devices";
+  if (calib_is_to_gpu(point->op)) return "needs several devices";
   if (self->machine->sm > 0) return NULL;
   if (point->mode == CALIB_EAGER) return "a CPU has no graphs";
   return point->busy ? "a processor has no second stream" : NULL;
@@ -269,10 +256,9 @@ static int kernels_of(const CalibModel *model, const CalibPoint *point) {
 static double run_seconds(const Fake *self, const CalibPoint *point) {
   const Machine *machine = self->machine;
   const CalibWork work = calib_work(&self->model, point);
-  const bool linked = (point->op >= CALIB_COPY_H2D && point->op <= CALIB_COPY_BOTH) ||
-                      point->op == CALIB_COPY_PAGEABLE || point->op == CALIB_KV_OUT ||
-                      point->op == CALIB_WEIGHT_RELOAD;
-  const double path = linked ? machine->link : point->hot ? 3 * machine->memory : machine->memory;
+  const double path = calib_is_to_host(point->op) ? machine->link
+                      : point->hot                ? 3 * machine->memory
+                                                  : machine->memory;
   const double gap = point->mode == CALIB_EAGER ? machine->gap : 0;
   double seconds = work.flops / machine->flops + work.bytes / path;
   seconds += kernels_of(&self->model, point) * (machine->launch + gap);
@@ -283,17 +269,17 @@ static CalibStatus fake_verify(void *state, CalibOp op, double *ret_error, char 
   const Fake *self = state;
   *ret_error = 1e-3;
   if (self->wrong && strcmp(self->wrong, calib_op_name(op)) == 0)
-    return failed(CALIB_WRONG, error, "'%s' is wrong by 0.5", self->wrong);
+    return calib_failed(CALIB_WRONG, error, "'%s' is wrong by 0.5", self->wrong);
   return CALIB_OK;
 }
 
 static CalibStatus fake_prepare(void *state, const CalibPoint *point, char *error) {
   Fake *self = state;
   if (++self->points == self->fail_at)
-    return failed(CALIB_ENVIRONMENT, error, "point %lld fails: it is told to",
-                  (long long)self->points);
+    return calib_failed(CALIB_ENVIRONMENT, error, "point %lld fails: it is told to",
+                        (long long)self->points);
   if (self->oom_units > 0 && units_of(point) > self->oom_units)
-    return failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
+    return calib_failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
   self->op = point->op;
   self->seconds = run_seconds(self, point);
   self->is_slow = self->slow && strcmp(self->slow, calib_op_name(point->op)) == 0 &&
@@ -339,14 +325,17 @@ static CalibStatus fake_run_batch(void *state, const CalibBatch *batch, double *
 static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
   const Fake *self = state;
   const bool is_gpu = self->machine->sm > 0;
-  const double clock_mhz = self->is_slow ? self->dip * self->clock_mhz : self->clock_mhz;
-  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = is_gpu ? clock_mhz : NAN,
-                                    .mem_clock_mhz = is_gpu ? 2000 : NAN,
-                                    .temperature_c = is_gpu ? 40 : NAN,
-                                    .power_w = is_gpu ? 300 : NAN,
-                                    .power_limit_w = is_gpu ? 400 : NAN,
-                                    .energy_j = is_gpu ? self->energy_j : NAN,
-                                    .throttle = self->throttle};
+  *ret_telemetry = calib_telemetry_unknown;
+  ret_telemetry->throttle = self->throttle;
+  if (is_gpu)
+    *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = self->is_slow ? self->dip * self->clock_mhz
+                                                                    : self->clock_mhz,
+                                      .mem_clock_mhz = 2000,
+                                      .temperature_c = 40,
+                                      .power_w = 300,
+                                      .power_limit_w = 400,
+                                      .energy_j = self->energy_j,
+                                      .throttle = self->throttle};
   if (is_gpu && self->op >= CALIB_GEMM_QKV && self->op <= CALIB_GEMM_HEAD)
     snprintf(ret_telemetry->algorithm, sizeof ret_telemetry->algorithm, "algo %d of the fake",
              (int)self->op);

@@ -4,7 +4,6 @@
 #include "calib/operators.h"
 #include "calib/process.h"
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -158,21 +157,15 @@ static CalibStatus remote_measure(void *state, int32_t repeats, double *ret_seco
 }
 
 static void remote_telemetry(void *state, CalibTelemetry *ret_telemetry) {
-  static const CalibTelemetry unknown = {.sm_clock_mhz = NAN,
-                                         .mem_clock_mhz = NAN,
-                                         .temperature_c = NAN,
-                                         .power_w = NAN,
-                                         .power_limit_w = NAN,
-                                         .energy_j = NAN};
   Remote *self = state;
   char error[CALIB_ERROR_SIZE];
-  *ret_telemetry = unknown;
+  *ret_telemetry = calib_telemetry_unknown;
   if (!self->can[PROTOCOL_CAN_telemetry]) return;
   begin(self, "telemetry");
   if (ask(self, "telemetry", error)) return;
   if (protocol_get_struct(&self->answer, protocol_telemetry, ret_telemetry, &self->arena, error)) {
     refuse(self, "telemetry", error);
-    *ret_telemetry = unknown;
+    *ret_telemetry = calib_telemetry_unknown;
   }
 }
 
@@ -221,8 +214,9 @@ static CalibSlice next_slice(const CalibSlice *all, int64_t done, int64_t column
   return slice;
 }
 
-static CalibStatus move(Remote *self, const CalibSlice *slice, double *values, bool writes,
-                        char *error) {
+static CalibStatus remote_move(void *state, const CalibSlice *slice, double *values, bool writes,
+                               char *error) {
+  Remote *self = state;
   const char *verb = writes ? "write" : "read";
   int64_t columns;
   const CalibStatus status = need_columns(self, slice->tensor, &columns, error);
@@ -240,16 +234,6 @@ static CalibStatus move(Remote *self, const CalibSlice *slice, double *values, b
     done += some.n_rows;
   }
   return CALIB_OK;
-}
-
-static CalibStatus remote_read(void *state, const CalibSlice *slice, double *ret_values,
-                               char *error) {
-  return move(state, slice, ret_values, false, error);
-}
-
-static CalibStatus remote_write(void *state, const CalibSlice *slice, const double *values,
-                                char *error) {
-  return move(state, slice, (double *)values, true, error);
 }
 
 /* How far a wrong result is off is said, too. */
@@ -286,10 +270,10 @@ static CalibStatus say_hello(Remote *self, char *error) {
     snprintf(hello->name, sizeof hello->name, "%.60s", base_name(self->process.path));
   if (!self->can[PROTOCOL_CAN_measure]) hello->whole = true;
   if (hello->protocol == PROTOCOL_VERSION) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE,
-           "'%.200s' uses version %d of the protocol, this program version %d; build both again",
-           self->process.path, (int)hello->protocol, PROTOCOL_VERSION);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(
+      CALIB_ENVIRONMENT, error,
+      "'%.200s' uses version %d of the protocol, this program version %d; build both again",
+      self->process.path, (int)hello->protocol, PROTOCOL_VERSION);
 }
 
 static void fill_table(Remote *self) {
@@ -304,8 +288,7 @@ static void fill_table(Remote *self) {
                           .run_batch = remote_run_batch,
                           .run = verifies ? remote_run : NULL,
                           .columns = verifies ? remote_columns : NULL,
-                          .read = verifies ? remote_read : NULL,
-                          .write = verifies ? remote_write : NULL,
+                          .move = verifies ? remote_move : NULL,
                           .verify = self->can[PROTOCOL_CAN_verify] ? remote_verify : NULL,
                           .telemetry = remote_telemetry,
                           .close = remote_close};

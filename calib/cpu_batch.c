@@ -2,7 +2,6 @@
 #include "calib/cpu_batch.h"
 #include "base/rng.h"
 #include <math.h>
-#include <stdio.h>
 
 static int64_t pages_of(const CpuModel *model, int64_t tokens) {
   return (tokens + model->shape.block_size - 1) / model->shape.block_size;
@@ -23,12 +22,10 @@ static CalibStatus count(CpuBatch *self, const CpuModel *model, const CalibBatch
     const int64_t context = (int64_t)sequence->past_tokens + sequence->new_tokens;
     const bool is_decode = i >= batch->n_prefills;
     if (sequence->new_tokens < 1 || sequence->past_tokens < 0 ||
-        (is_decode && sequence->new_tokens != 1)) {
-      snprintf(error, CALIB_ERROR_SIZE,
-               "sequence %d has %d new tokens after %d, which is not a valid size", (int)i,
-               (int)sequence->new_tokens, (int)sequence->past_tokens);
-      return CALIB_REJECTED;
-    }
+        (is_decode && sequence->new_tokens != 1))
+      return calib_failed(CALIB_REJECTED, error,
+                          "sequence %d has %d new tokens after %d, which is not a valid size",
+                          (int)i, (int)sequence->new_tokens, (int)sequence->past_tokens);
     self->row_starts[i] = self->tokens;
     self->page_starts[i] = self->pages;
     self->gather_starts[i] = gathered;
@@ -39,11 +36,9 @@ static CalibStatus count(CpuBatch *self, const CpuModel *model, const CalibBatch
   }
   self->row_starts[n] = self->tokens;
   self->n_logits = batch->n_logits;
-  if (n == 0 || batch->n_logits < 0 || batch->n_logits > n) {
-    snprintf(error, CALIB_ERROR_SIZE, "a batch of %d sequences cannot have %d logits", (int)n,
-             (int)batch->n_logits);
-    return CALIB_REJECTED;
-  }
+  if (n == 0 || batch->n_logits < 0 || batch->n_logits > n)
+    return calib_failed(CALIB_REJECTED, error, "a batch of %d sequences cannot have %d logits",
+                        (int)n, (int)batch->n_logits);
   return CALIB_OK;
 }
 

@@ -29,7 +29,7 @@ static bool find_line(const char *path, const char *key, int number, char mark, 
   return false;
 }
 
-void cpu_machine_name(char *ret_name, size_t size) {
+static void find_name(char *ret_name, size_t size) {
   if (find_line("/proc/cpuinfo", "model name", 0, ':', ret_name, size)) return;
   if (find_line("/proc/cpuinfo", "CPU part", 0, ':', ret_name, size)) return;
   snprintf(ret_name, size, "unknown processor");
@@ -58,7 +58,7 @@ int64_t cpu_machine_cache_bytes(void) {
   return bytes;
 }
 
-int64_t cpu_machine_memory_bytes(void) {
+static int64_t memory_bytes(void) {
   return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 
@@ -111,11 +111,22 @@ static double limit_left(void) {
 
 int64_t cpu_machine_available_bytes(void) {
   char text[64];
-  double left = (double)cpu_machine_memory_bytes();
+  double left = (double)memory_bytes();
   if (find_line("/proc/meminfo", "MemAvailable", 0, ':', text, sizeof text))
     left = strtod(text, NULL) * 1024;
   left = fmin(left, fmin(groups_left(), limit_left()));
   return left > 0 ? (int64_t)left : 0;
+}
+
+CalibDevice cpu_machine_describe(int32_t threads) {
+  CalibDevice device = {.gpu = "cpu",
+                        .n_units = threads,
+                        .n_devices = 1,
+                        .memory_bytes = memory_bytes(),
+                        .free_bytes = cpu_machine_available_bytes(),
+                        .cache_bytes = cpu_machine_cache_bytes()};
+  find_name(device.name, sizeof device.name);
+  return device;
 }
 
 static double clock_mhz(void) {
@@ -130,10 +141,6 @@ static double clock_mhz(void) {
 
 void cpu_machine_telemetry(void *state, CalibTelemetry *ret_telemetry) {
   (void)state;
-  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = clock_mhz(),
-                                    .mem_clock_mhz = NAN,
-                                    .temperature_c = NAN,
-                                    .power_w = NAN,
-                                    .power_limit_w = NAN,
-                                    .energy_j = NAN};
+  *ret_telemetry = calib_telemetry_unknown;
+  ret_telemetry->sm_clock_mhz = clock_mhz();
 }

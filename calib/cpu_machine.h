@@ -3,11 +3,10 @@
 #define CALIB_CPU_MACHINE_H
 #include "calib/backend.h"
 
-/* "Intel(R) Xeon(R) Platinum …". */
-void cpu_machine_name(char *ret_name, size_t size);
+/* Of a backend that runs so many threads on this processor; its library is left to it. */
+CalibDevice cpu_machine_describe(int32_t threads);
 /* Of the last-level cache that the first CPU uses. */
 int64_t cpu_machine_cache_bytes(void);
-int64_t cpu_machine_memory_bytes(void);
 /* What this process can take without swapping: of the machine, of the control groups it is in, and
  * of its own limits. */
 int64_t cpu_machine_available_bytes(void);

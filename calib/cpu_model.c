@@ -96,8 +96,7 @@ static int64_t count_floats(CpuModel *model, int32_t n_layers) {
 
 /* --- whether it can be run */
 static CalibStatus reject(char *error, const char *text) {
-  snprintf(error, CALIB_ERROR_SIZE, "%s", text);
-  return CALIB_REJECTED;
+  return calib_failed(CALIB_REJECTED, error, "%s", text);
 }
 
 static CalibStatus check_shape(const CalibModel *shape, char *error) {
@@ -173,12 +172,12 @@ static CalibStatus check_memory(CpuModel *self, int64_t cache_bytes, int64_t ava
   const int32_t tp = find_shard(self, cache_bytes, available);
   char advice[64] = "no shard fits";
   if (tp > 0) snprintf(advice, sizeof advice, "tensor_parallel_size %d fits", (int)tp);
-  snprintf(error, CALIB_ERROR_SIZE,
-           "model '%s' needs %.1f GiB of memory on each of %d devices, and %.1f GiB are available; "
-           "%s",
-           self->shape.name, needed / gib, (int)self->shape.tensor_parallel_size, available / gib,
-           advice);
-  return CALIB_REJECTED;
+  return calib_failed(
+      CALIB_REJECTED, error,
+      "model '%s' needs %.1f GiB of memory on each of %d devices, and %.1f GiB are available; "
+      "%s",
+      self->shape.name, needed / gib, (int)self->shape.tensor_parallel_size, available / gib,
+      advice);
 }
 
 /* --- life */
@@ -225,9 +224,9 @@ static CalibStatus check_room(double bytes, int64_t available_bytes, const char 
                               char *error) {
   if (bytes <= MEMORY_SHARE * (double)available_bytes) return CALIB_OK;
   const double gib = 1 << 30;
-  snprintf(error, CALIB_ERROR_SIZE, "%s need %.1f GiB of memory, and %.1f GiB are available", what,
-           bytes / gib, (double)available_bytes / gib);
-  return CALIB_OUT_OF_MEMORY;
+  return calib_failed(CALIB_OUT_OF_MEMORY, error,
+                      "%s need %.1f GiB of memory, and %.1f GiB are available", what, bytes / gib,
+                      (double)available_bytes / gib);
 }
 
 CalibStatus cpu_model_reserve_pages(CpuModel *self, int64_t pages, int64_t available_bytes,

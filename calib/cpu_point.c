@@ -1,32 +1,14 @@
 /* From a point to operators. */
 #include "calib/cpu_point.h"
-#include <stdio.h>
 
 enum { COPY_BYTES = 4096 }; // dealt out to the threads as if they were pages
 
 const char *cpu_point_supports(const CalibPoint *point) {
   if (point->mode != CALIB_GRAPH) return "a CPU has no launch modes";
   if (point->busy) return "a CPU runs one batch at a time";
-  switch (point->op) {
-  case CALIB_ALL_REDUCE:
-  case CALIB_ALL_REDUCE_PEER:
-  case CALIB_COPY_PEER:
-    return "a CPU is a single device";
-  case CALIB_COPY_H2D:
-  case CALIB_COPY_D2H:
-  case CALIB_COPY_BOTH:
-  case CALIB_COPY_PAGEABLE:
-  case CALIB_KV_OUT:
-  case CALIB_WEIGHT_RELOAD:
-    return "a CPU has no memory of its own";
-  case CALIB_MOE_ROUTING:
-  case CALIB_MOE_GEMM_UP:
-  case CALIB_MOE_GEMM_DOWN:
-  case CALIB_MOE_COMBINE:
-    return "the cpu backend has no experts";
-  default:
-    return NULL;
-  }
+  if (calib_is_to_gpu(point->op)) return "a CPU is a single device";
+  if (calib_is_to_host(point->op)) return "a CPU has no memory of its own";
+  return point->op >= CALIB_MOE_ROUTING ? "the cpu backend has no experts" : NULL;
 }
 
 /* A batch that has `size` rows: one prompt, or for the head as many sequences. */
@@ -40,21 +22,13 @@ static CalibBatch rows_batch(const CalibPoint *point, Arena *arena) {
   return (CalibBatch){.sequences = sequences, .n_prefills = n, .n_logits = is_head ? n : 0};
 }
 
-static bool is_batch(CalibOp op) {
-  return op == CALIB_ITERATION || op == CALIB_PREFILL_ATTENTION || op == CALIB_DECODE_ATTENTION;
-}
-
-static bool is_pages(CalibOp op) {
-  return op == CALIB_KV_GATHER || op == CALIB_KV_SCATTER;
-}
-
 static CalibStatus init_rows(CpuPoint *self, int64_t available_bytes, Arena *arena, char *error) {
   const CalibPoint *point = &self->point;
-  if (!is_batch(point->op) && (point->size < 1 || point->size > INT32_MAX)) {
-    snprintf(error, CALIB_ERROR_SIZE, "%lld tokens are not a valid batch", (long long)point->size);
-    return CALIB_REJECTED;
-  }
-  const CalibBatch batch = is_batch(point->op) ? point->batch : rows_batch(point, arena);
+  const bool is_batch = calib_op_size(point->op) == CALIB_SIZE_batch;
+  if (!is_batch && (point->size < 1 || point->size > INT32_MAX))
+    return calib_failed(CALIB_REJECTED, error, "%lld tokens are not a valid batch",
+                        (long long)point->size);
+  const CalibBatch batch = is_batch ? point->batch : rows_batch(point, arena);
   /* In an iteration the weights lie between two uses of the same pages already. */
   const bool rotates = point->op != CALIB_ITERATION && !point->hot;
   return cpu_batch_init(&self->batch, self->model, &batch, rotates, available_bytes, arena, error);
@@ -65,13 +39,14 @@ static CalibStatus init_memory(CpuPoint *self, int64_t available_bytes, Arena *a
   CpuModel *model = self->model;
   const int64_t page_floats = cpu_kv_page_floats(&model->kv), n = self->point.size;
   const int64_t page_bytes = page_floats * (int64_t)sizeof(float);
-  const int64_t asked = is_pages(self->point.op) ? n * model->n_layers : 2 * (n / page_bytes + 1);
+  const int64_t asked = calib_op_size(self->point.op) == CALIB_SIZE_pages
+                            ? n * model->n_layers
+                            : 2 * (n / page_bytes + 1);
   const int64_t all = model->read_floats / page_floats + asked;
-  if (n < 1 || asked > available_bytes / page_bytes) {
-    snprintf(error, CALIB_ERROR_SIZE, "%lld pages or bytes do not fit in memory", (long long)n);
-    return n < 1 ? CALIB_REJECTED : CALIB_OUT_OF_MEMORY;
-  }
-  if (is_pages(self->point.op))
+  if (n < 1 || asked > available_bytes / page_bytes)
+    return calib_failed(n < 1 ? CALIB_REJECTED : CALIB_OUT_OF_MEMORY, error,
+                        "%lld pages or bytes do not fit in memory", (long long)n);
+  if (calib_op_size(self->point.op) == CALIB_SIZE_pages)
     self->buffer = cpu_model_numbers(model, arena, n * page_floats, 0, 1);
   return cpu_model_reserve_pages(model, all / model->n_layers + 1, available_bytes, error);
 }
@@ -79,7 +54,7 @@ static CalibStatus init_memory(CpuPoint *self, int64_t available_bytes, Arena *a
 CalibStatus cpu_point_init(CpuPoint *self, CpuModel *model, const CalibPoint *point,
                            int64_t available_bytes, Arena *arena, char *error) {
   *self = (CpuPoint){.model = model, .point = *point};
-  if (is_pages(point->op) || point->op == CALIB_COPY_D2D)
+  if (calib_op_size(point->op) == CALIB_SIZE_pages || point->op == CALIB_COPY_D2D)
     return init_memory(self, available_bytes, arena, error);
   return init_rows(self, available_bytes, arena, error);
 }
@@ -140,9 +115,9 @@ static void run_head(CpuPoint *self) {
   cpu_run_head(model, &self->batch, self->weights);
 }
 
-static void run_terms(CpuPoint *self, int parts) {
+static void run_terms(CpuPoint *self) {
   const int32_t layers = self->point.layers;
-  const CpuRun run = {.parts = parts,
+  const CpuRun run = {.parts = calib_parts(self->point.op),
                       .layers = layers > 0 ? layers : self->model->shape.num_hidden_layers,
                       .hot = self->point.hot};
   cpu_run(self->model, &self->batch, &run, self->round);
@@ -152,16 +127,10 @@ void cpu_point_run(CpuPoint *self) {
   CpuModel *model = self->model;
   switch (self->point.op) {
   case CALIB_ITERATION:
-    run_terms(self, CPU_ALL);
-    break;
   case CALIB_LINEAR:
-    run_terms(self, CPU_LINEAR);
-    break;
   case CALIB_PREFILL_ATTENTION:
-    run_terms(self, CPU_PREFILL);
-    break;
   case CALIB_DECODE_ATTENTION:
-    run_terms(self, CPU_DECODE);
+    run_terms(self);
     break;
   case CALIB_HEAD:
     run_head(self);

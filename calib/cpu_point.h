@@ -24,6 +24,5 @@ void cpu_point_run(CpuPoint *self);
 
 /* --- cpu_tensors.c: what the point reads and writes, as backend.h has it. */
 int64_t cpu_point_columns(const CpuPoint *self, CalibTensor tensor);
-void cpu_point_read(const CpuPoint *self, const CalibSlice *slice, double *ret_values);
-void cpu_point_write(CpuPoint *self, const CalibSlice *slice, const double *values);
+void cpu_point_move(const CpuPoint *self, const CalibSlice *slice, double *values, bool writes);
 #endif

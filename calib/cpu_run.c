@@ -172,16 +172,19 @@ void cpu_run_head(CpuModel *model, const CpuBatch *batch, const float *weights) 
 void cpu_run(CpuModel *model, const CpuBatch *batch, const CpuRun *run, int64_t round) {
   const int64_t set = run->hot ? 0 : round;
   const int32_t *pages_of = cpu_batch_pages(batch, model, set);
-  const int32_t kept = run->parts & CPU_HEAD ? model->n_layers : model->n_layers + model->n_spares;
-  if (run->parts & CPU_LINEAR) cpu_run_embedding(model, batch);
+  const int32_t kept =
+      run->parts & CALIB_PART_HEAD ? model->n_layers : model->n_layers + model->n_spares;
+  if (run->parts & CALIB_PART_LINEAR) cpu_run_embedding(model, batch);
   for (int32_t i = 0; i < run->layers; i++) {
     const int32_t at = run->hot ? 0 : (int32_t)((round * run->layers + i) % kept);
     float *pages = cpu_model_pool(model, at % model->n_layers);
-    if (run->parts & CPU_LINEAR) run_before(model, batch, &model->layers[at], pages, set, i == 0);
-    if (run->parts & CPU_PREFILL && batch->n_prefills > 0)
+    if (run->parts & CALIB_PART_LINEAR)
+      run_before(model, batch, &model->layers[at], pages, set, i == 0);
+    if (run->parts & CALIB_PART_PREFILL && batch->n_prefills > 0)
       run_prefill(model, batch, pages, pages_of);
-    if (run->parts & CPU_DECODE && batch->n_decodes > 0) run_decode(model, batch, pages, pages_of);
-    if (run->parts & CPU_LINEAR) run_after(model, batch, &model->layers[at]);
+    if (run->parts & CALIB_PART_DECODE && batch->n_decodes > 0)
+      run_decode(model, batch, pages, pages_of);
+    if (run->parts & CALIB_PART_LINEAR) run_after(model, batch, &model->layers[at]);
   }
-  if (run->parts & CPU_HEAD && batch->n_logits > 0) cpu_run_head(model, batch, model->head);
+  if (run->parts & CALIB_PART_HEAD && batch->n_logits > 0) cpu_run_head(model, batch, model->head);
 }

@@ -5,16 +5,8 @@
 #include "calib/cpu_batch.h"
 #include "calib/cpu_gemm.h"
 
-typedef enum CpuParts {
-  CPU_LINEAR = 1, // embedding and all that is none of the others
-  CPU_PREFILL = 2,
-  CPU_DECODE = 4,
-  CPU_HEAD = 8,
-  CPU_ALL = 15,
-} CpuParts;
-
 typedef struct CpuRun {
-  int parts; // CpuParts
+  unsigned parts; // CALIB_PART_…
   int32_t layers;
   bool hot; // one layer and one set again and again
 } CpuRun;

@@ -15,7 +15,7 @@ static int32_t layer_of(const CpuPoint *self, int32_t layer) {
 }
 
 static bool is_pages(const CpuPoint *self) {
-  return self->point.op == CALIB_KV_GATHER || self->point.op == CALIB_KV_SCATTER;
+  return calib_op_size(self->point.op) == CALIB_SIZE_pages;
 }
 
 /* Weights of a product on its own are what it ran on. */
@@ -113,7 +113,7 @@ static void move_number(void *at, bool is_byte, bool is_int, double *value, bool
     *value = is_byte ? *byte : is_int ? *word : (double)*number;
 }
 
-static void move_rows(const CpuPoint *self, const CalibSlice *slice, double *values, bool writes) {
+void cpu_point_move(const CpuPoint *self, const CalibSlice *slice, double *values, bool writes) {
   const CalibTensor tensor = slice->tensor;
   const Place place = place_of(self, tensor, slice->layer);
   const bool is_copy = tensor == TENSOR_FROM || tensor == TENSOR_TO;
@@ -126,12 +126,4 @@ static void move_rows(const CpuPoint *self, const CalibSlice *slice, double *val
       move_number(is_kv ? kv_number(self, slice, row, i) : at + i, is_copy && !is_pages(self),
                   is_int, values, writes);
   }
-}
-
-void cpu_point_read(const CpuPoint *self, const CalibSlice *slice, double *ret_values) {
-  move_rows(self, slice, ret_values, false);
-}
-
-void cpu_point_write(CpuPoint *self, const CalibSlice *slice, const double *values) {
-  move_rows(self, slice, (double *)values, true);
 }

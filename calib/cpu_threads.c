@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 enum { SPINS_BEFORE_SLEEP = 1 << 14, SPINS_BEFORE_YIELD = 1 << 12 };
 
@@ -40,6 +39,16 @@ static inline void relax(void) {
 int32_t cpu_threads_allowed(void) {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+CalibStatus cpu_threads_wanted(const CalibOptions *options, int32_t *ret_threads, char *error) {
+  const int32_t allowed = cpu_threads_allowed();
+  *ret_threads = options->threads > 0 ? options->threads : allowed;
+  if (options->device == 0 && options->threads >= 0 && options->threads <= allowed) return CALIB_OK;
+  return calib_failed(CALIB_REJECTED, error,
+                      "device %d with %d threads is not available: this process may use device 0 "
+                      "with up to %d threads",
+                      (int)options->device, (int)options->threads, (int)allowed);
 }
 
 /* The set of only the i-th CPU of `all`. */

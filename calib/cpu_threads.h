@@ -16,6 +16,9 @@ typedef void CpuTask(const void *work, int32_t part, int32_t n_parts);
 
 /* CPUs that this process may run on. */
 int32_t cpu_threads_allowed(void);
+/* As many as the options ask for, or as are allowed. CALIB_REJECTED when they ask for more, or for
+ * another device than 0. */
+CalibStatus cpu_threads_wanted(const CalibOptions *options, int32_t *ret_threads, char *error);
 
 /* Pins the caller to the first allowed CPU and starts a thread on each of the next n − 1, 1 <= n <=
  * cpu_threads_allowed(). NULL when a thread cannot be had. */

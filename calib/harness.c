@@ -7,7 +7,6 @@
 #include "calib/sampling.h"
 #include "calib/verify.h"
 #include "perfmodel/profile_clock.h"
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -167,7 +166,7 @@ static ProfileRow make_row(const Harness *self, const PlanPoint *planned,
   row.busy = point->busy;
   row.configuration = planned->configuration;
   row.batch = planned->shape;
-  row.size = calib_is_term(point->op) ? 0 : point->size;
+  row.size = calib_parts(point->op) ? 0 : point->size;
   row.median_us = US_PER_S * statistics->median;
   row.mad_us = US_PER_S * statistics->mad;
   row.p10_us = US_PER_S * statistics->p10;

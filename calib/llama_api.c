@@ -1,48 +1,37 @@
 /* Finding libllama, and whether it is one that is known. */
 #include "calib/llama_api.h"
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char LIBRARY[] = "libllama.so", LIBRARY_PATH[] = "TANDEM_LLAMA";
 
-typedef struct Symbol {
-  const char *name;
-  size_t offset; // of its pointer in LlamaApi
-} Symbol;
-
-static const Symbol SYMBOLS[] = {
-    {"llama_backend_init", offsetof(LlamaApi, backend_init)},
-    {"llama_print_system_info", offsetof(LlamaApi, system_info)},
-    {"llama_log_set", offsetof(LlamaApi, log_set)},
-    {"llama_model_default_params", offsetof(LlamaApi, model_defaults)},
-    {"llama_context_default_params", offsetof(LlamaApi, context_defaults)},
-    {"llama_model_load_from_file", offsetof(LlamaApi, model_load)},
-    {"llama_model_free", offsetof(LlamaApi, model_free)},
-    {"llama_model_n_layer", offsetof(LlamaApi, model_n_layer)},
-    {"llama_model_n_embd", offsetof(LlamaApi, model_n_embd)},
-    {"llama_model_size", offsetof(LlamaApi, model_size)},
-    {"llama_model_is_recurrent", offsetof(LlamaApi, model_is_recurrent)},
-    {"llama_model_has_encoder", offsetof(LlamaApi, model_has_encoder)},
-    {"llama_init_from_model", offsetof(LlamaApi, context_open)},
-    {"llama_free", offsetof(LlamaApi, context_free)},
-    {"llama_n_ctx", offsetof(LlamaApi, context_n_ctx)},
-    {"llama_get_memory", offsetof(LlamaApi, memory)},
-    {"llama_memory_seq_rm", offsetof(LlamaApi, seq_rm)},
-    {"llama_memory_seq_cp", offsetof(LlamaApi, seq_cp)},
-    {"llama_decode", offsetof(LlamaApi, decode)},
-    {"llama_synchronize", offsetof(LlamaApi, synchronize)},
-    {"llama_get_logits_ith", offsetof(LlamaApi, logits)},
-    {"llama_max_parallel_sequences", offsetof(LlamaApi, max_sequences)},
-};
-
-/* ISO C has no conversion from an object's pointer to a function's; POSIX promises their size. */
-static bool find_symbol(LlamaApi *self, const char *name, size_t offset) {
-  void *symbol = dlsym(self->library, name);
-  memcpy((char *)self + offset, &symbol, sizeof symbol);
-  return symbol != NULL;
-}
+/* As LlamaApi has them. */
+static const char *const NAMES[] = {"llama_backend_init",
+                                    "llama_print_system_info",
+                                    "llama_log_set",
+                                    "llama_model_default_params",
+                                    "llama_context_default_params",
+                                    "llama_model_load_from_file",
+                                    "llama_model_free",
+                                    "llama_model_n_layer",
+                                    "llama_model_n_embd",
+                                    "llama_model_size",
+                                    "llama_model_is_recurrent",
+                                    "llama_model_has_encoder",
+                                    "llama_init_from_model",
+                                    "llama_free",
+                                    "llama_n_ctx",
+                                    "llama_get_memory",
+                                    "llama_memory_seq_rm",
+                                    "llama_memory_seq_cp",
+                                    "llama_decode",
+                                    "llama_synchronize",
+                                    "llama_get_logits_ith",
+                                    "llama_max_parallel_sequences",
+                                    NULL};
+/* Of a library that it needs. */
+static const char *const VERSION[] = {"ggml_version", NULL};
 
 /* The name of the first field that has not the default known for it; NULL: all have. */
 static const char *strange_field(const LlamaContextParams *p) {
@@ -79,29 +68,26 @@ static CalibStatus check(const LlamaApi *self, const char *path, char *error) {
   const char *strange = strange_flags(&params);
   if (!strange) strange = strange_field(&params);
   if (!strange) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE,
-           "'%.200s' has another interface than that of llama-cpp-python 0.3.36, the one "
-           "supported: '%s' of the parameters of a context does not have its default",
-           path, strange);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(
+      CALIB_ENVIRONMENT, error,
+      "'%.200s' has another interface than that of llama-cpp-python 0.3.36, the one "
+      "supported: '%s' of the parameters of a context does not have its default",
+      path, strange);
 }
 
 CalibStatus llama_api_open(LlamaApi *self, char *error) {
   const char *path = getenv(LIBRARY_PATH);
   if (!path || *path == '\0') path = LIBRARY;
   *self = (LlamaApi){.library = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
-  if (!self->library) {
-    snprintf(error, CALIB_ERROR_SIZE, "cannot open libllama: %.300s; %s sets its path", dlerror(),
-             LIBRARY_PATH);
-    return CALIB_ENVIRONMENT;
-  }
-  for (size_t i = 0; i < sizeof SYMBOLS / sizeof *SYMBOLS; i++) {
-    if (find_symbol(self, SYMBOLS[i].name, SYMBOLS[i].offset)) continue;
-    snprintf(error, CALIB_ERROR_SIZE, "'%.200s' is not a supported libllama: it has no '%s'", path,
-             SYMBOLS[i].name);
+  if (!self->library)
+    return calib_failed(CALIB_ENVIRONMENT, error, "cannot open libllama: %.300s; %s sets its path",
+                        dlerror(), LIBRARY_PATH);
+  const char *missing = calib_find_functions(self->library, NAMES, &self->backend_init);
+  if (missing) {
     dlclose(self->library);
-    return CALIB_ENVIRONMENT;
+    return calib_failed(CALIB_ENVIRONMENT, error,
+                        "'%.200s' is not a supported libllama: it has no '%s'", path, missing);
   }
-  find_symbol(self, "ggml_version", offsetof(LlamaApi, version)); // of a library that it needs
+  calib_find_functions(self->library, VERSION, &self->version);
   return check(self, path, error);
 }

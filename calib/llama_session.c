@@ -1,7 +1,5 @@
 /* Contexts, caches and batches of llama.cpp. */
 #include "calib/llama_session.h"
-#include <stdio.h>
-#include <time.h>
 
 /* ---- The model ---- */
 
@@ -10,10 +8,8 @@ CalibStatus llama_session_open(LlamaSession *self, const LlamaApi *api, const Ca
   *self = (LlamaSession){.api = api, .shape = *shape, .threads = threads};
   arena_init(&self->arena);
   self->model = api->model_load(shape->file, api->model_defaults());
-  if (!self->model) {
-    snprintf(error, CALIB_ERROR_SIZE, "llama.cpp cannot load '%.300s'", shape->file);
-    return CALIB_REJECTED;
-  }
+  if (!self->model)
+    return calib_failed(CALIB_REJECTED, error, "llama.cpp cannot load '%.300s'", shape->file);
   const int32_t layers = api->model_n_layer(self->model), width = api->model_n_embd(self->model);
   const char *why = NULL;
   if (layers != shape->num_hidden_layers || width != shape->hidden_size)
@@ -23,9 +19,8 @@ CalibStatus llama_session_open(LlamaSession *self, const LlamaApi *api, const Ca
   self->kv_token_bytes =
       4LL * shape->num_hidden_layers * shape->num_key_value_heads * shape->head_dim;
   if (!why) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "'%.300s' cannot be run: %s", shape->file, why);
   llama_session_close(self);
-  return CALIB_REJECTED;
+  return calib_failed(CALIB_REJECTED, error, "'%.300s' cannot be run: %s", shape->file, why);
 }
 
 static void close_context(LlamaSession *self) {
@@ -71,11 +66,10 @@ static CalibStatus open_context(LlamaSession *self, const LlamaLimits *limits, c
   params.n_threads = params.n_threads_batch = self->threads;
   params.kv_unified = false;
   self->context = self->api->context_open(self->model, params);
-  if (!self->context) {
-    snprintf(error, CALIB_ERROR_SIZE, "llama.cpp has no room for %d sequences of %d tokens",
-             (int)limits->sequences, (int)limits->context);
-    return CALIB_OUT_OF_MEMORY;
-  }
+  if (!self->context)
+    return calib_failed(CALIB_OUT_OF_MEMORY, error,
+                        "llama.cpp has no room for %d sequences of %d tokens",
+                        (int)limits->sequences, (int)limits->context);
   self->limits = *limits;
   make_arrays(self);
   return CALIB_OK;
@@ -107,10 +101,9 @@ static CalibStatus measure_batch(const CalibBatch *batch, LlamaLimits *ret_need,
     *ret_need = (LlamaLimits){n, (int32_t)context, (int32_t)tokens};
     return CALIB_OK;
   }
-  snprintf(error, CALIB_ERROR_SIZE,
-           "a batch of %d sequences, %lld tokens and %d logits is not valid", (int)n,
-           (long long)tokens, (int)batch->n_logits);
-  return CALIB_REJECTED;
+  return calib_failed(CALIB_REJECTED, error,
+                      "a batch of %d sequences, %lld tokens and %d logits is not valid", (int)n,
+                      (long long)tokens, (int)batch->n_logits);
 }
 
 /* Bytes of the cache, with the source. */
@@ -138,12 +131,12 @@ static CalibStatus reserve(LlamaSession *self, const LlamaLimits *need, int64_t 
     wanted.sequences = (int32_t)most - 1;
   if (cache_bytes(self, &wanted) <= room && (size_t)wanted.sequences + 1 <= most)
     return open_context(self, &wanted, error);
-  snprintf(error, CALIB_ERROR_SIZE,
-           "%d sequences of %d tokens do not fit: the cache would need %.0f MiB of %.0f; at most "
-           "%zu sequences are possible",
-           (int)need->sequences, (int)need->context, cache_bytes(self, &wanted) / 0x1p20,
-           room / 0x1p20, most - 1);
-  return CALIB_OUT_OF_MEMORY;
+  return calib_failed(
+      CALIB_OUT_OF_MEMORY, error,
+      "%d sequences of %d tokens do not fit: the cache would need %.0f MiB of %.0f; at most "
+      "%zu sequences are possible",
+      (int)need->sequences, (int)need->context, cache_bytes(self, &wanted) / 0x1p20, room / 0x1p20,
+      most - 1);
 }
 
 /* ---- The cache ---- */
@@ -163,16 +156,15 @@ static CalibStatus decode(LlamaSession *self, char *error) {
   const int32_t code = self->api->decode(self->context, self->batch);
   self->api->synchronize(self->context);
   if (code == 0) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "llama_decode of %d tokens failed with %d",
-           (int)self->batch.n_tokens, (int)code);
-  return code == 1 ? CALIB_OUT_OF_MEMORY : CALIB_ENVIRONMENT;
+  return calib_failed(code == 1 ? CALIB_OUT_OF_MEMORY : CALIB_ENVIRONMENT, error,
+                      "llama_decode of %d tokens failed with %d", (int)self->batch.n_tokens,
+                      (int)code);
 }
 
 static CalibStatus cut(LlamaSession *self, int32_t sequence, int32_t length, char *error) {
-  if (!self->api->seq_rm(self->api->memory(self->context), sequence, length, -1)) {
-    snprintf(error, CALIB_ERROR_SIZE, "llama.cpp cannot shorten the cache of this model");
-    return CALIB_ENVIRONMENT;
-  }
+  if (!self->api->seq_rm(self->api->memory(self->context), sequence, length, -1))
+    return calib_failed(CALIB_ENVIRONMENT, error,
+                        "llama.cpp cannot shorten the cache of this model");
   self->filled[sequence] = length;
   return CALIB_OK;
 }
@@ -225,19 +217,13 @@ static CalibStatus fill(LlamaSession *self, const CalibBatch *batch, char *error
 
 CalibStatus llama_session_prepare(LlamaSession *self, const CalibBatch *batch,
                                   int64_t available_bytes, char *error) {
-  LlamaLimits need;
+  LlamaLimits need = {0};
   CalibStatus status = measure_batch(batch, &need, error);
   if (!status) status = reserve(self, &need, available_bytes, error);
   return status ? status : fill(self, batch, error);
 }
 
 /* ---- Running ---- */
-
-static double now_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Greedy sampling, as an engine does before it can go on. */
 static int32_t pick_token(const float *logits, int32_t n) {
@@ -251,10 +237,9 @@ static CalibStatus sample(LlamaSession *self, char *error) {
   for (int32_t row = 0; row < self->batch.n_tokens; row++) {
     if (!self->batch.logits[row]) continue;
     const float *logits = self->api->logits(self->context, row);
-    if (!logits) {
-      snprintf(error, CALIB_ERROR_SIZE, "llama.cpp has no logits of token %d", (int)row);
-      return CALIB_ENVIRONMENT;
-    }
+    if (!logits)
+      return calib_failed(CALIB_ENVIRONMENT, error, "llama.cpp has no logits of token %d",
+                          (int)row);
     self->best[self->sequence_of[row]] = pick_token(logits, self->shape.vocab_size);
   }
   return CALIB_OK;
@@ -267,10 +252,10 @@ CalibStatus llama_session_run(LlamaSession *self, const CalibBatch *batch, doubl
   for (int32_t i = 0; i < n; i++) // decodes come last and need logits before prompts do
     add_tokens(self, i, batch->sequences[i].past_tokens, batch->sequences[i].new_tokens,
                i >= n - batch->n_logits);
-  const double begin = now_seconds();
+  const double begin = calib_seconds();
   CalibStatus status = decode(self, error);
   if (!status) status = sample(self, error);
-  *ret_seconds = now_seconds() - begin;
+  *ret_seconds = calib_seconds() - begin;
   for (int32_t i = 0; i < n; i++)
     self->filled[i] = batch->sequences[i].past_tokens + batch->sequences[i].new_tokens;
   return status;

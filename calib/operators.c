@@ -1,15 +1,7 @@
 /* Operators: one formula each. */
 #include "calib/operators.h"
 #include "calib/model.h"
-#include <assert.h>
 #include <math.h>
-
-_Static_assert((int)CALIB_N_OPS == (int)PROFILE_OPS &&
-                   (int)CALIB_GEMM_QKV == (int)PROFILE_GEMM_QKV &&
-                   (int)CALIB_HEAD == (int)PROFILE_HEAD &&
-                   (int)CALIB_WEIGHT_RELOAD == (int)PROFILE_WEIGHT_RELOAD &&
-                   (int)CALIB_MOE_COMBINE == (int)PROFILE_MOE_COMBINE,
-               "calib_profile_op");
 
 /* ---- Batches ---- */
 

@@ -16,21 +16,10 @@ typedef struct CalibWork {
 const char *calib_op_name(CalibOp op);
 /* Of all operators, NULL-terminated, in the order of CalibOp. */
 extern const char *const calib_op_names[];
-CalibSize calib_op_size(CalibOp op);
-/* Numbers in a row of a tensor of this model's shard; 0 where the model has no such tensor, and for
- * `from` and `to`, whose rows are what the operator copies. A backend may have more logits, up to
- * the next multiple of 8. */
-int64_t calib_tensor_columns(const CalibModel *model, CalibTensor tensor);
 const char *calib_tensor_name(CalibTensor tensor);
 /* Of all tensors, NULL-terminated, in the order of CalibTensor. */
 extern const char *const calib_tensor_names[];
-/* Whether it is a term of the performance model (perfmodel/perfmodel.h): of all layers. */
-static inline bool calib_is_term(CalibOp op) {
-  return op < CALIB_GEMM_QKV;
-}
-/* Whether layers of this model have it: experts take the place of one MLP's products. */
-bool calib_has_op(const CalibModel *model, CalibOp op);
-/* The same in a profile: both lists have the same names in the same order. */
+/* The same in a profile. */
 static inline ProfileOp calib_profile_op(CalibOp op) {
   return (ProfileOp)op;
 }

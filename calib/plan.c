@@ -3,7 +3,6 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "calib/operators.h"
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -250,22 +249,13 @@ PlanRates plan_rates(const Hardware *hardware, const CalibDevice *device) {
   return (PlanRates){25e9 * threads, 10e9, 10e9, 10e9};
 }
 
-static bool goes_to_host(CalibOp op) {
-  return op == CALIB_COPY_H2D || op == CALIB_COPY_D2H || op == CALIB_COPY_BOTH ||
-         op == CALIB_COPY_PAGEABLE || op == CALIB_KV_OUT || op == CALIB_WEIGHT_RELOAD;
-}
-
-static bool goes_to_gpu(CalibOp op) {
-  return op == CALIB_ALL_REDUCE || op == CALIB_ALL_REDUCE_PEER || op == CALIB_COPY_PEER;
-}
-
 bool plan_crosses_link(CalibOp op) {
-  return goes_to_host(op) || goes_to_gpu(op);
+  return calib_is_to_host(op) || calib_is_to_gpu(op);
 }
 
 static double path_of(const PlanRates *rates, CalibOp op) {
-  if (goes_to_host(op)) return rates->host_link;
-  return goes_to_gpu(op) ? rates->gpu_link : rates->memory;
+  if (calib_is_to_host(op)) return rates->host_link;
+  return calib_is_to_gpu(op) ? rates->gpu_link : rates->memory;
 }
 
 double plan_run_seconds(const CalibModel *model, const CalibPoint *point, const PlanRates *rates) {

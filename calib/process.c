@@ -1,7 +1,6 @@
 /* Pipes, deadlines and ends. */
 #define _GNU_SOURCE // F_SETPIPE_SZ
 #include "calib/process.h"
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -21,12 +20,6 @@ static const double PATIENCE_SECONDS = 600;
 static const double GRACE_SECONDS = 5;  // to end by itself, or to answer after an interruption
 static const double LOOK_SECONDS = 0.5; // between looks at an interruption
 
-static double now_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* ---- Ends ---- */
 
 static void close_pipes(Process *self) {
@@ -37,13 +30,13 @@ static void close_pipes(Process *self) {
 
 /* Whether it has ended within `seconds`, and how. */
 static bool wait_end(Process *self, double seconds, int *ret_status) {
-  const double end = now_seconds() + seconds;
+  const double end = calib_seconds() + seconds;
   const struct timespec pause = {0, 2000000};
   *ret_status = 0;
   while (self->pid > 0) {
     const pid_t pid = waitpid(self->pid, ret_status, WNOHANG);
     if (pid == self->pid || (pid < 0 && errno != EINTR)) self->pid = 0;
-    if (self->pid == 0 || now_seconds() >= end) break;
+    if (self->pid == 0 || calib_seconds() >= end) break;
     nanosleep(&pause, NULL);
   }
   return self->pid == 0;
@@ -202,9 +195,9 @@ static CalibStatus wait_for(Process *self, Exchange *exchange, int file, short e
   for (;;) {
     if (!exchange->is_interrupted && self->interrupted && *self->interrupted) {
       exchange->is_interrupted = true;
-      exchange->until = fmin(exchange->until, now_seconds() + GRACE_SECONDS);
+      exchange->until = fmin(exchange->until, calib_seconds() + GRACE_SECONDS);
     }
-    const double left = fmax(0, exchange->until - now_seconds());
+    const double left = fmax(0, exchange->until - calib_seconds());
     const int ready = poll(&on, 1, (int)ceil(1e3 * fmin(left, LOOK_SECONDS)));
     if (ready > 0) return CALIB_OK;
     if (left > 0) continue;
@@ -286,7 +279,7 @@ static CalibStatus read_line(Process *self, Exchange *exchange, Line *ret_answer
 CalibStatus process_ask(Process *self, const char *call, const ProtocolLine *request,
                         Line *ret_answer, char *error) {
   Exchange exchange = {
-      .call = call, .until = now_seconds() + self->patience_seconds, .error = error};
+      .call = call, .until = calib_seconds() + self->patience_seconds, .error = error};
   if (self->is_over) {
     memcpy(error, self->why, sizeof self->why);
     return CALIB_ENVIRONMENT;

@@ -3,7 +3,6 @@
 #include "calib/protocol.h"
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as they lie");
@@ -151,7 +150,6 @@ int protocol_get_values(const ProtocolObject *self, double *ret_values, int64_t 
   const bool is_text = values && values->length >= 2 && values->text[0] == '"';
   const Field inside = is_text ? (Field){values->text + 1, values->length - 2} : (Field){0};
   if (is_text && decode_all(inside, ret_values, n, type == 0 ? 4 : 8)) return 0;
-  snprintf(error, CALIB_ERROR_SIZE, "'values' must be base64 of %lld numbers of type %s",
-           (long long)n, types[type]);
-  return -1;
+  return calib_failed(CALIB_REJECTED, error, "'values' must be base64 of %lld numbers of type %s",
+                      (long long)n, types[type]);
 }

@@ -3,7 +3,6 @@
 #include "calib/operators.h"
 #include "calib/protocol.h"
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,13 +14,11 @@ static int refuse(const char *key, const char *expected, Field value, char *erro
   const size_t length = text_cut(value.text, value.length < SHOWN ? (size_t)value.length : SHOWN);
   memcpy(shown, value.text, length);
   shown[length] = '\0';
-  snprintf(error, CALIB_ERROR_SIZE, "'%s' must be %s, not '%s'", key, expected, shown);
-  return -1;
+  return calib_failed(CALIB_REJECTED, error, "'%s' must be %s, not '%s'", key, expected, shown);
 }
 
 static int missing(const char *key, char *error) {
-  snprintf(error, CALIB_ERROR_SIZE, "'%s' is missing", key);
-  return -1;
+  return calib_failed(CALIB_REJECTED, error, "'%s' is missing", key);
 }
 
 /* ---- The object ---- */
@@ -29,8 +26,7 @@ static int missing(const char *key, char *error) {
 /* What the scanner says, and in which column. */
 static int report(const Diag *diag, char *error) {
   const DiagEntry *entry = &diag->entries[0];
-  snprintf(error, CALIB_ERROR_SIZE, "column %d: %s", entry->at.column, entry->message);
-  return -1;
+  return calib_failed(CALIB_REJECTED, error, "column %d: %s", entry->at.column, entry->message);
 }
 
 static int read_members(ProtocolObject *self, JsonScanner *scanner, char *error) {
@@ -41,14 +37,11 @@ static int read_members(ProtocolObject *self, JsonScanner *scanner, char *error)
       if (self->keys[i].length != key.length ||
           memcmp(self->keys[i].text, key.text, (size_t)key.length) != 0)
         continue;
-      snprintf(error, CALIB_ERROR_SIZE, "member %d repeats a key", self->n + 1);
-      return -1;
+      return calib_failed(CALIB_REJECTED, error, "member %d repeats a key", self->n + 1);
     }
-    if (self->n == PROTOCOL_MEMBERS_MAX) {
-      snprintf(error, CALIB_ERROR_SIZE, "the object has more than %d members",
-               PROTOCOL_MEMBERS_MAX);
-      return -1;
-    }
+    if (self->n == PROTOCOL_MEMBERS_MAX)
+      return calib_failed(CALIB_REJECTED, error, "the object has more than %d members",
+                          PROTOCOL_MEMBERS_MAX);
     self->keys[self->n] = key;
     self->values[self->n++] = value;
   }
@@ -70,8 +63,8 @@ static int parse(ProtocolObject *self, const Line *line, Field field, char *erro
 int protocol_parse(ProtocolObject *self, const char *text, size_t length, char *error) {
   const Line line = {.text = text, .length = (int)length, .number = 1};
   if (length <= PROTOCOL_LINE_MAX) return parse(self, &line, (Field){0}, error);
-  snprintf(error, CALIB_ERROR_SIZE, "the line is longer than %d MiB", PROTOCOL_LINE_MAX >> 20);
-  return -1;
+  return calib_failed(CALIB_REJECTED, error, "the line is longer than %d MiB",
+                      PROTOCOL_LINE_MAX >> 20);
 }
 
 const Field *protocol_find(const ProtocolObject *self, const char *key) {

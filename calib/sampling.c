@@ -1,7 +1,6 @@
 /* Repeats first, then samples. */
 #include "calib/sampling.h"
 #include <math.h>
-#include <stdio.h>
 
 enum { MAX_REPEATS = 10000 };
 
@@ -10,9 +9,8 @@ static CalibStatus sampling_take_one(const Sampler *self, int32_t repeats, doubl
                                      char *error) {
   const CalibStatus status = self->backend->measure(self->state, repeats, ret_seconds, error);
   if (status || (isfinite(*ret_seconds) && *ret_seconds > 0)) return status;
-  snprintf(error, CALIB_ERROR_SIZE, "backend '%s' reports a run of %g s", self->backend->name,
-           *ret_seconds);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "backend '%s' reports a run of %g s",
+                      self->backend->name, *ret_seconds);
 }
 
 /* Repeats that make a sample long enough; one that was is the first of the samples. */

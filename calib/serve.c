@@ -9,11 +9,12 @@
 
 typedef struct Server {
   const Backend *backend;
-  int answers;   // file
-  Arena arena;   // of this and its lines
-  Arena texts;   // of the model's
-  Arena point;   // of what is prepared
-  Arena request; // of one request
+  int answers;                    // file
+  Arena arena;                    // of this and its lines
+  Arena texts;                    // of the model's
+  Arena point;                    // of what is prepared
+  Arena request;                  // of one request
+  bool can[PROTOCOL_N_CALLS + 1]; // the last: what every backend can
   bool is_open, is_loaded, is_prepared;
   void *state;
   CalibModel model;
@@ -23,8 +24,7 @@ typedef struct Server {
 } Server;
 
 static CalibStatus reject(char *error, const char *why) {
-  snprintf(error, CALIB_ERROR_SIZE, "%s", why);
-  return CALIB_REJECTED;
+  return calib_failed(CALIB_REJECTED, error, "%s", why);
 }
 
 /* ---- Calls ---- */
@@ -32,16 +32,11 @@ static CalibStatus reject(char *error, const char *why) {
 static CalibStatus do_hello(Server *self, char *error) {
   const Backend *backend = self->backend;
   ProtocolHello hello = {.protocol = PROTOCOL_VERSION, .whole = backend->whole};
-  const bool can[PROTOCOL_N_CALLS] = {[PROTOCOL_CAN_supports] = true,
-                                      [PROTOCOL_CAN_measure] = true,
-                                      [PROTOCOL_CAN_telemetry] = true,
-                                      [PROTOCOL_CAN_verify] = backend->verify,
-                                      [PROTOCOL_CAN_read] = backend->run};
   (void)error;
   snprintf(hello.name, sizeof hello.name, "%s", backend->name);
   snprintf(hello.help, sizeof hello.help, "%s", backend->help);
   protocol_put_struct(&self->out, protocol_hello, &hello);
-  protocol_put_names(&self->out, "calls", protocol_calls, can);
+  protocol_put_names(&self->out, "calls", protocol_calls, self->can);
   return CALIB_OK;
 }
 
@@ -122,7 +117,8 @@ static CalibStatus do_prepare(Server *self, char *error) {
   arena_init(&arena);
   self->is_prepared = false;
   CalibStatus status = get_point(self, &point, &arena, error);
-  const char *why = status ? NULL : self->backend->supports(self->state, &point);
+  const char *why =
+      !status && self->backend->supports ? self->backend->supports(self->state, &point) : NULL;
   if (why) status = reject(error, why);
   if (status) {
     arena_done(&arena);
@@ -168,7 +164,6 @@ static CalibStatus do_telemetry(Server *self, char *error) {
 static CalibStatus do_verify(Server *self, char *error) {
   int op = 0;
   double off = NAN;
-  if (!self->backend->verify) return reject(error, "the backend has no verification");
   if (protocol_get_word(&self->in, "op", calib_op_names, &op, error)) return CALIB_REJECTED;
   self->is_prepared = false;
   const CalibStatus status = self->backend->verify(self->state, (CalibOp)op, &off, error);
@@ -179,13 +174,12 @@ static CalibStatus do_verify(Server *self, char *error) {
 /* ---- Tensors ---- */
 
 static CalibStatus do_run(Server *self, char *error) {
-  if (!self->backend->run) return reject(error, "the backend cannot be verified");
   return self->backend->run(self->state, error);
 }
 
 static CalibStatus do_columns(Server *self, char *error) {
   int64_t columns[CALIB_N_TENSORS];
-  if (!self->backend->columns) return reject(error, "the backend cannot be verified");
+  (void)error;
   for (int tensor = 0; tensor < CALIB_N_TENSORS; tensor++)
     columns[tensor] = self->backend->columns(self->state, (CalibTensor)tensor);
   protocol_put_columns(&self->out, columns);
@@ -195,7 +189,6 @@ static CalibStatus do_columns(Server *self, char *error) {
 /* The rows that are meant, and room for their numbers. */
 static CalibStatus get_slice(Server *self, CalibSlice *ret_slice, double **ret_values,
                              int64_t *ret_n, char *error) {
-  if (!self->backend->read) return reject(error, "the backend cannot be verified");
   *ret_slice = (CalibSlice){.sequence = CALIB_OF_ROWS, .n_rows = 1};
   if (!protocol_find(&self->in, "tensor")) return reject(error, "'tensor' is missing");
   if (protocol_get_struct(&self->in, protocol_slice, ret_slice, &self->request, error))
@@ -215,7 +208,7 @@ static CalibStatus do_read(Server *self, char *error) {
   double *values;
   int64_t n;
   CalibStatus status = get_slice(self, &slice, &values, &n, error);
-  if (!status) status = self->backend->read(self->state, &slice, values, error);
+  if (!status) status = self->backend->move(self->state, &slice, values, false, error);
   if (!status) protocol_put_values(&self->out, values, n);
   return status;
 }
@@ -227,7 +220,7 @@ static CalibStatus do_write(Server *self, char *error) {
   const CalibStatus status = get_slice(self, &slice, &values, &n, error);
   if (status) return status;
   if (protocol_get_values(&self->in, values, n, error)) return CALIB_REJECTED;
-  return self->backend->write(self->state, &slice, values, error);
+  return self->backend->move(self->state, &slice, values, true, error);
 }
 
 /* ---- Requests ---- */
@@ -238,26 +231,28 @@ typedef struct Call {
   const char *name;
   CalibStatus (*run)(Server *self, char *error);
   Need need;
+  ProtocolCall is_part_of; // PROTOCOL_N_CALLS: of what every backend can
 } Call;
 
 static const Call CALLS[] = {
-    {"hello", do_hello, NOTHING},
-    {"open", do_open, NOTHING},
-    {"load", do_load, OPEN},
-    {"supports", do_supports, LOADED},
-    {"prepare", do_prepare, LOADED},
-    {"measure", do_measure, PREPARED},
-    {"run_batch", do_run_batch, LOADED},
-    {"run", do_run, PREPARED},
-    {"columns", do_columns, LOADED},
-    {"read", do_read, PREPARED},
-    {"write", do_write, PREPARED},
-    {"verify", do_verify, LOADED},
-    {"telemetry", do_telemetry, OPEN},
+    {"hello", do_hello, NOTHING, PROTOCOL_N_CALLS},
+    {"open", do_open, NOTHING, PROTOCOL_N_CALLS},
+    {"load", do_load, OPEN, PROTOCOL_N_CALLS},
+    {"supports", do_supports, LOADED, PROTOCOL_CAN_supports},
+    {"prepare", do_prepare, LOADED, PROTOCOL_CAN_measure},
+    {"measure", do_measure, PREPARED, PROTOCOL_CAN_measure},
+    {"run_batch", do_run_batch, LOADED, PROTOCOL_N_CALLS},
+    {"run", do_run, PREPARED, PROTOCOL_CAN_read},
+    {"columns", do_columns, LOADED, PROTOCOL_CAN_read},
+    {"read", do_read, PREPARED, PROTOCOL_CAN_read},
+    {"write", do_write, PREPARED, PROTOCOL_CAN_read},
+    {"verify", do_verify, LOADED, PROTOCOL_CAN_verify},
+    {"telemetry", do_telemetry, OPEN, PROTOCOL_CAN_telemetry},
 };
 enum { N_CALLS = sizeof CALLS / sizeof *CALLS };
 
 static CalibStatus run_call(Server *self, const Call *call, char *error) {
+  if (!self->can[call->is_part_of]) return reject(error, "the backend has no such call");
   if (call->need >= OPEN && !self->is_open) return reject(error, "no device is open");
   if (call->need >= LOADED && !self->is_loaded) return reject(error, "no model is loaded");
   if (call->need == PREPARED && !self->is_prepared) return reject(error, "no point is prepared");
@@ -333,7 +328,14 @@ static int next_request(Requests *self, Line *ret_line) {
 }
 
 int serve(const Backend *backend) {
-  Server self = {.backend = backend, .answers = dup(STDOUT_FILENO)};
+  Server self = {.backend = backend,
+                 .answers = dup(STDOUT_FILENO),
+                 .can = {[PROTOCOL_CAN_supports] = backend->supports,
+                         [PROTOCOL_CAN_measure] = backend->measure,
+                         [PROTOCOL_CAN_telemetry] = true,
+                         [PROTOCOL_CAN_verify] = backend->verify,
+                         [PROTOCOL_CAN_read] = backend->run,
+                         [PROTOCOL_N_CALLS] = true}};
   Line line;
   if (isatty(STDIN_FILENO) || self.answers < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
     fprintf(stderr, "%s: started by 'tandem', it answers on a pipe\n", backend->name);

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
-#include <string.h>
 
 const SampleLimits sample_limits_default = {.min_samples = 10,
                                             .max_samples = 100,

@@ -59,7 +59,8 @@ static bool is_as_wide(Check *self, CalibTensor tensor) {
   const CalibSlice none = {.tensor = tensor, .sequence = CALIB_OF_ROWS};
   if (self->status || has == columns) return !self->status;
   if (has == 0) // because it could not say?
-    self->status = self->target->backend->read(self->target->state, &none, NULL, self->error);
+    self->status =
+        self->target->backend->move(self->target->state, &none, NULL, false, self->error);
   if (self->status) return false;
   self->status = CALIB_WRONG;
   snprintf(self->error, CALIB_ERROR_SIZE,
@@ -78,8 +79,7 @@ static void move_rows(Check *self, CalibSlice slice, CheckRows rows, double *val
     for (slice.n_rows = 1; i + slice.n_rows < rows.n; slice.n_rows++)
       if (rows.at[i + slice.n_rows] != slice.row + slice.n_rows) break;
     self->status =
-        writes ? target->backend->write(target->state, &slice, values + i * columns, self->error)
-               : target->backend->read(target->state, &slice, values + i * columns, self->error);
+        target->backend->move(target->state, &slice, values + i * columns, writes, self->error);
   }
 }
 
@@ -100,7 +100,7 @@ void check_read_kv(Check *self, CalibTensor tensor, int32_t layer, int32_t seque
   const VerifyTarget *target = self->target;
   const CalibSlice slice = {tensor, layer, sequence, first, n};
   if (n > 0 && is_as_wide(self, tensor))
-    self->status = target->backend->read(target->state, &slice, ret, self->error);
+    self->status = target->backend->move(target->state, &slice, ret, false, self->error);
 }
 
 static bool is_index(CalibTensor tensor) {

@@ -1,8 +1,8 @@
 /* Holds the operators of a backend to their formulas (reference.h), each at the sizes that a table
  * in verify.c gives it, or at any size that is timed.
  *
- * A backend gives four calls (backend.h): `prepare` a point, `run` it once, `read` and `write` rows
- * of what it reads and writes. Nothing else of it is known, and it may be anybody's. Outputs are
+ * A backend gives three calls (backend.h): `prepare` a point, `run` it once, `move` rows of what it
+ * reads and writes. Nothing else of it is known, and it may be anybody's. Outputs are
  * overwritten with NaN before the run. Inputs and weights are read from the backend, the reference
  * computes what should have come out of them, and every row that comes out is compared by ‖out −
  * reference‖ / ‖reference‖: a row that is missing is not thinned out by those that are right.

@@ -1,7 +1,6 @@
 /* See verify_check.h. */
 #include "calib/verify_check.h"
 #include <math.h>
-#include <string.h>
 
 enum { MOST_TOKENS = 192, MOST_PAIRS = 192, MOST_COLUMNS = 64 };
 

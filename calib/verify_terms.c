@@ -31,23 +31,6 @@ CalibBatch verify_batch(const CalibModel *model, CalibSequence *room) {
                       .n_logits = VERIFY_SEQUENCES - 1};
 }
 
-typedef enum Part { LINEAR = 1, PREFILL = 2, DECODE = 4, HEAD = 8 } Part;
-
-static unsigned parts_of(CalibOp op) {
-  switch (op) {
-  case CALIB_LINEAR:
-    return LINEAR;
-  case CALIB_PREFILL_ATTENTION:
-    return PREFILL;
-  case CALIB_DECODE_ATTENTION:
-    return DECODE;
-  case CALIB_HEAD:
-    return HEAD;
-  default:
-    return LINEAR | PREFILL | DECODE | HEAD;
-  }
-}
-
 /* Of one sequence, [context][columns]; NULL where none of its rows attends. */
 typedef struct KeysValues {
   double *keys, *values;
@@ -73,7 +56,7 @@ static int64_t context_of(const CalibSequence *sequence) {
 }
 
 static bool has_attention(const Terms *self) {
-  return self->parts & (PREFILL | DECODE);
+  return self->parts & (CALIB_PART_PREFILL | CALIB_PART_DECODE);
 }
 
 /* A point of so many tokens is a prompt, or for the head as many sequences. */
@@ -92,7 +75,7 @@ static CalibBatch batch_of(Check *check) {
 
 static int64_t most_rows(const Terms *self) {
   const CalibModel *model = self->check->target->model;
-  if (!(self->parts & LINEAR) && has_attention(self)) {
+  if (!(self->parts & CALIB_PART_LINEAR) && has_attention(self)) {
     int64_t longest = 1;
     for (int32_t i = 0; i < self->n_sequences; i++)
       longest = (int64_t)fmax((double)longest, (double)context_of(&self->batch.sequences[i]));
@@ -103,7 +86,7 @@ static int64_t most_rows(const Terms *self) {
                          (double)check_columns(self->check, TENSOR_ATTENTION) +
                          3.0 * calib_ffn(model) * calib_rows_of_token(model, TENSOR_UP);
   const double rows = MOST_PRODUCTS / MOST_LAYERS / (columns * model->hidden_size);
-  if (!(self->parts & LINEAR) || rows > MOST_ROWS) return MOST_ROWS;
+  if (!(self->parts & CALIB_PART_LINEAR) || rows > MOST_ROWS) return MOST_ROWS;
   return rows > 4 ? (int64_t)rows : 4;
 }
 
@@ -144,7 +127,8 @@ static void choose_rows(Terms *self) {
       rows[at] = row + some.at[k];
       contexts[at] = sequence->past_tokens + some.at[k] + 1;
       self->sequences[at] = i;
-      self->attends[at] = self->parts & (i < self->batch.n_prefills ? PREFILL : DECODE);
+      self->attends[at] =
+          self->parts & (i < self->batch.n_prefills ? CALIB_PART_PREFILL : CALIB_PART_DECODE);
     }
     next += chosen.at[next] == i;
     row += sequence->new_tokens;
@@ -193,7 +177,7 @@ static void read_kv(Terms *self, bool is_new) {
 static void read_inputs(Terms *self) {
   Check *check = self->check;
   ReferenceRows *rows = &self->reference;
-  const bool is_linear = self->parts & LINEAR;
+  const bool is_linear = self->parts & CALIB_PART_LINEAR;
   const double *positions = check_read(check, TENSOR_POSITIONS, 0, self->rows);
   double *wide = ARENA_ARRAY(check->arena, double, self->rows.n);
   for (int64_t i = 0; i < self->rows.n; i++) {
@@ -215,7 +199,7 @@ static void read_inputs(Terms *self) {
   if (!has_attention(self)) return;
   make_kv(self);
   read_kv(self, false);
-  if (!(self->parts & LINEAR)) read_kv(self, true);
+  if (!(self->parts & CALIB_PART_LINEAR)) read_kv(self, true);
 }
 
 /* Of the run. */
@@ -232,7 +216,7 @@ static void poison_outputs(Terms *self) {
   for (int64_t i = 0; i < self->rows.n; i++)
     if (self->attends[i]) attending[n++] = self->rows.at[i];
   check_poison(check, TENSOR_ATTENTION, (CheckRows){attending, n});
-  if (!(self->parts & LINEAR)) return;
+  if (!(self->parts & CALIB_PART_LINEAR)) return;
   if (self->is_mixed) check_poison(check, TENSOR_EXPERTS, self->rows);
   check_poison(check, TENSOR_RESIDUAL, self->rows);
   check_poison(check, TENSOR_ADDED, self->rows);
@@ -284,12 +268,13 @@ static void compute_layer(Terms *self, int32_t layer) {
     rows->values = values;
   }
   check->arena = &arena;
-  if (self->parts & LINEAR) weights = read_layer(check, layer);
+  if (self->parts & CALIB_PART_LINEAR) weights = read_layer(check, layer);
   check->arena = whole;
-  if (self->parts & LINEAR && !check->status) reference_layer_begin(model, &weights, rows);
+  if (self->parts & CALIB_PART_LINEAR && !check->status)
+    reference_layer_begin(model, &weights, rows);
   for (int64_t i = 0; i < rows->n && !check->status; i++)
     if (self->attends[i]) reference_layer_attend(model, rows, i);
-  if (self->parts & LINEAR && !check->status) reference_layer_end(model, &weights, rows);
+  if (self->parts & CALIB_PART_LINEAR && !check->status) reference_layer_end(model, &weights, rows);
   rows->keys = rows->values = NULL;
   arena_done(&arena);
 }
@@ -315,7 +300,8 @@ static void compare_head(Terms *self, CheckRows logits, const int64_t *at) {
 /* Those logits whose rows are computed, and which of these they are. */
 static CheckRows find_logits(Terms *self, int64_t *ret_at) {
   Check *check = self->check;
-  const CheckRows all = check_range(check, 0, self->parts & HEAD ? self->batch.n_logits : 0);
+  const CheckRows all =
+      check_range(check, 0, self->parts & CALIB_PART_HEAD ? self->batch.n_logits : 0);
   const double *rows = check_read(check, TENSOR_LOGIT_ROWS, 0, all);
   int64_t *logits = ARENA_ARRAY(check->arena, int64_t, all.n), n = 0;
   for (int64_t i = 0; i < all.n; i++) {
@@ -329,13 +315,13 @@ static CheckRows find_logits(Terms *self, int64_t *ret_at) {
 }
 
 void check_terms(Check *check) {
-  Terms self = {.check = check, .parts = parts_of(check->point.op), .batch = batch_of(check)};
+  Terms self = {.check = check, .parts = calib_parts(check->point.op), .batch = batch_of(check)};
   self.n_sequences = self.batch.n_prefills + self.batch.n_decodes;
   choose_rows(&self);
   /* Layers may share their pages where memory is short, and then only the last one's are left. */
   const int32_t layers = check->target->model->num_hidden_layers;
   /* And only the last one's routes. */
-  self.is_mixed = self.parts & LINEAR && check->target->model->num_experts > 0;
+  self.is_mixed = self.parts & CALIB_PART_LINEAR && check->target->model->num_experts > 0;
   self.layers = !self.is_whole || self.is_mixed ? 1 : layers < MOST_LAYERS ? layers : MOST_LAYERS;
   check->point.layers = self.layers;
   check_prepare(check);
@@ -348,7 +334,8 @@ void check_terms(Check *check) {
     check_poison(check, TENSOR_BEST, logits);
   }
   check_run(check);
-  if (has_attention(&self) && self.parts & LINEAR && !self.is_whole) read_kv(&self, true);
+  if (has_attention(&self) && self.parts & CALIB_PART_LINEAR && !self.is_whole)
+    read_kv(&self, true);
   if (self.is_mixed) read_routes(&self);
   for (int32_t layer = 0; layer < self.layers; layer++)
     compute_layer(&self, layer);

@@ -2,8 +2,6 @@
 #include "kernels/batch_layout.h"
 #include "kernels/split_kv.h"
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* splitmix64 */
@@ -12,11 +10,6 @@ static uint64_t random_next(uint64_t *state) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
-}
-
-static void *must(void *memory) {
-  if (!memory) abort();
-  return memory;
 }
 
 /* Fisher and Yates, the first n steps. */
@@ -73,8 +66,7 @@ static CalibStatus check(const BatchPlace *place, const CalibBatch *batch, char 
       problem = "a sequence is longer than max_position_embeddings";
   }
   if (!problem) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "%s", problem);
-  return CALIB_REJECTED;
+  return calib_failed(CALIB_REJECTED, error, "%s", problem);
 }
 
 static void count(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch) {
@@ -95,19 +87,18 @@ static void count(BatchLayout *self, const BatchPlace *place, const CalibBatch *
 /* As many layers as have pages of their own. */
 static CalibStatus divide_pool(BatchLayout *self, const BatchPlace *place, char *error) {
   const int64_t layers = place->n_pages / self->pages;
-  if (layers == 0) {
-    snprintf(error, CALIB_ERROR_SIZE, "the batch needs %lld pages of KV in a layer, but %lld fit",
-             (long long)self->pages, (long long)place->n_pages);
-    return CALIB_OUT_OF_MEMORY;
-  }
+  if (layers == 0)
+    return calib_failed(CALIB_OUT_OF_MEMORY, error,
+                        "the batch needs %lld pages of KV in a layer, but %lld fit",
+                        (long long)self->pages, (long long)place->n_pages);
   self->kv_layers = layers < place->layers ? (int32_t)layers : place->layers;
   self->part_pages = place->n_pages / self->kv_layers;
   /* Slots are 32 bits, and rows of K and V in a part as well. */
   const int64_t most = INT32_MAX / (2 * (int64_t)place->kv_heads * place->block_size) - 1;
   if (self->part_pages > most) self->part_pages = most;
   if (self->part_pages >= self->pages) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "the batch needs more pages of KV than 32 bits can count");
-  return CALIB_OUT_OF_MEMORY;
+  return calib_failed(CALIB_OUT_OF_MEMORY, error,
+                      "the batch needs more pages of KV than 32 bits can count");
 }
 
 /* Splits of decode attention; contexts are filled. */

@@ -6,6 +6,13 @@
 #ifndef KERNELS_BATCH_LAYOUT_H
 #define KERNELS_BATCH_LAYOUT_H
 #include "calib/backend.h"
+#include <stdlib.h>
+
+/* What malloc has given; without memory the program ends. */
+static inline void *must(void *memory) {
+  if (!memory) abort();
+  return memory;
+}
 
 /* What the layout depends on besides the batch. */
 typedef struct BatchPlace {

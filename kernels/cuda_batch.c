@@ -1,6 +1,5 @@
 /* A batch onto the device: its arrays, and room for all that an iteration over it writes. */
 #include "kernels/cuda_state.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Where the batches of runs over so many layers lie. */
@@ -23,9 +22,8 @@ static CalibStatus reserve_numbers(CudaState *self, CudaLane *lane, int tensor, 
   CudaBuffer *buffer = &lane->tensors[tensor];
   TRY(buffer_reserve(buffer, 2 * n, error));
   if (n == 0) return CALIB_OK;
-  CUDA_TRY(kernel_fill_normal(lane->stream, self->model.dtype, buffer->data, n, 1.0f,
-                              self->options.seed * 32 + (uint64_t)tensor));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_fill_normal(lane->stream, self->model.dtype, buffer->data, n, 1.0f,
+                                        self->options.seed * 32 + (uint64_t)tensor));
 }
 
 /* Of an activation. Products with scales of blocks write whole fours of rows. */
@@ -44,7 +42,7 @@ static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error)
   size_t argmax = 0, partial = 0;
   for (int t = TENSOR_RESIDUAL; t < TENSOR_BEST; t++) {
     const int64_t rows = rows_of(self, layout, t);
-    TRY(reserve_numbers(self, lane, t, rows * layer_columns(s, (CalibTensor)t), error));
+    TRY(reserve_numbers(self, lane, t, rows * layer_columns(&self->model, (CalibTensor)t), error));
   }
   TRY(moe_reserve(self, lane, error));
   TRY(fp8_reserve(self, lane, error));
@@ -65,11 +63,9 @@ CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *ba
   TRY(batch_layout_init(&layout, &place, batch, error));
   batch_layout_done(&lane->layout);
   lane->layout = layout;
-  if (layout.tokens > CUDA_IDS) {
-    snprintf(error, CALIB_ERROR_SIZE, "a batch of %d tokens exceeds the limit of %d",
-             (int)layout.tokens, (int)CUDA_IDS);
-    return CALIB_REJECTED;
-  }
+  if (layout.tokens > CUDA_IDS)
+    return calib_failed(CALIB_REJECTED, error, "a batch of %d tokens exceeds the limit of %d",
+                        (int)layout.tokens, (int)CUDA_IDS);
   const size_t bytes = layout.n_words * sizeof *layout.words;
   TRY(buffer_reserve(&lane->words, (int64_t)bytes, error));
   CUDA_TRY(
@@ -77,8 +73,7 @@ CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *ba
   lane->batch = batch_layout_arrays(&lane->layout, lane->words.data);
   TRY(reserve_tensors(self, lane, error));
   TRY(sdpa_prepare_batch(self, lane, error));
-  CUDA_TRY(cudaStreamSynchronize(lane->stream));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(lane->stream));
 }
 
 /* A table of positions may be shorter than the tokens of a point: prompts of that length then. */
@@ -89,14 +84,11 @@ static int32_t prompt_tokens(const CudaState *self, int32_t left) {
 
 CalibStatus lane_set_tokens(CudaState *self, CudaLane *lane, CalibOp op, int64_t tokens,
                             int32_t layers, char *error) {
-  if (tokens < 1 || tokens > CUDA_IDS) {
-    snprintf(error, CALIB_ERROR_SIZE, "%lld tokens are out of the range from 1 to %d",
-             (long long)tokens, (int)CUDA_IDS);
-    return CALIB_REJECTED;
-  }
+  if (tokens < 1 || tokens > CUDA_IDS)
+    return calib_failed(CALIB_REJECTED, error, "%lld tokens are out of the range from 1 to %d",
+                        (long long)tokens, (int)CUDA_IDS);
   const bool is_rows = op == CALIB_HEAD || op == CALIB_GEMM_HEAD || op == CALIB_ARGMAX;
-  CalibSequence *sequences = malloc((size_t)tokens * sizeof *sequences);
-  if (!sequences) abort();
+  CalibSequence *sequences = must(malloc((size_t)tokens * sizeof *sequences));
   CalibBatch batch = {.sequences = sequences};
   for (int32_t left = (int32_t)tokens; left > 0;) {
     CalibSequence *sequence = &sequences[batch.n_prefills + batch.n_decodes];

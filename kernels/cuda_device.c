@@ -10,11 +10,12 @@
 
 enum { LEAST_SM = 80 };
 
-CalibStatus cuda_failed(int code, const char *call, char *error) {
+CalibStatus cuda_status(int code, const char *call, char *error) {
+  if (code == cudaSuccess) return CALIB_OK;
   cudaGetLastError(); // else the next call reports it again
-  snprintf(error, CALIB_ERROR_SIZE, "%.*s: %s", (int)strcspn(call, "("), call,
-           cudaGetErrorString((cudaError_t)code));
-  return code == cudaErrorMemoryAllocation ? CALIB_OUT_OF_MEMORY : CALIB_ENVIRONMENT;
+  return calib_failed(code == cudaErrorMemoryAllocation ? CALIB_OUT_OF_MEMORY : CALIB_ENVIRONMENT,
+                      error, "%.*s: %s", (int)strcspn(call, "("), call,
+                      cudaGetErrorString((cudaError_t)code));
 }
 
 // --- memory ------------------------------------------------------------------------------------
@@ -34,11 +35,11 @@ CalibStatus buffer_reserve(CudaBuffer *self, int64_t bytes, char *error) {
     }
     self->data = NULL;
     cudaGetLastError();
-    if (code != cudaErrorMemoryAllocation) return cuda_failed((int)code, "cudaMalloc", error);
+    if (code != cudaErrorMemoryAllocation) return cuda_status((int)code, "cudaMalloc", error);
   }
-  snprintf(error, CALIB_ERROR_SIZE, "%.2f GiB more do not fit in the memory of the GPU",
-           (double)needed / (1024.0 * 1024 * 1024));
-  return CALIB_OUT_OF_MEMORY;
+  return calib_failed(CALIB_OUT_OF_MEMORY, error,
+                      "%.2f GiB more do not fit in the memory of the GPU",
+                      (double)needed / (1024.0 * 1024 * 1024));
 }
 
 void buffer_release(CudaBuffer *self) {
@@ -54,9 +55,8 @@ CalibStatus pinned_reserve(CudaBuffer *self, int64_t bytes, char *error) {
   if (code != cudaSuccess) {
     self->data = NULL;
     cudaGetLastError();
-    snprintf(error, CALIB_ERROR_SIZE, "%.2f GiB of host memory cannot be pinned: %s",
-             (double)bytes / (1024.0 * 1024 * 1024), cudaGetErrorString(code));
-    return CALIB_OUT_OF_MEMORY;
+    return calib_failed(CALIB_OUT_OF_MEMORY, error, "%.2f GiB of host memory cannot be pinned: %s",
+                        (double)bytes / (1024.0 * 1024 * 1024), cudaGetErrorString(code));
   }
   self->bytes = (size_t)bytes;
   memset(self->data, 0x3c, self->bytes); // numbers near 1 in either type
@@ -79,14 +79,19 @@ CalibStatus lane_open(const CudaState *state, CudaLane *self, char *error) {
                              .choices = state->choices};
   if (gemm_open(&self->gemm, &memory, why) >= 0) return CALIB_OK;
   self->gemm = NULL;
-  snprintf(error, CALIB_ERROR_SIZE, "%s", why);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "%s", why);
 }
 
 CalibStatus lane_upload(CudaLane *self, void *device, const void *host, size_t bytes, char *error) {
   CUDA_TRY(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, self->stream));
-  CUDA_TRY(cudaStreamSynchronize(self->stream));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(self->stream));
+}
+
+CalibStatus lane_give(CudaLane *self, CudaBuffer *device, void *host, size_t bytes, char *error) {
+  CalibStatus status = buffer_reserve(device, (int64_t)bytes, error);
+  if (status == CALIB_OK) status = lane_upload(self, device->data, host, bytes, error);
+  free(host);
+  return status;
 }
 
 void lane_close(CudaLane *self) {
@@ -108,23 +113,18 @@ void lane_close(CudaLane *self) {
 
 // --- the device --------------------------------------------------------------------------------
 
-static CalibStatus missing(char *error, const char *what) {
-  snprintf(error, CALIB_ERROR_SIZE, "%s", what);
-  return CALIB_ENVIRONMENT;
-}
-
 /* A driver runs what was built with its version of CUDA or an earlier one. */
 static CalibStatus refuse_driver(char *error) {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-    return missing(error, "no NVIDIA driver is installed");
+    return calib_failed(CALIB_ENVIRONMENT, error, "no NVIDIA driver is installed");
   const int major = CUDART_VERSION / 1000, minor = CUDART_VERSION % 1000 / 10;
-  snprintf(error, CALIB_ERROR_SIZE,
-           "the NVIDIA driver supports CUDA %d.%d, this program needs %d.%d: install a newer "
-           "driver, build with the nvcc of CUDA %d, or, on a data center GPU, put NVIDIA's package "
-           "cuda-compat-%d-%d first in LD_LIBRARY_PATH",
-           driver / 1000, driver % 1000 / 10, major, minor, driver / 1000, major, minor);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(
+      CALIB_ENVIRONMENT, error,
+      "the NVIDIA driver supports CUDA %d.%d, this program needs %d.%d: install a newer "
+      "driver, build with the nvcc of CUDA %d, or, on a data center GPU, put NVIDIA's package "
+      "cuda-compat-%d-%d first in LD_LIBRARY_PATH",
+      driver / 1000, driver % 1000 / 10, major, minor, driver / 1000, major, minor);
 }
 
 static CalibStatus find_device(const CudaState *self, int *ret_n_devices, char *error) {
@@ -132,13 +132,11 @@ static CalibStatus find_device(const CudaState *self, int *ret_n_devices, char *
   const cudaError_t code = cudaGetDeviceCount(&n_devices);
   if (code == cudaErrorInsufficientDriver) return refuse_driver(error);
   if (code == cudaErrorNoDevice || (code == cudaSuccess && n_devices == 0))
-    return missing(error, "the NVIDIA driver sees no GPU");
-  if (code != cudaSuccess) return cuda_failed((int)code, "cudaGetDeviceCount", error);
-  if (self->options.device < 0 || self->options.device >= n_devices) {
-    snprintf(error, CALIB_ERROR_SIZE, "there is no GPU %d, only GPUs 0 to %d",
-             (int)self->options.device, n_devices - 1);
-    return CALIB_ENVIRONMENT;
-  }
+    return calib_failed(CALIB_ENVIRONMENT, error, "the NVIDIA driver sees no GPU");
+  if (code != cudaSuccess) return cuda_status((int)code, "cudaGetDeviceCount", error);
+  if (self->options.device < 0 || self->options.device >= n_devices)
+    return calib_failed(CALIB_ENVIRONMENT, error, "there is no GPU %d, only GPUs 0 to %d",
+                        (int)self->options.device, n_devices - 1);
   *ret_n_devices = n_devices;
   return CALIB_OK;
 }
@@ -171,16 +169,15 @@ static CalibStatus describe(CudaState *self, int n_devices, char *error) {
            runtime % 1000 / 10);
   snprintf(device->library, sizeof device->library, "cuBLASLt %zu.%zu.%zu", blas / 10000,
            blas / 100 % 100, blas % 100);
-  CUDA_TRY(cudaDeviceGetPCIBusId(self->pci_bus_id, sizeof self->pci_bus_id, self->options.device));
-  return CALIB_OK;
+  return CUDA_STATUS(
+      cudaDeviceGetPCIBusId(self->pci_bus_id, sizeof self->pci_bus_id, self->options.device));
 }
 
 /* KERNEL_IMAGE says what the kernels were compiled for. */
 static CalibStatus refuse(const CalibDevice *device, const char *why, char *error) {
-  snprintf(error, CALIB_ERROR_SIZE,
-           "'%s' has compute capability %d.%d, but the kernels are built for %s: %s", device->name,
-           (int)device->sm / 10, (int)device->sm % 10, KERNEL_IMAGE, why);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error,
+                      "'%s' has compute capability %d.%d, but the kernels are built for %s: %s",
+                      device->name, (int)device->sm / 10, (int)device->sm % 10, KERNEL_IMAGE, why);
 }
 
 /* A driver may not know the PTX, or not be allowed to compile it. */
@@ -192,8 +189,7 @@ static CalibStatus check_image(const CalibDevice *device, char *error) {
 
 static CalibStatus make_flush(CudaState *self, char *error) {
   TRY(buffer_reserve(&self->flush, 5 * self->device.cache_bytes / 2, error));
-  CUDA_TRY(cudaMemset(self->flush.data, 0, self->flush.bytes));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaMemset(self->flush.data, 0, self->flush.bytes));
 }
 
 CalibStatus cuda_open(CudaState *self, char *error) {

@@ -1,7 +1,6 @@
 /* Products of 8 bits: random weights with scales, and inputs that are quantized before each. */
 #include "kernels/cuda_state.h"
 #include "kernels/half.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 static const double WEIGHT_DEVIATION = 0.02;
@@ -32,18 +31,12 @@ static CalibStatus fill_matrices(CudaState *self, float *one, char *error) {
 /* Scales of blocks differ in both directions, so that no order but the right one is right. */
 static CalibStatus make_scales(CudaState *self, char *error) {
   const int64_t n = layer_scales(&self->shape), all = n * self->memory.layers;
-  float *scales = malloc((size_t)all * sizeof *scales);
-  if (!scales) abort();
+  float *scales = must(malloc((size_t)all * sizeof *scales));
   for (int64_t i = 0; i < all; i++) {
     const int64_t step = self->model.weights == CALIB_FP8_BLOCK ? (i % n + i % n / 16) % 3 : 1;
     scales[i] = (float)(WEIGHT_DEVIATION / E4M3_DEVIATION * (double)(1 << step) / 2);
   }
-  CalibStatus status = buffer_reserve(&self->scales, all * (int64_t)sizeof *scales, error);
-  if (status == CALIB_OK)
-    status =
-        lane_upload(&self->main, self->scales.data, scales, (size_t)all * sizeof *scales, error);
-  free(scales);
-  return status;
+  return lane_give(&self->main, &self->scales, scales, (size_t)all * sizeof *scales, error);
 }
 
 CalibStatus fp8_make_weights(CudaState *self, char *error) {
@@ -93,9 +86,8 @@ CalibStatus fp8_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t lay
   if (gemm_run_scaled(lane->gemm, lane->stream, &shape, lane->tensors[p.out].data, in, scales,
                       weights.products[ix], weights.scales[ix], why) >= 0)
     return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "product of 8 bits of [%d][%d] and [%d][%d]: %s", (int)shape.m,
-           (int)shape.k, (int)shape.n, (int)shape.k, why);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "product of 8 bits of [%d][%d] and [%d][%d]: %s",
+                      (int)shape.m, (int)shape.k, (int)shape.n, (int)shape.k, why);
 }
 
 // --- for verification --------------------------------------------------------------------------
@@ -105,9 +97,8 @@ CalibStatus fp8_read_weights(CudaState *self, int product, int64_t layer, int64_
   const CudaLayer weights = model_layer(self, layer);
   const ProductShape shape = layer_product_shape(&self->shape, product);
   const int64_t n_scales = layer_product_scales(&self->shape, product), k = shape.k;
-  uint8_t *bytes = malloc((size_t)(n_rows * k) + 1);
-  float *scales = malloc((size_t)n_scales * sizeof *scales);
-  if (!bytes || !scales) abort();
+  uint8_t *bytes = must(malloc((size_t)(n_rows * k) + 1));
+  float *scales = must(malloc((size_t)n_scales * sizeof *scales));
   cudaError_t code = cudaStreamSynchronize(self->main.stream);
   if (code == cudaSuccess)
     code = cudaMemcpy(bytes, (const uint8_t *)weights.products[product] + row * k,
@@ -122,5 +113,5 @@ CalibStatus fp8_read_weights(CudaState *self, int product, int64_t layer, int64_
   }
   free(bytes);
   free(scales);
-  return code == cudaSuccess ? CALIB_OK : cuda_failed((int)code, "cudaMemcpy", error);
+  return cuda_status((int)code, "cudaMemcpy", error);
 }

@@ -87,14 +87,13 @@ static CalibStatus start(Process *self, char *error) {
   if (code == 0) return CALIB_OK;
   close(self->socket);
   self->socket = -1;
-  snprintf(error, CALIB_ERROR_SIZE, "cannot start the process for another GPU: %s", strerror(code));
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "cannot start the process for another GPU: %s",
+                      strerror(code));
 }
 
 static CalibStatus lost(const Group *self, int32_t rank, char *error) {
-  snprintf(error, CALIB_ERROR_SIZE, "the process of GPU %d of %d has ended", (int)rank,
-           (int)self->own.n_ranks);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "the process of GPU %d of %d has ended", (int)rank,
+                      (int)self->own.n_ranks);
 }
 
 static CalibStatus tell(Group *self, int32_t rank, const RankCall *call, char *error) {
@@ -116,9 +115,8 @@ static CalibStatus hear(Group *self, int32_t rank, RankAnswer *ret_answer, char 
   if (is_there && !ret_answer->status) return CALIB_OK;
   process->answers = 0; // a failure is its last
   if (!is_there) return lost(self, rank, error);
-  snprintf(error, CALIB_ERROR_SIZE, "GPU %d of %d: %.200s", (int)rank, (int)self->own.n_ranks,
-           ret_answer->error);
-  return ret_answer->status;
+  return calib_failed(ret_answer->status, error, "GPU %d of %d: %.200s", (int)rank,
+                      (int)self->own.n_ranks, ret_answer->error);
 }
 
 /* What each owes beyond `left` answers; handles, where these are asked for. */
@@ -176,8 +174,7 @@ static CalibStatus open_group(CudaState *state, char *error) {
   const int32_t n = state->model.tensor_parallel_size;
   if (state->group && state->group->own.n_ranks == n) return CALIB_OK;
   group_close(state, false);
-  Group *self = state->group = calloc(1, sizeof *self);
-  if (!self) abort();
+  Group *self = state->group = must(calloc(1, sizeof *self));
   self->own = (Rank){.n_ranks = n, .device = state->options.device, .stream = state->main.stream};
   for (int32_t rank = 1; rank < n; rank++)
     self->others[rank].socket = -1;
@@ -241,10 +238,8 @@ static CalibStatus closed_if_failed(CudaState *self, CalibStatus status) {
 CalibStatus group_prepare(CudaState *self, char *error) {
   const CalibPoint point = {.op = self->work.op, .size = self->work.size};
   const char *missing = group_missing(self, &point);
-  if (missing) {
-    snprintf(error, CALIB_ERROR_SIZE, "all-reduce is not available: %s", missing);
-    return CALIB_REJECTED;
-  }
+  if (missing)
+    return calib_failed(CALIB_REJECTED, error, "all-reduce is not available: %s", missing);
   return closed_if_failed(self, prepare(self, error));
 }
 
@@ -256,10 +251,8 @@ CalibStatus group_begin(CudaState *self, GroupWork work, int32_t n, char *error)
   static const RankCallKind calls[] = {RANK_RUN, RANK_CAPTURE, RANK_SAMPLE};
   const RankCall call = {.kind = calls[work], .n = n};
   if (!group_has(self)) return CALIB_OK;
-  if (!self->group) {
-    snprintf(error, CALIB_ERROR_SIZE, "the group of GPUs has failed before");
-    return CALIB_ENVIRONMENT;
-  }
+  if (!self->group)
+    return calib_failed(CALIB_ENVIRONMENT, error, "the group of GPUs has failed before");
   CalibStatus status = tell_all(self->group, &call, error);
   if (!status && work == GROUP_SAMPLE) status = group_run(self, error);
   return closed_if_failed(self, status);
@@ -311,11 +304,9 @@ CalibStatus group_move(CudaState *self, int32_t rank, const void *at, void *data
                        bool writes, char *error) {
   enum { PIECE = 1 << 20 };
   Group *group = self->group;
-  if (rank < 1 || rank >= group->own.n_ranks) {
-    snprintf(error, CALIB_ERROR_SIZE, "there is no GPU %d in a group of %d", (int)rank,
-             (int)group->own.n_ranks);
-    return CALIB_REJECTED;
-  }
+  if (rank < 1 || rank >= group->own.n_ranks)
+    return calib_failed(CALIB_REJECTED, error, "there is no GPU %d in a group of %d", (int)rank,
+                        (int)group->own.n_ranks);
   for (int64_t done = 0; done < bytes; done += PIECE) {
     const RankCall call = {.kind = writes ? RANK_WRITE : RANK_READ,
                            .n = (int32_t)(bytes - done < PIECE ? bytes - done : PIECE),
@@ -344,7 +335,7 @@ CalibStatus peer_reserve(CudaState *self, int64_t bytes, char *error) {
     const cudaError_t code = cudaDeviceEnablePeerAccess(peer_device(self), 0);
     cudaGetLastError();
     if (code != cudaSuccess && code != cudaErrorPeerAccessAlreadyEnabled)
-      return cuda_failed((int)code, "cudaDeviceEnablePeerAccess", error);
+      return cuda_status((int)code, "cudaDeviceEnablePeerAccess", error);
   }
   const CalibStatus status = reserve_at_peer(self, bytes, error);
   CUDA_TRY(cudaSetDevice(self->options.device));

@@ -22,8 +22,8 @@ static GemmEpilogue epilogue_of(const CudaState *self, CalibOp op) {
 static GemmShape shape_of(const CudaState *self, const CudaLane *lane, CalibOp op) {
   const CalibProduct p = calib_product(op);
   return (GemmShape){.m = op == CALIB_GEMM_HEAD ? lane->layout.n_logits : lane->layout.tokens,
-                     .n = (int32_t)layer_columns(&self->shape, p.out),
-                     .k = (int32_t)layer_columns(&self->shape, p.in),
+                     .n = (int32_t)layer_columns(&self->model, p.out),
+                     .k = (int32_t)layer_columns(&self->model, p.in),
                      .dtype = self->model.dtype,
                      .epilogue = epilogue_of(self, op)};
 }
@@ -48,17 +48,15 @@ CalibStatus layer_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t l
                is_head ? model_head(self, layer) : weights.products[ix],
                is_head ? NULL : weights.product_biases[ix], why) >= 0)
     return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "product of [%d][%d] and [%d][%d]: %s", (int)shape.m,
-           (int)shape.k, (int)shape.n, (int)shape.k, why);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "product of [%d][%d] and [%d][%d]: %s",
+                      (int)shape.m, (int)shape.k, (int)shape.n, (int)shape.k, why);
 }
 
 static CalibStatus norm_rows(CudaState *self, CudaLane *lane, const CudaLayer *weights, int norm,
                              void *out, void *residual, const void *x, int32_t rows, char *error) {
-  CUDA_TRY(kernel_norm(lane->stream, self->model.dtype, self->model.norm, out, residual, x,
-                       weights->norms[norm], weights->norm_biases[norm], CUDA_EPSILON, rows,
-                       self->shape.hidden));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_norm(lane->stream, self->model.dtype, self->model.norm, out, residual,
+                                 x, weights->norms[norm], weights->norm_biases[norm], CUDA_EPSILON,
+                                 rows, self->shape.hidden));
 }
 
 CalibStatus layer_norm(CudaState *self, CudaLane *lane, const CudaLayer *weights, int norm,
@@ -69,34 +67,31 @@ CalibStatus layer_norm(CudaState *self, CudaLane *lane, const CudaLayer *weights
 }
 
 CalibStatus layer_embed(CudaState *self, CudaLane *lane, int64_t first, char *error) {
-  CUDA_TRY(kernel_embedding(lane->stream, self->model.dtype, tensor(lane, TENSOR_RESIDUAL),
-                            (const int32_t *)self->ids.data + first, self->embedding.data,
-                            self->positions.data ? lane->batch.positions : NULL,
-                            self->positions.data, lane->layout.tokens, self->shape.hidden));
-  return CALIB_OK;
+  return CUDA_STATUS(
+      kernel_embedding(lane->stream, self->model.dtype, tensor(lane, TENSOR_RESIDUAL),
+                       (const int32_t *)self->ids.data + first, self->embedding.data,
+                       self->positions.data ? lane->batch.positions : NULL, self->positions.data,
+                       lane->layout.tokens, self->shape.hidden));
 }
 
 CalibStatus layer_rope_append(CudaState *self, CudaLane *lane, int64_t layer, char *error) {
   const KernelAttention attention = model_attention(self, lane, layer);
   const int32_t *positions = self->model.positions == CALIB_ROPE ? lane->batch.positions : NULL;
-  CUDA_TRY(kernel_rope_append(lane->stream, &attention, tensor(lane, TENSOR_QKV),
-                              model_kv(self, &lane->layout, layer), lane->batch.slots, positions,
-                              CUDA_THETA, lane->layout.tokens));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_rope_append(lane->stream, &attention, tensor(lane, TENSOR_QKV),
+                                        model_kv(self, &lane->layout, layer), lane->batch.slots,
+                                        positions, CUDA_THETA, lane->layout.tokens));
 }
 
 CalibStatus layer_activation(CudaState *self, CudaLane *lane, char *error) {
-  CUDA_TRY(kernel_activation(lane->stream, self->model.dtype, self->model.activation,
-                             tensor(lane, TENSOR_ACTIVE), tensor(lane, TENSOR_UP),
-                             lane->layout.tokens * self->shape.picked, self->shape.ffn));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_activation(lane->stream, self->model.dtype, self->model.activation,
+                                       tensor(lane, TENSOR_ACTIVE), tensor(lane, TENSOR_UP),
+                                       lane->layout.tokens * self->shape.picked, self->shape.ffn));
 }
 
 CalibStatus layer_argmax(CudaState *self, CudaLane *lane, char *error) {
-  CUDA_TRY(kernel_argmax(lane->stream, self->model.dtype, tensor(lane, TENSOR_BEST),
-                         tensor(lane, TENSOR_LOGITS), lane->layout.n_logits, self->shape.vocab,
-                         tensor(lane, CUDA_ARGMAX)));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_argmax(lane->stream, self->model.dtype, tensor(lane, TENSOR_BEST),
+                                   tensor(lane, TENSOR_LOGITS), lane->layout.n_logits,
+                                   self->shape.vocab, tensor(lane, CUDA_ARGMAX)));
 }
 
 // --- a layer -----------------------------------------------------------------------------------
@@ -118,10 +113,9 @@ static CalibStatus attend_prefills(CudaState *self, CudaLane *lane, int64_t ix, 
   const int32_t sequences = lane->layout.n_prefills, max_new = lane->layout.max_new;
   const int32_t rows =
       kernel_attention_prefill_rows(&attention, &self->residency, sequences, max_new);
-  CUDA_TRY(kernel_attention_prefill(lane->stream, &attention, rows, tensor(lane, TENSOR_ATTENTION),
-                                    tensor(lane, TENSOR_QKV), self->shape.qkv,
-                                    lane->batch.row_starts, lane->batch.past, sequences, max_new));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_attention_prefill(
+      lane->stream, &attention, rows, tensor(lane, TENSOR_ATTENTION), tensor(lane, TENSOR_QKV),
+      self->shape.qkv, lane->batch.row_starts, lane->batch.past, sequences, max_new));
 }
 
 /* Rows and page tables of decodes follow those of prefills. */
@@ -134,11 +128,10 @@ static CalibStatus attend_decodes(CudaState *self, CudaLane *lane, int64_t ix, c
   const int64_t row = layout->prefill_tokens;
   const char *q = (const char *)tensor(lane, TENSOR_QKV) + 2 * row * self->shape.qkv;
   char *out = (char *)tensor(lane, TENSOR_ATTENTION) + 2 * row * self->shape.attention;
-  CUDA_TRY(kernel_attention_decode(
+  return CUDA_STATUS(kernel_attention_decode(
       lane->stream, &attention, out, q, self->shape.qkv, lane->batch.contexts,
       lane->batch.split_starts, lane->batch.split_sequences, layout->split_tokens,
       layout->n_decodes, layout->total_splits, tensor(lane, CUDA_SPLITS)));
-  return CALIB_OK;
 }
 
 static CalibStatus end_layer(CudaState *self, CudaLane *lane, int64_t ix, char *error) {
@@ -173,13 +166,13 @@ CalibStatus layers_run(CudaState *self, CudaLane *lane, unsigned parts, int32_t 
                        int64_t repetition, char *error) {
   const int32_t tokens = lane->layout.tokens;
   const int64_t first = hot || tokens >= CUDA_IDS ? 0 : repetition * tokens % (CUDA_IDS - tokens);
-  if (parts & PART_LINEAR) TRY(layer_embed(self, lane, first, error));
+  if (parts & CALIB_PART_LINEAR) TRY(layer_embed(self, lane, first, error));
   for (int32_t i = 0; i < layers; i++) {
     const int64_t ix = hot ? 0 : repetition * layers + i;
-    if (parts & PART_LINEAR) TRY(begin_layer(self, lane, ix, i == 0, error));
-    if (parts & PART_PREFILL) TRY(attend_prefills(self, lane, ix, error));
-    if (parts & PART_DECODE) TRY(attend_decodes(self, lane, ix, error));
-    if (parts & PART_LINEAR) TRY(end_layer(self, lane, ix, error));
+    if (parts & CALIB_PART_LINEAR) TRY(begin_layer(self, lane, ix, i == 0, error));
+    if (parts & CALIB_PART_PREFILL) TRY(attend_prefills(self, lane, ix, error));
+    if (parts & CALIB_PART_DECODE) TRY(attend_decodes(self, lane, ix, error));
+    if (parts & CALIB_PART_LINEAR) TRY(end_layer(self, lane, ix, error));
   }
-  return parts & PART_HEAD ? run_head(self, lane, hot ? 0 : repetition, error) : CALIB_OK;
+  return parts & CALIB_PART_HEAD ? run_head(self, lane, hot ? 0 : repetition, error) : CALIB_OK;
 }

@@ -7,8 +7,6 @@
  * no gate: the time between its kernels is the host's, and is what is to be measured. */
 #include "kernels/cuda_state.h"
 #include <math.h>
-#include <stdio.h>
-#include <time.h>
 
 enum { MAX_GRAPH_NODES = 2048, MAX_OPERATOR_RUNS = 1024 };
 // Of a graph that has to go over much KV before it comes to the first again.
@@ -35,9 +33,11 @@ static CalibStatus run_once(CudaState *self, int64_t repetition, char *error) {
 static int32_t nodes_of_run(const CudaWork *work) {
   const unsigned parts = work->parts;
   if (!parts) return 1;
-  const int32_t of_layer = (parts & PART_LINEAR ? 12 : 0) + (parts & PART_PREFILL ? 1 : 0) +
-                           (parts & PART_DECODE ? 2 : 0);
-  return work->layers * of_layer + (parts & PART_LINEAR ? 1 : 0) + (parts & PART_HEAD ? 6 : 0);
+  const int32_t of_layer = (parts & CALIB_PART_LINEAR ? 12 : 0) +
+                           (parts & CALIB_PART_PREFILL ? 1 : 0) +
+                           (parts & CALIB_PART_DECODE ? 2 : 0);
+  return work->layers * of_layer + (parts & CALIB_PART_LINEAR ? 1 : 0) +
+         (parts & CALIB_PART_HEAD ? 6 : 0);
 }
 
 /* Of all streams, for what the host needs finished. */
@@ -45,8 +45,7 @@ static CalibStatus wait_for_all(CudaState *self, char *error) {
   CUDA_TRY(cudaStreamSynchronize(self->main.stream));
   if (self->back) CUDA_TRY(cudaStreamSynchronize(self->back));
   if (self->side.stream) CUDA_TRY(cudaStreamSynchronize(self->side.stream));
-  CUDA_TRY(cudaGetLastError());
-  return CALIB_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 static void close_gate(CudaState *self) {
@@ -59,8 +58,7 @@ static void open_gate(CudaState *self) {
 
 static CalibStatus queue_gate(CudaState *self, char *error) {
   close_gate(self);
-  CUDA_TRY(kernel_wait_flag(self->main.stream, self->gate, GATE_TIMEOUT_NS));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_wait_flag(self->main.stream, self->gate, GATE_TIMEOUT_NS));
 }
 
 // --- graphs ------------------------------------------------------------------------------------
@@ -80,14 +78,13 @@ static CalibStatus main_runs(CudaState *self, int32_t n, char *error) {
 
 static CalibStatus side_runs(CudaState *self, int32_t n, char *error) {
   for (int32_t i = 0; i < n; i++)
-    TRY(layers_run(self, &self->side, PART_ALL, self->model.num_hidden_layers, false, i, error));
+    TRY(layers_run(self, &self->side, CALIB_PARTS, self->model.num_hidden_layers, false, i, error));
   return CALIB_OK;
 }
 
 static CalibStatus instantiate(CudaLane *lane, cudaGraph_t graph, char *error) {
   CUDA_TRY(cudaGraphInstantiate(&lane->graph, graph, 0));
-  CUDA_TRY(cudaGraphUpload(lane->graph, lane->stream));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaGraphUpload(lane->graph, lane->stream));
 }
 
 /* A capture that has begun is ended whatever happens in it. */
@@ -100,7 +97,7 @@ static CalibStatus capture(CudaState *self, CudaLane *lane, Runs runs, int32_t n
   CalibStatus status = runs(self, n, error);
   const cudaError_t ended = cudaStreamEndCapture(lane->stream, &graph);
   if (status == CALIB_OK && ended != cudaSuccess)
-    status = cuda_failed((int)ended, "cudaStreamEndCapture", error);
+    status = cuda_status((int)ended, "cudaStreamEndCapture", error);
   if (status == CALIB_OK) status = instantiate(lane, graph, error);
   if (graph) cudaGraphDestroy(graph);
   if (ended != cudaSuccess) cudaGetLastError();
@@ -122,22 +119,20 @@ static CalibStatus read_events(CudaState *self, double *ret_seconds, char *error
  * both have ended. */
 static CalibStatus fork_back(CudaState *self, char *error) {
   if (self->work.op != CALIB_COPY_BOTH) return CALIB_OK;
-  CUDA_TRY(cudaStreamWaitEvent(self->back, self->main.begin, 0));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamWaitEvent(self->back, self->main.begin, 0));
 }
 
 static CalibStatus join_back(CudaState *self, char *error) {
   if (self->work.op != CALIB_COPY_BOTH) return CALIB_OK;
   CUDA_TRY(cudaEventRecord(self->back_end, self->back));
-  CUDA_TRY(cudaStreamWaitEvent(self->main.stream, self->back_end, 0));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamWaitEvent(self->main.stream, self->back_end, 0));
 }
 
 /* The decodes beside a busy point: two in the queue from before the sample until it has ended. */
 static CalibStatus queue_decodes(CudaState *self, int64_t ix, char *error) {
   CUDA_TRY(cudaGraphLaunch(self->side.graph, self->side.stream));
-  CUDA_TRY(cudaEventRecord(ix % 2 == 0 ? self->side.begin : self->side.end, self->side.stream));
-  return CALIB_OK;
+  return CUDA_STATUS(
+      cudaEventRecord(ix % 2 == 0 ? self->side.begin : self->side.end, self->side.stream));
 }
 
 static CalibStatus begin_busy(CudaState *self, char *error) {
@@ -151,7 +146,7 @@ static CalibStatus go_on_busy(CudaState *self, char *error) {
   for (int64_t ix = 0;; ix++) {
     const cudaError_t ended = cudaEventQuery(self->main.end);
     if (ended == cudaSuccess) return CALIB_OK;
-    if (ended != cudaErrorNotReady) return cuda_failed((int)ended, "cudaEventQuery", error);
+    if (ended != cudaErrorNotReady) return cuda_status((int)ended, "cudaEventQuery", error);
     cudaGetLastError(); // some runtimes keep this answer as an error
     CUDA_TRY(cudaEventSynchronize(ix % 2 == 0 ? self->side.begin : self->side.end));
     TRY(queue_decodes(self, ix, error));
@@ -193,18 +188,12 @@ static bool has_gate(const CudaWork *work) {
   return !work->is_eager && work->op != CALIB_COPY_PAGEABLE && work->stalls < 2;
 }
 
-static int64_t host_clock_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static CalibStatus sample(CudaState *self, int32_t launches, double *ret_seconds, char *error) {
   TRY(begin_busy(self, error));
-  const int64_t began_ns = host_clock_ns();
+  const double began = calib_seconds();
   CalibStatus status = queue_runs(self, launches, has_gate(&self->work), error);
   open_gate(self); // also when that has failed
-  if (host_clock_ns() - began_ns >= GATE_TIMEOUT_NS) self->work.stalls++;
+  if (calib_seconds() - began >= 1e-9 * (double)GATE_TIMEOUT_NS) self->work.stalls++;
   if (status == CALIB_OK) status = go_on_busy(self, error);
   if (status == CALIB_OK) status = read_events(self, ret_seconds, error);
   if (group_has(self)) return group_end(self, status, error);
@@ -225,26 +214,9 @@ void work_end(CudaState *self) {
   self->work = (CudaWork){0};
 }
 
-static unsigned parts_of(CalibOp op) {
-  switch (op) {
-  case CALIB_ITERATION:
-    return PART_ALL;
-  case CALIB_LINEAR:
-    return PART_LINEAR;
-  case CALIB_PREFILL_ATTENTION:
-    return PART_PREFILL;
-  case CALIB_DECODE_ATTENTION:
-    return PART_DECODE;
-  case CALIB_HEAD:
-    return PART_HEAD;
-  default:
-    return 0;
-  }
-}
-
 /* Attention alone: nothing else passes the cache from one layer's KV to that of the next. */
 static bool is_kv_alone(const CudaWork *work) {
-  return !work->hot && (work->parts == PART_PREFILL || work->parts == PART_DECODE);
+  return !work->hot && (work->parts == CALIB_PART_PREFILL || work->parts == CALIB_PART_DECODE);
 }
 
 /* Its runs go over layers enough to pass 2.5 times the cache, if those of the model are too few. */
@@ -288,7 +260,7 @@ static CalibStatus prepare_side(CudaState *self, char *error) {
     sequences[i] = (CalibSequence){.new_tokens = 1, .past_tokens = context - 1};
   TRY(lane_open(self, &self->side, error));
   TRY(lane_set_batch(self, &self->side, &batch, self->model.num_hidden_layers, error));
-  TRY(tune(self, &self->side, PART_ALL, error));
+  TRY(tune(self, &self->side, CALIB_PARTS, error));
   return capture(self, &self->side, side_runs, 1, error);
 }
 
@@ -337,7 +309,7 @@ static CalibStatus prepare(CudaState *self, const CalibPoint *point, char *error
                  .is_eager = point->mode == CALIB_EAGER,
                  .hot = point->hot,
                  .busy = point->busy,
-                 .parts = parts_of(point->op),
+                 .parts = calib_parts(point->op),
                  .layers = point->layers > 0 ? point->layers : self->model.num_hidden_layers,
                  .size = point->size,
                  .copies = 1};
@@ -356,11 +328,11 @@ CalibStatus work_prepare(CudaState *self, const CalibPoint *point, char *error) 
 }
 
 static CalibStatus not_prepared(char *error) {
-  snprintf(error, CALIB_ERROR_SIZE, "no point is prepared");
-  return CALIB_REJECTED;
+  return calib_failed(CALIB_REJECTED, error, "no point is prepared");
 }
 
-CalibStatus work_run(CudaState *self, char *error) {
+CalibStatus work_run(void *state, char *error) {
+  CudaState *self = state;
   if (!self->work.is_prepared) return not_prepared(error);
   TRY(group_begin(self, GROUP_RUN, 1, error));
   CalibStatus status = run_once(self, 0, error);
@@ -374,7 +346,7 @@ static CalibStatus make_ready(CudaState *self, char *error) {
   double seconds = 0;
   TRY(tune(self, &self->main, work->parts, error));
   TRY(time_eagerly(self, &seconds, error)); // loads modules, tunes single products
-  if (!work->is_eager && !operator_is_copy(work->op)) {
+  if (!work->is_eager && calib_is_captured(work->op)) {
     if (!work->parts) TRY(time_eagerly(self, &seconds, error));
     TRY(capture(self, &self->main, main_runs, runs_of_graph(work, seconds), error));
   }
@@ -383,7 +355,8 @@ static CalibStatus make_ready(CudaState *self, char *error) {
   return CALIB_OK;
 }
 
-CalibStatus work_measure(CudaState *self, int32_t repeats, double *ret_seconds, char *error) {
+CalibStatus work_measure(void *state, int32_t repeats, double *ret_seconds, char *error) {
+  CudaState *self = state;
   if (!self->work.is_prepared || repeats < 1) return not_prepared(error);
   if (!self->work.is_warm) TRY(make_ready(self, error));
   const int32_t unroll = self->main.graph ? self->main.unroll : 1;
@@ -397,11 +370,11 @@ CalibStatus work_measure(CudaState *self, int32_t repeats, double *ret_seconds, 
 static CalibStatus run_batch(CudaState *self, const CalibBatch *batch, double *ret_seconds,
                              char *error) {
   self->work = (CudaWork){.op = CALIB_ITERATION,
-                          .parts = PART_ALL,
+                          .parts = CALIB_PARTS,
                           .layers = self->model.num_hidden_layers,
                           .copies = 1};
   TRY(lane_set_batch(self, &self->main, batch, self->work.layers, error));
-  TRY(tune(self, &self->main, PART_ALL, error));
+  TRY(tune(self, &self->main, CALIB_PARTS, error));
   TRY(capture(self, &self->main, main_runs, 1, error));
   return sample(self, 1, ret_seconds, error);
 }

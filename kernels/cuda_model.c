@@ -3,7 +3,6 @@
  * and matrix units draw the power that they draw there. */
 #include "kernels/cuda_state.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,41 +82,28 @@ static CalibStatus fill(CudaState *self, CudaBuffer *buffer, int64_t bytes, doub
                         uint64_t stream, char *error) {
   if (bytes == 0) return CALIB_OK;
   TRY(buffer_reserve(buffer, bytes, error));
-  CUDA_TRY(kernel_fill_normal(self->main.stream, self->model.dtype, buffer->data, bytes / 2,
-                              (float)deviation, self->options.seed * 16 + stream));
-  return CALIB_OK;
-}
-
-static CalibStatus upload(CudaState *self, CudaBuffer *buffer, const void *host, int64_t bytes,
-                          char *error) {
-  TRY(buffer_reserve(buffer, bytes, error));
-  return lane_upload(&self->main, buffer->data, host, (size_t)bytes, error);
+  return CUDA_STATUS(kernel_fill_normal(self->main.stream, self->model.dtype, buffer->data,
+                                        bytes / 2, (float)deviation,
+                                        self->options.seed * 16 + stream));
 }
 
 static CalibStatus make_slopes(CudaState *self, char *error) {
   const int32_t n = self->shape.query_heads;
   if (self->model.positions != CALIB_ALIBI) return CALIB_OK;
-  float *slopes = malloc((size_t)n * sizeof *slopes);
-  if (!slopes) abort();
+  float *slopes = must(malloc((size_t)n * sizeof *slopes));
   for (int32_t i = 0; i < n; i++)
     slopes[i] = (float)calib_alibi_slope(&self->model, i);
-  const CalibStatus status =
-      upload(self, &self->slopes, slopes, n * (int64_t)sizeof *slopes, error);
-  free(slopes);
-  return status;
+  return lane_give(&self->main, &self->slopes, slopes, (size_t)n * sizeof *slopes, error);
 }
 
 static CalibStatus make_ids(CudaState *self, char *error) {
-  int32_t *ids = malloc(CUDA_IDS * sizeof *ids);
-  if (!ids) abort();
+  int32_t *ids = must(malloc(CUDA_IDS * sizeof *ids));
   uint64_t state = self->options.seed + 1;
   for (int32_t i = 0; i < CUDA_IDS; i++) {
     state = state * 6364136223846793005u + 1442695040888963407u; // Knuth's multiplier
     ids[i] = (int32_t)((state >> 33) % (uint64_t)self->shape.vocab);
   }
-  const CalibStatus status = upload(self, &self->ids, ids, CUDA_IDS * (int64_t)sizeof *ids, error);
-  free(ids);
-  return status;
+  return lane_give(&self->main, &self->ids, ids, CUDA_IDS * sizeof *ids, error);
 }
 
 static CalibStatus make_tensors(CudaState *self, char *error) {
@@ -140,17 +126,13 @@ static CalibStatus make_tensors(CudaState *self, char *error) {
   else
     CUDA_TRY(kernel_attention_load(&attention, &self->residency));
   if (self->shape.experts > 0) CUDA_TRY(kernel_moe_load(self->model.dtype));
-  CUDA_TRY(cudaStreamSynchronize(self->main.stream));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(self->main.stream));
 }
 
 static CalibStatus load(CudaState *self, char *error) {
   size_t free_bytes = 0, all_bytes = 0;
   const char *missing = gemm_missing(self->model.weights, self->device.sm);
-  if (missing) {
-    snprintf(error, CALIB_ERROR_SIZE, "%s", missing);
-    return CALIB_REJECTED;
-  }
+  if (missing) return calib_failed(CALIB_REJECTED, error, "%s", missing);
   CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes));
   TRY(memory_plan_init(&self->memory, &self->model, (int64_t)free_bytes, self->device.cache_bytes,
                        error));
@@ -168,7 +150,8 @@ static void release_activations(CudaState *self) {
   buffer_release(&self->copy);
 }
 
-CalibStatus model_load(CudaState *self, const CalibModel *model, char *error) {
+CalibStatus model_load(void *state, const CalibModel *model, char *error) {
+  CudaState *self = state;
   work_end(self);
   model_unload(self);
   release_activations(self);

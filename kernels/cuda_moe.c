@@ -1,6 +1,5 @@
 /* Layers of experts: where routes lie, and what is launched of them. */
 #include "kernels/cuda_state.h"
-#include <stdio.h>
 
 static void *tensor(const CudaLane *lane, int name) {
   return lane->tensors[name].data;
@@ -39,16 +38,15 @@ CalibStatus moe_run(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, 
   const int32_t rows = kernel_moe_tile_rows(&moe);
   switch (op) {
   case CALIB_MOE_ROUTING:
-    CUDA_TRY(kernel_moe_routing(lane->stream, &moe, tensor(lane, TENSOR_ROUTER_LOGITS)));
-    return CALIB_OK;
+    return CUDA_STATUS(kernel_moe_routing(lane->stream, &moe, tensor(lane, TENSOR_ROUTER_LOGITS)));
   case CALIB_MOE_GEMM_UP:
-    CUDA_TRY(kernel_moe_gemm(lane->stream, &moe, rows, true, tensor(lane, TENSOR_UP),
-                             tensor(lane, TENSOR_NORMED), weights.products[2], s->up, s->hidden));
-    return CALIB_OK;
+    return CUDA_STATUS(kernel_moe_gemm(lane->stream, &moe, rows, true, tensor(lane, TENSOR_UP),
+                                       tensor(lane, TENSOR_NORMED), weights.products[2], s->up,
+                                       s->hidden));
   case CALIB_MOE_GEMM_DOWN:
-    CUDA_TRY(kernel_moe_gemm(lane->stream, &moe, rows, false, tensor(lane, TENSOR_EXPERT_OUT),
-                             tensor(lane, TENSOR_ACTIVE), weights.products[3], s->hidden, s->ffn));
-    return CALIB_OK;
+    return CUDA_STATUS(kernel_moe_gemm(lane->stream, &moe, rows, false,
+                                       tensor(lane, TENSOR_EXPERT_OUT), tensor(lane, TENSOR_ACTIVE),
+                                       weights.products[3], s->hidden, s->ffn));
   default: // CALIB_MOE_COMBINE
     CUDA_TRY(kernel_moe_combine(lane->stream, &moe, tensor(lane, TENSOR_ADDED),
                                 tensor(lane, TENSOR_EXPERT_OUT), s->hidden));
@@ -65,9 +63,8 @@ static CalibStatus route(CudaState *self, CudaLane *lane, int64_t layer, char *e
   if (gemm_run(lane->gemm, lane->stream, &shape, tensor(lane, TENSOR_ROUTER_LOGITS),
                tensor(lane, TENSOR_NORMED), model_layer(self, layer).router, NULL, why) >= 0)
     return moe_run(self, lane, CALIB_MOE_ROUTING, layer, error);
-  snprintf(error, CALIB_ERROR_SIZE, "product of [%d][%d] and the router's [%d][%d]: %s",
-           (int)shape.m, (int)shape.k, (int)shape.n, (int)shape.k, why);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "product of [%d][%d] and the router's [%d][%d]: %s",
+                      (int)shape.m, (int)shape.k, (int)shape.n, (int)shape.k, why);
 }
 
 CalibStatus layer_experts(CudaState *self, CudaLane *lane, int64_t layer, char *error) {

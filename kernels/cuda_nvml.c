@@ -63,48 +63,40 @@ struct Nvml {
   Functions call;
 };
 
-/* ISO C has no cast from an object's address to a function's; POSIX says that copying works. */
-static void find(void *library, const char *name, void *ret_function) {
-  void *symbol = dlsym(library, name);
-  memcpy(ret_function, &symbol, sizeof symbol);
-}
-
-static void find_functions(void *library, Functions *call) {
-  find(library, "nvmlInit_v2", &call->init);
-  find(library, "nvmlShutdown", &call->shutdown);
-  find(library, "nvmlSystemGetDriverVersion", &call->driver_version);
-  find(library, "nvmlDeviceGetHandleByPciBusId_v2", &call->handle);
-  find(library, "nvmlDeviceGetClockInfo", &call->clock);
-  find(library, "nvmlDeviceGetPowerUsage", &call->power);
-  find(library, "nvmlDeviceGetEnforcedPowerLimit", &call->power_limit);
-  find(library, "nvmlDeviceGetTotalEnergyConsumption", &call->energy);
-  find(library, "nvmlDeviceGetTemperature", &call->temperature);
-  find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &call->throttle);
-  if (!call->throttle) find(library, "nvmlDeviceGetCurrentClocksEventReasons", &call->throttle);
-  find(library, "nvmlDeviceGetFieldValues", &call->fields);
-}
-
-static void find_descriptions(void *library, Functions *call) {
-  find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &call->processes);
-  if (!call->processes) find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &call->processes);
-  find(library, "nvmlDeviceGetEccMode", &call->ecc_mode);
-  find(library, "nvmlDeviceGetTotalEccErrors", &call->ecc_errors);
-  find(library, "nvmlDeviceGetMigMode", &call->mig_mode);
-  find(library, "nvmlDeviceGetCurrPcieLinkWidth", &call->pcie_width);
-  find(library, "nvmlDeviceGetMaxPcieLinkWidth", &call->pcie_most);
-  find(library, "nvmlDeviceGetMaxClockInfo", &call->clock_most);
-}
+/* As Functions has them; two have other names in other versions. */
+static const char *const NAMES[] = {"nvmlInit_v2",
+                                    "nvmlShutdown",
+                                    "nvmlSystemGetDriverVersion",
+                                    "nvmlDeviceGetHandleByPciBusId_v2",
+                                    "nvmlDeviceGetClockInfo",
+                                    "nvmlDeviceGetPowerUsage",
+                                    "nvmlDeviceGetEnforcedPowerLimit",
+                                    "nvmlDeviceGetTotalEnergyConsumption",
+                                    "nvmlDeviceGetTemperature",
+                                    "nvmlDeviceGetCurrentClocksThrottleReasons",
+                                    "nvmlDeviceGetFieldValues",
+                                    "nvmlDeviceGetComputeRunningProcesses_v3",
+                                    "nvmlDeviceGetEccMode",
+                                    "nvmlDeviceGetTotalEccErrors",
+                                    "nvmlDeviceGetMigMode",
+                                    "nvmlDeviceGetCurrPcieLinkWidth",
+                                    "nvmlDeviceGetMaxPcieLinkWidth",
+                                    "nvmlDeviceGetMaxClockInfo",
+                                    NULL};
+_Static_assert(sizeof NAMES == sizeof(Functions) + sizeof *NAMES, "a name for each function");
+static const char *const THROTTLE[] = {"nvmlDeviceGetCurrentClocksEventReasons", NULL};
+static const char *const PROCESSES[] = {"nvmlDeviceGetComputeRunningProcesses_v2", NULL};
 
 Nvml *nvml_open(const char *pci_bus_id) {
   Nvml self = {.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
   if (!self.library) return NULL;
-  find_functions(self.library, &self.call);
-  find_descriptions(self.library, &self.call);
+  calib_find_functions(self.library, NAMES, &self.call);
+  if (!self.call.throttle) calib_find_functions(self.library, THROTTLE, &self.call.throttle);
+  if (!self.call.processes) calib_find_functions(self.library, PROCESSES, &self.call.processes);
   const bool is_on =
       self.call.init && self.call.shutdown && self.call.handle && self.call.init() == 0;
   if (is_on && self.call.handle(pci_bus_id, &self.device) == 0) {
-    Nvml *nvml = malloc(sizeof *nvml);
-    if (!nvml) abort();
+    Nvml *nvml = must(malloc(sizeof *nvml));
     *nvml = self;
     return nvml;
   }
@@ -173,13 +165,7 @@ static double power_now(const Nvml *self) {
 }
 
 void nvml_read(Nvml *self, CalibTelemetry *ret_telemetry) {
-  const double nan_value = (double)NAN;
-  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = nan_value,
-                                    .mem_clock_mhz = nan_value,
-                                    .temperature_c = nan_value,
-                                    .power_w = nan_value,
-                                    .power_limit_w = nan_value,
-                                    .energy_j = nan_value};
+  *ret_telemetry = calib_telemetry_unknown;
   if (!self) return;
   const Functions *call = &self->call;
   unsigned value = 0;

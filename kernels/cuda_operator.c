@@ -2,7 +2,6 @@
  * past the cache before one comes again, and runs over them in turn. Of a product only the weights
  * rotate: in a layer its input was written just before. */
 #include "kernels/cuda_state.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,10 +19,6 @@ static int64_t round_up(int64_t bytes) {
 
 int64_t operator_half_bytes(const CudaWork *work) {
   return round_up(work->size);
-}
-
-bool operator_is_copy(CalibOp op) {
-  return !calib_is_captured(op);
 }
 
 // --- preparing ---------------------------------------------------------------------------------
@@ -48,7 +43,7 @@ static int64_t operand_bytes(const CudaState *self, int n) {
   for (int i = 0; i < n; i++) {
     const CalibTensor tensor = ROTATING[self->work.op].at[i];
     const int64_t rows = self->work.size * calib_rows_of_token(&self->model, tensor);
-    bytes += round_up(2 * rows * layer_columns(&self->shape, tensor));
+    bytes += round_up(2 * rows * layer_columns(&self->model, tensor));
   }
   return bytes;
 }
@@ -72,9 +67,9 @@ static CalibStatus make_rotation(CudaState *self, char *error) {
         (int32_t)least(MAX_COPIES, (5 * self->device.cache_bytes / 2 + bytes - 1) / bytes);
   if (work->copies < 1) work->copies = 1;
   TRY(buffer_reserve(&self->rotation, work->copies * bytes, error));
-  CUDA_TRY(kernel_fill_normal(self->main.stream, self->model.dtype, self->rotation.data,
-                              work->copies * bytes / 2, 1.0f, self->options.seed * 32 + 31));
-  return CALIB_OK;
+  return CUDA_STATUS(kernel_fill_normal(self->main.stream, self->model.dtype, self->rotation.data,
+                                        work->copies * bytes / 2, 1.0f,
+                                        self->options.seed * 32 + 31));
 }
 
 /* Weights rotate over the distinct layers, which are enough for the smallest product. */
@@ -89,11 +84,10 @@ static CalibStatus prepare_pages(CudaState *self, char *error) {
   const int64_t n = work->size;
   const CalibSequence sequence = {.new_tokens = 1};
   const CalibBatch batch = {.sequences = &sequence, .n_decodes = 1};
-  if (n < 1 || n > self->memory.n_pages) {
-    snprintf(error, CALIB_ERROR_SIZE, "%lld pages of KV of a layer do not fit, at most %lld do",
-             (long long)n, (long long)self->memory.n_pages);
-    return CALIB_OUT_OF_MEMORY;
-  }
+  if (n < 1 || n > self->memory.n_pages)
+    return calib_failed(CALIB_OUT_OF_MEMORY, error,
+                        "%lld pages of KV of a layer do not fit, at most %lld do", (long long)n,
+                        (long long)self->memory.n_pages);
   /* The parts of the pool are divided as for a batch of that many pages, and are so many that they
    * pass the cache before one comes again. */
   const int64_t cold =
@@ -104,14 +98,9 @@ static CalibStatus prepare_pages(CudaState *self, char *error) {
   layout->kv_layers = (int32_t)least(layout->kv_layers, self->memory.n_pages / n);
   layout->part_pages = self->memory.n_pages / layout->kv_layers;
   if (layout->part_pages >= INT32_MAX) layout->part_pages = INT32_MAX - 1;
-  int32_t *pages = malloc((size_t)n * sizeof *pages);
-  if (!pages) abort();
+  int32_t *pages = must(malloc((size_t)n * sizeof *pages));
   draw_pages(pages, n, layout->part_pages, self->options.seed + 7);
-  CalibStatus status = buffer_reserve(&self->pages, n * (int64_t)sizeof *pages, error);
-  if (status == CALIB_OK)
-    status = lane_upload(&self->main, self->pages.data, pages, (size_t)n * sizeof *pages, error);
-  free(pages);
-  TRY(status);
+  TRY(lane_give(&self->main, &self->pages, pages, (size_t)n * sizeof *pages, error));
   work->copies = work->hot ? 1 : layout->kv_layers;
   const int64_t bytes = n * self->memory.page_bytes;
   return work->op == CALIB_KV_OUT ? pinned_reserve(&self->pinned, bytes, error)
@@ -122,11 +111,9 @@ static CalibStatus pageable_reserve(CudaBuffer *self, int64_t bytes, char *error
   if (self->bytes >= (size_t)bytes) return CALIB_OK;
   free(self->data);
   *self = (CudaBuffer){.data = malloc((size_t)bytes)};
-  if (!self->data) {
-    snprintf(error, CALIB_ERROR_SIZE, "cannot allocate %.2f GiB of host memory",
-             (double)bytes / (1024.0 * 1024 * 1024));
-    return CALIB_OUT_OF_MEMORY;
-  }
+  if (!self->data)
+    return calib_failed(CALIB_OUT_OF_MEMORY, error, "cannot allocate %.2f GiB of host memory",
+                        (double)bytes / (1024.0 * 1024 * 1024));
   memset(self->data, 0x3c, (size_t)bytes);
   self->bytes = (size_t)bytes;
   return CALIB_OK;
@@ -144,19 +131,17 @@ static CalibStatus prepare_reload(CudaState *self, char *error) {
   const int64_t bytes = least(least(self->work.size, MAX_PINNED_BYTES), all);
   self->work.operand_bytes = bytes;
   TRY(pinned_reserve(&self->pinned, bytes, error));
-  CUDA_TRY(
+  return CUDA_STATUS(
       cudaMemcpy(self->pinned.data, self->matrices.data, (size_t)bytes, cudaMemcpyDeviceToHost));
-  return CALIB_OK;
 }
 
 static CalibStatus prepare_copy(CudaState *self, char *error) {
   CudaWork *work = &self->work;
   const int64_t bytes = work->size;
   work->copies = 1;
-  if (bytes < 1) {
-    snprintf(error, CALIB_ERROR_SIZE, "a copy of %lld bytes is not supported", (long long)bytes);
-    return CALIB_REJECTED;
-  }
+  if (bytes < 1)
+    return calib_failed(CALIB_REJECTED, error, "a copy of %lld bytes is not supported",
+                        (long long)bytes);
   switch (work->op) {
   case CALIB_WEIGHT_RELOAD:
     return prepare_reload(self, error);
@@ -191,7 +176,7 @@ CalibStatus operator_prepare(CudaState *self, char *error) {
   default:
     break;
   }
-  if (operator_is_copy(work->op)) return prepare_copy(self, error);
+  if (!calib_is_captured(work->op)) return prepare_copy(self, error);
   TRY(lane_set_tokens(self, &self->main, work->op, work->size, self->model.num_hidden_layers,
                       error));
   work->operand_bytes = operand_bytes(self, ROTATING[work->op].n);
@@ -260,9 +245,9 @@ static CalibStatus run_both(CudaState *self, char *error) {
   const size_t bytes = (size_t)self->work.size, half = (size_t)operator_half_bytes(&self->work);
   CUDA_TRY(cudaMemcpyAsync(self->copy.data, self->pinned.data, bytes, cudaMemcpyHostToDevice,
                            self->main.stream));
-  CUDA_TRY(cudaMemcpyAsync((char *)self->pinned.data + half, (char *)self->copy.data + half, bytes,
-                           cudaMemcpyDeviceToHost, self->back));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaMemcpyAsync((char *)self->pinned.data + half,
+                                     (char *)self->copy.data + half, bytes, cudaMemcpyDeviceToHost,
+                                     self->back));
 }
 
 static CalibStatus run_copy(CudaState *self, int64_t set, char *error) {
@@ -270,22 +255,18 @@ static CalibStatus run_copy(CudaState *self, int64_t set, char *error) {
   cudaStream_t stream = self->main.stream;
   switch (self->work.op) {
   case CALIB_COPY_H2D:
-    CUDA_TRY(
+    return CUDA_STATUS(
         cudaMemcpyAsync(self->copy.data, self->pinned.data, bytes, cudaMemcpyHostToDevice, stream));
-    return CALIB_OK;
   case CALIB_COPY_D2H:
-    CUDA_TRY(
+    return CUDA_STATUS(
         cudaMemcpyAsync(self->pinned.data, self->copy.data, bytes, cudaMemcpyDeviceToHost, stream));
-    return CALIB_OK;
   case CALIB_COPY_PAGEABLE:
-    CUDA_TRY(cudaMemcpyAsync(self->copy.data, self->pageable.data, bytes, cudaMemcpyHostToDevice,
-                             stream));
-    return CALIB_OK;
+    return CUDA_STATUS(cudaMemcpyAsync(self->copy.data, self->pageable.data, bytes,
+                                       cudaMemcpyHostToDevice, stream));
   case CALIB_COPY_D2D: {
     char *from = (char *)self->rotation.data + set * self->work.operand_bytes;
-    CUDA_TRY(cudaMemcpyAsync(from + self->work.operand_bytes / 2, from, bytes,
-                             cudaMemcpyDeviceToDevice, stream));
-    return CALIB_OK;
+    return CUDA_STATUS(cudaMemcpyAsync(from + self->work.operand_bytes / 2, from, bytes,
+                                       cudaMemcpyDeviceToDevice, stream));
   }
   case CALIB_COPY_BOTH:
     return run_both(self, error);
@@ -318,7 +299,7 @@ CalibStatus operator_run(CudaState *self, int64_t repetition, char *error) {
   case CALIB_ALL_REDUCE_PEER:
     return group_run(self, error);
   default:
-    return operator_is_copy(self->work.op) ? run_copy(self, set, error)
-                                           : run_vectors(self, set, error);
+    return !calib_is_captured(self->work.op) ? run_copy(self, set, error)
+                                             : run_vectors(self, set, error);
   }
 }

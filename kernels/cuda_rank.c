@@ -1,37 +1,23 @@
 /* See cuda_rank.h. */
 #include "kernels/cuda_rank.h"
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 // --- NCCL --------------------------------------------------------------------------------------
 
-static void find(void *library, const char *name, void *ret_function) {
-  void *symbol = dlsym(library, name);
-  memcpy(ret_function, &symbol, sizeof symbol);
-}
-
-static bool find_functions(void *library, NcclFunctions *call) {
-  find(library, "ncclGetVersion", &call->get_version);
-  find(library, "ncclGetUniqueId", &call->get_id);
-  find(library, "ncclCommInitRank", &call->init_rank);
-  find(library, "ncclCommDestroy", &call->destroy);
-  find(library, "ncclCommAbort", &call->abort);
-  find(library, "ncclAllReduce", &call->all_reduce);
-  find(library, "ncclGetErrorString", &call->error_string);
-  return call->get_version && call->get_id && call->init_rank && call->destroy && call->abort &&
-         call->all_reduce && call->error_string;
-}
+/* As NcclFunctions has them. */
+static const char *const NAMES[] = {
+    "ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRank",   "ncclCommDestroy",
+    "ncclCommAbort",  "ncclAllReduce",   "ncclGetErrorString", NULL};
+_Static_assert(sizeof NAMES == sizeof(NcclFunctions) + sizeof *NAMES, "a name for each function");
 
 static CalibStatus nccl_failed(const Rank *self, int code, const char *call, char *error) {
-  snprintf(error, CALIB_ERROR_SIZE, "%s: %s", call, self->call.error_string(code));
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "%s: %s", call, self->call.error_string(code));
 }
 
 static CalibStatus need_library(const Rank *self, char *error) {
   if (self->library) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "libnccl.so.2 was not found or is too old");
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "libnccl.so.2 was not found or is too old");
 }
 
 CalibStatus rank_new_id(Rank *self, NcclId *ret_id, char *error) {
@@ -92,8 +78,7 @@ CalibStatus rank_reserve(Rank *self, const RankTask *task, cudaIpcMemHandle_t *r
                               1, task->seed + (uint64_t)self->rank));
   CUDA_TRY(kernel_all_reduce_load(task->dtype, task->way, self->n_ranks));
   CUDA_TRY(cudaStreamSynchronize(self->stream));
-  CUDA_TRY(cudaIpcGetMemHandle(ret_handle, self->memory.data));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaIpcGetMemHandle(ret_handle, self->memory.data));
 }
 
 CalibStatus rank_connect(Rank *self, const cudaIpcMemHandle_t *handles, char *error) {
@@ -118,9 +103,8 @@ CalibStatus rank_run(Rank *self, char *error) {
   const void *in = rank_tensor(self, false);
   void *out = rank_tensor(self, true);
   if (task->op == CALIB_ALL_REDUCE_PEER) {
-    CUDA_TRY(kernel_all_reduce(self->stream, task->dtype, task->way, &self->group, out,
-                               task->bytes / 2));
-    return CALIB_OK;
+    return CUDA_STATUS(kernel_all_reduce(self->stream, task->dtype, task->way, &self->group, out,
+                                         task->bytes / 2));
   }
   const int type = task->dtype == CALIB_BF16 ? NCCL_BFLOAT16 : NCCL_FLOAT16;
   const int code = self->call.all_reduce(in, out, (size_t)task->bytes / 2, type, NCCL_SUM,
@@ -134,15 +118,14 @@ CalibStatus rank_check(const Rank *self, char *error) {
   CUDA_TRY(cudaStreamSynchronize(self->stream));
   CUDA_TRY(cudaMemcpy(&late, &signals->late, sizeof late, cudaMemcpyDeviceToHost));
   if (late == 0) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "GPU %d waited in vain for another GPU of its group",
-           (int)self->device);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error,
+                      "GPU %d waited in vain for another GPU of its group", (int)self->device);
 }
 
 CalibStatus rank_open(Rank *self, char *error) {
   CUDA_TRY(cudaSetDevice(self->device));
   self->library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (self->library && !find_functions(self->library, &self->call)) {
+  if (self->library && calib_find_functions(self->library, NAMES, &self->call)) {
     dlclose(self->library);
     self->library = NULL;
   }

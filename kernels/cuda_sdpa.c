@@ -55,14 +55,10 @@ CalibStatus sdpa_prepare_batch(CudaState *self, CudaLane *lane, char *error) {
   lane->sdpa_engines[0] = lane->sdpa_engines[1] = -1;
   if (!attention_is_cudnn(self)) return CALIB_OK;
   const size_t bytes = arrays_in(NULL, &lane->layout).bytes;
-  TRY(buffer_reserve(&lane->sdpa_arrays, (int64_t)bytes, error));
-  void *host = malloc(bytes);
-  if (!host) abort();
+  void *host = must(malloc(bytes));
   const Arrays arrays = arrays_in(host, &lane->layout);
   fill_arrays(self, &lane->layout, &arrays);
-  const CalibStatus status = lane_upload(lane, lane->sdpa_arrays.data, host, bytes, error);
-  free(host);
-  return status;
+  return lane_give(lane, &lane->sdpa_arrays, host, bytes, error);
 }
 
 /* A prefill of one token each has nothing to mask, and so is a plan as of decodes. */
@@ -109,7 +105,7 @@ CalibStatus sdpa_attend(CudaState *self, CudaLane *lane, int64_t layer, bool is_
 
 void attention_name(const CudaState *self, char *ret_name, size_t size) {
   const int64_t *engines = self->main.sdpa_engines;
-  if (!(self->work.parts & (PART_PREFILL | PART_DECODE))) return;
+  if (!(self->work.parts & (CALIB_PART_PREFILL | CALIB_PART_DECODE))) return;
   if (!attention_is_cudnn(self))
     snprintf(ret_name, size, "tandem");
   else if (engines[0] < 0 && engines[1] < 0) // it has not run

@@ -70,9 +70,6 @@ typedef struct CudaLayer {
   const void *router;     // NULL: no experts; else the MLP's products are of all of them
 } CudaLayer;
 
-/* Parts of an iteration. */
-enum { PART_LINEAR = 1, PART_PREFILL = 2, PART_DECODE = 4, PART_HEAD = 8, PART_ALL = 15 };
-
 /* What one run of the prepared point is. */
 typedef struct CudaWork {
   CalibOp op;
@@ -127,13 +124,10 @@ typedef struct CudaState {
 #define CUDA_THETA   1e4f    // base of rotary positions
 enum { CUDA_IDS = 1 << 17 }; // random token numbers, and so the most tokens of a batch
 
-/* Writes "what: why" for a cudaError_t; `call` is the text of the call. */
-CalibStatus cuda_failed(int code, const char *call, char *error);
-#define CUDA_TRY(call)                                                                             \
-  do {                                                                                             \
-    const int code_ = (int)(call);                                                                 \
-    if (code_ != 0) return cuda_failed(code_, #call, error);                                       \
-  } while (0)
+/* Writes "what: why" for a cudaError_t that is none of success; `call` is the text of the call. */
+CalibStatus cuda_status(int code, const char *call, char *error);
+#define CUDA_STATUS(call) cuda_status((int)(call), #call, error)
+#define CUDA_TRY(call)    TRY(CUDA_STATUS(call))
 #define TRY(call)                                                                                  \
   do {                                                                                             \
     const CalibStatus status_ = (call);                                                            \
@@ -152,11 +146,13 @@ CalibStatus lane_open(const CudaState *state, CudaLane *self, char *error);
 /* Host memory onto the device, for what is queued on the lane after it. Waits: a plain cudaMemcpy
  * of pageable memory may return before the device has it, and other streams do not wait for it. */
 CalibStatus lane_upload(CudaLane *self, void *device, const void *host, size_t bytes, char *error);
+/* The same of memory from malloc, into a buffer that has room for it then; `host` is released. */
+CalibStatus lane_give(CudaLane *self, CudaBuffer *device, void *host, size_t bytes, char *error);
 void lane_close(CudaLane *self);
 
 /* --- cuda_model.c */
 /* Waits. Whatever was loaded before is gone, also on failure. */
-CalibStatus model_load(CudaState *self, const CalibModel *model, char *error);
+CalibStatus model_load(void *state, const CalibModel *model, char *error);
 void model_unload(CudaState *self);
 /* Weights of a model's layer: it is one of the distinct ones. */
 CudaLayer model_layer(const CudaState *self, int64_t layer);
@@ -201,8 +197,6 @@ CalibStatus operator_run(CudaState *self, int64_t repetition, char *error);
 int64_t operator_half_bytes(const CudaWork *work);
 /* The main lane with the operands of one of the work's sets. */
 CudaLane operator_lane(const CudaState *self, int64_t set);
-/* Launches that a graph may not hold: copies that wait for the host, other GPUs. */
-bool operator_is_copy(CalibOp op);
 
 /* --- cuda_moe.c: a layer's experts instead of its MLP */
 /* Room for the routes of the lane's tokens. */
@@ -238,16 +232,16 @@ CalibStatus fp8_read_weights(CudaState *self, int product, int64_t layer, int64_
                              int64_t n_rows, double *ret_values, char *error);
 
 /* --- cuda_tensors.c: the prepared work's tensors, as backend.h has them. */
-int64_t tensor_columns(const CudaState *self, CalibTensor tensor);
+int64_t tensor_columns(void *state, CalibTensor tensor);
 /* Waits. */
-CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values, bool writes,
+CalibStatus tensor_move(void *state, const CalibSlice *slice, double *values, bool writes,
                         char *error);
 
 /* --- cuda_measure.c */
 CalibStatus work_prepare(CudaState *self, const CalibPoint *point, char *error);
 /* Once, on the first operands. Waits. */
-CalibStatus work_run(CudaState *self, char *error);
-CalibStatus work_measure(CudaState *self, int32_t repeats, double *ret_seconds, char *error);
+CalibStatus work_run(void *state, char *error);
+CalibStatus work_measure(void *state, int32_t repeats, double *ret_seconds, char *error);
 CalibStatus work_run_batch(CudaState *self, const CalibBatch *batch, double *ret_seconds,
                            char *error);
 /* Forgets the prepared point. */

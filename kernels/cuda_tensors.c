@@ -12,8 +12,7 @@ typedef struct Place {
 } Place;
 
 static bool is_pages(const CudaState *self) {
-  const CalibOp op = self->work.op;
-  return op == CALIB_KV_GATHER || op == CALIB_KV_SCATTER || op == CALIB_KV_OUT;
+  return calib_op_size(self->work.op) == CALIB_SIZE_pages;
 }
 
 /* The near and the far end of a copy, or of its way back; of pages, the side that is not the pool;
@@ -56,52 +55,51 @@ static Place copy_place(const CudaState *self, bool is_to, bool is_back) {
 }
 
 static Place place_of(const CudaState *self, CalibTensor tensor, int64_t layer) {
-  const LayerShape *s = &self->shape;
   const CudaLayer w = model_layer(self, layer), last = model_layer(self, 0);
   const CudaLane lane = operator_lane(self, 0);
   const BatchArrays *batch = &self->main.batch;
-  const int64_t hidden = s->hidden, kv = (int64_t)s->kv_heads * s->head_dim;
-  const Place places[CALIB_N_TENSORS] = {
-      [TENSOR_IDS] = {self->ids.data, 1},
-      [TENSOR_POSITIONS] = {batch->positions, 1},
-      [TENSOR_LOGIT_ROWS] = {batch->logit_rows, 1},
-      [TENSOR_EMBEDDING] = {self->embedding.data, hidden},
-      [TENSOR_POSITION_TABLE] = {self->positions.data, hidden},
-      [TENSOR_FINAL_NORM] = {last.norms[0], hidden},
-      [TENSOR_FINAL_NORM_BIAS] = {last.norm_biases[0], hidden},
-      [TENSOR_HEAD_WEIGHTS] = {model_head(self, 0), hidden},
-      [TENSOR_NORM] = {w.norms[0], hidden},
-      [TENSOR_NORM_BIAS] = {w.norm_biases[0], hidden},
-      [TENSOR_QKV_WEIGHTS] = {w.products[0], hidden},
-      [TENSOR_QKV_BIAS] = {w.product_biases[0], s->qkv},
-      [TENSOR_O_WEIGHTS] = {w.products[1], s->attention},
-      [TENSOR_O_BIAS] = {w.product_biases[1], hidden},
-      [TENSOR_FFN_NORM] = {w.norms[1], hidden},
-      [TENSOR_FFN_NORM_BIAS] = {w.norm_biases[1], hidden},
-      [TENSOR_UP_WEIGHTS] = {w.products[2], hidden},
-      [TENSOR_UP_BIAS] = {w.product_biases[2], s->up},
-      [TENSOR_DOWN_WEIGHTS] = {w.products[3], s->ffn},
-      [TENSOR_DOWN_BIAS] = {w.product_biases[3], hidden},
-      [TENSOR_KEYS] = {self->kv.data, kv},
-      [TENSOR_VALUES] = {self->kv.data, kv},
-      [TENSOR_ROUTER_WEIGHTS] = {w.router, hidden},
-      [TENSOR_EXPERTS] = {lane.tensors[CUDA_EXPERTS].data, s->picked},
-      [TENSOR_EXPERT_SHARES] = {lane.tensors[CUDA_SHARES].data, s->picked},
-      [TENSOR_EXPERT_PAIRS] = {lane.tensors[CUDA_PAIRS].data, 1},
-      [TENSOR_EXPERT_ROWS] = {lane.tensors[CUDA_ROWS].data, s->picked},
+  const void *places[CALIB_N_TENSORS] = {
+      [TENSOR_IDS] = self->ids.data,
+      [TENSOR_POSITIONS] = batch->positions,
+      [TENSOR_LOGIT_ROWS] = batch->logit_rows,
+      [TENSOR_EMBEDDING] = self->embedding.data,
+      [TENSOR_POSITION_TABLE] = self->positions.data,
+      [TENSOR_FINAL_NORM] = last.norms[0],
+      [TENSOR_FINAL_NORM_BIAS] = last.norm_biases[0],
+      [TENSOR_HEAD_WEIGHTS] = model_head(self, 0),
+      [TENSOR_NORM] = w.norms[0],
+      [TENSOR_NORM_BIAS] = w.norm_biases[0],
+      [TENSOR_QKV_WEIGHTS] = w.products[0],
+      [TENSOR_QKV_BIAS] = w.product_biases[0],
+      [TENSOR_O_WEIGHTS] = w.products[1],
+      [TENSOR_O_BIAS] = w.product_biases[1],
+      [TENSOR_FFN_NORM] = w.norms[1],
+      [TENSOR_FFN_NORM_BIAS] = w.norm_biases[1],
+      [TENSOR_UP_WEIGHTS] = w.products[2],
+      [TENSOR_UP_BIAS] = w.product_biases[2],
+      [TENSOR_DOWN_WEIGHTS] = w.products[3],
+      [TENSOR_DOWN_BIAS] = w.product_biases[3],
+      [TENSOR_KEYS] = self->kv.data,
+      [TENSOR_VALUES] = self->kv.data,
+      [TENSOR_ROUTER_WEIGHTS] = w.router,
+      [TENSOR_EXPERTS] = lane.tensors[CUDA_EXPERTS].data,
+      [TENSOR_EXPERT_SHARES] = lane.tensors[CUDA_SHARES].data,
+      [TENSOR_EXPERT_PAIRS] = lane.tensors[CUDA_PAIRS].data,
+      [TENSOR_EXPERT_ROWS] = lane.tensors[CUDA_ROWS].data,
   };
   if (tensor == TENSOR_FROM || tensor == TENSOR_TO)
     return copy_place(self, tensor == TENSOR_TO, layer > 0);
-  if (tensor > TENSOR_BEST) return places[tensor];
+  const int64_t columns = layer_columns(&self->model, tensor);
+  if (tensor > TENSOR_BEST) return (Place){places[tensor], columns};
   /* A product that takes the activation with it leaves nothing before it. */
   const bool is_fused = self->work.op != CALIB_ACTIVATION && layer_fuses_activation(self);
   if (is_fused && tensor == TENSOR_UP) return (Place){NULL, 0};
   return (Place){lane.tensors[is_fused && tensor == TENSOR_ACTIVE ? TENSOR_UP : tensor].data,
-                 layer_columns(s, tensor)};
+                 columns};
 }
 
-int64_t tensor_columns(const CudaState *self, CalibTensor tensor) {
-  const Place place = place_of(self, tensor, 0);
+int64_t tensor_columns(void *state, CalibTensor tensor) {
+  const Place place = place_of(state, tensor, 0);
   return place.at || tensor <= TENSOR_LOGIT_ROWS ? place.columns : 0; // those come with a batch
 }
 
@@ -129,8 +127,7 @@ static CalibStatus move_bytes(CudaState *self, int32_t rank, char *at, void *dat
   if (rank > 0) return group_move(self, rank, at, data, (int64_t)bytes, writes, error);
   CUDA_TRY(cudaMemcpyAsync(writes ? (void *)at : data, writes ? data : (void *)at, bytes,
                            cudaMemcpyDefault, stream));
-  CUDA_TRY(cudaStreamSynchronize(stream));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(stream));
 }
 
 /* `n` numbers in one piece to or from the device. Waits. */
@@ -138,8 +135,7 @@ static CalibStatus move_piece(CudaState *self, int32_t rank, char *at, Element e
                               double *values, int64_t n, bool writes, char *error) {
   const size_t bytes = (size_t)n * element_bytes(element);
   const CalibDtype dtype = self->model.dtype;
-  uint32_t *words = malloc(bytes + sizeof *words);
-  if (!words) abort();
+  uint32_t *words = must(malloc(bytes + sizeof *words));
   uint16_t *halves = (uint16_t *)words;
   float *floats = (float *)words;
   unsigned char *raw = (unsigned char *)words;
@@ -200,8 +196,9 @@ static int product_of(const CudaState *self, CalibTensor tensor) {
   return -1;
 }
 
-CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values, bool writes,
+CalibStatus tensor_move(void *state, const CalibSlice *slice, double *values, bool writes,
                         char *error) {
+  CudaState *self = state;
   const Place place = place_of(self, slice->tensor, slice->layer);
   const bool is_kv = slice->tensor == TENSOR_KEYS || slice->tensor == TENSOR_VALUES;
   const bool is_pool = is_pages(self) && place.at == self->kv.data;

@@ -1,4 +1,4 @@
-/* What a .cu file says where nvcc and the emulator (emulator/emulator.h) differ: how a kernel is
+/* What a .cu file says where nvcc and the emulator (tests/kernels/emulator) differ: how a kernel is
  * launched, and how shared memory is declared. */
 #ifndef KERNELS_LAUNCH_CUH
 #define KERNELS_LAUNCH_CUH

@@ -3,7 +3,6 @@
 #include "kernels/fp8.h"
 #include "kernels/moe.h"
 #include "kernels/sdpa.h"
-#include <stdio.h>
 
 enum { ELEMENT_BYTES = 2 };
 // Tokens of a batch that memory is kept for, and tokens of one layer's KV that must fit.
@@ -39,20 +38,9 @@ LayerShape layer_shape(const CalibModel *model) {
   return shape;
 }
 
-int64_t layer_columns(const LayerShape *shape, CalibTensor activation) {
-  const int64_t columns[] = {[TENSOR_RESIDUAL] = shape->hidden,
-                             [TENSOR_NORMED] = shape->hidden,
-                             [TENSOR_ADDED] = shape->hidden,
-                             [TENSOR_QKV] = shape->qkv,
-                             [TENSOR_ATTENTION] = shape->attention,
-                             [TENSOR_UP] = shape->up,
-                             [TENSOR_ACTIVE] = shape->ffn,
-                             [TENSOR_ROUTER_LOGITS] = shape->experts,
-                             [TENSOR_EXPERT_OUT] = shape->experts > 0 ? shape->hidden : 0,
-                             [TENSOR_HEAD_NORMED] = shape->hidden,
-                             [TENSOR_LOGITS] = shape->vocab,
-                             [TENSOR_BEST] = 1};
-  return columns[activation];
+int64_t layer_columns(const CalibModel *model, CalibTensor tensor) {
+  const int64_t columns = calib_tensor_columns(model, tensor);
+  return tensor == TENSOR_LOGITS ? layer_shape(model).vocab : columns;
 }
 
 int64_t layer_matrix_elements(const LayerShape *s) {
@@ -203,8 +191,8 @@ static const char *unsupported(const CalibModel *m) {
   return what ? what : unsupported_scales(m);
 }
 
-static void say_what_fits(const MemoryPlan *self, const CalibModel *model, int64_t free_bytes,
-                          int64_t cache_bytes, char *error) {
+static CalibStatus say_what_fits(const MemoryPlan *self, const CalibModel *model,
+                                 int64_t free_bytes, int64_t cache_bytes, char *error) {
   const double need = (double)needed_bytes(self, model) / gib;
   CalibModel shard = *model;
   MemoryPlan smaller;
@@ -212,32 +200,27 @@ static void say_what_fits(const MemoryPlan *self, const CalibModel *model, int64
        shard.tensor_parallel_size *= 2) {
     if (!is_divisible(&shard) || unsupported(&shard)) continue;
     if (!plan(&smaller, &shard, free_bytes, cache_bytes)) continue;
-    snprintf(error, CALIB_ERROR_SIZE,
-             "%d distinct layers of '%s' need %.1f GiB of the %.1f GiB that are free; "
-             "tensor_parallel_size %d fits",
-             (int)self->layers, model->name, need, (double)free_bytes / gib,
-             (int)shard.tensor_parallel_size);
-    return;
+    return calib_failed(CALIB_REJECTED, error,
+                        "%d distinct layers of '%s' need %.1f GiB of the %.1f GiB that are free; "
+                        "tensor_parallel_size %d fits",
+                        (int)self->layers, model->name, need, (double)free_bytes / gib,
+                        (int)shard.tensor_parallel_size);
   }
-  snprintf(error, CALIB_ERROR_SIZE,
-           "%d distinct layers of '%s' need %.1f GiB of the %.1f GiB that are free, and no "
-           "tensor_parallel_size fits",
-           (int)self->layers, model->name, need, (double)free_bytes / gib);
+  return calib_failed(
+      CALIB_REJECTED, error,
+      "%d distinct layers of '%s' need %.1f GiB of the %.1f GiB that are free, and no "
+      "tensor_parallel_size fits",
+      (int)self->layers, model->name, need, (double)free_bytes / gib);
 }
 
 CalibStatus memory_plan_init(MemoryPlan *self, const CalibModel *model, int64_t free_bytes,
                              int64_t cache_bytes, char *error) {
-  if (!is_divisible(model)) {
-    snprintf(error, CALIB_ERROR_SIZE, "'%s' cannot be divided by tensor_parallel_size %d",
-             model->name, (int)model->tensor_parallel_size);
-    return CALIB_REJECTED;
-  }
+  if (!is_divisible(model))
+    return calib_failed(CALIB_REJECTED, error, "'%s' cannot be divided by tensor_parallel_size %d",
+                        model->name, (int)model->tensor_parallel_size);
   const char *what = unsupported(model);
-  if (what) {
-    snprintf(error, CALIB_ERROR_SIZE, "the kernels do not support %s", what);
-    return CALIB_REJECTED;
-  }
-  if (plan(self, model, free_bytes, cache_bytes)) return CALIB_OK;
-  say_what_fits(self, model, free_bytes, cache_bytes, error);
-  return CALIB_REJECTED;
+  if (what) return calib_failed(CALIB_REJECTED, error, "the kernels do not support %s", what);
+  return plan(self, model, free_bytes, cache_bytes)
+             ? CALIB_OK
+             : say_what_fits(self, model, free_bytes, cache_bytes, error);
 }

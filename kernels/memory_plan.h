@@ -23,8 +23,8 @@ typedef struct LayerShape {
 } LayerShape;
 
 LayerShape layer_shape(const CalibModel *model);
-/* Of an activation. */
-int64_t layer_columns(const LayerShape *shape, CalibTensor activation);
+/* Of a tensor as the kernels have it: there is room for some more words. */
+int64_t layer_columns(const CalibModel *model, CalibTensor tensor);
 /* Elements of the matrices of a layer, the MLP's those of all experts, and of its norms and
  * biases. */
 int64_t layer_matrix_elements(const LayerShape *shape);

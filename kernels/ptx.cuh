@@ -1,4 +1,4 @@
-/* The PTX instructions that C++ has no words for; the emulator has its own (emulator/emulator.h).
+/* The PTX instructions without a name in C++; the emulator (tests/kernels/emulator) has its own.
  *
  * Shared memory is given by 32-bit addresses (shared_address). Layouts of fragments, from the PTX
  * ISA, with g = lane / 4 and t = lane % 4:

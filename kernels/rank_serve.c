@@ -40,8 +40,7 @@ static CalibStatus open_rank(Process *self, const RankCall *call, char *error) {
   Rank *rank = &self->rank;
   *rank = (Rank){.rank = call->rank, .n_ranks = call->n_ranks, .device = call->device};
   TRY(rank_open(rank, error));
-  CUDA_TRY(cudaStreamCreateWithFlags(&rank->stream, cudaStreamNonBlocking));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamCreateWithFlags(&rank->stream, cudaStreamNonBlocking));
 }
 
 static CalibStatus run(Process *self, int32_t n, char *error) {
@@ -69,8 +68,7 @@ static CalibStatus capture(Process *self, int32_t n, char *error) {
   cudaGraphDestroy(graph);
   CUDA_TRY(made);
   CUDA_TRY(cudaGraphUpload(self->graph, stream));
-  CUDA_TRY(cudaStreamSynchronize(stream));
-  return CALIB_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(stream));
 }
 
 static CalibStatus queue(Process *self, int32_t launches, char *error) {
@@ -91,13 +89,11 @@ static bool answer(const Process *self, CalibStatus status, const RankAnswer *an
 static bool move(Process *self, const RankCall *call, RankAnswer *ret_answer) {
   const bool writes = call->kind == RANK_WRITE;
   const size_t n = (size_t)call->n;
-  char *at = (char *)self->rank.memory.data + call->offset, *data = malloc(n + 1);
-  if (!data) abort();
+  char *at = (char *)self->rank.memory.data + call->offset, *data = must(malloc(n + 1));
   bool goes_on = !writes || rank_receive(self->socket, data, n);
   const cudaError_t code = writes ? cudaMemcpy(at, data, n, cudaMemcpyHostToDevice)
                                   : cudaMemcpy(data, at, n, cudaMemcpyDeviceToHost);
-  const CalibStatus status =
-      code == cudaSuccess ? CALIB_OK : cuda_failed((int)code, "cudaMemcpy", ret_answer->error);
+  const CalibStatus status = cuda_status((int)code, "cudaMemcpy", ret_answer->error);
   goes_on = goes_on && answer(self, status, ret_answer);
   if (goes_on && !status && !writes) goes_on = rank_send(self->socket, data, n);
   free(data);

@@ -48,28 +48,21 @@ struct Sdpa {
 
 /* ---- The library ---- */
 
-static void find(void *library, const char *name, void *ret_function) {
-  void *symbol = dlsym(library, name);
-  memcpy(ret_function, &symbol, sizeof symbol);
-}
-
-static bool find_functions(void *library, CudnnFunctions *call) {
-  find(library, "cudnnGetVersion", &call->version);
-  find(library, "cudnnCreate", &call->create);
-  find(library, "cudnnDestroy", &call->destroy);
-  find(library, "cudnnSetStream", &call->set_stream);
-  find(library, "cudnnGetErrorString", &call->error_string);
-  find(library, "cudnnGetLastErrorString", &call->last_error);
-  find(library, "cudnnBackendCreateDescriptor", &call->make);
-  find(library, "cudnnBackendDestroyDescriptor", &call->unmake);
-  find(library, "cudnnBackendFinalize", &call->finalize);
-  find(library, "cudnnBackendSetAttribute", &call->set);
-  find(library, "cudnnBackendGetAttribute", &call->get);
-  find(library, "cudnnBackendExecute", &call->execute);
-  return call->version && call->create && call->destroy && call->set_stream && call->error_string &&
-         call->last_error && call->make && call->unmake && call->finalize && call->set &&
-         call->get && call->execute;
-}
+/* As CudnnFunctions has them. */
+static const char *const NAMES[] = {"cudnnGetVersion",
+                                    "cudnnCreate",
+                                    "cudnnDestroy",
+                                    "cudnnSetStream",
+                                    "cudnnGetErrorString",
+                                    "cudnnGetLastErrorString",
+                                    "cudnnBackendCreateDescriptor",
+                                    "cudnnBackendDestroyDescriptor",
+                                    "cudnnBackendFinalize",
+                                    "cudnnBackendSetAttribute",
+                                    "cudnnBackendGetAttribute",
+                                    "cudnnBackendExecute",
+                                    NULL};
+_Static_assert(sizeof NAMES == sizeof(CudnnFunctions) + sizeof *NAMES, "a name for each function");
 
 static CalibStatus failed(const Sdpa *self, int code, const char *step, char *error) {
   char last[256] = "";
@@ -77,9 +70,8 @@ static CalibStatus failed(const Sdpa *self, int code, const char *step, char *er
   last[sizeof last - 1] = '\0';
   for (char *at = last; *at; at++)
     if ((unsigned char)*at < ' ') *at = ' ';
-  snprintf(error, CALIB_ERROR_SIZE, "cuDNN %s, %s: %s%s%s", self->version, step,
-           self->call.error_string(code), *last ? ": " : "", last);
-  return CALIB_ENVIRONMENT;
+  return calib_failed(CALIB_ENVIRONMENT, error, "cuDNN %s, %s: %s%s%s", self->version, step,
+                      self->call.error_string(code), *last ? ": " : "", last);
 }
 
 static const char INSTALL[] = "'pip install nvidia-cudnn-cu13' installs it, and TANDEM_CUDNN sets "
@@ -89,20 +81,16 @@ static CalibStatus open_library(Sdpa *self, char *error) {
   const char *path = getenv("TANDEM_CUDNN");
   if (!path || !*path) path = "libcudnn.so.9";
   self->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!self->library || !find_functions(self->library, &self->call)) {
-    snprintf(error, CALIB_ERROR_SIZE, "attention by cuDNN: %.200s %s; %s", path,
-             self->library ? "is not cuDNN 9" : "was not found", INSTALL);
-    return CALIB_ENVIRONMENT;
-  }
+  if (!self->library || calib_find_functions(self->library, NAMES, &self->call))
+    return calib_failed(CALIB_ENVIRONMENT, error, "attention by cuDNN: %.200s %s; %s", path,
+                        self->library ? "is not cuDNN 9" : "was not found", INSTALL);
   const size_t version = self->call.version();
   snprintf(self->version, sizeof self->version, "%zu.%zu.%zu", version / 10000, version / 100 % 100,
            version % 100);
-  if (version < CUDNN_LEAST_VERSION) {
-    snprintf(error, CALIB_ERROR_SIZE,
-             "attention by cuDNN needs version 9.21 or later, and %.200s is %s; %s", path,
-             self->version, INSTALL);
-    return CALIB_ENVIRONMENT;
-  }
+  if (version < CUDNN_LEAST_VERSION)
+    return calib_failed(CALIB_ENVIRONMENT, error,
+                        "attention by cuDNN needs version 9.21 or later, and %.200s is %s; %s",
+                        path, self->version, INSTALL);
   const int code = self->call.create(&self->handle);
   if (code == CUDNN_OK) return CALIB_OK;
   self->handle = NULL;
@@ -391,14 +379,14 @@ static void read_plan(Building *self, CudnnDescriptor config) {
 static CalibStatus no_engine(const Building *self, char *error) {
   const SdpaShape *s = &self->plan->shape;
   const Sdpa *sdpa = self->sdpa;
-  snprintf(error, CALIB_ERROR_SIZE,
-           "cuDNN %s has no engine for attention of %d query and %d key heads of %d and %d, %d "
-           "sequences of %d new tokens over %d pages of %d%s%s",
-           sdpa->version, (int)s->query_heads, (int)s->kv_heads, (int)s->qk_dim, (int)s->v_dim,
-           (int)s->sequences, (int)s->max_new, (int)s->max_pages, (int)s->block_size,
-           self->code == CUDNN_OK ? "" : ": ",
-           self->code == CUDNN_OK ? "" : sdpa->call.error_string(self->code));
-  return CALIB_REJECTED;
+  return calib_failed(
+      CALIB_REJECTED, error,
+      "cuDNN %s has no engine for attention of %d query and %d key heads of %d and %d, %d "
+      "sequences of %d new tokens over %d pages of %d%s%s",
+      sdpa->version, (int)s->query_heads, (int)s->kv_heads, (int)s->qk_dim, (int)s->v_dim,
+      (int)s->sequences, (int)s->max_new, (int)s->max_pages, (int)s->block_size,
+      self->code == CUDNN_OK ? "" : ": ",
+      self->code == CUDNN_OK ? "" : sdpa->call.error_string(self->code));
 }
 
 static CalibStatus build(Sdpa *sdpa, SdpaPlan *plan, char *error) {
@@ -444,10 +432,8 @@ CalibStatus sdpa_plan(Sdpa *self, const SdpaShape *shape, const SdpaPlan **ret_p
   SdpaPlan *plan = self->plans[slot];
   if (!plan || memcmp(&plan->shape, shape, sizeof *shape) != 0) {
     const char *what = unsupported(shape);
-    if (what) {
-      snprintf(error, CALIB_ERROR_SIZE, "attention by cuDNN does not support %s", what);
-      return CALIB_REJECTED;
-    }
+    if (what)
+      return calib_failed(CALIB_REJECTED, error, "attention by cuDNN does not support %s", what);
     drop_plan(self, plan);
     self->plans[slot] = NULL;
     plan = calloc(1, sizeof *plan);

@@ -11,15 +11,9 @@
 #include <string.h>
 
 static const char *const OP_NAMES[] = {
-    [PROFILE_ITERATION] = "iteration",
-    [PROFILE_LINEAR] = "linear",
-    [PROFILE_PREFILL_ATTENTION] = "prefill_attention",
-    [PROFILE_DECODE_ATTENTION] = "decode_attention",
-    [PROFILE_HEAD] = "head",
-#define X(id, name) [PROFILE_##id] = name,
-    PROFILE_DETAILS(X)
+#define X(id, name, size) name,
+#include "perfmodel/operators.def"
 #undef X
-        [PROFILE_OPS] = NULL,
 };
 
 const char *profile_op_name(ProfileOp op) {

@@ -20,50 +20,14 @@
 
 enum { PROFILE_MAX_ROWS = 1000 * 1000 };
 
-/* Operators finer than a term, of one layer or call: carried and checked, all-reduces apart not
- * fitted. Their `size` counts tokens, bytes or pages of KV. */
-#define PROFILE_DETAILS(X)                                                                         \
-  X(GEMM_QKV, "gemm_qkv") /* tokens, as all up to argmax */                                        \
-  X(GEMM_O, "gemm_o")                                                                              \
-  X(GEMM_UP, "gemm_up") /* and gate */                                                             \
-  X(GEMM_DOWN, "gemm_down")                                                                        \
-  X(GEMM_HEAD, "gemm_head")                                                                        \
-  X(NORM, "norm")               /* with the residual added */                                      \
-  X(ROPE_APPEND, "rope_append") /* rotation, and K and V into pages */                             \
-  X(ACTIVATION, "activation")                                                                      \
-  X(EMBEDDING, "embedding")                                                                        \
-  X(ARGMAX, "argmax")                                                                              \
-  X(ALL_REDUCE, "all_reduce")           /* bytes of the tensor; of all GPUs of the group */        \
-  X(ALL_REDUCE_PEER, "all_reduce_peer") /* the same, by kernels that read the others' memory */    \
-  X(COPY_H2D, "copy_h2d")               /* bytes, as all copies; pinned */                         \
-  X(COPY_D2H, "copy_d2h")               /* pinned */                                               \
-  X(COPY_BOTH, "copy_both")             /* both at once, bytes in each direction */                \
-  X(COPY_D2D, "copy_d2d")               /* read once and written once */                           \
-  X(COPY_PEER, "copy_peer")             /* to another GPU */                                       \
-  X(COPY_PAGEABLE, "copy_pageable")     /* host to device, not pinned */                           \
-  X(KV_GATHER, "kv_gather")             /* pages of a layer to one buffer on the device */         \
-  X(KV_SCATTER, "kv_scatter")           /* pages, back */                                          \
-  X(KV_OUT, "kv_out")                   /* pages of a layer to pinned memory */                    \
-  X(WEIGHT_RELOAD, "weight_reload")     /* bytes, pinned memory to weights */                      \
-  X(MOE_ROUTING, "moe_routing")         /* tokens, as the next; logits to experts */               \
-  X(MOE_GEMM_UP, "moe_gemm_up")         /* and gate */                                             \
-  X(MOE_GEMM_DOWN, "moe_gemm_down")                                                                \
-  X(MOE_COMBINE, "moe_combine")
-
-/* What was timed. Terms come first: the time of one is that of all layers of one tensor-parallel
- * shard. */
+/* What was timed. Operators finer than a term are carried and checked; of them only all-reduces are
+ * fitted. */
 typedef enum ProfileOp {
-  PROFILE_ITERATION, // all of an iteration, as an engine runs it
-  PROFILE_LINEAR,    // GEMMs, norms, activations and all-reduces
-  PROFILE_PREFILL_ATTENTION,
-  PROFILE_DECODE_ATTENTION,
-  PROFILE_HEAD,
-  PROFILE_TERMS,
-  PROFILE_LAST_TERM = PROFILE_TERMS - 1, // details count on from here
-#define X(id, name) PROFILE_##id,
-  PROFILE_DETAILS(X)
+#define X(id, name, size) PROFILE_##id,
+#include "perfmodel/operators.def"
 #undef X
-      PROFILE_OPS,
+  PROFILE_OPS,
+  PROFILE_TERMS = PROFILE_GEMM_QKV, // those before are terms
 } ProfileOp;
 
 /* "iteration", "linear", …: as in the file. */

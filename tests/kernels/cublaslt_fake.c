@@ -6,9 +6,9 @@
  * not take; scales that do not begin at a multiple of 16 bytes it answers with a status, as
  * cuBLASLt 13 does. */
 #include "tests/kernels/cublaslt_fake.h"
-#include "kernels/emulator/memory.h"
 #include "kernels/half.h"
 #include "tests/kernels/cuda_runtime_fake.h"
+#include "tests/kernels/emulator/memory.h"
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* See cuda_runtime_fake.h. Streams and graphs are numbers, an event is the moment of its record. */
 #include "tests/kernels/cuda_runtime_fake.h"
-#include "kernels/emulator/memory.h"
+#include "tests/kernels/emulator/memory.h"
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernels/emulator/memory.h"
+#include "tests/kernels/emulator/memory.h"
 #include "tests/kernels/kernel_testing.h"
 
 void device_begin(void) {}

@@ -150,10 +150,10 @@ replace() {
 build() {
   local cu objects=()
   cd "$1" || return
-  for cu in kernels/"$2"*.cu kernels/harness.cu kernels/emulator/*.cpp; do
+  for cu in kernels/"$2"*.cu kernels/harness.cu tests/kernels/emulator/*.cpp; do
     local options=()
     [[ $cu != *.cu ]] ||
-      options=(-x c++ -DKERNEL_EMULATOR -include kernels/emulator/emulator.h)
+      options=(-x c++ -DKERNEL_EMULATOR -include tests/kernels/emulator/emulator.h)
     g++ -std=c++17 -O2 -ffp-contract=off -fno-strict-aliasing -w -I. -isystem "$cuda/include" \
       "${options[@]}" -c "$cu" -o "${cu%.*}.o" || return
     objects+=("${cu%.*}.o")

@@ -1,6 +1,6 @@
 /* Prints the dynamic shared memory of each kernel of attention, by its launches in the emulator: a
  * line of its name in the table of kernels/README.md and bytes. */
-#include "kernels/emulator/memory.h"
+#include "tests/kernels/emulator/memory.h"
 #include "tests/kernels/kernel_testing.h"
 #include <stdio.h>
 

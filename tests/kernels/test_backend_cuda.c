@@ -145,7 +145,7 @@ static void check_iteration(const Backend *backend, const CalibModel *model) {
   double seconds = 0;
   expect_true(backend->prepare(state, &point, error) == CALIB_OK &&
                   backend->run(state, error) == CALIB_OK &&
-                  backend->read(state, &logits, alone, error) == CALIB_OK,
+                  backend->move(state, &logits, alone, false, error) == CALIB_OK,
               "%s: all layers: %s", model->name, error);
   const int launches = fake_graph_launches();
   fake_take_asides();
@@ -154,7 +154,7 @@ static void check_iteration(const Backend *backend, const CalibModel *model) {
   expect_true(seconds > 0.019 && seconds < 0.03, "%s: %g s", model->name, seconds);
   expect_true(fake_take_asides() == 0, "%s: nothing but launches is timed", model->name);
   expect_true(fake_graph_launches() == launches + 1, "one graph is launched once");
-  expect_true(backend->read(state, &logits, in_graph, error) == CALIB_OK, "read: %s", error);
+  expect_true(backend->move(state, &logits, in_graph, false, error) == CALIB_OK, "read: %s", error);
   expect_true(memcmp(alone, in_graph, n * sizeof *alone) == 0, "%s: a batch as a graph",
               model->name);
   free(alone);
@@ -214,7 +214,7 @@ static void test_points(const Backend *backend, const CalibModel *model) {
     CalibSize size;
   } ops[] = {
 #define X(id, name, size) {name, CALIB_SIZE_##size},
-      CALIB_OPS(X)
+#include "perfmodel/operators.def"
 #undef X
   };
   CudaState *state = open_backend(backend);

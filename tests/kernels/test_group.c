@@ -107,17 +107,18 @@ static void check_wrong(void) {
   const CalibSlice out = {.tensor = TENSOR_TO, .layer = 3, .row = 5, .n_rows = 1};
   expect_true(backend->prepare(state, &point, error) == CALIB_OK &&
                   backend->run(state, error) == CALIB_OK &&
-                  backend->read(state, &in, before, error) == CALIB_OK &&
-                  backend->read(state, &out, after, error) == CALIB_OK &&
-                  backend->write(state, &in, changed, error) == CALIB_OK &&
+                  backend->move(state, &in, before, false, error) == CALIB_OK &&
+                  backend->move(state, &out, after, false, error) == CALIB_OK &&
+                  backend->move(state, &in, changed, true, error) == CALIB_OK &&
                   backend->run(state, error) == CALIB_OK &&
-                  backend->read(state, &out, sum, error) == CALIB_OK,
+                  backend->move(state, &out, sum, false, error) == CALIB_OK,
               "%s", error);
   for (int i = 0; i < 8; i++)
     expect_true(fabs(sum[i] - after[i] - (changed[i] - before[i])) < 0.1,
                 "rank 2's input is in rank 3's sum");
   const CalibSlice none = {.tensor = TENSOR_TO, .layer = 4, .n_rows = 1};
-  expect_true(backend->read(state, &none, sum, error) == CALIB_REJECTED, "a fifth rank of four");
+  expect_true(backend->move(state, &none, sum, false, error) == CALIB_REJECTED,
+              "a fifth rank of four");
   backend->close(state);
 }
 

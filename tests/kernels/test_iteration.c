@@ -64,11 +64,11 @@ static void check_graph(const Backend *backend, CudaState *state, const CalibMod
   const CalibPoint point = {.op = CALIB_ITERATION, .batch = *batch};
   expect_true(backend->prepare(state, &point, error) == CALIB_OK &&
                   backend->run(state, error) == CALIB_OK &&
-                  backend->read(state, &logits, alone, error) == CALIB_OK,
+                  backend->move(state, &logits, alone, false, error) == CALIB_OK,
               "%s: all layers: %s", model->name, error);
   const CalibStatus status = backend->run_batch(state, batch, &seconds, error);
   expect_true(status == CALIB_OK && seconds > 0, "%s: run_batch: %s", model->name, error);
-  expect_true(backend->read(state, &logits, in_graph, error) == CALIB_OK, "read: %s", error);
+  expect_true(backend->move(state, &logits, in_graph, false, error) == CALIB_OK, "read: %s", error);
   expect_true(memcmp(alone, in_graph, n * sizeof *alone) == 0, "%s: a batch as a graph",
               model->name);
   free(alone);

@@ -252,7 +252,7 @@ Test(backend_cpu_alone, keeps_as_many_layers_as_exceed_the_cache) {
   cr_assert_eq(cpu_batch_init(&batch, &model, &mixed, true, INT64_C(1) << 30, &arena, error),
                CALIB_OK, "%s", error);
   cr_expect_gt(batch.n_sets, 1);
-  const CpuRun run = {.parts = CPU_ALL, .layers = 40};
+  const CpuRun run = {.parts = CALIB_PARTS, .layers = 40};
   for (int64_t round = 0; round < 3 * batch.n_sets; round++)
     cpu_run(&model, &batch, &run, round);
   cpu_model_close(&model);

@@ -1,5 +1,5 @@
 /* Verification finds what is wrong, whoever is verified: the cpu backend with a hand in its results
- * stands for any backend that is known by its four calls. Pinned: an operator that does nothing,
+ * stands for any backend that is known by its calls. Pinned: an operator that does nothing,
  * the last row of every output slightly off, at the sizes of the table and at large ones of which
  * some rows are compared; tolerances. That right operators pass is test_backend_cpu.c's. */
 #include "calib/harness.h"
@@ -54,11 +54,11 @@ static CalibStatus run_with_fault(void *self, char *text) {
   if (status || fault.tensor == CALIB_N_TENSORS) return status;
   const int64_t n = backend_cpu.columns(self, fault.tensor);
   cr_assert_leq(n, 512);
-  status = backend_cpu.read(self, &slice, values, text);
+  status = backend_cpu.move(self, &slice, values, false, text);
   for (int64_t i = 0; i < n; i++)
     values[i] =
         fault.factor * values[i] + (fault.tensor == TENSOR_BEST || fault.tensor == TENSOR_TO);
-  return status ? status : backend_cpu.write(self, &slice, values, text);
+  return status ? status : backend_cpu.move(self, &slice, values, true, text);
 }
 
 static void open_cpu(void) {
@@ -195,7 +195,7 @@ Test(verify, tolerances) {
   cr_expect_float_eq(verify_tolerance(&model, CALIB_GEMM_O), 0x1p-11 + 1e-4, 1e-12);
 }
 
-/* Without the four calls nothing is compared, and a backend may compare for itself. */
+/* Without these calls nothing is compared, and a backend may compare for itself. */
 static CalibStatus own_verify(void *self, CalibOp op, double *ret_error, char *text) {
   (void)self, (void)op, (void)text;
   *ret_error = 0.25;

@@ -1,5 +1,5 @@
 /* Runs the CUDA kernels on the CPU: every .cu file also compiles with
- *   g++ -x c++ -std=c++17 -DKERNEL_EMULATOR -include kernels/emulator/emulator.h
+ *   g++ -x c++ -std=c++17 -DKERNEL_EMULATOR -include tests/kernels/emulator/emulator.h
  * and the toolkit's include directory, whose host conversions of bf16 and fp16 it uses.
  *
  * Blocks run one after another. The threads of a block are fibers of one OS thread that run until
@@ -26,8 +26,8 @@
  * an odd seed the same in a random order, an even one switches warps at random at every operation;
  * seeded lanes run in random order too. Run a test with several. $EMULATED_SMS is the number of
  * multiprocessors that kernels are told of, each with room for two blocks. */
-#ifndef KERNELS_EMULATOR_EMULATOR_H
-#define KERNELS_EMULATOR_EMULATOR_H
+#ifndef TESTS_KERNELS_EMULATOR_EMULATOR_H
+#define TESTS_KERNELS_EMULATOR_EMULATOR_H
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -42,7 +42,7 @@
 #include <vector_functions.h>
 #include <vector_types.h>
 
-#include "kernels/emulator/memory.h"
+#include "tests/kernels/emulator/memory.h"
 
 #undef __launch_bounds__
 #define __launch_bounds__(...)
@@ -196,5 +196,5 @@ template <class T, class R> R reduce(uint32_t mask, T value, R (*pick)(const T *
 
 } // namespace emulator
 
-#include "kernels/emulator/intrinsics.h"
+#include "tests/kernels/emulator/intrinsics.h"
 #endif

@@ -1,6 +1,6 @@
 /* The names that CUDA gives to device code, for the emulator: part of emulator.h. */
-#ifndef KERNELS_EMULATOR_INTRINSICS_H
-#define KERNELS_EMULATOR_INTRINSICS_H
+#ifndef TESTS_KERNELS_EMULATOR_INTRINSICS_H
+#define TESTS_KERNELS_EMULATOR_INTRINSICS_H
 
 #define threadIdx (emulator::thread->index)
 #define blockIdx  (emulator::block_index)

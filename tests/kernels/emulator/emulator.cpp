@@ -3,7 +3,7 @@
  * A fiber is entered once by ucontext and from then on by longjmp, which costs tens of
  * nanoseconds where swapcontext costs a system call. It outlives its block: the next block gives
  * it another thread index. The scheduler runs on the caller's own stack. */
-#include "kernels/emulator/emulator.h"
+#include "tests/kernels/emulator/emulator.h"
 
 #include <csetjmp>
 #include <cstdarg>

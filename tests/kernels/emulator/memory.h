@@ -1,6 +1,6 @@
 /* What a test asks of the emulator, callable from C. */
-#ifndef KERNELS_EMULATOR_MEMORY_H
-#define KERNELS_EMULATOR_MEMORY_H
+#ifndef TESTS_KERNELS_EMULATOR_MEMORY_H
+#define TESTS_KERNELS_EMULATOR_MEMORY_H
 #include <stddef.h>
 #include <stdint.h>
 #ifdef __cplusplus

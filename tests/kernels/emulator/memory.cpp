@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "kernels/emulator/emulator.h"
+#include "tests/kernels/emulator/emulator.h"
 
 namespace emulator {
 namespace {

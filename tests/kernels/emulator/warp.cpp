@@ -1,5 +1,5 @@
 /* cp.async, ldmatrix and mma.sync of emulator.h. */
-#include "kernels/emulator/emulator.h"
+#include "tests/kernels/emulator/emulator.h"
 
 #include <cstdio>
 
