@@ -77,17 +77,14 @@ static int take_head(Reading *self, const StepHead *said, Place at, Diag *diag) 
   if (said->pipeline_parallel_size > 1)
     return diag_error(
         diag, at, "the steps of a pipeline overlap: their times are not those of one batch alone");
-  return same_text(&head->engine, said->engine, "engine", at, diag) |
-         same_text(&head->engine_version, said->engine_version, "version", at, diag) |
-         same_text(&head->model, said->model, "model", at, diag) |
-         same_text(&head->gpu, said->gpu, "GPU", at, diag) |
-         same_text(&head->dtype, said->dtype, "dtype", at, diag) |
-         same_text(&head->quantization, said->quantization, "quantization", at, diag) |
-         same_text(&head->cache_dtype, said->cache_dtype, "cache_dtype", at, diag) |
-         same_degree(&head->tensor_parallel_size, said->tensor_parallel_size,
-                     "tensor_parallel_size", at, diag) |
-         same_degree(&head->data_parallel_size, said->data_parallel_size, "data_parallel_size", at,
-                     diag);
+  int status = 0;
+#define X(name) status |= same_text(&head->name, said->name, #name, at, diag);
+  STEP_HEAD_TEXTS(X)
+#undef X
+#define X(name) status |= same_degree(&head->name, said->name, #name, at, diag);
+  STEP_HEAD_DEGREES(X)
+#undef X
+  return status;
 }
 
 static int read_json(Reading *self, const Line *line, Diag *diag) {
