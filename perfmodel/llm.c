@@ -136,21 +136,11 @@ Dtype llm_quantization(const Llm *self) {
   return (Dtype)most;
 }
 
-/* Experts of all layers that a token does not reach. */
-static int64_t idle_parameters(const Llm *self) {
-  return llm_moe_layers(self) * (self->num_experts - self->num_experts_per_tok) *
-         mlp_parameters(self, self->moe_intermediate_size);
-}
-
 static int64_t matrices(const Llm *self) {
   int64_t sum = 0;
   for (int part = 0; part < LLM_PARTS; part++)
     sum += llm_part_parameters(self, (LlmPart)part);
   return sum;
-}
-
-int64_t llm_layer_matrices(const Llm *self) {
-  return (matrices(self) - idle_parameters(self)) / self->num_hidden_layers;
 }
 
 static int64_t norm_parameters(const Llm *self) {
@@ -192,11 +182,6 @@ static int64_t plain_parameters(const Llm *self) {
 
 int64_t llm_parameters(const Llm *self) {
   return matrices(self) + plain_parameters(self);
-}
-
-int64_t llm_activated_parameters(const Llm *self) {
-  const int64_t looked_up = self->tie_word_embeddings ? 0 : table_parameters(self);
-  return llm_parameters(self) - idle_parameters(self) - looked_up;
 }
 
 int64_t llm_weight_bytes(const Llm *self) {
