@@ -124,6 +124,14 @@ double llm_index_kv_bytes(const Llm *self);
 /* Bytes of one token's KV in one layer of full (or sliding) attention, all heads, with its
  * share of the indices. */
 double llm_layer_kv_bytes(const Llm *self, bool sliding);
+/* Of one layer on one of `tp` GPUs, the ranks of latent attention on each: elements of a token's
+ * keys and values, parameters of q, k and v, and of the output. */
+double llm_kv_elements(const Llm *self, const LlmAttention *a, int64_t tp);
+double llm_qkv_parameters(const Llm *self, const LlmAttention *a, int64_t tp);
+double llm_out_parameters(const Llm *self, const LlmAttention *a, int64_t tp);
+/* Parameters of the index of sparse attention in one layer: its queries from those of attention,
+ * one key, and a weight for each of its heads. */
+double llm_index_parameters(const Llm *self);
 /* Parameters of a part in all layers. */
 int64_t llm_part_parameters(const Llm *self, LlmPart part);
 Dtype llm_part_dtype(const Llm *self, LlmPart part);

@@ -101,16 +101,12 @@ static int check_format(const Composing *self, Diag *diag) {
   return -1;
 }
 
-static int64_t degree(int64_t said) {
-  return said > 0 ? said : 1;
-}
-
 static int find_degrees(Composing *self, Diag *diag) {
   const ImportInput *input = self->input;
   PerfSetup *setup = &self->layers.setup;
-  setup->tensor_parallel_size = degree(input->tensor_parallel_size);
-  setup->attention_data_parallel_size = degree(input->attention_data_parallel_size);
-  setup->expert_parallel_size = degree(input->expert_parallel_size);
+  setup->tensor_parallel_size = degree_of(input->tensor_parallel_size);
+  setup->attention_data_parallel_size = degree_of(input->attention_data_parallel_size);
+  setup->expert_parallel_size = degree_of(input->expert_parallel_size);
   const Parallelism degrees = {.tensor = setup->tensor_parallel_size,
                                .pipeline = 1,
                                .data = 1,

@@ -334,11 +334,6 @@ static int take_attention(void *context, const Csv *csv, Diag *diag) {
 
 /* ---- The bundle ---- */
 
-static const char *scalar(const Node *map, const char *key) {
-  const Node *node = node_find(map, key);
-  return node && node->kind == NODE_SCALAR ? node->text : NULL;
-}
-
 static const struct {
   const char *fact, *key;
 } META_FACTS[] = {{"source_model", "model"},        {"gpu_name", "gpu"},
@@ -350,12 +345,12 @@ static int read_meta(Reading *self, const ImportInput *input, Diag *diag) {
   const char *path = arena_printf(profile->arena, "%s/meta.yaml", input->path);
   const Node *meta = yaml_load(path, profile->arena, diag);
   if (!meta) return -1;
-  self->gpu = input->gpu ? input->gpu : scalar(meta, "hardware");
+  self->gpu = input->gpu ? input->gpu : node_find_text(meta, "hardware");
   if (!self->gpu || !*self->gpu)
     return diag_error(diag, place_of_file(path),
                       "'hardware' is missing: name the GPU with '--gpu'");
   for (size_t i = 0; i < sizeof META_FACTS / sizeof *META_FACTS; i++) {
-    const char *value = scalar(meta, META_FACTS[i].key);
+    const char *value = node_find_text(meta, META_FACTS[i].key);
     if (value) profile_set_fact(profile, META_FACTS[i].fact, value);
   }
   return 0;
@@ -392,7 +387,7 @@ static int read_degree(Reading *self, const char *folder, int64_t degree, Diag *
 }
 
 /* N of a name "tpN", 0 if it is another name. */
-static int64_t degree_of(const char *name) {
+static int64_t degree_named(const char *name) {
   if (strncmp(name, "tp", 2) != 0 || name[2] < '1' || name[2] > '9') return 0;
   char *stop = NULL;
   long degree = strtol(name + 2, &stop, 10);
@@ -405,7 +400,7 @@ static int list_degrees(const char *path, bool ret_degrees[MAX_DEGREE + 1], Diag
     return diag_environment(diag, place_of_file(path), "cannot open the folder: %s",
                             strerror(errno));
   for (struct dirent *entry; (entry = readdir(folder));)
-    ret_degrees[degree_of(entry->d_name)] = true;
+    ret_degrees[degree_named(entry->d_name)] = true;
   closedir(folder);
   return 0;
 }
