@@ -1,9 +1,11 @@
 /* Writes model files. Times are rounded to ticks, and no curve falls; that no row of
  * decode_attention lies below another is settled where the file is read (table_rows.h). */
+#include "base/cleanup.h"
 #include "base/output.h"
 #include "base/sort.h"
 #include "base/text.h"
 #include "perfmodel/fit_file.h"
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,20 +361,27 @@ static void write_model(FILE *out, const FitResult *self, const Profile *profile
   write_record(out, self, profile);
 }
 
+/* The text of a file, in the arena; NULL with an entry. */
+static const char *model_text(const FitResult *self, const Profile *profile, size_t *ret_length,
+                              Diag *diag) {
+  CLEANUP_FILE FILE *file = tmpfile();
+  if (file) write_model(file, self, profile);
+  const long length = file && fflush(file) == 0 ? ftell(file) : -1;
+  char *text = length < 0 ? NULL : arena_alloc(profile->arena, (size_t)length + 1);
+  if (text) rewind(file);
+  *ret_length = (size_t)length;
+  if (text && fread(text, 1, *ret_length, file) == *ret_length) return text;
+  diag_environment(diag, place_of_file(NULL), "cannot write a temporary file: %s", strerror(errno));
+  return NULL;
+}
+
 int fit_save(const FitResult *self, const Profile *profile, const char *path, Diag *diag) {
   Output out;
-  char *text = NULL;
   size_t length = 0;
-  FILE *memory = open_memstream(&text, &length);
-  if (!memory) arena_exhausted(0);
-  write_model(memory, self, profile);
-  fclose(memory);
-  int status = perfmodel_check(path, text, length, profile->arena, diag) ||
-               output_open(&out, path, profile->arena, diag);
-  if (status == 0) {
-    fwrite(text, 1, length, out.file);
-    status = output_commit(&out, diag);
-  }
-  free(text);
-  return status ? -1 : 0;
+  const char *text = model_text(self, profile, &length, diag);
+  if (!text || perfmodel_check(path, text, length, profile->arena, diag) ||
+      output_open(&out, path, profile->arena, diag))
+    return -1;
+  fwrite(text, 1, length, out.file);
+  return output_commit(&out, diag);
 }

@@ -2,13 +2,6 @@
 #include "traces/fields.h"
 #include "traces/trace.h"
 
-int fields_split(const Line *line, Field *ret_fields, int count, Diag *diag) {
-  const int found = line_split(line, ret_fields, count);
-  if (found == count) return 0;
-  return diag_error(diag, line_place(line, (Field){0}),
-                    "expected %d fields as in the header, found %d", count, found);
-}
-
 bool field_decimal(Field field, int places, int64_t *ret_units) {
   int64_t units = 0;
   int i = 0, whole = 0, decimals = -1; // decimals: -1 before the point

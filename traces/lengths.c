@@ -27,7 +27,10 @@ static int table_append(Table *self, const Line *line, Arena *arena, Diag *diag)
   static const char *const names[] = {"q", "prompt", "output"};
   Field fields[COLUMNS];
   int64_t numbers[COLUMNS];
-  if (fields_split(line, fields, COLUMNS, diag)) return -1;
+  const int found = line_split(line, fields, COLUMNS);
+  if (found != COLUMNS)
+    return diag_error(diag, line_place(line, (Field){0}),
+                      "expected %d fields as in the header, found %d", COLUMNS, found);
   for (int i = 0; i < COLUMNS; i++)
     if (!field_decimal(fields[i], TABLE_PLACES, &numbers[i]))
       return field_error(line, fields[i], names[i], "a number with at most 6 decimals", diag);
