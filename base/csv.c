@@ -1,16 +1,11 @@
-/* Numbers are told from what strtod would also take (NAN,
- * infinity, hexadecimal) by their characters. */
+/* See csv.h. */
 #include "base/csv.h"
 #include "base/text.h"
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum {
-  SHOWN_MAX = 60,  // of a column in a message
-  NUMBER_MAX = 64, // characters of a number
-};
+enum { SHOWN_MAX = 60 }; // of a column in a message
 
 void csv_open_text(Csv *self, const char *name, const char *text, size_t length, Arena *arena) {
   *self = (Csv){.n_columns = 0};
@@ -137,20 +132,6 @@ bool csv_drop_torn(Csv *self) {
   return true;
 }
 
-/* A finite decimal number, the same in every locale. */
-static bool read_number(Field cell, double *ret_value) {
-  char text[NUMBER_MAX + 1];
-  if (cell.length < 1 || cell.length > NUMBER_MAX) return false;
-  for (int i = 0; i < cell.length; i++) {
-    if (!strchr("0123456789+-.eE", cell.text[i]) || cell.text[i] == '\0') return false;
-    text[i] = cell.text[i];
-  }
-  text[cell.length] = '\0';
-  char *stop = NULL;
-  *ret_value = strtod(text, &stop);
-  return *stop == '\0' && stop != text && isfinite(*ret_value);
-}
-
 static bool in_range(CsvRange range, double value) {
   return range == CSV_ANY || value > 0 || (range == CSV_NOT_NEGATIVE && value == 0);
 }
@@ -163,7 +144,7 @@ static int bind_number(const Csv *self, const CsvColumn *column, Field cell, voi
   bool whole = column->type == CSV_INT;
   double value = whole ? 0 : NAN;
   bool is_empty = cell.length == 0 && column->may_be_empty;
-  if (!is_empty && (!read_number(cell, &value) || !in_range(column->range, value) ||
+  if (!is_empty && (!field_real(cell, &value) || !in_range(column->range, value) ||
                     (whole && (value != floor(value) || fabs(value) > (double)(INT64_C(1) << 53)))))
     return field_error(&self->line, cell, column->name, expected[whole][column->range], diag);
   if (whole)
@@ -181,7 +162,7 @@ static bool is_formula(const char *text, int length) {
   if (marks == length || !text[marks] || !strchr("=+-@\t\r", text[marks])) return false;
   const bool percent = text[length - 1] == '%';
   double number = 0;
-  return marks > 0 || !read_number((Field){text, length - percent}, &number);
+  return marks > 0 || !field_real((Field){text, length - percent}, &number);
 }
 
 static int bind_text(const Csv *self, const CsvColumn *column, Field cell, const char **field,

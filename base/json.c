@@ -143,6 +143,11 @@ bool json_line_has(const Line *line, const char *wanted) {
 
 /* ---- Strings ---- */
 
+Field json_unquoted(Field value) {
+  const bool quoted = value.length >= 2 && *value.text == '"';
+  return quoted ? (Field){value.text + 1, value.length - 2} : value;
+}
+
 /* Four hexadecimal digits; -1 when they are none. */
 static int32_t read_hex(const char *text, const char *end) {
   int32_t code = 0;

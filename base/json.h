@@ -23,6 +23,8 @@ int json_element(JsonScanner *self, Field *ret_value);
 int json_member(JsonScanner *self, Field *ret_key, Field *ret_value);
 /* Whether nothing stands after the object or list; -1 with an entry. */
 int json_end(JsonScanner *self);
+/* Of a string what is between its quotes, escapes and all; else the value. */
+Field json_unquoted(Field value);
 /* The text of a string value, without quotes and escapes, with a NUL; false when it is no string,
  * has an escape that JSON has not, or takes more than `room` bytes. */
 bool json_text(Field value, char *ret_text, size_t room);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -173,10 +174,9 @@ void line_reader_close(LineReader *self) {
 
 /* ---- Fields ---- */
 
-/* A field that starts with a quote goes on to the one that closes it; the text is what stands
- * between. */
 /* The field at `at`, inside the line, without spaces around it; `at` moves behind its comma, or to
- * NULL when the line ends. Commas between double quotes do not separate. */
+ * NULL when the line ends. A field that starts with a quote goes on to the one that closes it; the
+ * text is what stands between. */
 static Field line_take(const Line *line, const char **at) {
   const char *start = *at, *from = start, *end = line->text + line->length;
   if (start < end && *start == '"') {
@@ -205,14 +205,18 @@ bool field_is(Field field, const char *text) {
 
 /* The program never leaves the C locale, so strtod takes a point. Digits, since it would take more
  * than numbers. */
-bool field_number(Field field, double most, double *ret_value) {
-  char text[40], *end;
+bool field_real(Field field, double *ret_value) {
+  char text[65], *end;
   if (field.length <= 0 || field.length >= (int)sizeof text) return false;
   memcpy(text, field.text, (size_t)field.length);
   text[field.length] = '\0';
   if (strspn(text, "0123456789.eE+-") != (size_t)field.length) return false;
   *ret_value = strtod(text, &end);
-  return *end == '\0' && *ret_value >= 0 && *ret_value <= most;
+  return *end == '\0' && isfinite(*ret_value);
+}
+
+bool field_number(Field field, double most, double *ret_value) {
+  return field_real(field, ret_value) && *ret_value >= 0 && *ret_value <= most;
 }
 
 bool line_is(const Line *line, const char *text) {

@@ -64,7 +64,9 @@ int line_split(const Line *line, Field *ret_fields, int room);
 /* Without spaces and tabs at both ends. */
 Field field_trim(Field field);
 bool field_is(Field field, const char *text);
-/* A number from 0 to `most`, of all the field, in decimal or scientific notation. */
+/* A finite number, of all the field, in decimal or scientific notation. */
+bool field_real(Field field, double *ret_value);
+/* The same from 0 to `most`. */
 bool field_number(Field field, double most, double *ret_value);
 bool line_is(const Line *line, const char *text);
 /* The place of a field of this line; of the whole line when `field.text` is NULL. */

@@ -18,6 +18,11 @@ const Node *node_find(const Node *map, const char *key) {
   return NULL;
 }
 
+const char *node_find_text(const Node *map, const char *key) {
+  const Node *node = node_find(map, key);
+  return node && node->kind == NODE_SCALAR ? node->text : NULL;
+}
+
 Node *node_copy(const Node *node, Arena *arena) {
   Node *copy = ARENA_NEW(arena, Node), *last = NULL;
   *copy = *node;

@@ -46,6 +46,8 @@ Node *node_copy(const Node *node, Arena *arena);
 Node *node_take(Node *map, const char *key);
 /* The child of a map with this key, NULL if absent or `map` is NULL or not a map. */
 const Node *node_find(const Node *map, const char *key);
+/* The text of such a child that is a scalar, else NULL. */
+const char *node_find_text(const Node *map, const char *key);
 /* Whether it is a value left out: nothing, ~ or null, without quotes. */
 bool node_is_null(const Node *node);
 /* What a message quotes of a scalar: its text, of one over several lines how it begins. */

@@ -376,37 +376,29 @@ static const struct {
     {"mem_clock_mhz", offsetof(ProfileRow, mem_clock_mhz)},
     {"roofline_fraction", offsetof(ProfileRow, roofline_fraction)},
 };
+enum { N_NEVER_ZERO = sizeof NEVER_ZERO / sizeof *NEVER_ZERO };
 
-static void find_zeros(CheckReport *report, const Series *series, const char *column,
-                       size_t offset) {
-  bool found = false;
-  for (size_t i = 0; i < series->n_points; i++) {
-    const ProfileRow *row = row_at(report, series, i);
-    if (*(const double *)((const char *)row + offset) != 0) continue;
-    if (!found)
-      check_find(report, CHECK_ZERO, series,
-                 "'%s' is 0; a value that was not measured must be left empty", column);
-    found = true;
-    check_add_row(report, series->points[i].row);
-  }
-}
-
-static void find_zero_spread(CheckReport *report, const Series *series) {
-  bool found = false;
-  for (size_t i = 0; i < series->n_points; i++) {
-    const ProfileRow *row = row_at(report, series, i);
-    if (row->samples < 2 || (row->mad_us != 0 && row->p10_us != row->p90_us)) continue;
-    if (!found)
-      check_find(report, CHECK_ZERO_SPREAD, series,
-                 "several samples have no spread: their clock is too coarse, or the spread was not "
-                 "recorded");
-    found = true;
-    check_add_row(report, series->points[i].row);
-  }
+/* Whether a row has the i-th of these zeros, or, past the last, samples without a spread. */
+static bool has_zero(const ProfileRow *row, size_t i) {
+  if (i < N_NEVER_ZERO) return *(const double *)((const char *)row + NEVER_ZERO[i].offset) == 0;
+  return row->samples >= 2 && (row->mad_us == 0 || row->p10_us == row->p90_us);
 }
 
 void check_zeros(CheckReport *report, const Series *series) {
-  for (size_t i = 0; i < sizeof NEVER_ZERO / sizeof *NEVER_ZERO; i++)
-    find_zeros(report, series, NEVER_ZERO[i].column, NEVER_ZERO[i].offset);
-  find_zero_spread(report, series);
+  for (size_t zero = 0; zero <= N_NEVER_ZERO; zero++) {
+    bool found = false;
+    for (size_t i = 0; i < series->n_points; i++) {
+      if (!has_zero(row_at(report, series, i), zero)) continue;
+      if (!found && zero < N_NEVER_ZERO)
+        check_find(report, CHECK_ZERO, series,
+                   "'%s' is 0; a value that was not measured must be left empty",
+                   NEVER_ZERO[zero].column);
+      else if (!found)
+        check_find(report, CHECK_ZERO_SPREAD, series,
+                   "several samples have no spread: their clock is too coarse, or the spread was "
+                   "not recorded");
+      found = true;
+      check_add_row(report, series->points[i].row);
+    }
+  }
 }

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-const char finder_set_2023[] = "splitwise-2023";
+/* The models of vLLM as it was in 2023, from the measurements of Splitwise. */
+static const char SET_2023[] = "splitwise-2023";
 
 /* ---- What there is ---- */
 
@@ -104,7 +105,7 @@ static int report_set(const char *set, const PerfSetup *asked, const char *data_
     diag_hint(diag,
               "choose '%s', 'splitwise-sim', 'roofline', the path of a .yaml file, or an engine "
               "such as {engine: vllm}",
-              finder_set_2023);
+              SET_2023);
     return -1;
   }
   diag_error(diag, at,
@@ -190,10 +191,9 @@ int perfmodel_load_nearest(PerfModel *self, const PerfSetup *asked, bool or_2023
   of_2023.engine = of_2023.engine_version = NULL;
   if (dtype_bytes((Dtype)asked->weight_dtype) >= 2) of_2023.weight_dtype = DTYPE_BF16;
   for (size_t i = 0; or_2023 && i < n; i++)
-    if (strcmp(files[i].folder, finder_set_2023) == 0 && setup_serves(&files[i].setup, &of_2023)) {
-      if (perfmodel_load_for(self, finder_set_2023, asked->model, asked->gpu,
-                             asked->tensor_parallel_size, max_decode_seqs, data_dir, at, arena,
-                             diag))
+    if (strcmp(files[i].folder, SET_2023) == 0 && setup_serves(&files[i].setup, &of_2023)) {
+      if (perfmodel_load_for(self, SET_2023, asked->model, asked->gpu, asked->tensor_parallel_size,
+                             max_decode_seqs, data_dir, at, arena, diag))
         return -1;
       if (asked->engine_version)
         self->taken =

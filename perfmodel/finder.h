@@ -4,9 +4,6 @@
 #define PERFMODEL_FINDER_H
 #include "perfmodel/perfmodel.h"
 
-/* The set of models of vLLM as it was in 2023, from Splitwise's measurements. */
-extern const char finder_set_2023[];
-
 typedef struct PerfFile {
   const char *path, *folder, *name; // FOLDER/NAME.yaml
   PerfSetup setup;                  // as its name says it; engine NULL: of a set

@@ -35,6 +35,19 @@ static void write_name(FILE *out, const char *name) {
     write_text(out, name);
 }
 
+/* A line "key: text", the text in quotes. */
+static void write_line(FILE *out, const char *key, const char *text) {
+  fprintf(out, "%s: ", key);
+  write_text(out, text);
+  putc('\n', out);
+}
+
+static void write_name_line(FILE *out, const char *key, const char *name) {
+  fprintf(out, "%s: ", key);
+  write_name(out, name);
+  putc('\n', out);
+}
+
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
@@ -163,15 +176,12 @@ static void write_table(FILE *out, const char *term, const char *unit, const cha
   for (int r = 0; r < table->n_rows; r++) {
     const FitRow *row = &table->rows[r];
     const FitCurve *curve = &row->curve;
-    int64_t x[FIT_KNOTS_MAX + 2];
+    int64_t x[FIT_KNOTS_MAX];
     for (int k = 0; k < curve->n_knots; k++)
-      x[k] = curve->x[k];
-    x[curve->n_knots] = curve->low;
-    x[curve->n_knots + 1] = curve->high;
-    for (int k = 0; spans && k < curve->n_knots + 2; k++)
-      x[k] = prefill_span_area2(x[k], row->key);
+      x[k] = spans ? prefill_span_area2(curve->x[k], row->key) : curve->x[k];
     fprintf(out, "    - {%s: %lld, measured: [%lld, %lld], ", key, (long long)row->key,
-            (long long)x[curve->n_knots], (long long)x[curve->n_knots + 1]);
+            (long long)(spans ? prefill_span_area2(curve->low, row->key) : curve->low),
+            (long long)(spans ? prefill_span_area2(curve->high, row->key) : curve->high));
     write_flow(out, curve->n_knots, x, curve->seconds);
     fputs("}\n", out);
   }
@@ -263,33 +273,25 @@ static void write_points(FILE *out, const FitResult *self) {
 }
 
 static void write_record(FILE *out, const FitResult *self, const Profile *profile) {
-  fputs("fit:\n  profile: ", out);
-  write_text(out, base_name(profile->path));
-  fprintf(out, "\n  digest: \"%016llx\" # of all its rows\n",
+  fputs("fit:\n", out);
+  write_line(out, "  profile", base_name(profile->path));
+  fprintf(out, "  digest: \"%016llx\" # of all its rows\n  facts:\n",
           (unsigned long long)profile_digest(profile));
-  fputs("  facts:\n", out);
   for (size_t i = 0; i < profile->n_facts; i++) {
     const ProfileFact *fact = &profile->facts[i];
     fputs("    ", out);
     write_text(out, fact->key);
-    fputs(": ", out);
-    write_text(out, strcmp(fact->key, "source") == 0 ? base_name(fact->value) : fact->value);
-    putc('\n', out);
+    write_line(out, "", strcmp(fact->key, "source") == 0 ? base_name(fact->value) : fact->value);
   }
   if (profile->n_facts == 0) fputs("    {}\n", out);
-  fprintf(out, "  engine_preset: ");
-  write_text(out, self->options.preset);
-  fprintf(out, "\n  engine_inside: %s\n  seed: %llu\n  unused: %lld # decodes of unknown context\n",
+  write_line(out, "  engine_preset", self->options.preset);
+  fprintf(out, "  engine_inside: %s\n  seed: %llu\n  unused: %lld # decodes of unknown context\n",
           self->whole ? "linear" : "overhead", (unsigned long long)self->options.seed,
           (long long)self->left_out.early_stops);
   if (self->joined) fprintf(out, "  iterations: %s # fit_join.h\n", fit_way_name(self->way));
   if (self->left_out.other_mode > 0)
     fprintf(out, "  mode: %s\n", self->options.mode ? self->options.mode : "graph");
-  if (self->all_reduce) {
-    fputs("  all_reduce: ", out);
-    write_text(out, self->all_reduce);
-    putc('\n', out);
-  }
+  if (self->all_reduce) write_line(out, "  all_reduce", self->all_reduce);
   write_scores(out, self);
   write_points(out, self);
 }
@@ -328,40 +330,25 @@ bool fit_has_format(const PerfSetup *setup) {
 static void write_setup(FILE *out, const Profile *profile, const ProfileGroup *group) {
   const PerfSetup setup = fit_setup(profile, group);
   const char *captured = profile_fact(profile, "captured_batch_sizes");
-  if (setup.engine) {
-    fputs("engine: ", out);
-    write_name(out, setup.engine);
-    if (setup.engine_version) {
-      fputs("\nengine_version: ", out);
-      write_text(out, setup.engine_version);
-    }
-    putc('\n', out);
-  }
+  if (setup.engine) write_name_line(out, "engine", setup.engine);
+  if (setup.engine && setup.engine_version) write_line(out, "engine_version", setup.engine_version);
   if (setup.engine || fit_has_format(&setup))
     fprintf(out, "weight_dtype: %s\nkv_cache_dtype: %s\n", dtype_names[setup.weight_dtype],
             dtype_names[setup.kv_cache_dtype]);
-  if (setup.engine) {
-    if (setup.attention_data_parallel_size > 1)
-      fprintf(out, "attention_data_parallel_size: %lld\n",
-              (long long)setup.attention_data_parallel_size);
-    if (setup.expert_parallel_size > 1)
-      fprintf(out, "expert_parallel_size: %lld\n", (long long)setup.expert_parallel_size);
-  }
-  if (captured) {
-    fputs("captured_batch_sizes: ", out);
-    write_name(out, captured);
-    putc('\n', out);
-  }
+  if (setup.engine && setup.attention_data_parallel_size > 1)
+    fprintf(out, "attention_data_parallel_size: %lld\n",
+            (long long)setup.attention_data_parallel_size);
+  if (setup.engine && setup.expert_parallel_size > 1)
+    fprintf(out, "expert_parallel_size: %lld\n", (long long)setup.expert_parallel_size);
+  if (captured) write_name_line(out, "captured_batch_sizes", captured);
 }
 
 static void write_model(FILE *out, const FitResult *self, const Profile *profile) {
   const FitCurve *curves = self->model.curves;
-  fputs("# Written by `tandem fit`; perfmodel/README.md describes it.\nform: composed\nmodel: ",
-        out);
-  write_name(out, self->group.model);
-  fputs("\ngpu: ", out);
-  write_name(out, self->group.gpu);
-  fprintf(out, "\ntensor_parallel_size: %d\n", (int)self->group.tensor_parallel_size);
+  fputs("# Written by `tandem fit`; perfmodel/README.md describes it.\nform: composed\n", out);
+  write_name_line(out, "model", self->group.model);
+  write_name_line(out, "gpu", self->group.gpu);
+  fprintf(out, "tensor_parallel_size: %d\n", (int)self->group.tensor_parallel_size);
   write_setup(out, profile, &self->group);
   fputs("overhead: ", out);
   write_seconds(out, tick_from_seconds(self->model.overhead));

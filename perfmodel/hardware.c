@@ -183,12 +183,8 @@ double hardware_link_rate(const Hardware *self) {
                                     : (double)self->pcie_bandwidth * self->pcie_efficiency;
 }
 
-static int64_t or_one(int64_t degree) {
-  return degree > 0 ? degree : 1;
-}
-
 static int64_t replica_gpus(Parallelism degrees) {
-  return degrees.tensor * degrees.pipeline * or_one(degrees.attention);
+  return degrees.tensor * degrees.pipeline * degree_of(degrees.attention);
 }
 
 /* KV heads are split over the GPUs, and copied once there are fewer of them than GPUs. */
@@ -212,7 +208,7 @@ static int64_t freed_bytes(const Llm *llm, const KvOptions *options) {
 
 /* Of all GPUs of a replica: each attention group has all but the experts. */
 static int64_t replica_weights(const Llm *llm, Parallelism degrees) {
-  const int64_t groups = or_one(degrees.attention);
+  const int64_t groups = degree_of(degrees.attention);
   const double experts =
       (double)llm_part_parameters(llm, LLM_EXPERTS) * llm_part_bytes(llm, LLM_EXPERTS);
   return groups == 1 ? llm->weight_bytes
@@ -270,7 +266,7 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism 
   if (degrees.pipeline > 1)
     snprintf(others, sizeof others, " and pipeline_parallel_size %lld",
              (long long)degrees.pipeline);
-  if (or_one(degrees.attention) > 1)
+  if (degree_of(degrees.attention) > 1)
     snprintf(others + strlen(others), sizeof others - strlen(others),
              " and attention_data_parallel_size %lld", (long long)degrees.attention);
   char weights[32], memory[32];
@@ -296,7 +292,7 @@ static int report_too_few(const Hardware *hardware, Parallelism degrees, Place a
     return diag_error(diag, at, "tensor_parallel_size %lld exceeds the %lld GPUs of machine '%s'",
                       (long long)degrees.tensor, (long long)hardware->num_gpus, hardware->name);
   char groups[64] = "";
-  if (or_one(degrees.attention) > 1)
+  if (degree_of(degrees.attention) > 1)
     snprintf(groups, sizeof groups, " x attention_data_parallel_size %lld",
              (long long)degrees.attention);
   return diag_error(diag, at,
@@ -307,8 +303,8 @@ static int report_too_few(const Hardware *hardware, Parallelism degrees, Place a
 }
 
 static int check_experts(const Llm *llm, Parallelism degrees, Place at, Diag *diag) {
-  const long long expert = or_one(degrees.expert);
-  const long long gpus = degrees.tensor * or_one(degrees.attention);
+  const long long expert = degree_of(degrees.expert);
+  const long long gpus = degrees.tensor * degree_of(degrees.attention);
   if (llm->num_experts == 0)
     return expert == 1
                ? 0
@@ -319,7 +315,7 @@ static int check_experts(const Llm *llm, Parallelism degrees, Place at, Diag *di
                       "expert_parallel_size %lld does not divide the %lld GPUs that hold the "
                       "experts: tensor_parallel_size %lld x attention_data_parallel_size %lld",
                       expert, gpus, (long long)degrees.tensor,
-                      (long long)or_one(degrees.attention));
+                      (long long)degree_of(degrees.attention));
   if (llm->num_experts % expert != 0)
     return diag_error(diag, at,
                       "expert_parallel_size %lld does not divide the %lld experts of model '%s'",

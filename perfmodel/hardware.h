@@ -8,6 +8,7 @@
 #define PERFMODEL_HARDWARE_H
 #include "base/units.h"
 #include "perfmodel/llm.h"
+#include "perfmodel/setup.h"
 
 /* What one can buy or rent of a machine: any number of its GPUs, or all of it. */
 typedef enum Sold { SOLD_BY_GPU, SOLD_WHOLE } Sold;
@@ -56,7 +57,7 @@ typedef struct Parallelism {
 } Parallelism;
 
 static inline int64_t parallelism_gpus(Parallelism self) {
-  return self.tensor * self.pipeline * self.data * (self.attention > 0 ? self.attention : 1);
+  return self.tensor * self.pipeline * self.data * degree_of(self.attention);
 }
 
 extern const OptionSpec hardware_options[], hardware_price_options[]; // keys of a machine file

@@ -46,8 +46,10 @@ double llm_index_share(const Llm *self) {
              : 1;
 }
 
-static int64_t kv_dims(const Llm *self, const LlmAttention *a) {
-  return a->qk_dim + (self->values_are_keys ? 0 : a->v_dim);
+double llm_kv_elements(const Llm *self, const LlmAttention *a, int64_t tp) {
+  if (llm_latent(self)) return (double)(self->kv_lora_rank + self->qk_rope_head_dim);
+  const int64_t heads = a->kv_heads > tp ? a->kv_heads / tp : 1;
+  return (double)(heads * (a->qk_dim + (self->values_are_keys ? 0 : a->v_dim)));
 }
 
 double llm_kv_element_bytes(const Llm *self) {
@@ -57,37 +59,33 @@ double llm_kv_element_bytes(const Llm *self) {
 double llm_layer_kv_bytes(const Llm *self, bool sliding) {
   const LlmAttention a = sliding ? llm_sliding_attention(self) : llm_full_attention(self);
   const double layers = (double)self->num_hidden_layers;
-  const int64_t elements = llm_latent(self) ? self->kv_lora_rank + self->qk_rope_head_dim
-                                            : a.kv_heads * kv_dims(self, &a);
   const double index =
       sliding ? 0 : llm_index_kv_bytes(self) * (double)self->num_index_layers / layers;
   const double share = self->kv_share > 0 && !sliding ? self->kv_share : 1;
-  return share * (double)elements * llm_kv_element_bytes(self) + index;
+  return share * llm_kv_elements(self, &a, 1) * llm_kv_element_bytes(self) + index;
 }
 
-static int64_t query_parameters(const Llm *self, const LlmAttention *a) {
-  const int64_t h = self->hidden_size, q = a->query_heads * a->qk_dim, rank = self->q_lora_rank;
-  return rank > 0 ? h * rank + rank * q : h * q;
+double llm_qkv_parameters(const Llm *self, const LlmAttention *a, int64_t tp) {
+  const double h = (double)self->hidden_size, rank = (double)self->q_lora_rank;
+  const double q = (double)(a->query_heads * a->qk_dim) / (double)tp;
+  const double queries = rank > 0 ? h * rank + rank * q : h * q;
+  if (!llm_latent(self)) return queries + h * llm_kv_elements(self, a, tp);
+  const double kv = (double)self->kv_lora_rank;
+  return queries + h * (kv + (double)self->qk_rope_head_dim) +
+         kv * (double)(a->query_heads * (self->qk_nope_head_dim + a->v_dim)) / (double)tp;
 }
 
-static int64_t qkv_parameters(const Llm *self, const LlmAttention *a) {
-  const int64_t h = self->hidden_size, rank = self->kv_lora_rank;
-  if (!llm_latent(self)) return query_parameters(self, a) + h * a->kv_heads * kv_dims(self, a);
-  return query_parameters(self, a) + h * (rank + self->qk_rope_head_dim) +
-         rank * a->query_heads * (self->qk_nope_head_dim + a->v_dim);
+double llm_out_parameters(const Llm *self, const LlmAttention *a, int64_t tp) {
+  const double h = (double)self->hidden_size, rank = (double)self->o_lora_rank;
+  const double o = (double)(a->query_heads * a->v_dim) / (double)tp;
+  return rank > 0 ? o * rank + (double)self->o_groups * rank / (double)tp * h : o * h;
 }
 
-static int64_t out_parameters(const Llm *self, const LlmAttention *a) {
-  const int64_t h = self->hidden_size, o = a->query_heads * a->v_dim, rank = self->o_lora_rank;
-  return rank > 0 ? o * rank + self->o_groups * rank * h : o * h;
-}
-
-/* Queries of the index from those of attention, one key, a weight for each of its heads
- * (DeepSeek-V3.2, 2512.02556, §2.1). */
-static int64_t index_parameters(const Llm *self) {
-  const int64_t h = self->hidden_size;
-  return either(self->q_lora_rank, h) * self->index_n_heads * self->index_head_dim +
-         h * self->index_head_dim + h * self->index_n_heads;
+/* DeepSeek-V3.2, 2512.02556, §2.1. */
+double llm_index_parameters(const Llm *self) {
+  const double h = (double)self->hidden_size, heads = (double)self->index_n_heads;
+  const double from = (double)either(self->q_lora_rank, self->hidden_size);
+  return from * (heads * (double)self->index_head_dim) + h * ((double)self->index_head_dim + heads);
 }
 
 static int64_t mlp_parameters(const Llm *self, int64_t width) {
@@ -96,14 +94,15 @@ static int64_t mlp_parameters(const Llm *self, int64_t width) {
 
 int64_t llm_part_parameters(const Llm *self, LlmPart part) {
   const LlmAttention kinds[] = {llm_full_attention(self), llm_sliding_attention(self)};
-  const int64_t index = self->index_topk > 0 ? self->num_index_layers * index_parameters(self) : 0;
-  int64_t sum = part == LLM_QKV ? index : 0;
+  int64_t sum = 0;
   switch (part) {
   case LLM_QKV:
   case LLM_OUT:
     for (int i = 0; i < (self->kv_share > 0 ? 1 : 2); i++)
-      sum += kinds[i].layers *
-             (part == LLM_QKV ? qkv_parameters(self, &kinds[i]) : out_parameters(self, &kinds[i]));
+      sum += kinds[i].layers * (int64_t)(part == LLM_QKV ? llm_qkv_parameters(self, &kinds[i], 1)
+                                                         : llm_out_parameters(self, &kinds[i], 1));
+    if (part == LLM_QKV && self->index_topk > 0)
+      sum += self->num_index_layers * (int64_t)llm_index_parameters(self);
     return sum;
   case LLM_MLP:
     return llm_dense_layers(self) * mlp_parameters(self, self->intermediate_size);
@@ -136,21 +135,11 @@ Dtype llm_quantization(const Llm *self) {
   return (Dtype)most;
 }
 
-/* Experts of all layers that a token does not reach. */
-static int64_t idle_parameters(const Llm *self) {
-  return llm_moe_layers(self) * (self->num_experts - self->num_experts_per_tok) *
-         mlp_parameters(self, self->moe_intermediate_size);
-}
-
 static int64_t matrices(const Llm *self) {
   int64_t sum = 0;
   for (int part = 0; part < LLM_PARTS; part++)
     sum += llm_part_parameters(self, (LlmPart)part);
   return sum;
-}
-
-int64_t llm_layer_matrices(const Llm *self) {
-  return (matrices(self) - idle_parameters(self)) / self->num_hidden_layers;
 }
 
 static int64_t norm_parameters(const Llm *self) {
@@ -192,11 +181,6 @@ static int64_t plain_parameters(const Llm *self) {
 
 int64_t llm_parameters(const Llm *self) {
   return matrices(self) + plain_parameters(self);
-}
-
-int64_t llm_activated_parameters(const Llm *self) {
-  const int64_t looked_up = self->tie_word_embeddings ? 0 : table_parameters(self);
-  return llm_parameters(self) - idle_parameters(self) - looked_up;
 }
 
 int64_t llm_weight_bytes(const Llm *self) {

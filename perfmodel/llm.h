@@ -124,6 +124,14 @@ double llm_index_kv_bytes(const Llm *self);
 /* Bytes of one token's KV in one layer of full (or sliding) attention, all heads, with its
  * share of the indices. */
 double llm_layer_kv_bytes(const Llm *self, bool sliding);
+/* Of one layer on one of `tp` GPUs, the ranks of latent attention on each: elements of a token's
+ * keys and values, parameters of q, k and v, and of the output. */
+double llm_kv_elements(const Llm *self, const LlmAttention *a, int64_t tp);
+double llm_qkv_parameters(const Llm *self, const LlmAttention *a, int64_t tp);
+double llm_out_parameters(const Llm *self, const LlmAttention *a, int64_t tp);
+/* Parameters of the index of sparse attention in one layer: its queries from those of attention,
+ * one key, and a weight for each of its heads. */
+double llm_index_parameters(const Llm *self);
 /* Parameters of a part in all layers. */
 int64_t llm_part_parameters(const Llm *self, LlmPart part);
 Dtype llm_part_dtype(const Llm *self, LlmPart part);
@@ -131,16 +139,10 @@ Dtype llm_part_dtype(const Llm *self, LlmPart part);
 double llm_part_bytes(const Llm *self, LlmPart part);
 /* The Dtype that most of its matrices are kept in: what it is said to be quantized to. */
 Dtype llm_quantization(const Llm *self);
-/* Parameters of one layer's matrices, in the mean: what a token is multiplied by, with the experts
- * that it reaches. */
-int64_t llm_layer_matrices(const Llm *self);
 /* Bytes of all weights by the shape and its formats. */
 int64_t llm_weight_bytes(const Llm *self);
 /* Parameters by the formula above. */
 int64_t llm_parameters(const Llm *self);
-/* Those that one token uses: without experts that it does not reach, and of an embedding that is
- * not the head one row, which is left out. */
-int64_t llm_activated_parameters(const Llm *self);
 /* Tandem's name for a checkpoint, "llama3.1-70b" for "meta-llama/Llama-3.1-70B-Instruct"; NULL: it
  * has none of that shape in root/models/. */
 const char *llm_name_of(const char *model, const char *root, Arena *arena);

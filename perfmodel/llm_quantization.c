@@ -7,89 +7,29 @@
  * come before those with experts. */
 #include "base/text.h"
 #include "perfmodel/llm_hugging_face.h"
+#include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { PLAIN = LLM_UNSAID, UNKNOWN = -2 };
 
-/* What quant_algo says, and kv_cache_quant_algo. W8A8 and the like name weights first. */
-static const char *const ALGORITHMS[] = {"FP8",
-                                         "FP8_PER_CHANNEL_PER_TOKEN",
-                                         "FP8_PB_WO",
-                                         "FP8_BLOCK",
-                                         "MXFP8",
-                                         "NVFP4",
-                                         "W4A16_NVFP4",
-                                         "NVFP4_AWQ",
-                                         "W4A8_NVFP4_FP8",
-                                         "MXFP4",
-                                         "W4A16_MXFP4",
-                                         "W4A8_MXFP4_FP8",
-                                         "W4A16",
-                                         "W4A16_AWQ",
-                                         "W4A8_AWQ",
-                                         "INT4_AWQ",
-                                         "W8A16",
-                                         "W8A8_SQ_PER_CHANNEL",
-                                         "INT8",
-                                         "MIXED_PRECISION",
-                                         NULL};
-static const int ALGORITHM_DTYPES[] = {DTYPE_FP8,   DTYPE_FP8,   DTYPE_FP8_BLOCK, DTYPE_FP8_BLOCK,
-                                       DTYPE_MXFP8, DTYPE_NVFP4, DTYPE_NVFP4,     DTYPE_NVFP4,
-                                       DTYPE_NVFP4, DTYPE_MXFP4, DTYPE_MXFP4,     DTYPE_MXFP4,
-                                       DTYPE_INT4,  DTYPE_INT4,  DTYPE_INT4,      DTYPE_INT4,
-                                       DTYPE_INT8,  DTYPE_INT8,  DTYPE_INT8,      PLAIN};
+typedef struct Formats {
+  const Llm *llm;
+  const struct PartNames *parts; // [LLM_PARTS]
+  signed char *dtypes;           // [LLM_PARTS][num_hidden_layers]: Dtype, or PLAIN
+  Diag *diag;
+} Formats;
 
-/* What quant_method says, and how the rest of such a file is read. */
-typedef enum Method {
-  METHOD_FP8,
-  METHOD_MXFP4,
-  METHOD_BITS,   // 'bits'
-  METHOD_FLAGS,  // 'load_in_4bit' of bitsandbytes
-  METHOD_GROUPS, // 'config_groups' of compressed-tensors and Model Optimizer
-  METHOD_QUARK,
-  METHOD_TORCHAO,
-  METHOD_HQQ,
-  METHOD_INT8,
-  METHOD_EXPERTS_INT8,
-  METHOD_MXFP8,
-  METHOD_NVFP4,
-} Method;
-static const char *const METHODS[] = {"fp8",
-                                      "fbgemm_fp8",
-                                      "ptpc_fp8",
-                                      "w8a8_fp8",
-                                      "mxfp4",
-                                      "awq",
-                                      "awq_marlin",
-                                      "auto_awq",
-                                      "gptq",
-                                      "gptq_marlin",
-                                      "gptqmodel",
-                                      "auto-round",
-                                      "auto_round",
-                                      "intel/auto-round",
-                                      "bitsandbytes",
-                                      "compressed-tensors",
-                                      "compressed_tensors",
-                                      "modelopt",
-                                      "quark",
-                                      "torchao",
-                                      "hqq",
-                                      "w8a8_int8",
-                                      "eetq",
-                                      "experts_int8",
-                                      "mxfp8",
-                                      "modelopt_fp4",
-                                      "modelopt_fp8",
-                                      NULL};
-static const Method METHOD_KINDS[] = {
-    METHOD_FP8,   METHOD_FP8,     METHOD_FP8,   METHOD_FP8,    METHOD_MXFP4,  METHOD_BITS,
-    METHOD_BITS,  METHOD_BITS,    METHOD_BITS,  METHOD_BITS,   METHOD_BITS,   METHOD_BITS,
-    METHOD_BITS,  METHOD_BITS,    METHOD_FLAGS, METHOD_GROUPS, METHOD_GROUPS, METHOD_GROUPS,
-    METHOD_QUARK, METHOD_TORCHAO, METHOD_HQQ,   METHOD_INT8,   METHOD_INT8,   METHOD_EXPERTS_INT8,
-    METHOD_MXFP8, METHOD_NVFP4,   METHOD_FP8};
+/* What words of a file stand for. */
+typedef struct Format {
+  const char *words; // between spaces; NULL behind the last row
+  int dtype;         // unless `read` tells it by the rest of the file
+  int (*read)(const Formats *self, const Node *config);
+  bool of_experts; // alone, where there are any
+  bool in_groups;  // 'config_groups' of compressed-tensors and Model Optimizer
+} Format;
 
 /* Modules that name a part, as checkpoints have them below `layers.N.`. */
 typedef struct PartNames {
@@ -137,34 +77,15 @@ static const PartNames PARALLEL_PARTS[] = {{LLM_QKV, QKV_NAMES},
                                            {LLM_SHARED_EXPERTS, MLP_NAMES},
                                            {LLM_EXPERTS, PARALLEL_EXPERT_NAMES}};
 
-typedef struct Formats {
-  const Llm *llm;
-  const PartNames *parts; // [LLM_PARTS]
-  signed char *dtypes;    // [LLM_PARTS][num_hidden_layers]: Dtype, or PLAIN
-  Diag *diag;
-} Formats;
-
 /* ---- Names of modules ---- */
+
+enum { MAX_PATTERN = 4096, MAX_ALTERNATIVES = 256 };
 
 /* Whether `pattern`, '*' for anything, is `name` or what it begins with, up to a '.'. */
 static bool glob(const char *pattern, const char *name) {
-  const char *star = NULL, *resumed = NULL;
-  for (;;) {
-    if (*pattern == '*') {
-      star = ++pattern;
-      resumed = name;
-    } else if (*pattern == '\0' && (*name == '\0' || *name == '.')) {
-      return true;
-    } else if (*pattern != '\0' && *pattern == *name) {
-      pattern++;
-      name++;
-    } else if (star && *resumed != '\0') {
-      pattern = star;
-      name = ++resumed;
-    } else {
-      return false;
-    }
-  }
+  char below[MAX_PATTERN + 2];
+  snprintf(below, sizeof below, "%s.*", pattern);
+  return fnmatch(pattern, name, FNM_NOESCAPE) == 0 || fnmatch(below, name, FNM_NOESCAPE) == 0;
 }
 
 /* Whether it does from some component of the name on. */
@@ -226,6 +147,11 @@ static void part_set(const Formats *self, LlmPart part, int64_t layer, int dtype
     row[layer] = (signed char)dtype;
 }
 
+static void parts_set(const Formats *self, int dtype, bool experts_alone) {
+  for (int part = 0; part < LLM_PARTS; part++)
+    if (!experts_alone || part == LLM_EXPERTS) part_set(self, (LlmPart)part, UNKNOWN, dtype);
+}
+
 static void plain_set(const Formats *self, const char *pattern, int dtype) {
   const Module module = module_of(pattern);
   for (int i = 0; i < LLM_PARTS; i++)
@@ -235,8 +161,6 @@ static void plain_set(const Formats *self, const char *pattern, int dtype) {
         break;
       }
 }
-
-enum { MAX_PATTERN = 4096, MAX_ALTERNATIVES = 256 };
 
 /* The first "(a|b)" or "[ab]" of letters, which is no range. */
 static const char *alternatives_of(const char *text) {
@@ -286,16 +210,42 @@ static int modules_set(const Formats *self, const Node *list, int dtype) {
 
 /* ---- Formats ---- */
 
-static int choice_of(const Formats *self, const Node *node, const char *key,
-                     const char *const *choices) {
-  const OptionSpec spec = {.key = key, .type = OPTION_CHOICE, .choices = choices};
-  int choice;
-  return option_bind_one(&spec, node, &choice, self->diag) ? UNKNOWN : choice;
+/* NULL: the node is no word of the rows. */
+static const Format *format_of(const Formats *self, const Node *node, const char *key,
+                               const Format *rows) {
+  enum { WORDS_MAX = 32 };
+  const char *words[WORDS_MAX] = {NULL};
+  const Format *formats[WORDS_MAX];
+  int n = 0, choice;
+  for (; rows->words; rows++)
+    for (const char *at = rows->words; *at; at += strspn(at, " ")) {
+      const size_t length = strcspn(at, " ");
+      formats[n] = rows;
+      words[n++] = arena_copy(&self->diag->arena, at, length);
+      at += length;
+    }
+  const OptionSpec spec = {.key = key, .type = OPTION_CHOICE, .choices = words};
+  return option_bind_one(&spec, node, &choice, self->diag) ? NULL : formats[choice];
 }
 
+static int word_dtype(const Formats *self, const Node *node, const char *key, const Format *rows) {
+  const Format *format = format_of(self, node, key, rows);
+  return format ? format->dtype : UNKNOWN;
+}
+
+/* What quant_algo says. W8A8 and the like name weights first. */
 static int algorithm_dtype(const Formats *self, const Node *node) {
-  const int choice = choice_of(self, node, "quant_algo", ALGORITHMS);
-  return choice == UNKNOWN ? UNKNOWN : ALGORITHM_DTYPES[choice];
+  static const Format algorithms[] = {
+      {"FP8 FP8_PER_CHANNEL_PER_TOKEN", .dtype = DTYPE_FP8},
+      {"FP8_PB_WO FP8_BLOCK", .dtype = DTYPE_FP8_BLOCK},
+      {"MXFP8", .dtype = DTYPE_MXFP8},
+      {"NVFP4 W4A16_NVFP4 NVFP4_AWQ W4A8_NVFP4_FP8", .dtype = DTYPE_NVFP4},
+      {"MXFP4 W4A16_MXFP4 W4A8_MXFP4_FP8", .dtype = DTYPE_MXFP4},
+      {"W4A16 W4A16_AWQ W4A8_AWQ INT4_AWQ", .dtype = DTYPE_INT4},
+      {"W8A16 W8A8_SQ_PER_CHANNEL INT8", .dtype = DTYPE_INT8},
+      {"MIXED_PRECISION", .dtype = PLAIN},
+      {0}};
+  return word_dtype(self, node, "quant_algo", algorithms);
 }
 
 static int64_t number(const Node *map, const char *key) {
@@ -342,8 +292,7 @@ static int groups_bind(const Formats *self, const Node *config, const Node *grou
       if (!weights || targets_all(targets) == (named == 1)) continue;
       const int dtype = scheme_dtype(self, weights);
       if (dtype == UNKNOWN) return -1;
-      for (int part = 0; part < LLM_PARTS && named == 0; part++)
-        part_set(self, (LlmPart)part, UNKNOWN, dtype);
+      if (named == 0) parts_set(self, dtype, false);
       if (named == 1 && modules_set(self, targets, dtype)) return -1;
     }
   return 0;
@@ -374,9 +323,11 @@ static int bits_dtype(const Formats *self, const Node *config) {
 
 /* {weight: {dtype: fp4, group_size: 32}} of AMD's Quark, or a list of such. */
 static int quark_dtype(const Formats *self, const Node *config) {
-  static const char *const names_[] = {"fp8_e4m3", "fp4", "mxfp4", "int8", "int4", "uint4", NULL};
-  static const int dtypes[] = {DTYPE_FP8,  DTYPE_MXFP4, DTYPE_MXFP4,
-                               DTYPE_INT8, DTYPE_INT4,  DTYPE_INT4};
+  static const Format words[] = {{"fp8_e4m3", .dtype = DTYPE_FP8},
+                                 {"fp4 mxfp4", .dtype = DTYPE_MXFP4},
+                                 {"int8", .dtype = DTYPE_INT8},
+                                 {"int4 uint4", .dtype = DTYPE_INT4},
+                                 {0}};
   const Node *weight = llm_find_set(llm_find_set(config, "global_quant_config"), "weight");
   if (weight && weight->kind == NODE_LIST) weight = weight->first;
   const Node *dtype = llm_find_set(weight, "dtype");
@@ -384,8 +335,7 @@ static int quark_dtype(const Formats *self, const Node *config) {
     diag_error(self->diag, config->at, "missing key 'dtype' of 'global_quant_config.weight'");
     return UNKNOWN;
   }
-  const int choice = choice_of(self, dtype, "dtype", names_);
-  return choice == UNKNOWN ? UNKNOWN : dtypes[choice];
+  return word_dtype(self, dtype, "dtype", words);
 }
 
 static int flags_dtype(const Formats *self, const Node *config) {
@@ -400,12 +350,10 @@ static int torchao_dtype(const Formats *self, const Node *config) {
   const Node *type = llm_find_set(config, "quant_type");
   const Node *whole = llm_find_set(type, "default");
   const Node *word = whole ? llm_find_set(whole, "_type") : type;
-  static const struct {
-    const char *part;
-    int dtype;
-  } kinds[] = {{"loat8", DTYPE_FP8}, {"nt4", DTYPE_INT4}, {"nt8", DTYPE_INT8}};
+  static const Format kinds[] = {
+      {"loat8", .dtype = DTYPE_FP8}, {"nt4", .dtype = DTYPE_INT4}, {"nt8", .dtype = DTYPE_INT8}};
   for (size_t i = 0; word && word->kind == NODE_SCALAR && i < sizeof kinds / sizeof *kinds; i++)
-    if (strstr(word->text, kinds[i].part)) return kinds[i].dtype;
+    if (strstr(word->text, kinds[i].words)) return kinds[i].dtype;
   diag_error(self->diag, (word ? word : config)->at,
              "'quant_type' names a format that is not supported");
   diag_hint(self->diag, "float8, int8 and int4 weights are supported");
@@ -422,36 +370,27 @@ static int hqq_dtype(const Formats *self, const Node *config) {
   return UNKNOWN;
 }
 
-static int method_dtype(const Formats *self, const Node *config, Method method) {
-  switch (method) {
-  case METHOD_FP8:
-    return llm_find_set(config, "weight_block_size") ? DTYPE_FP8_BLOCK : DTYPE_FP8;
-  case METHOD_MXFP4:
-    return DTYPE_MXFP4;
-  case METHOD_MXFP8:
-    return DTYPE_MXFP8;
-  case METHOD_NVFP4:
-    return DTYPE_NVFP4;
-  case METHOD_INT8:
-  case METHOD_EXPERTS_INT8:
-    return DTYPE_INT8;
-  case METHOD_FLAGS:
-    return flags_dtype(self, config);
-  case METHOD_TORCHAO:
-    return torchao_dtype(self, config);
-  case METHOD_HQQ:
-    return hqq_dtype(self, config);
-  case METHOD_QUARK:
-    return quark_dtype(self, config);
-  default:
-    return bits_dtype(self, config);
-  }
+static int fp8_dtype(const Formats *self, const Node *config) {
+  (void)self;
+  return llm_find_set(config, "weight_block_size") ? DTYPE_FP8_BLOCK : DTYPE_FP8;
 }
 
-static void parts_set(const Formats *self, int dtype, bool experts_alone) {
-  for (int part = 0; part < LLM_PARTS; part++)
-    if (!experts_alone || part == LLM_EXPERTS) part_set(self, (LlmPart)part, UNKNOWN, dtype);
-}
+/* What quant_method says. */
+static const Format METHODS[] = {
+    {"fp8 fbgemm_fp8 ptpc_fp8 w8a8_fp8 modelopt_fp8", .read = fp8_dtype},
+    {"mxfp4", .dtype = DTYPE_MXFP4, .of_experts = true},
+    {"awq awq_marlin auto_awq gptq gptq_marlin gptqmodel auto-round auto_round intel/auto-round",
+     .read = bits_dtype},
+    {"bitsandbytes", .read = flags_dtype},
+    {"compressed-tensors compressed_tensors modelopt", .in_groups = true},
+    {"quark", .read = quark_dtype},
+    {"torchao", .read = torchao_dtype},
+    {"hqq", .read = hqq_dtype},
+    {"w8a8_int8 eetq", .dtype = DTYPE_INT8},
+    {"experts_int8", .dtype = DTYPE_INT8, .of_experts = true},
+    {"mxfp8", .dtype = DTYPE_MXFP8},
+    {"modelopt_fp4", .dtype = DTYPE_NVFP4},
+    {0}};
 
 /* Formats of the whole and of modules that are named; Hugging Face's mxfp4 is of experts alone. */
 static int formats_bind(const Formats *self, const Node *config) {
@@ -459,42 +398,36 @@ static int formats_bind(const Formats *self, const Node *config) {
   const Node *algorithm = llm_find_set(config, "quant_algo");
   const Node *modules = llm_find_set(config, "quantized_layers");
   const Node *groups = llm_find_set(config, "config_groups");
-  int dtype = PLAIN;
   if (algorithm) {
-    dtype = algorithm_dtype(self, algorithm);
+    const int dtype = algorithm_dtype(self, algorithm);
     if (dtype == UNKNOWN) return -1;
-    parts_set(self,
-              says(config, "quant_method", "fp8") ? method_dtype(self, config, METHOD_FP8) : dtype,
-              false);
+    parts_set(self, says(config, "quant_method", "fp8") ? fp8_dtype(self, config) : dtype, false);
     if (dtype == PLAIN && !modules) return groups_bind(self, config, groups);
     return modules && modules->kind == NODE_MAP ? layers_bind(self, modules) : 0;
   }
-  if (!method) return groups_bind(self, config, groups);
-  const int choice = choice_of(self, method, "quant_method", METHODS);
-  if (choice == UNKNOWN) return -1;
-  const Method kind = METHOD_KINDS[choice];
-  if (kind == METHOD_GROUPS) return groups_bind(self, config, groups);
-  dtype = method_dtype(self, config, kind);
+  const Format *kind = method ? format_of(self, method, "quant_method", METHODS) : NULL;
+  if (method && !kind) return -1;
+  if (!method || kind->in_groups) return groups_bind(self, config, groups);
+  const int dtype = kind->read ? kind->read(self, config) : kind->dtype;
   if (dtype == UNKNOWN) return -1;
-  parts_set(self, dtype,
-            (kind == METHOD_MXFP4 || kind == METHOD_EXPERTS_INT8) && self->llm->num_experts > 0);
+  parts_set(self, dtype, kind->of_experts && self->llm->num_experts > 0);
   return 0;
 }
 
 static int kv_cache_bind(Llm *llm, const Formats *self, const Node *config) {
   static const char *const keys[] = {"kv_cache_quant_algo", "kv_cache_scheme", "kv_cache_dtype",
                                      NULL};
-  static const char *const words[] = {"FP8",  "fp8",  "fp8_e4m3", "fp8_e5m2", "NVFP4", "INT8",
-                                      "int8", "auto", "bfloat16", "float16",  NULL};
-  static const int dtypes[] = {DTYPE_FP8,  DTYPE_FP8,  DTYPE_FP8,  DTYPE_FP8,  DTYPE_NVFP4,
-                               DTYPE_INT8, DTYPE_INT8, LLM_UNSAID, DTYPE_BF16, DTYPE_BF16};
+  static const Format words[] = {{"FP8 fp8 fp8_e4m3 fp8_e5m2", .dtype = DTYPE_FP8},
+                                 {"NVFP4", .dtype = DTYPE_NVFP4},
+                                 {"INT8 int8", .dtype = DTYPE_INT8},
+                                 {"auto", .dtype = LLM_UNSAID},
+                                 {"bfloat16 float16", .dtype = DTYPE_BF16},
+                                 {0}};
   for (const char *const *key = keys; *key; key++) {
     const Node *node = llm_find_set(config, *key);
     if (!node) continue;
-    const int choice = node->kind == NODE_MAP ? 0 : choice_of(self, node, *key, words);
-    const int dtype = node->kind == NODE_MAP ? scheme_dtype(self, node)
-                      : choice == UNKNOWN    ? UNKNOWN
-                                             : dtypes[choice];
+    const int dtype =
+        node->kind == NODE_MAP ? scheme_dtype(self, node) : word_dtype(self, node, *key, words);
     if (dtype == UNKNOWN) return -1;
     llm->kv_cache_dtype = dtype;
     return 0;

@@ -318,32 +318,15 @@ static int terms_load(const Loader *self, const ModelFile *file, PerfModel *mode
  * read by fit_load.c. */
 static int error_load(const ModelFile *file, double *ret_error, Diag *diag) {
   static const OptionSpec percent = {.key = "held_out", .type = OPTION_REAL, .max = 1e6};
-  static const char *const keys[] = {"scores", "iterations", "held_out"};
-  const Node *node = file->fit;
+  const Node *scores = node_find(file->fit, "scores");
+  const Node *node = node_find(node_find(scores, "iterations"), "held_out");
   *ret_error = NAN;
-  for (int i = 0; i < 3 && node; i++)
-    node = node->kind == NODE_MAP ? node_find(node, keys[i]) : NULL;
   if (!node) return 0;
   if (node->kind != NODE_LIST || node->n_children != 3)
     return diag_error(diag, node->at, "expected errors in percent, '[mean, p95, worst]'");
   if (option_bind_one(&percent, node->first, ret_error, diag)) return -1;
   *ret_error /= 100;
   return 0;
-}
-
-/* The machine's own name, "NVIDIA H200" or a processor's. */
-static const char *machine_of(const ModelFile *file) {
-  const Node *facts =
-      file->fit && file->fit->kind == NODE_MAP ? node_find(file->fit, "facts") : NULL;
-  const Node *machine = facts && facts->kind == NODE_MAP ? node_find(facts, "machine") : NULL;
-  return machine && machine->kind == NODE_SCALAR ? machine->text : NULL;
-}
-
-/* Whether an engine's own time is in the terms, as far as there is a record of the fit. */
-static bool has_host_inside(const ModelFile *file) {
-  const Node *node =
-      file->fit && file->fit->kind == NODE_MAP ? node_find(file->fit, "engine_inside") : NULL;
-  return node && node->kind == NODE_SCALAR && strcmp(node->text, "linear") == 0;
 }
 
 static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs, Arena *arena,
@@ -355,13 +338,14 @@ static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs
   if (option_bind(physical ? COMPOSED_SPECS : SPLITWISE_SIM_SPECS, root, NULL, root->at, &file,
                   diag))
     return -1;
+  const char *inside = node_find_text(file.fit, "engine_inside");
   PerfModel model = {.name = setup_name(&file.setup, arena),
                      .setup = file.setup,
                      .says_weights = node_find(root, "weight_dtype") != NULL,
                      .says_kv_cache = node_find(root, "kv_cache_dtype") != NULL,
-                     .measured_on = machine_of(&file),
+                     .measured_on = node_find_text(node_find(file.fit, "facts"), "machine"),
                      .measured = true,
-                     .host_inside = has_host_inside(&file),
+                     .host_inside = inside && strcmp(inside, "linear") == 0,
                      .form = (PerfForm)file.form,
                      .ranks = file.setup.attention_data_parallel_size,
                      .overhead = file.overhead,

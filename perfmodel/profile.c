@@ -82,27 +82,16 @@ void profile_init(Profile *self, const char *path, Arena *arena) {
 }
 
 ProfileRow profile_row(const char *model, const char *gpu, int32_t tensor_parallel_size) {
-  return (ProfileRow){.model = model,
-                      .gpu = gpu,
-                      .tensor_parallel_size = tensor_parallel_size,
-                      .mode = "",
-                      .cache = "",
-                      .mad_us = NAN,
-                      .p10_us = NAN,
-                      .p90_us = NAN,
-                      .power_w = NAN,
-                      .sm_clock_mhz = NAN,
-                      .mem_clock_mhz = NAN,
-                      .least_sm_clock_mhz = NAN,
-                      .energy_j = NAN,
-                      .throttle = "",
-                      .rates = "",
-                      .algorithm = "",
-                      .attn_kernel = "",
-                      .flops = NAN,
-                      .bytes = NAN,
-                      .roofline_fraction = NAN,
-                      .stop = ""};
+  FileRow made = {.op = NULL};
+  for (const CsvColumn *column = COLUMNS; column->name; column++) {
+    void *field = (char *)&made + column->offset;
+    if (column->type == CSV_TEXT) *(const char **)field = "";
+    if (column->type == CSV_REAL) *(double *)field = NAN;
+  }
+  made.row.model = model;
+  made.row.gpu = gpu;
+  made.row.tensor_parallel_size = tensor_parallel_size;
+  return made.row;
 }
 
 bool profile_is_sustained(const ProfileRow *row) {
@@ -113,27 +102,25 @@ static const char *copy_text(Arena *arena, const char *text) {
   return arena_copy(arena, text, strlen(text));
 }
 
-/* Rows repeat their texts: those of the row before are shared. */
-static const char *share_text(Arena *arena, const char *before, const char *text) {
-  return before && strcmp(before, text) == 0 ? before : copy_text(arena, text);
+/* Where the i-th text of a row is; NULL past the last. */
+static const char **text_at(ProfileRow *row, int i) {
+  const char **texts[] = {&row->model,    &row->gpu,   &row->mode,      &row->cache,
+                          &row->throttle, &row->rates, &row->algorithm, &row->attn_kernel,
+                          &row->stop,     NULL};
+  return texts[i];
 }
 
+/* Rows repeat their texts: those of the row before are shared. */
 void profile_add(Profile *self, const ProfileRow *row) {
-  static const ProfileRow none = {0};
+  ProfileRow none = {0};
   ARENA_RESERVE(self->arena, self->rows, self->rows_capacity, self->n_rows + 1);
-  const ProfileRow *before = self->n_rows > 0 ? &self->rows[self->n_rows - 1] : &none;
-  ProfileRow *added = &self->rows[self->n_rows];
+  ProfileRow *before = self->n_rows > 0 ? &self->rows[self->n_rows - 1] : &none;
+  ProfileRow *added = &self->rows[self->n_rows++];
   *added = *row;
-  added->model = share_text(self->arena, before->model, row->model);
-  added->gpu = share_text(self->arena, before->gpu, row->gpu);
-  added->mode = share_text(self->arena, before->mode, row->mode);
-  added->cache = share_text(self->arena, before->cache, row->cache);
-  added->throttle = share_text(self->arena, before->throttle, row->throttle);
-  added->rates = share_text(self->arena, before->rates, row->rates);
-  added->algorithm = share_text(self->arena, before->algorithm, row->algorithm);
-  added->attn_kernel = share_text(self->arena, before->attn_kernel, row->attn_kernel);
-  added->stop = share_text(self->arena, before->stop, row->stop);
-  self->n_rows++;
+  for (int i = 0; text_at(added, i); i++) {
+    const char **text = text_at(added, i), *shared = *text_at(before, i);
+    *text = shared && strcmp(shared, *text) == 0 ? shared : copy_text(self->arena, *text);
+  }
 }
 
 static ProfileFact *find_fact(const Profile *self, const char *key) {
@@ -285,6 +272,10 @@ int profile_parse(Profile *self, const char *name, const char *text, size_t leng
 
 /* ---- Writing ---- */
 
+static FileRow file_row_of(const ProfileRow *row) {
+  return (FileRow){*row, OP_NAMES[row->op], row->tensor_parallel_size};
+}
+
 /* The shortest decimal that reads back to the same double. */
 static void write_real(FILE *out, double value) {
   char text[32];
@@ -297,8 +288,7 @@ static void write_real(FILE *out, double value) {
 }
 
 void profile_write_row(const ProfileRow *row, FILE *out) {
-  const FileRow file_row = {
-      .row = *row, .op = OP_NAMES[row->op], .tensor_parallel_size = row->tensor_parallel_size};
+  const FileRow file_row = file_row_of(row);
   for (const CsvColumn *column = COLUMNS; column->name; column++) {
     const void *field = (const char *)&file_row + column->offset;
     if (column != COLUMNS) putc(',', out);
@@ -329,14 +319,11 @@ static int check_texts(const Profile *self, const char *path, Diag *diag) {
       return diag_error(diag, at, "the fact '%s' does not fit on one line", fact->key);
   }
   for (size_t i = 0; i < self->n_rows; i++) {
-    const ProfileRow *row = &self->rows[i];
-    const char *const texts[] = {row->model,     row->gpu,         row->mode,
-                                 row->cache,     row->throttle,    row->rates,
-                                 row->algorithm, row->attn_kernel, row->stop};
-    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
-      if (strchr(texts[k], '"') || !text_is_plain(texts[k]))
-        return diag_error(
-            diag, at, "'%s' cannot be written: it holds a quote or a control character", texts[k]);
+    const char **text;
+    for (int k = 0; (text = text_at(&self->rows[i], k)); k++)
+      if (strchr(*text, '"') || !text_is_plain(*text))
+        return diag_error(diag, at,
+                          "'%s' cannot be written: it holds a quote or a control character", *text);
   }
   return 0;
 }
@@ -353,50 +340,33 @@ int profile_save(const Profile *self, const char *path, Diag *diag) {
 
 /* ---- Digest and groups ---- */
 
-static uint64_t fold_real(uint64_t hash, double value) {
-  uint64_t bits = UINT64_MAX; // of a missing value
-  if (!isnan(value)) memcpy(&bits, &value, sizeof bits);
-  return hash_fold(hash, bits);
-}
-
 static uint64_t fold_text(uint64_t hash, const char *text) {
   return hash_fold(hash, hash_bytes(text, strlen(text)));
 }
 
-static uint64_t fold_cell(uint64_t hash, const CsvColumn *column, const void *field) {
-  switch (column->type) {
-  case CSV_TEXT:
-    return fold_text(hash, *(const char *const *)field);
-  case CSV_REAL:
-    return fold_real(hash, *(const double *)field);
-  default:
-    return hash_fold(hash, (uint64_t) * (const int64_t *)field);
-  }
+static bool is_empty(CsvType type, const void *field) {
+  return type == CSV_TEXT   ? **(const char *const *)field == '\0'
+         : type == CSV_REAL ? isnan(*(const double *)field)
+                            : *(const int64_t *)field == 0;
 }
 
-static bool is_empty(const CsvColumn *column, const void *field) {
-  switch (column->type) {
-  case CSV_TEXT:
-    return **(const char *const *)field == '\0';
-  case CSV_REAL:
-    return isnan(*(const double *)field);
-  default:
-    return *(const int64_t *)field == 0;
-  }
+static uint64_t fold_cell(uint64_t hash, CsvType type, const void *field) {
+  uint64_t bits = UINT64_MAX; // of a real number that is missing
+  if (type == CSV_TEXT) return fold_text(hash, *(const char *const *)field);
+  if (type == CSV_INT || !is_empty(type, field)) memcpy(&bits, field, sizeof bits);
+  return hash_fold(hash, bits);
 }
 
 /* A cell of an optional column enters with the column's name, or not at all. */
 uint64_t profile_digest(const Profile *self) {
   uint64_t hash = 0;
   for (size_t i = 0; i < self->n_rows; i++) {
-    const ProfileRow *row = &self->rows[i];
-    const FileRow file_row = {
-        .row = *row, .op = OP_NAMES[row->op], .tensor_parallel_size = row->tensor_parallel_size};
+    const FileRow file_row = file_row_of(&self->rows[i]);
     for (const CsvColumn *column = COLUMNS; column->name; column++) {
       const void *field = (const char *)&file_row + column->offset;
-      if (column->may_miss && is_empty(column, field)) continue;
+      if (column->may_miss && is_empty(column->type, field)) continue;
       if (column->may_miss) hash = fold_text(hash, column->name);
-      hash = fold_cell(hash, column, field);
+      hash = fold_cell(hash, column->type, field);
     }
   }
   return hash;

@@ -26,55 +26,20 @@ static void add_product(Shard *s, const Llm *llm, const Hardware *hardware, LlmP
   s->products += parameters * (s->flops / rate);
 }
 
-static double degree_of(int64_t degree) {
-  return degree > 0 ? (double)degree : 1;
-}
-
-/* Elements of keys and values of a token on one GPU. */
-static double kv_elements(const Llm *llm, const LlmAttention *a, int64_t tp) {
-  if (llm_latent(llm)) return (double)(llm->kv_lora_rank + llm->qk_rope_head_dim);
-  const int64_t heads = a->kv_heads > tp ? a->kv_heads / tp : 1;
-  return (double)(heads * (a->qk_dim + (llm->values_are_keys ? 0 : a->v_dim)));
-}
-
-/* Parameters of q, k and v: the ranks of latent attention are on each GPU. */
-static double qkv_parameters(const Llm *llm, const LlmAttention *a, int64_t tp) {
-  const double h = (double)llm->hidden_size, rank = (double)llm->q_lora_rank;
-  const double q = (double)(a->query_heads * a->qk_dim) / (double)tp;
-  const double queries = rank > 0 ? h * rank + rank * q : h * q;
-  if (!llm_latent(llm)) return queries + h * kv_elements(llm, a, tp);
-  const double kv = (double)llm->kv_lora_rank;
-  return queries + h * (kv + (double)llm->qk_rope_head_dim) +
-         kv * (double)(a->query_heads * (llm->qk_nope_head_dim + a->v_dim)) / (double)tp;
-}
-
 /* Attention of the layers that are like `a`, a share of all of them. */
 static void add_attention(Shard *s, const Llm *llm, const Hardware *hardware, const LlmAttention *a,
                           int64_t tp) {
   const double share = (double)a->layers / (double)llm->num_hidden_layers;
-  const double o = (double)(a->query_heads * a->v_dim) / (double)tp;
   if (a->layers == 0) return;
   s->q += share * ((double)(a->query_heads * a->qk_dim) / (double)tp);
-  s->kv += share * kv_elements(llm, a, tp);
-  s->o += share * o;
-  add_product(s, llm, hardware, LLM_QKV, share * qkv_parameters(llm, a, tp));
-  const double rank = (double)llm->o_lora_rank;
-  const double out =
-      rank > 0 ? o * rank + (double)llm->o_groups * rank / (double)tp * s->hidden : o * s->hidden;
-  add_product(s, llm, hardware, LLM_OUT, share * out);
+  s->kv += share * llm_kv_elements(llm, a, tp);
+  s->o += share * ((double)(a->query_heads * a->v_dim) / (double)tp);
+  add_product(s, llm, hardware, LLM_QKV, share * llm_qkv_parameters(llm, a, tp));
+  add_product(s, llm, hardware, LLM_OUT, share * llm_out_parameters(llm, a, tp));
 }
 
 static double index_share(const Llm *llm) {
   return llm->index_topk > 0 ? (double)llm->num_index_layers / (double)llm->num_hidden_layers : 0;
-}
-
-/* The index of sparse attention, which each GPU has whole. */
-static void add_index(Shard *s, const Llm *llm, const Hardware *hardware) {
-  const double keys = (double)(llm->index_n_heads * llm->index_head_dim);
-  const double from = llm->q_lora_rank > 0 ? (double)llm->q_lora_rank : s->hidden;
-  add_product(s, llm, hardware, LLM_QKV,
-              index_share(llm) *
-                  (from * keys + s->hidden * (double)(llm->index_head_dim + llm->index_n_heads)));
 }
 
 /* MLPs of dense layers and shared experts, and the rows that choose among the others. */
@@ -94,7 +59,7 @@ static void add_mlp(Shard *s, const Llm *llm, const Hardware *hardware) {
 static Shard shard_of(const Llm *llm, const Hardware *hardware, Parallelism degrees) {
   const int64_t tp = degrees.tensor, pp = degrees.pipeline;
   const LlmAttention full = llm_full_attention(llm), sliding = llm_sliding_attention(llm);
-  const double all = (double)llm->num_hidden_layers, groups = degree_of(degrees.attention);
+  const double all = (double)llm->num_hidden_layers, groups = (double)degree_of(degrees.attention);
   Shard s = {
       .gpus = (double)tp,
       .groups = groups,
@@ -111,7 +76,8 @@ static Shard shard_of(const Llm *llm, const Hardware *hardware, Parallelism degr
   };
   add_attention(&s, llm, hardware, &full, tp);
   if (llm->kv_share == 0) add_attention(&s, llm, hardware, &sliding, tp);
-  if (llm->index_topk > 0) add_index(&s, llm, hardware);
+  if (llm->index_topk > 0) // each GPU has it whole
+    add_product(&s, llm, hardware, LLM_QKV, index_share(llm) * llm_index_parameters(llm));
   add_mlp(&s, llm, hardware);
   return s;
 }
@@ -188,7 +154,7 @@ static AttentionSlopes attention_slopes(const Shard *s, const Llm *llm, const Ll
   const double heads = (double)a->query_heads / (double)tp;
   const double width = (double)(a->qk_dim + a->v_dim);
   const double absorbed = (double)(2 * llm->kv_lora_rank + llm->qk_rope_head_dim);
-  const double read = kv_elements(llm, a, tp) * llm_kv_element_bytes(llm);
+  const double read = llm_kv_elements(llm, a, tp) * llm_kv_element_bytes(llm);
   return (AttentionSlopes){.prefill = layers * (heads * width) / s->groups / s->flops,
                            .memory = layers * read / s->groups / s->memory,
                            .compute = layers * 2 * (heads * (llm_latent(llm) ? absorbed : width)) /
@@ -275,7 +241,7 @@ void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Par
                            degrees_name(degrees, arena), preset->name),
       .linear = linear_term(s, &linear, preset->per_layer + preset->kernels_per_layer),
       .head = head_term(s, llm, &head),
-      .experts = experts_of(s, llm, hardware, degree_of(degrees.expert)),
+      .experts = experts_of(s, llm, hardware, (double)degree_of(degrees.expert)),
       .linear_link = linear,
       .head_link = head,
       .overhead = tick_seconds(preset->per_iteration),

@@ -101,11 +101,6 @@ double roofline_window_prefill(const RooflineWindow *self, double area2);
 void roofline_scale_all_reduces(Roofline *self, double scale);
 /* The share of `linear` and experts together that is spread over all GPUs, with groups. */
 double roofline_spread_share(const Roofline *self, double tokens);
-/* Seconds of one iteration in a stage; only the last one has the head. With groups its prefill is
- * one prompt's. */
-double roofline_stage_seconds(const Roofline *self, const BatchShape *batch, bool last);
-/* Seconds to send the activations of `tokens` to the next stage. */
-double roofline_send_seconds(const Roofline *self, int64_t tokens);
 /* A model of the last stage, which is the whole when there is one. No batch is outside its range:
  * nothing was measured. */
 void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode_seqs,

@@ -47,29 +47,9 @@ static double decode_seconds(const Roofline *self, double seqs, double context) 
   return seconds;
 }
 
-double roofline_stage_seconds(const Roofline *self, const BatchShape *batch, bool last) {
-  const bool alone = batch->prefill_tokens == 0 && batch->decode_seqs > 0;
-  const BatchShape even = batch_evened(batch, self->ranks, NULL);
-  const int64_t ranks = self->ranks > 1 ? self->ranks : 1;
-  const int64_t padded = ranks * captured_size(&self->captured, even.decode_seqs / ranks);
-  const int64_t tokens = alone ? padded : even.prefill_tokens + even.decode_seqs;
-  const int64_t spread = alone ? padded : batch->prefill_tokens + batch->decode_seqs;
-  double seconds = self->overhead + roofline_term_seconds(&self->linear, (double)tokens) +
-                   roofline_experts_seconds(&self->experts, (double)spread) +
-                   prefill_seconds(self, (double)even.prefill_area2) +
-                   decode_seconds(self, (double)even.decode_seqs, (double)even.context_tokens);
-  if (last && even.logit_seqs > 0)
-    seconds += roofline_term_seconds(&self->head, (double)even.logit_seqs);
-  return seconds;
-}
-
 double roofline_spread_share(const Roofline *self, double tokens) {
   const double spread = roofline_experts_seconds(&self->experts, tokens);
   return spread > 0 ? spread / (spread + roofline_term_seconds(&self->linear, tokens)) : 0;
-}
-
-double roofline_send_seconds(const Roofline *self, int64_t tokens) {
-  return self->send_slope * (double)tokens;
 }
 
 /* ---- To curves ---- */

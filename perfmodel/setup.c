@@ -4,13 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t degree(int64_t written) {
-  return written > 0 ? written : 1;
-}
-
 /* "_dp8", or nothing for one. */
 static const char *degree_part(const char *key, int64_t written, Arena *arena) {
-  return degree(written) > 1 ? arena_printf(arena, "_%s%lld", key, (long long)written) : "";
+  return degree_of(written) > 1 ? arena_printf(arena, "_%s%lld", key, (long long)written) : "";
 }
 
 const char *setup_name(const PerfSetup *self, Arena *arena) {
@@ -103,8 +99,8 @@ static bool same(const char *a, const char *b) {
 
 static bool same_degrees(const PerfSetup *a, const PerfSetup *b) {
   return a->tensor_parallel_size == b->tensor_parallel_size &&
-         degree(a->attention_data_parallel_size) == degree(b->attention_data_parallel_size) &&
-         degree(a->expert_parallel_size) == degree(b->expert_parallel_size);
+         degree_of(a->attention_data_parallel_size) == degree_of(b->attention_data_parallel_size) &&
+         degree_of(a->expert_parallel_size) == degree_of(b->expert_parallel_size);
 }
 
 bool setup_serves(const PerfSetup *there, const PerfSetup *asked) {
@@ -135,7 +131,7 @@ static int64_t version_distance(const char *there, const char *asked) {
 }
 
 static int64_t degree_distance(int64_t there, int64_t asked) {
-  const int64_t apart = llabs(degree(there) - degree(asked));
+  const int64_t apart = llabs(degree_of(there) - degree_of(asked));
   return apart < 1 << 11 ? apart : (1 << 11) - 1;
 }
 

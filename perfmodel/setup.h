@@ -22,6 +22,11 @@ typedef struct PerfSetup {
   int64_t attention_data_parallel_size, expert_parallel_size; // 0 and 1: none
 } PerfSetup;
 
+/* A degree of parallelism as a count of GPUs or groups: 0, not said, is 1. */
+static inline int64_t degree_of(int64_t said) {
+  return said > 0 ? said : 1;
+}
+
 /* "llama3.1-70b_h100-80gb_tp4_fp8": the name of its file. */
 const char *setup_name(const PerfSetup *self, Arena *arena);
 /* "vllm-0.24.0", the folder of its file; NULL when the engine or its version is unknown. */

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -124,18 +123,6 @@ static bool read_date(Field field, TraceTime *ret_time) {
 
 /* ---- Numbers ---- */
 
-/* In scientific notation: the double nearest to the text. The program never leaves the C locale, so
- * strtod takes a point. */
-static bool read_scientific(Field field, double *ret_number) {
-  char text[64], *end = text;
-  if (field.length == 0 || field.length >= (int)sizeof text) return false;
-  memcpy(text, field.text, (size_t)field.length);
-  text[field.length] = '\0';
-  if ((int)strspn(text, "0123456789.eE+-") != field.length) return false;
-  *ret_number = strtod(text, &end);
-  return end == text + field.length && isfinite(*ret_number);
-}
-
 static bool read_number(Field field, int64_t per_second, TraceTime *ret_time) {
   const int n = count_digits(field, 0);
   const bool point = n < field.length && field.text[n] == '.';
@@ -150,7 +137,7 @@ static bool read_number(Field field, int64_t per_second, TraceTime *ret_time) {
     return true;
   }
   double number = 0;
-  if (!read_scientific(field, &number)) return false;
+  if (!field_real(field, &number)) return false;
   const double seconds = floor(number / (double)per_second);
   if (!(seconds >= 0 && seconds < 1e15)) return false;
   ret_time->seconds = (int64_t)seconds;
@@ -188,7 +175,7 @@ TraceClock clock_of(Field field, TraceClock unit) {
   TraceTime time;
   double number = 0;
   if (read_date(field, &time)) return CLOCK_ISO;
-  if (!read_scientific(field, &number) || number < 0) return CLOCK_AUTO;
+  if (!field_real(field, &number) || number < 0) return CLOCK_AUTO;
   if (unit != CLOCK_AUTO) return clock_in(unit, number);
   for (size_t i = 0; i < sizeof magnitudes / sizeof *magnitudes; i++)
     if (number < magnitudes[i].below) return magnitudes[i].clock;

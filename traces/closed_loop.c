@@ -6,10 +6,9 @@
 typedef struct ClosedLoop {
   TraceSource source; // first member
   const ClosedLoopConfig *config;
-  TraceSource *rows;
   Tick *idle_since; // heap [n_idle] of clients
   int64_t n_idle;
-  TraceRow row; // the newest of `rows`
+  TraceRow row; // the newest of source.rows
   bool has_row; // which nobody has sent
   Tick taken;   // since when its client was idle, once sent
 } ClosedLoop;
@@ -52,7 +51,7 @@ static Tick take_client(ClosedLoop *self) {
 static int closed_loop_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   ClosedLoop *self = (ClosedLoop *)source;
   if (!self->has_row) {
-    const int status = trace_next(self->rows, &self->row, diag);
+    const int status = trace_next(source->rows, &self->row, diag);
     if (status <= 0) return status;
     self->has_row = true;
     if (!self->config->timed) self->row.at = 0;
@@ -80,20 +79,15 @@ static void closed_loop_ended(TraceSource *source, const TraceEnd *end) {
   if (end->at <= TICK_MAX - wait) free_client((ClosedLoop *)source, end->at + wait);
 }
 
-static void closed_loop_close(TraceSource *source) {
-  trace_close(((ClosedLoop *)source)->rows);
-}
-
 TraceSource *closed_loop_open(const ClosedLoopConfig *config, TraceSource *rows, Arena *arena) {
   ClosedLoop *self = ARENA_NEW(arena, ClosedLoop);
   self->source = (TraceSource){.next = closed_loop_next,
-                               .close = closed_loop_close,
+                               .rows = rows,
                                .ended = closed_loop_ended,
                                .put_back = closed_loop_put_back,
                                .left_out = rows->left_out,
                                .status = 1};
   self->config = config;
-  self->rows = rows;
   self->idle_since = ARENA_ARRAY(arena, Tick, config->clients);
   const int64_t n = config->clients;
   for (int64_t k = 0; k < n; k++) // in order, and so a heap; exact, and within a Tick

@@ -1,15 +1,6 @@
 /* Decimals are read by hand: exact, and the same in every locale. */
 #include "traces/fields.h"
 #include "traces/trace.h"
-#include <stdlib.h>
-#include <string.h>
-
-int fields_split(const Line *line, Field *ret_fields, int count, Diag *diag) {
-  const int found = line_split(line, ret_fields, count);
-  if (found == count) return 0;
-  return diag_error(diag, line_place(line, (Field){0}),
-                    "expected %d fields as in the header, found %d", count, found);
-}
 
 bool field_decimal(Field field, int places, int64_t *ret_units) {
   int64_t units = 0;
@@ -64,16 +55,9 @@ int field_row_tokens(const Line *line, Field field, const char *name, int32_t *r
   return -1;
 }
 
-/* The program never leaves the C locale, so strtod takes a point. */
 bool field_seconds(Field field, TraceTime *ret_time) {
-  char text[64], *end = text;
-  size_t length = (size_t)field.length;
-  if (length == 0 || length >= sizeof text) return false;
-  memcpy(text, field.text, length);
-  text[length] = '\0';
-  if (strspn(text, "0123456789.eE+-") != length) return false; // no hexadecimal, inf, nan
-  double seconds = strtod(text, &end);
-  if (end != text + length || seconds < 0 || seconds > 9e6) return false;
+  double seconds = 0;
+  if (!field_number(field, 9e6, &seconds)) return false;
   Tick ticks = tick_from_seconds(seconds);
   *ret_time = (TraceTime){ticks / TICKS_PER_SECOND, ticks % TICKS_PER_SECOND};
   return true;

@@ -11,8 +11,6 @@ typedef struct TraceTime {
   Tick fraction; // 0 … TICKS_PER_SECOND - 1
 } TraceTime;
 
-/* Splits at commas into exactly `count` fields. */
-int fields_split(const Line *line, Field *ret_fields, int count, Diag *diag);
 /* A token count: a whole number from 1 to TRACE_TOKENS_MAX. `name` is the column or key. */
 int field_tokens(const Line *line, Field field, const char *name, int32_t *ret_tokens, Diag *diag);
 /* Whether it is empty, or 0. */

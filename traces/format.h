@@ -91,6 +91,8 @@ const TraceFormat *format_of_line(const Line *first, const bool *needed);
 /* The one name there that a format with `is_usual` takes for this; its text is NULL when there is
  * none, or several. */
 Field format_name(const TraceFormat *format, const Line *first, TraceField which);
+/* The names of a header or the keys of an object, in quotes: the first eight, and how many more. */
+const char *format_shown_names(const Line *first, Arena *arena);
 /* What a column or key is called where a row is of many requests, as in bills. */
 bool format_counts_requests(Field name);
 /* The first such name of a header or object; its text is NULL when there is none. */

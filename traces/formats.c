@@ -78,6 +78,19 @@ Field format_name(const TraceFormat *format, const Line *first, TraceField which
   return found;
 }
 
+const char *format_shown_names(const Line *first, Arena *arena) {
+  enum { SHOWN = 8 };
+  Names all = names_of(first);
+  const char *names = "";
+  Field name;
+  int n = 0;
+  for (; next_name(&all, &name); n++)
+    if (n < SHOWN)
+      names = arena_printf(arena, "%s%s'%.*s'", names, n ? ", " : "",
+                           name.length < 30 ? name.length : 30, name.text);
+  return n <= SHOWN ? names : arena_printf(arena, "%s and %d more", names, n - SHOWN);
+}
+
 static bool is_marked(const TraceFormat *format, const Line *first) {
   for (int i = 0; i < TRACE_MARKS && format->marks[i]; i++)
     if (has_name(first, format->marks[i])) return true;

@@ -58,13 +58,6 @@ static int read_hashes(const TraceFormat *format, const JsonRow *row, Field list
   return 0;
 }
 
-/* Of a string what is between its quotes; nothing of null. */
-static Field unquoted(Field value) {
-  if (field_is(value, "null")) return (Field){value.text, 0};
-  const bool quoted = value.length >= 2 && *value.text == '"';
-  return quoted ? (Field){value.text + 1, value.length - 2} : value;
-}
-
 static int missing_key(const TraceLayout *layout, const JsonRow *row, TraceField which,
                        Diag *diag) {
   const char *name = layout->names[which];
@@ -103,7 +96,7 @@ int json_row_parse(TraceLayout *layout, const JsonRow *row, RawRow *ret_row, Dia
   Field values[KEYS] = {{0}};
   if (find_values(layout, row, values, diag)) return -1;
   for (int i = 0; i < TRACE_FIELDS; i++)
-    values[i] = unquoted(values[i]);
+    values[i] = field_is(values[i], "null") ? (Field){values[i].text, 0} : json_unquoted(values[i]);
   if (format->output_may_be_0 && field_is(values[TRACE_OUTPUT], "0"))
     values[TRACE_OUTPUT] = (Field){"1", 1};
   const int timed = layout_time(layout, line, values[TRACE_ARRIVAL], ret_row, diag);

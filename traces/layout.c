@@ -10,33 +10,6 @@
 
 /* ---- What is no trace ---- */
 
-/* The names in the header, in quotes, as many as there is room for. */
-static const char *header_names(const Line *header, char separator, Arena *arena) {
-  enum { SHOWN = 8 };
-  const char *names = "";
-  int n = 0;
-  for (const char *at = header->text; at; n++) {
-    const Field field = table_take(header, &at, separator);
-    if (n < SHOWN)
-      names = arena_printf(arena, "%s%s'%.*s'", names, n ? ", " : "",
-                           field.length < 30 ? field.length : 30, field.text);
-  }
-  return n <= SHOWN ? names : arena_printf(arena, "%s and %d more", names, n - SHOWN);
-}
-
-static const char *key_names(const Line *first, Arena *arena) {
-  enum { SHOWN = 8 };
-  const char *names = "";
-  JsonScanner scanner = json_scanner(first, (Field){0}, NULL);
-  Field key, value;
-  int n = 0;
-  for (; json_member(&scanner, &key, &value) > 0; n++)
-    if (n < SHOWN)
-      names = arena_printf(arena, "%s%s'%.*s'", names, n ? ", " : "",
-                           key.length < 30 ? key.length : 30, key.text);
-  return n <= SHOWN ? names : arena_printf(arena, "%s and %d more", names, n - SHOWN);
-}
-
 static int check_json(const Line *first, Diag *diag) {
   JsonScanner scanner = json_scanner(first, (Field){0}, diag);
   return json_object(&scanner, NULL, 0, NULL);
@@ -56,7 +29,6 @@ static int no_arrivals(const Line *first, Diag *diag) {
 }
 
 static int unknown_format(const Line *first, Diag *diag) {
-  Arena *arena = &diag->arena;
   const bool json = format_line_is_json(first);
   const char *kind = file_kind(first->text, (size_t)first->length);
   if (kind)
@@ -79,8 +51,7 @@ static int unknown_format(const Line *first, Diag *diag) {
   diag_hint(diag,
             "name its %s with columns: {arrival: …, prompt: …, output: …} in the workload or with "
             "--columns; it has %s; known formats: 'tandem list traces'",
-            json ? "keys" : "columns",
-            json ? key_names(first, arena) : header_names(first, table_separator(first), arena));
+            json ? "keys" : "columns", format_shown_names(first, &diag->arena));
   return -1;
 }
 
@@ -109,7 +80,7 @@ static int missing_column(const TraceLayout *self, const Line *first, TraceField
     diag_error(diag, at, "there is no column '%s'", name);
   else
     diag_error(diag, at, "format '%s' needs a column '%s' in the header", self->format->name, name);
-  diag_hint(diag, "the columns are %s", header_names(first, self->separator, &diag->arena));
+  diag_hint(diag, "the columns are %s", format_shown_names(first, &diag->arena));
   if (which == TRACE_ARRIVAL && !given) layout_hint_arrivals(diag);
   return -1;
 }

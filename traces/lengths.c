@@ -27,7 +27,10 @@ static int table_append(Table *self, const Line *line, Arena *arena, Diag *diag)
   static const char *const names[] = {"q", "prompt", "output"};
   Field fields[COLUMNS];
   int64_t numbers[COLUMNS];
-  if (fields_split(line, fields, COLUMNS, diag)) return -1;
+  const int found = line_split(line, fields, COLUMNS);
+  if (found != COLUMNS)
+    return diag_error(diag, line_place(line, (Field){0}),
+                      "expected %d fields as in the header, found %d", COLUMNS, found);
   for (int i = 0; i < COLUMNS; i++)
     if (!field_decimal(fields[i], TABLE_PLACES, &numbers[i]))
       return field_error(line, fields[i], names[i], "a number with at most 6 decimals", diag);
@@ -100,11 +103,33 @@ const char *path_resolve(const char *path, const char *dir, Arena *arena) {
   return stat(beside, &status) == 0 ? beside : path;
 }
 
-/* An entry that says which tables there are. */
-static int unknown_table(const Binder *self, const Node *node, const char *dir) {
-  diag_error(self->diag, node->at, "unknown table of lengths '%s'", node_shown(node, self->arena));
-  diag_hint_choices(self->diag, node->text, folder_names(dir, ".csv", self->arena),
-                    "tandem list lengths");
+const char *table_resolve(const Node *node, const char *what, const char *folder,
+                          const char *data_dir, const char *config_dir, Arena *arena, Diag *diag) {
+  struct stat status;
+  if (text_ends_with(node->text, ".csv")) return path_resolve(node->text, config_dir, arena);
+  const char *dir = arena_printf(arena, "%s/traces/%s", data_dir, folder);
+  const char *path = arena_printf(arena, "%s/%s.csv", dir, node->text);
+  if (!strchr(node->text, '/') && stat(path, &status) == 0) return path;
+  diag_error(diag, node->at, "unknown %s '%s'", what, node_shown(node, arena));
+  diag_hint_choices(diag, node->text, folder_names(dir, ".csv", arena),
+                    arena_printf(arena, "tandem list %s", folder));
+  return NULL;
+}
+
+int distribution_kind(const Node *node, const OptionSpec *kinds, const char *example, Diag *diag) {
+  enum { KINDS_MAX = 8 };
+  const char *names[KINDS_MAX] = {NULL};
+  if (node->kind != NODE_MAP || node->n_children != 1) {
+    diag_error(diag, node->at, "'%s' must be a map with one distribution", node->key);
+    diag_hint(diag, "for example %s", example);
+    return -1;
+  }
+  for (int kind = 0; kinds[kind].key; kind++) {
+    names[kind] = kinds[kind].key;
+    if (strcmp(node->first->key, names[kind]) == 0) return kind;
+  }
+  diag_error(diag, node->first->key_at, "unknown distribution '%s'", node->first->key);
+  diag_hint_near(diag, node->first->key, names);
   return -1;
 }
 
@@ -115,14 +140,9 @@ static int bind_table(const Binder *self, const Node *node, LengthDistribution r
                       "a table of lengths must be a name or the path of a .csv file");
   if (!text_is_plain(node->text))
     return diag_error(self->diag, node->at, "a table of lengths holds a control character");
-  const char *path = path_resolve(node->text, self->config_dir, self->arena);
-  if (!text_ends_with(node->text, ".csv")) {
-    const char *dir = arena_printf(self->arena, "%s/traces/lengths", self->data_dir);
-    path = arena_printf(self->arena, "%s/%s.csv", dir, node->text);
-    struct stat status;
-    if (strchr(node->text, '/') || stat(path, &status)) return unknown_table(self, node, dir);
-  }
-  return lengths_load(path, &ret_both[0], &ret_both[1], self->arena, self->diag);
+  const char *path = table_resolve(node, "table of lengths", "lengths", self->data_dir,
+                                   self->config_dir, self->arena, self->diag);
+  return path ? lengths_load(path, &ret_both[0], &ret_both[1], self->arena, self->diag) : -1;
 }
 
 #define MEAN_ROW                                                                                   \
@@ -215,20 +235,9 @@ static int bind_kind(const Binder *self, const Node *value, LengthKind kind, boo
 /* One side of the map: {kind: parameters}. */
 static int bind_distribution(const Binder *self, const Node *node, bool is_output,
                              LengthDistribution *ret) {
-  const char *kinds[LENGTH_EXPONENTIAL + 2] = {NULL};
-  for (int kind = LENGTH_TABLE; kind <= LENGTH_EXPONENTIAL; kind++)
-    kinds[kind] = length_options[kind].key;
-  if (node->kind != NODE_MAP || node->n_children != 1) {
-    diag_error(self->diag, node->at, "'%s' must be a map with one distribution", node->key);
-    diag_hint(self->diag, "for example {constant: 512} or {lognormal: {mean: 120, sigma: 0.9}}");
-    return -1;
-  }
-  for (int kind = 0; kinds[kind]; kind++)
-    if (strcmp(node->first->key, kinds[kind]) == 0)
-      return bind_kind(self, node->first, (LengthKind)kind, is_output, ret);
-  diag_error(self->diag, node->first->key_at, "unknown distribution '%s'", node->first->key);
-  diag_hint_near(self->diag, node->first->key, kinds);
-  return -1;
+  const int kind = distribution_kind(
+      node, length_options, "{constant: 512} or {lognormal: {mean: 120, sigma: 0.9}}", self->diag);
+  return kind < 0 ? -1 : bind_kind(self, node->first, (LengthKind)kind, is_output, ret);
 }
 
 int lengths_bind(const Node *node, const char *data_dir, const char *config_dir,

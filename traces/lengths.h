@@ -38,6 +38,12 @@ int length_bind(const Node *node, const char *data_dir, const char *config_dir,
                 LengthDistribution *ret, Arena *arena, Diag *diag);
 /* `path`, or `dir`/`path` when only that exists. */
 const char *path_resolve(const char *path, const char *dir, Arena *arena);
+/* The path of the table that a scalar names: one of `data_dir`/traces/FOLDER/, or a .csv beside
+ * `config_dir`. NULL with "unknown WHAT" and the names there are. */
+const char *table_resolve(const Node *node, const char *what, const char *folder,
+                          const char *data_dir, const char *config_dir, Arena *arena, Diag *diag);
+/* Which of `kinds` is the one key of a map; −1 with an entry and an example. */
+int distribution_kind(const Node *node, const OptionSpec *kinds, const char *example, Diag *diag);
 
 /* `u` in [0, 1] moved off the ends, where a quantile may be infinite. */
 static inline double unit_open(double u) {

@@ -27,9 +27,7 @@ static Field value_of(const Line *line, Field value) {
   JsonScanner scanner = json_scanner(line, value, &none);
   const int status = json_object(&scanner, keys, KEYS, values);
   diag_done(&none);
-  Field text = status ? (Field){0} : values[values[INT].text ? INT : STRING];
-  if (text.length >= 2 && *text.text == '"') text = (Field){text.text + 1, text.length - 2};
-  return text;
+  return status ? (Field){0} : json_unquoted(values[values[INT].text ? INT : STRING]);
 }
 
 /* Attributes that later versions of the conventions have other names for are known by both. */
@@ -65,9 +63,7 @@ static int read_span(const Line *line, Field text, Span *ret_span, Diag *diag) {
   JsonScanner scanner = json_scanner(line, text, diag);
   *ret_span = (Span){.time = {0}};
   if (json_object(&scanner, keys, KEYS, values)) return -1;
-  ret_span->time = values[START];
-  if (ret_span->time.length >= 2 && *ret_span->time.text == '"')
-    ret_span->time = (Field){ret_span->time.text + 1, ret_span->time.length - 2};
+  ret_span->time = json_unquoted(values[START]);
   return values[ATTRIBUTES].text ? read_attributes(line, values[ATTRIBUTES], ret_span, diag) : 0;
 }
 

@@ -9,7 +9,6 @@
 typedef struct Patience {
   TraceSource source; // first member
   const PatienceConfig *config;
-  TraceSource *rows;
   uint64_t seed, n_rows; // handed out
 } Patience;
 
@@ -64,7 +63,7 @@ static Tick draw(const ThinkTime *of, double u) {
 
 static int patience_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   Patience *self = (Patience *)source;
-  const int status = trace_next(self->rows, ret_row, diag);
+  const int status = trace_next(source->rows, ret_row, diag);
   if (status <= 0) return status;
   Rng rng;
   rng_init(&rng, hash_fold(self->seed, self->n_rows++), "patience");
@@ -79,29 +78,23 @@ static int patience_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
 static void patience_put_back(TraceSource *source, const TraceRow *row) {
   Patience *self = (Patience *)source;
   self->n_rows--;
-  self->rows->put_back(self->rows, row);
+  source->rows->put_back(source->rows, row);
 }
 
 static void patience_ended(TraceSource *source, const TraceEnd *end) {
-  TraceSource *rows = ((Patience *)source)->rows;
-  rows->ended(rows, end);
-}
-
-static void patience_close(TraceSource *source) {
-  trace_close(((Patience *)source)->rows);
+  source->rows->ended(source->rows, end);
 }
 
 TraceSource *patience_open(const PatienceConfig *config, TraceSource *rows, uint64_t seed,
                            Arena *arena) {
   Patience *self = ARENA_NEW(arena, Patience);
-  self->source = (TraceSource){
-      .next = patience_next, .close = patience_close, .status = 1, .left_out = rows->left_out};
+  self->source =
+      (TraceSource){.next = patience_next, .rows = rows, .status = 1, .left_out = rows->left_out};
   if (rows->ended) {
     self->source.ended = patience_ended;
     self->source.put_back = patience_put_back;
   }
   self->config = config;
-  self->rows = rows;
   self->seed = seed;
   return &self->source;
 }

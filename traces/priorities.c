@@ -5,7 +5,6 @@
 typedef struct Priorities {
   TraceSource source; // first member
   const PrioritiesConfig *config;
-  TraceSource *rows;
   Rng rng;
   double sum; // of the shares
 } Priorities;
@@ -51,23 +50,17 @@ static int32_t draw_priority(Priorities *self) {
 }
 
 static int priorities_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
-  Priorities *self = (Priorities *)source;
-  const int status = trace_next(self->rows, ret_row, diag);
-  if (status > 0) ret_row->priority = draw_priority(self);
+  const int status = trace_next(source->rows, ret_row, diag);
+  if (status > 0) ret_row->priority = draw_priority((Priorities *)source);
   return status;
-}
-
-static void priorities_close(TraceSource *source) {
-  trace_close(((Priorities *)source)->rows);
 }
 
 TraceSource *priorities_open(const PrioritiesConfig *config, TraceSource *rows, uint64_t seed,
                              Arena *arena) {
   Priorities *self = ARENA_NEW(arena, Priorities);
-  self->source = (TraceSource){
-      .next = priorities_next, .close = priorities_close, .status = 1, .left_out = rows->left_out};
+  self->source =
+      (TraceSource){.next = priorities_next, .rows = rows, .status = 1, .left_out = rows->left_out};
   self->config = config;
-  self->rows = rows;
   rng_init(&self->rng, seed, "priorities");
   for (int i = 0; i < config->n_values; i++)
     self->sum += config->values[i].share;

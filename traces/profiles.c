@@ -1,6 +1,5 @@
 /* See profiles.h. */
 #include "traces/profiles.h"
-#include "base/folder.h"
 #include "base/option.h"
 #include "base/text.h"
 #include "traces/lengths.h"
@@ -8,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 enum { HOUR, MINUTE, SECOND, UNITS };
 static const char *const unit_names[] = {"hour", "minute", "second"};
@@ -107,28 +105,15 @@ static int bind_list(RateProfile *self, const Node *node, Arena *arena, Diag *di
   return status ? -1 : check_values(self, node->at, diag);
 }
 
-static int unknown_profile(const Node *node, const char *dir, Arena *arena, Diag *diag) {
-  diag_error(diag, node->at, "unknown profile '%s'", node_shown(node, arena));
-  diag_hint_choices(diag, node->text, folder_names(dir, ".csv", arena), "tandem list profiles");
-  return -1;
-}
-
 int profile_bind(RateProfile *self, const Node *node, const char *data_dir, const char *config_dir,
                  Arena *arena, Diag *diag) {
   if (node->kind == NODE_LIST) return bind_list(self, node, arena, diag);
   if (node->kind == NODE_MAP || !text_is_plain(node->text))
     return diag_error(diag, node->at,
                       "a profile must be a name, the path of a .csv file or a list of rates");
-  const char *path = path_resolve(node->text, config_dir, arena);
-  if (!text_ends_with(node->text, ".csv")) {
-    const char *dir = arena_printf(arena, "%s/traces/profiles", data_dir);
-    path = arena_printf(arena, "%s/%s.csv", dir, node->text);
-    struct stat status;
-    if (strchr(node->text, '/') || stat(path, &status))
-      return unknown_profile(node, dir, arena, diag);
-  }
+  const char *path = table_resolve(node, "profile", "profiles", data_dir, config_dir, arena, diag);
   Csv csv;
-  if (csv_open(&csv, path, arena, diag)) return -1;
+  if (!path || csv_open(&csv, path, arena, diag)) return -1;
   return profile_read(self, &csv, place_of_file(path), arena, diag);
 }
 

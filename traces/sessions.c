@@ -268,15 +268,11 @@ static void sessions_ended(TraceSource *source, const TraceEnd *end) {
   push_due(self, &(Due){.at = at, .session = row->session, .slot = end->ticket});
 }
 
-static void sessions_close(TraceSource *source) {
-  trace_close(((Sessions *)source)->setting.starts);
-}
-
 TraceSource *sessions_open(const SessionsConfig *config, const SessionsSetting *setting,
                            Arena *arena) {
   Sessions *self = ARENA_NEW(arena, Sessions);
   self->source = (TraceSource){.next = sessions_next,
-                               .close = sessions_close,
+                               .rows = setting->starts,
                                .ended = sessions_ended,
                                .put_back = sessions_put_back,
                                .status = 1};

@@ -1,7 +1,7 @@
 /* Statistics of a trace. */
 #include "traces/summary.h"
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
-#include <stdlib.h>
 
 void summary_init(TraceSummary *self, Arena *arena) {
   *self = (TraceSummary){.arena = arena};
@@ -36,41 +36,12 @@ double summary_gap_cv(const TraceSummary *self) {
   return histogram_stddev(&self->gap_ticks) / histogram_mean(&self->gap_ticks);
 }
 
-typedef struct Ranked {
-  int32_t value;
-  int row;
-} Ranked;
-
-static int compare_values(const void *a, const void *b) {
-  int32_t left = ((const Ranked *)a)->value, right = ((const Ranked *)b)->value;
-  return (left > right) - (left < right);
-}
-
-/* Ranks about their mean, equal values sharing the mean of their ranks. */
-static void rank_column(const TraceSummary *self, int column, int n, Ranked *order,
-                        double *ret_ranks) {
-  for (int i = 0; i < n; i++)
-    order[i] = (Ranked){self->sample[i][column], i};
-  qsort(order, (size_t)n, sizeof *order, compare_values);
-  for (int begin = 0, end = 0; begin < n; begin = end) {
-    while (end < n && order[end].value == order[begin].value)
-      end++;
-    for (int i = begin; i < end; i++)
-      ret_ranks[order[i].row] = 0.5 * (begin + end - n);
-  }
-}
-
 double summary_correlation(const TraceSummary *self) {
-  int n = self->rows < SUMMARY_SAMPLE ? (int)self->rows : SUMMARY_SAMPLE;
-  Ranked *order = ARENA_ARRAY(self->arena, Ranked, n);
+  const size_t n = self->rows < SUMMARY_SAMPLE ? (size_t)self->rows : SUMMARY_SAMPLE;
   double *x = ARENA_ARRAY(self->arena, double, n), *y = ARENA_ARRAY(self->arena, double, n);
-  rank_column(self, 0, n, order, x);
-  rank_column(self, 1, n, order, y);
-  double xx = 0, yy = 0, xy = 0;
-  for (int i = 0; i < n; i++) {
-    xx += x[i] * x[i];
-    yy += y[i] * y[i];
-    xy += x[i] * y[i];
+  for (size_t i = 0; i < n; i++) {
+    x[i] = self->sample[i][0];
+    y[i] = self->sample[i][1];
   }
-  return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : NAN;
+  return gsl_stats_spearman(x, 1, y, 1, n, ARENA_ARRAY(self->arena, double, 2 * n));
 }

@@ -2,7 +2,6 @@
 #include "traces/think_time.h"
 #include "base/rng.h"
 #include "traces/lengths.h"
-#include <string.h>
 
 #define THINK_MAX 9e6 // seconds
 #define TIME_ROW(name, field, ...)                                                                 \
@@ -43,23 +42,10 @@ static int bind_kind(ThinkTime *self, const Node *value, Diag *diag) {
 }
 
 int think_time_bind(ThinkTime *self, const Node *node, Diag *diag) {
-  const char *kinds[THINK_LOGNORMAL + 2] = {NULL};
-  for (int kind = THINK_CONSTANT; kind <= THINK_LOGNORMAL; kind++)
-    kinds[kind] = think_time_options[kind].key;
-  *self = (ThinkTime){.kind = THINK_CONSTANT};
-  if (node->kind != NODE_MAP || node->n_children != 1) {
-    diag_error(diag, node->at, "'%s' must be a map with one distribution", node->key);
-    diag_hint(diag, "for example {constant: 5 s} or {exponential: {mean: 5 s}}");
-    return -1;
-  }
-  for (int kind = 0; kinds[kind]; kind++) {
-    if (strcmp(node->first->key, kinds[kind]) != 0) continue;
-    self->kind = (ThinkKind)kind;
-    return bind_kind(self, node->first, diag);
-  }
-  diag_error(diag, node->first->key_at, "unknown distribution '%s'", node->first->key);
-  diag_hint_near(diag, node->first->key, kinds);
-  return -1;
+  const int kind = distribution_kind(node, think_time_options,
+                                     "{constant: 5 s} or {exponential: {mean: 5 s}}", diag);
+  *self = (ThinkTime){.kind = (ThinkKind)kind};
+  return kind < 0 ? -1 : bind_kind(self, node->first, diag);
 }
 
 static double factor_at(const ThinkTime *self, double u) {

@@ -64,9 +64,10 @@ typedef struct TraceSource {
   void (*close)(struct TraceSource *self);                              // NULL: nothing to close
   void (*ended)(struct TraceSource *self, const TraceEnd *end);
   void (*put_back)(struct TraceSource *self, const TraceRow *row);
-  int status;              // 1 while rows may come; then the final answer of trace_next
-  bool names_tokens;       // a row that came did
-  const int64_t *left_out; // rows of a file that were, so far: requests that failed; NULL: none
+  struct TraceSource *rows; // what its rows are made of, closed with it; NULL: no other source
+  int status;               // 1 while rows may come; then the final answer of trace_next
+  bool names_tokens;        // a row that came did
+  const int64_t *left_out;  // rows of a file that were, so far: requests that failed; NULL: none
 } TraceSource;
 
 /* Pulls the next row: 1 and `*ret_row`, 0 at the end, -1 with entries in `diag`. After 0 or -1 it
@@ -79,6 +80,7 @@ static inline int trace_next(TraceSource *self, TraceRow *ret_row, Diag *diag) {
   return status;
 }
 static inline void trace_close(TraceSource *self) {
-  if (self->close) self->close(self);
+  for (; self; self = self->rows)
+    if (self->close) self->close(self);
 }
 #endif

@@ -7,7 +7,6 @@
  * groups that do the same; fewer sequences than groups take the time of one each. */
 #include "base/sort.h"
 #include "perfmodel/import/aic_layers.h"
-#include "perfmodel/import/aic_roofline.h"
 #include "perfmodel/import/import.h"
 #include <limits.h>
 #include <string.h>
@@ -102,50 +101,19 @@ static int check_format(const Composing *self, Diag *diag) {
   return -1;
 }
 
-static int64_t degree(int64_t said) {
-  return said > 0 ? said : 1;
-}
-
-/* Whole experts are spread `expert_parallel_size` ways, and each split over the GPUs left. */
-static int check_experts(const Composing *self, Diag *diag) {
-  const Llm *llm = &self->layers.llm;
-  const int64_t ways = self->layers.setup.expert_parallel_size;
-  const int64_t gpus = aic_expert_gpus(&self->layers);
-  const Place at = place_of_file("--expert-parallel");
-  if (llm_moe_layers(llm) == 0)
-    return ways == 1 ? 0
-                     : diag_error(diag, at,
-                                  "model '%s' has no experts for an expert_parallel_size above 1",
-                                  llm->name);
-  if (gpus % ways != 0)
-    return diag_error(diag, at,
-                      "expert_parallel_size %lld does not divide the %lld GPUs of tensor and "
-                      "attention data parallelism",
-                      (long long)ways, (long long)gpus);
-  if (llm->num_experts % ways != 0)
-    return diag_error(diag, at,
-                      "expert_parallel_size %lld does not divide the %lld experts of model '%s'",
-                      (long long)ways, (long long)llm->num_experts, llm->name);
-  if (llm->moe_intermediate_size % (gpus / ways) != 0)
-    return diag_error(diag, at, "the %lld GPUs of an expert do not divide its width %lld",
-                      (long long)(gpus / ways), (long long)llm->moe_intermediate_size);
-  return 0;
-}
-
 static int find_degrees(Composing *self, Diag *diag) {
   const ImportInput *input = self->input;
   PerfSetup *setup = &self->layers.setup;
-  setup->tensor_parallel_size = degree(input->tensor_parallel_size);
-  setup->attention_data_parallel_size = degree(input->attention_data_parallel_size);
-  setup->expert_parallel_size = degree(input->expert_parallel_size);
+  setup->tensor_parallel_size = degree_of(input->tensor_parallel_size);
+  setup->attention_data_parallel_size = degree_of(input->attention_data_parallel_size);
+  setup->expert_parallel_size = degree_of(input->expert_parallel_size);
   const Parallelism degrees = {.tensor = setup->tensor_parallel_size,
                                .pipeline = 1,
                                .data = 1,
                                .attention = setup->attention_data_parallel_size,
                                .expert = setup->expert_parallel_size};
-  const int error = hardware_check_split(&self->layers.llm, &self->layers.hardware, degrees,
-                                         place_of_file("--tensor-parallel"), diag);
-  return error ? error : check_experts(self, diag);
+  return hardware_check_split(&self->layers.llm, &self->layers.hardware, degrees,
+                              place_of_file("--tensor-parallel"), diag);
 }
 
 static int find_setup(Composing *self, Diag *diag) {
@@ -349,17 +317,43 @@ static void set_assumptions(const Composing *self) {
   import_count_fact(profile, "rows_beyond_memory_left_out", self->beyond_memory);
 }
 
+/* 0: the GPU has none for it. */
+static double peak_flops(const Hardware *hardware, int dtype) {
+  switch (dtype_compute((Dtype)dtype)) {
+  case DTYPE_FP8:
+  case DTYPE_INT8:
+    return hardware->dense_fp8_flops;
+  case DTYPE_NVFP4:
+  case DTYPE_MXFP4:
+    return hardware->dense_fp4_flops;
+  default:
+    return hardware->dense_bf16_flops;
+  }
+}
+
+/* Whether products can be: their times against the peaks of the GPU that they are said to be of. */
 static void set_checks(const Composing *self) {
+  static const double TOLERANCE = 0.98; // peaks are rounded, clocks boost
+  const Hardware *hardware = &self->layers.hardware;
+  Arena *arena = self->profile->arena;
   for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
     if (self->layers.products[dtype].n == 0) continue;
-    const AicRoofline found = aic_roofline_products(&self->layers, dtype);
-    Arena *arena = self->profile->arena;
+    const AicTable *table = &self->layers.products[dtype].found[0].table;
+    const double flops = peak_flops(hardware, dtype), bytes = (double)hardware->hbm_bandwidth;
+    size_t above_flops = 0, above_memory = 0;
+    for (size_t i = 0; i < table->n_points; i++) {
+      const AicPoint *point = &table->points[i];
+      const double n = (double)point->key[0], k = (double)point->key[1], m = (double)point->key[2];
+      const double seconds = 1e-6 * point->us / TOLERANCE;
+      above_flops += flops > 0 && 2 * m * n * k > flops * seconds;
+      above_memory += n * k * dtype_bytes((Dtype)dtype) > bytes * seconds;
+    }
     profile_set_fact(
         self->profile, arena_printf(arena, "check_products_%s", dtype_names[dtype]),
         arena_printf(arena,
                      "%zu rows; %zu faster than the peak of the tensor cores, %zu than reading the "
                      "weights (they stayed in the cache)",
-                     found.rows, found.above_flops, found.above_memory));
+                     table->n_points, above_flops, above_memory));
   }
 }
 

@@ -16,8 +16,8 @@
  * not timed. Degrees whose experts were not timed are passed over.
  * meta.yaml's num_hidden_layers is that of the shrunk model that was timed, so the model file's
  * counts. */
+#include "base/sort.h"
 #include "base/yaml.h"
-#include "perfmodel/import/expert_times.h"
 #include "perfmodel/import/import.h"
 #include "perfmodel/llm.h"
 #include <dirent.h>
@@ -28,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_TOKENS = 1 << 20, MAX_SEQUENCES = 1 << 16, MAX_DEGREE = 1 << 10 };
+enum { MAX_TOKENS = 1 << 20, MAX_SEQUENCES = 1 << 16, MAX_EXPERTS = 1 << 16, MAX_DEGREE = 1 << 10 };
 
 /* What runs for the tokens of an iteration, and what for the sequences that need logits. */
 static const struct {
@@ -41,6 +41,19 @@ static const struct {
 };
 enum { N_LAYERS = sizeof LAYERS / sizeof *LAYERS };
 
+/* Times of one layer's experts by how many tokens there are and how many of the experts they reach.
+ * Each token goes to as many experts as the model says, spread evenly over those that are reached.
+ */
+typedef struct ExpertTime {
+  int64_t tokens, activated_experts;
+  double time_us;
+} ExpertTime;
+
+typedef struct ExpertTimes {
+  ExpertTime row, *rows; // the newest; all [n], by tokens, then by experts
+  size_t n, capacity;
+} ExpertTimes;
+
 typedef struct Reading {
   const char *model, *gpu;
   Profile *profile;
@@ -48,6 +61,85 @@ typedef struct Reading {
   ExpertTimes experts;                        // of the degree that is read; none of a dense model
   int64_t wide_rows, degrees_without_experts; // passed over
 } Reading;
+
+/* ---- moe.csv ---- */
+
+#define EXPERTS(field, kind) CSV_FIELD(ExpertTime, field, kind, CSV_POSITIVE)
+static const CsvColumn EXPERT_COLUMNS[] = {
+    EXPERTS(tokens, CSV_INT), EXPERTS(activated_experts, CSV_INT), EXPERTS(time_us, CSV_REAL), {0}};
+
+static int take_experts(void *context, const Csv *csv, Diag *diag) {
+  ExpertTimes *self = context;
+  if (self->row.tokens > MAX_TOKENS || self->row.activated_experts > MAX_EXPERTS)
+    return diag_error(diag, csv_place(csv, NULL), "a row has at most %d tokens and %d experts",
+                      MAX_TOKENS, MAX_EXPERTS);
+  ARENA_RESERVE(csv->lines.arena, self->rows, self->capacity, self->n + 1);
+  self->rows[self->n++] = self->row;
+  return 0;
+}
+
+static int compare_experts(const void *a, const void *b) {
+  const ExpertTime *left = a, *right = b;
+  const int64_t pairs[][2] = {{left->tokens, right->tokens},
+                              {left->activated_experts, right->activated_experts}};
+  const int order = compare_pairs(pairs, 2);
+  return order != 0 ? order : (left->time_us > right->time_us) - (left->time_us < right->time_us);
+}
+
+static int read_experts(ExpertTimes *self, const char *path, Arena *arena, Diag *diag) {
+  *self = (ExpertTimes){0};
+  if (import_table(path, EXPERT_COLUMNS, &self->row, take_experts, self, diag, arena)) return -1;
+  if (self->n == 0) return diag_error(diag, place_of_file(path), "the table has no rows");
+  qsort(self->rows, self->n, sizeof *self->rows, compare_experts);
+  return 0;
+}
+
+/* On the line through two points; that of the first where they are at one place. */
+static double between(double x0, double y0, double x1, double y1, double x) {
+  return x1 > x0 ? y0 + (y1 - y0) * (x - x0) / (x1 - x0) : y0;
+}
+
+/* With the tokens of rows[first..end). */
+static double at_experts(const ExpertTimes *self, size_t first, size_t end, double experts) {
+  const ExpertTime *row = &self->rows[first], *last = &self->rows[end - 1];
+  if (experts <= (double)row->activated_experts) return row->time_us;
+  if (experts >= (double)last->activated_experts) return last->time_us;
+  while (experts > (double)row[1].activated_experts)
+    row++;
+  return between((double)row->activated_experts, row->time_us, (double)row[1].activated_experts,
+                 row[1].time_us, experts);
+}
+
+/* Microseconds of a layer, between rows by lines; with fewer or more experts than were measured,
+ * those of the nearest. */
+static double expert_times_us(const ExpertTimes *self, double tokens, double experts) {
+  double x[2] = {0}, y[2] = {0};
+  int seen = 0;
+  for (size_t first = 0, end = 0; first < self->n; first = end) {
+    while (end < self->n && self->rows[end].tokens == self->rows[first].tokens)
+      end++;
+    x[0] = x[1], y[0] = y[1];
+    x[1] = (double)self->rows[first].tokens;
+    y[1] = at_experts(self, first, end, experts);
+    seen++;
+    if (x[1] >= tokens) break;
+  }
+  return seen == 1 ? y[1] : between(x[0], y[0], x[1], y[1], tokens);
+}
+
+/* How many of `experts` some of `tokens` choose when each picks `topk` at random. */
+static double experts_reached(double experts, double topk, double tokens) {
+  return experts * (1 - pow(1 - topk / experts, tokens));
+}
+
+/* Of one iteration. */
+static double experts_us(const Reading *self, int64_t tokens) {
+  const Llm *llm = &self->llm;
+  if (self->experts.n == 0) return 0;
+  const double reached =
+      experts_reached((double)llm->num_experts, (double)llm->num_experts_per_tok, (double)tokens);
+  return (double)llm_moe_layers(llm) * expert_times_us(&self->experts, (double)tokens, reached);
+}
 
 /* ---- dense.csv and per_sequence.csv ---- */
 
@@ -111,15 +203,6 @@ static int sum_layers(const Reading *self, const LayerRow *rows, size_t n, unsig
       return diag_error(diag, rows[0].at, "layer '%s' has no time for %lld", LAYERS[i].name,
                         (long long)rows[0].size);
   return 0;
-}
-
-/* Of one iteration. */
-static double experts_us(const Reading *self, int64_t tokens) {
-  const Llm *llm = &self->llm;
-  if (self->experts.n == 0) return 0;
-  const double reached =
-      experts_reached((double)llm->num_experts, (double)llm->num_experts_per_tok, (double)tokens);
-  return (double)llm_moe_layers(llm) * expert_times_us(&self->experts, (double)tokens, reached);
 }
 
 static int add_layers(Reading *self, int64_t degree, ProfileOp op, const LayerRow *rows, size_t n,
@@ -251,11 +334,6 @@ static int take_attention(void *context, const Csv *csv, Diag *diag) {
 
 /* ---- The bundle ---- */
 
-static const char *scalar(const Node *map, const char *key) {
-  const Node *node = node_find(map, key);
-  return node && node->kind == NODE_SCALAR ? node->text : NULL;
-}
-
 static const struct {
   const char *fact, *key;
 } META_FACTS[] = {{"source_model", "model"},        {"gpu_name", "gpu"},
@@ -267,12 +345,12 @@ static int read_meta(Reading *self, const ImportInput *input, Diag *diag) {
   const char *path = arena_printf(profile->arena, "%s/meta.yaml", input->path);
   const Node *meta = yaml_load(path, profile->arena, diag);
   if (!meta) return -1;
-  self->gpu = input->gpu ? input->gpu : scalar(meta, "hardware");
+  self->gpu = input->gpu ? input->gpu : node_find_text(meta, "hardware");
   if (!self->gpu || !*self->gpu)
     return diag_error(diag, place_of_file(path),
                       "'hardware' is missing: name the GPU with '--gpu'");
   for (size_t i = 0; i < sizeof META_FACTS / sizeof *META_FACTS; i++) {
-    const char *value = scalar(meta, META_FACTS[i].key);
+    const char *value = node_find_text(meta, META_FACTS[i].key);
     if (value) profile_set_fact(profile, META_FACTS[i].fact, value);
   }
   return 0;
@@ -297,7 +375,7 @@ static int read_degree(Reading *self, const char *folder, int64_t degree, Diag *
     return 0;
   }
   self->experts = (ExpertTimes){0};
-  if (timed && expert_times_read(&self->experts, experts, arena, diag)) return -1;
+  if (timed && read_experts(&self->experts, experts, arena, diag)) return -1;
   int error =
       read_layers(self, arena_printf(arena, "%s/dense.csv", folder), degree, PROFILE_LINEAR, diag);
   error |= read_layers(self, arena_printf(arena, "%s/per_sequence.csv", folder), degree,
@@ -309,7 +387,7 @@ static int read_degree(Reading *self, const char *folder, int64_t degree, Diag *
 }
 
 /* N of a name "tpN", 0 if it is another name. */
-static int64_t degree_of(const char *name) {
+static int64_t degree_named(const char *name) {
   if (strncmp(name, "tp", 2) != 0 || name[2] < '1' || name[2] > '9') return 0;
   char *stop = NULL;
   long degree = strtol(name + 2, &stop, 10);
@@ -322,7 +400,7 @@ static int list_degrees(const char *path, bool ret_degrees[MAX_DEGREE + 1], Diag
     return diag_environment(diag, place_of_file(path), "cannot open the folder: %s",
                             strerror(errno));
   for (struct dirent *entry; (entry = readdir(folder));)
-    ret_degrees[degree_of(entry->d_name)] = true;
+    ret_degrees[degree_named(entry->d_name)] = true;
   closedir(folder);
   return 0;
 }

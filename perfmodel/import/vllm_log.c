@@ -18,16 +18,28 @@
  * Steps of more tokens than sequences in generation (speculative decoding), and of pipelines, whose
  * steps overlap, are not those of a model here. */
 #include "base/json.h"
+#include "base/key_map.h"
 #include "base/text.h"
 #include "perfmodel/gpu_facts.h"
 #include "perfmodel/import/import.h"
-#include "perfmodel/import/step_cells.h"
 #include "perfmodel/import/vllm_steps.h"
 #include "perfmodel/llm.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { COUNT_MAX = 1 << 20, CONTEXT_MAX = 1 << 30, DEGREE_MAX = 1 << 10 };
+
+enum {
+  STEPS_MAX = 1 << 23, // of an import: a day at a hundred a second
+  STEP_ROWS_MAX = 500, // so many are fitted in seconds
+};
+
+typedef struct Step {
+  BatchShape batch; // not empty
+  double us;
+  uint64_t cell;
+} Step;
 
 typedef struct Reading {
   const ImportInput *input;
@@ -77,17 +89,14 @@ static int take_head(Reading *self, const StepHead *said, Place at, Diag *diag) 
   if (said->pipeline_parallel_size > 1)
     return diag_error(
         diag, at, "the steps of a pipeline overlap: their times are not those of one batch alone");
-  return same_text(&head->engine, said->engine, "engine", at, diag) |
-         same_text(&head->engine_version, said->engine_version, "version", at, diag) |
-         same_text(&head->model, said->model, "model", at, diag) |
-         same_text(&head->gpu, said->gpu, "GPU", at, diag) |
-         same_text(&head->dtype, said->dtype, "dtype", at, diag) |
-         same_text(&head->quantization, said->quantization, "quantization", at, diag) |
-         same_text(&head->cache_dtype, said->cache_dtype, "cache_dtype", at, diag) |
-         same_degree(&head->tensor_parallel_size, said->tensor_parallel_size,
-                     "tensor_parallel_size", at, diag) |
-         same_degree(&head->data_parallel_size, said->data_parallel_size, "data_parallel_size", at,
-                     diag);
+  int status = 0;
+#define X(name) status |= same_text(&head->name, said->name, #name, at, diag);
+  STEP_HEAD_TEXTS(X)
+#undef X
+#define X(name) status |= same_degree(&head->name, said->name, #name, at, diag);
+  STEP_HEAD_DEGREES(X)
+#undef X
+  return status;
 }
 
 static int read_json(Reading *self, const Line *line, Diag *diag) {
@@ -227,6 +236,84 @@ static int read_logged(Reading *self, const Line *line, Diag *diag) {
   return after(line, line->text, "LLM engine (v") ? read_engine(self, line, diag) : 0;
 }
 
+/* ---- Cells ---- */
+
+/* Millions of steps become rows of a profile. Steps whose numbers are all within a fraction of an
+ * octave of one another are a cell, and a cell is a row: the mean batch and the mean time of the
+ * half of its steps that is neither its fastest quarter nor its slowest. So a pause of the host
+ * moves no row, and where times are linear in a cell, which is what a model is made of, the means
+ * are a point of the line. Cells are as small as gives at most STEP_ROWS_MAX rows. A cell of one
+ * step is that step. */
+enum { FINEST_BITS = 4, PART_BITS = 10 }; // 16 parts of an octave
+
+/* The part of its octave that a number is in, of 2^bits; small ones are apart from one another. */
+static uint64_t part_of(int64_t number, int bits) {
+  const int exponent = 63 - bits - __builtin_clzll((uint64_t)number | UINT64_C(1) << bits);
+  return ((uint64_t)exponent << bits) + ((uint64_t)number >> exponent);
+}
+
+/* Never 0: no batch is empty. What needs logits hardly differs in a cell. */
+static uint64_t cell_of(const BatchShape *batch, int bits) {
+  const int64_t numbers[] = {batch->decode_seqs, batch->context_tokens, batch->prefill_tokens,
+                             batch->prefill_area2};
+  uint64_t cell = 0;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    cell = cell << PART_BITS | part_of(numbers[i], bits);
+  return cell;
+}
+
+static bool fits(Step *steps, size_t n, int bits, Arena *arena) {
+  KeyMap cells = {0};
+  for (size_t i = 0; i < n; i++) {
+    steps[i].cell = cell_of(&steps[i].batch, bits);
+    key_map_put(&cells, steps[i].cell, arena);
+    if (cells.n_keys > STEP_ROWS_MAX && bits > 0) return false;
+  }
+  return true;
+}
+
+static int compare_steps(const void *a, const void *b) {
+  const Step *left = a, *right = b;
+  if (left->cell != right->cell) return left->cell < right->cell ? -1 : 1;
+  if (left->us != right->us) return left->us < right->us ? -1 : 1;
+  return batch_compare(&left->batch, &right->batch);
+}
+
+static void add_cell(Profile *profile, const ProfileRow *row, const Step *steps, size_t n) {
+  const size_t from = n / 4, to = n - n / 4;
+  double us = 0, sums[5] = {0};
+  for (size_t i = from; i < to; i++) {
+    const BatchShape *batch = &steps[i].batch;
+    const int64_t numbers[] = {batch->prefill_tokens, batch->prefill_area2, batch->decode_seqs,
+                               batch->context_tokens, batch->logit_seqs};
+    us += steps[i].us;
+    for (int k = 0; k < 5; k++)
+      sums[k] += (double)numbers[k];
+  }
+  const double count = (double)(to - from);
+  ProfileRow made = *row;
+  made.batch =
+      (BatchShape){llround(sums[0] / count), llround(sums[1] / count), llround(sums[2] / count),
+                   llround(sums[3] / count), llround(sums[4] / count)};
+  made.median_us = us / count;
+  made.samples = (int64_t)n;
+  profile_add(profile, &made);
+}
+
+/* Adds the rows of n >= 1 steps, which it sorts, each a copy of `row` with its batch, time and
+ * number of samples. */
+static void add_cells(Profile *profile, const ProfileRow *row, Step *steps, size_t n) {
+  int bits = FINEST_BITS;
+  while (!fits(steps, n, bits, profile->arena))
+    bits--;
+  qsort(steps, n, sizeof *steps, compare_steps);
+  for (size_t first = 0, i = 1; i <= n; i++) {
+    if (i < n && steps[i].cell == steps[first].cell) continue;
+    add_cell(profile, row, steps + first, i - first);
+    first = i;
+  }
+}
+
 /* ---- Facts ---- */
 
 /* A format of weights or keys by the words of vLLM, SGLang or torch; NULL: they do not say one. */
@@ -327,7 +414,7 @@ static void add_rows(Reading *self) {
   int64_t gpus = head->tensor_parallel_size;
   if (gpus == 0) gpus = input->tensor_parallel_size > 0 ? input->tensor_parallel_size : 1;
   const ProfileRow row = import_row(model, gpu, gpus, PROFILE_ITERATION, (BatchShape){0}, 0);
-  step_cells_add(self->profile, &row, self->steps, self->n);
+  add_cells(self->profile, &row, self->steps, self->n);
 }
 
 static int read_logs(const ImportInput *input, Profile *profile, Diag *diag) {

@@ -21,6 +21,11 @@
 
 typedef enum StepLineKind { STEP_LINE_HEAD, STEP_LINE_STEP, STEP_LINE_REQUEST } StepLineKind;
 
+/* The fields of a head. */
+#define STEP_HEAD_TEXTS(X)                                                                         \
+  X(engine) X(engine_version) X(model) X(gpu) X(dtype) X(quantization) X(cache_dtype)
+#define STEP_HEAD_DEGREES(X) X(tensor_parallel_size) X(pipeline_parallel_size) X(data_parallel_size)
+
 /* NULL, 0: not said. */
 typedef struct StepHead {
   const char *engine, *engine_version, *model, *gpu, *dtype, *quantization, *cache_dtype;

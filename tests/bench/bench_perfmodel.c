@@ -10,6 +10,7 @@
 #include "experiments/config/serving.h"
 #include "perfmodel/finder.h"
 #include "perfmodel/roofline.h"
+#include "tests/roofline_seconds.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
@@ -129,7 +130,7 @@ int main(int argc, char **argv) {
   PerfModel fitted, made;
   if (llm_load(&llm, "llama2-70b", data, at, &arena, &diag) ||
       hardware_load(&hardware, "dgx-h100", data, at, &arena, &diag) ||
-      perfmodel_load_for(&fitted, finder_set_2023, "llama2-70b", hardware.gpu, 8, MAX_SEQS, data,
+      perfmodel_load_for(&fitted, "splitwise-2023", "llama2-70b", hardware.gpu, 8, MAX_SEQS, data,
                          at, &arena, &diag))
     fail(&diag);
   Roofline roofline;

@@ -33,10 +33,14 @@ static const char *write_configs(const char *folder, const uint8_t *data, size_t
 }
 
 static void check_sizes(const Llm *llm) {
-  const int64_t all = llm_parameters(llm), used = llm_activated_parameters(llm);
-  assert(used > 0 && used <= all && llm->weight_bytes > 0);
+  const int64_t all = llm_parameters(llm);
+  assert(all > 0 && llm->weight_bytes > 0);
   assert(llm->kv_bytes_per_token > 0 && llm->kv_bytes_per_sequence >= 0);
-  assert(llm_layer_matrices(llm) > 0 && llm_quantization(llm) < DTYPE_COUNT);
+  for (int part = 0; part < LLM_PARTS; part++) {
+    const int64_t parameters = llm_part_parameters(llm, (LlmPart)part);
+    assert(parameters >= 0 && parameters < all);
+  }
+  assert(llm_quantization(llm) < DTYPE_COUNT);
 }
 
 static void check_times(const Llm *llm, const Hardware *hardware, const EnginePreset *preset,

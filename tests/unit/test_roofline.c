@@ -5,6 +5,7 @@
 #include "experiments/config/serving.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/roofline.h"
+#include "tests/roofline_seconds.h"
 #include "tests/unit/testing.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -97,7 +98,7 @@ Test(roofline, terms_are_the_sums_of_their_operators) {
       fmax(2 * (8192 * 4000.0 + 7 * (8192 + 4000)) / memory, 2 * 7 * 8192 * 4000.0 / flops);
   assert_close(roofline_term_seconds(&made.head, 7),
                head + latency + 7 * (2 * 32000 * 7.0 / 8 / link + 50e-6), 1e-12, "head");
-  assert_close(roofline_send_seconds(&made, 100), 100 * 8192 * 2 / link, 1e-12, "send");
+  assert_close(made.send_slope * 100, 100 * 8192 * 2 / link, 1e-12, "send");
 }
 
 Test(roofline, one_gpu_needs_no_link_and_kv_heads_are_copied_when_there_are_too_few) {
@@ -368,8 +369,7 @@ Test(roofline, stages_share_the_layers) {
     assert_close(roofline_stage_seconds(&third, batch, false), layers * 27 / 80, 1e-12, "27 of 80");
   }
   // Seesaw leaves it out: it is small beside the stage
-  cr_assert_lt(roofline_send_seconds(&half, 1000),
-               0.1 * roofline_stage_seconds(&half, &batches[0], false));
+  cr_assert_lt(half.send_slope * 1000, 0.1 * roofline_stage_seconds(&half, &batches[0], false));
 }
 
 /* Published operator sums and SplitwiseSim's engine, milliseconds, Llama2-70B with tensor parallel
@@ -419,6 +419,9 @@ Test(roofline, the_eager_preset_holds_for_another_model) {
 
 Test(roofline, every_machine_runs_a_model) {
   const Llm llm = model("llama3-8b");
+  double matrices = 0; // parameters of all layers
+  for (int part = 0; part < LLM_PARTS; part++)
+    matrices += (double)llm_part_parameters(&llm, (LlmPart)part);
   const EnginePreset engine = preset("ideal");
   int n = 0;
   for (const char *const *name = datafile_names(data_dir, "machines", &arena); *name; name++, n++) {
@@ -430,9 +433,7 @@ Test(roofline, every_machine_runs_a_model) {
     const BatchShape batch = prompt_of(1024);
     // between 5% and all of the peak, whatever the link
     const double seconds = roofline_stage_seconds(&made, &batch, true);
-    const double peak = 2 * 1024 * (double)llm.num_hidden_layers *
-                        (double)llm_layer_matrices(&llm) /
-                        ((double)gpus * hardware.dense_bf16_flops);
+    const double peak = 2 * 1024 * matrices / ((double)gpus * hardware.dense_bf16_flops);
     cr_assert(seconds > peak && seconds < 20 * peak, "%s: %g s, %g at the peak", *name, seconds,
               peak);
     cr_assert(hardware.gpu_tdp >= 70 && hardware.gpu_tdp <= 1400);
