@@ -205,8 +205,8 @@ static CalibStatus get_slice(Server *self, CalibSlice *ret_slice, double **ret_v
 
 static CalibStatus do_read(Server *self, char *error) {
   CalibSlice slice;
-  double *values;
-  int64_t n;
+  double *values = NULL;
+  int64_t n = 0;
   CalibStatus status = get_slice(self, &slice, &values, &n, error);
   if (!status) status = self->backend->move(self->state, &slice, values, false, error);
   if (!status) protocol_put_values(&self->out, values, n);
@@ -215,8 +215,8 @@ static CalibStatus do_read(Server *self, char *error) {
 
 static CalibStatus do_write(Server *self, char *error) {
   CalibSlice slice;
-  double *values;
-  int64_t n;
+  double *values = NULL;
+  int64_t n = 0;
   const CalibStatus status = get_slice(self, &slice, &values, &n, error);
   if (status) return status;
   if (protocol_get_values(&self->in, values, n, error)) return CALIB_REJECTED;
