@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Makes the tables of kernels in this folder again, from a wheel of NVIDIA's AISimulate:
+
+    pip download --no-deps aisimulate==0.13.0.dev202610270000000085
+    pip install pyarrow numpy
+    perfmodel/tables/regenerate.py aisimulate-*.whl [FOLDER]
+
+FOLDER is this one otherwise. What is taken is in sources.csv beside this file; README.md describes
+the tables. The same wheel gives the same bytes.
+"""
+
+import collections
+import csv
+import fnmatch
+import gzip
+import hashlib
+import io
+import math
+import os
+import re
+import sys
+import zipfile
+
+TOLERANCE = 0.01  # of a time that is left out, from the line between those that stay
+ROOT = "aisimulate_core/systems/data/"
+
+# The columns of each table that tell its curves apart, and the column that a curve runs over. Of
+# rows that agree in all of these the fastest stays: engines pick the fastest kernel they have.
+TABLES = {
+    "gemm": (["gemm_dtype", "n", "k"], "m"),
+    "context_attention": (["kernel_source", "attn_dtype", "kv_cache_dtype", "head_dim", "num_heads",
+                           "num_key_value_heads", "window_size", "batch_size", "step"], "isl"),
+    "generation_attention": (["kernel_source", "attn_dtype", "kv_cache_dtype", "head_dim",
+                              "num_heads", "num_key_value_heads", "window_size", "batch_size"],
+                             "step"),
+    "moe": (["kernel_source", "moe_dtype", "hidden_size", "inter_size", "topk", "num_experts",
+             "moe_tp_size", "moe_ep_size", "distribution"], "num_tokens"),
+    "mla_context_module": (["kv_cache_dtype", "gemm_type", "num_heads", "batch_size"], "isl"),
+    "mla_generation_module": (["kv_cache_dtype", "gemm_type", "num_heads", "batch_size"], "step"),
+    "context_mla": (["kv_cache_dtype", "num_heads", "batch_size"], "isl"),
+    "generation_mla": (["kv_cache_dtype", "num_heads", "batch_size"], "step"),
+    "mla_bmm": (["op_name", "bmm_dtype", "num_heads"], "num_tokens"),
+    "custom_allreduce": (["backend", "allreduce_dtype", "num_gpus"], "message_size"),
+    "nccl": (["op_name", "nccl_dtype", "num_gpus"], "message_size"),
+}
+# Smaller matrices take as long as these, the time of a launch.
+LEAST = {"gemm": {"n": 64, "k": 256}}
+# Of several distributions of tokens over experts the first that a curve was measured with.
+DISTRIBUTIONS = ["power_law_1.01", "power_law_1.2", "balanced"]
+
+
+def rounded(us):
+    """Three digits or fewer, at most half a percent away."""
+    exponent = math.floor(math.log10(us))
+    mantissa = us / 10**exponent
+    step = 0.01 if mantissa < 2 else 0.02 if mantissa < 5 else 0.05
+    return float("%.3g" % (round(mantissa / step) * step * 10**exponent))
+
+
+def shown(us):
+    text = "%d" % us if us >= 100 else "%.3g" % us
+    return text[1:] if text.startswith("0.") else text
+
+
+def thinned(x, curves):
+    """Which points of curves over the same x stay: the fewest of each, so that every other one is
+    within TOLERANCE of the line between its neighbours that stay."""
+    import numpy as np
+
+    x, y = np.array(x, float), np.array(curves, float)
+    n = len(x)
+    fewest = np.full(y.shape, 10**6)
+    before = np.zeros(y.shape, int)
+    fewest[:, 0] = 0
+    for j in range(1, n):
+        for i in range(j - 1, -1, -1):
+            between = np.arange(i + 1, j)
+            share = (x[between] - x[i]) / (x[j] - x[i])
+            line = y[:, [i]] + (y[:, [j]] - y[:, [i]]) * share
+            good = (abs(line - y[:, between]) <= TOLERANCE * y[:, between]).all(1)
+            better = good & (fewest[:, i] + 1 < fewest[:, j])
+            fewest[better, j] = fewest[better, i] + 1
+            before[better, j] = i
+    stays = np.zeros(y.shape, bool)
+    stays[:, 0] = True
+    for row in range(len(y)):
+        at = n - 1
+        while at > 0:
+            stays[row, at] = True
+            at = before[row, at]
+    return stays
+
+
+def preferred(curves, column):
+    """Of curves that differ in their distribution alone the one that engines are nearest to."""
+    best = {}
+    for key in curves:
+        rank = DISTRIBUTIONS.index(key[column]) if key[column] in DISTRIBUTIONS else None
+        rest = key[:column] + key[column + 1:]
+        if rank is not None and rank < best.get(rest, (len(DISTRIBUTIONS), None))[0]:
+            best[rest] = (rank, key)
+    return {key: curves[key] for _, key in best.values()}
+
+
+def read(data, name, without):
+    """The curves of a Parquet table: {values of its columns: {x: microseconds}}."""
+    import pyarrow.parquet
+
+    columns, last = TABLES[name]
+    table = pyarrow.parquet.read_table(io.BytesIO(data))
+    there = [column for column in columns if column in table.column_names]
+    least = LEAST.get(name, {})
+    rows = zip(table[last].to_pylist(), table["latency"].to_pylist(),
+               table["step"].to_pylist() if "step" in table.column_names else [0] * len(table),
+               *[table[column].to_pylist() for column in there])
+    curves = collections.defaultdict(dict)
+    for x, ms, step, *key in rows:
+        key = tuple(key)
+        if not ms > 0 or (last == "isl" and "step" not in there and step > 0):
+            continue
+        if any(value < least.get(column, value) for column, value in zip(there, key)):
+            continue
+        if any(fnmatch.fnmatch(str(value), pattern) for value in key for pattern in without):
+            continue
+        us = rounded(1e3 * ms)
+        curves[key][x] = min(curves[key].get(x, us), us)
+    if "distribution" in there:
+        curves = preferred(curves, there.index("distribution"))
+    return there, last, curves
+
+
+def written(columns, last, curves, head):
+    """The table as text, and how many points it has of how many."""
+    same_x = collections.defaultdict(list)
+    for key, curve in curves.items():
+        same_x[tuple(sorted(curve))].append(key)
+    kept = {}
+    for x, keys in same_x.items():
+        stays = thinned(x, [[curves[key][at] for at in x] for key in keys])
+        for key, which in zip(keys, stays):
+            kept[key] = {at: curves[key][at] for at, stay in zip(x, which) if stay}
+    all_x = sorted({x for curve in kept.values() for x in curve})
+    lines = ["# " + line for line in head]
+    lines.append(",".join(columns + ["%s=%d" % (last, x) for x in all_x]))
+    for key in sorted(kept, key=lambda key: [(str(type(v)), v) for v in key]):
+        times = [shown(kept[key][x]) if x in kept[key] else "" for x in all_x]
+        lines.append(",".join([str(value) for value in key] + times))
+    points = sum(len(curve) for curve in kept.values())
+    return "\n".join(lines) + "\n", points, sum(len(curve) for curve in curves.values())
+
+
+def zipped(text):
+    out = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=9, mtime=0) as file:
+        file.write(text.encode())
+    return out.getvalue()
+
+
+def main():
+    wheel = sys.argv[1]
+    home = os.path.dirname(os.path.abspath(__file__))
+    target = sys.argv[2] if len(sys.argv) > 2 else home
+    with open(wheel, "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    archive = zipfile.ZipFile(wheel)
+    tables = {}
+    for path in archive.namelist():
+        found = re.fullmatch(ROOT + r"(\w+)/\w+/(.*)/(\w+)_perf\.parquet", path)
+        if found and found[3] in TABLES:
+            tables[found[1], found[2].replace("/", "-"), found[3]] = path
+    total = 0
+    for row in csv.DictReader(open(os.path.join(home, "sources.csv"))):
+        for (system, source, name), path in sorted(tables.items()):
+            if system != row["system"] or not fnmatch.fnmatch(source, row["source"]):
+                continue
+            if not any(fnmatch.fnmatch(name, pattern) for pattern in row["tables"].split()):
+                continue
+            columns, last, curves = read(archive.read(path), name, row["without"].split())
+            head = ["NVIDIA AISimulate, measured by NVIDIA (Apache-2.0); microseconds",
+                    "%s sha256 %s" % (os.path.basename(wheel), digest[:16]),
+                    path[len(ROOT):] + (" without " + row["without"] if row["without"] else "")]
+            text, n, of = written(columns, last, curves, head)
+            folder = os.path.join(target, row["gpu"], source)
+            os.makedirs(folder, exist_ok=True)
+            data = zipped(text)
+            with open(os.path.join(folder, name + ".csv.gz"), "wb") as file:
+                file.write(data)
+            total += len(data)
+            print("%s/%s/%s: %d of %d times, %d bytes" % (row["gpu"], source, name, n, of, len(data)))
+    print("%d bytes in all" % total)
+
+
+if __name__ == "__main__":
+    main()
