@@ -60,11 +60,15 @@ static bool is_among(const char *const *names, const char *name) {
 
 const char *const *finder_engines(const char *data_dir, Arena *arena) {
   const char *const *folders = folder_names(arena_printf(arena, "%s/fitted", data_dir), "*", arena);
-  size_t n = 0;
+  const char *const *composed = compose_engines(NULL, data_dir, arena);
+  size_t n = 0, n_composed = 0;
   while (folders[n])
     n++;
-  const char **engines = ARENA_ARRAY(arena, const char *, n + 1);
-  for (n = 0; *folders; folders++) {
+  while (composed[n_composed])
+    n_composed++;
+  const char **engines = ARENA_ARRAY(arena, const char *, n + n_composed + 1);
+  memcpy(engines, composed, n_composed * sizeof *engines);
+  for (n = n_composed; *folders; folders++) {
     PerfSetup setup;
     if (setup_parse_folder(&setup, *folders, arena) && !is_among(engines, setup.engine))
       engines[n++] = setup.engine;
@@ -156,7 +160,8 @@ static bool is_version(const char *version, const char *asked) {
 /* ", version 0.24.0 for 0.33": what differs from what was asked for. */
 static const char *difference(const PerfSetup *there, const PerfSetup *asked, Arena *arena) {
   const char *text = "";
-  if (asked->engine_version && !is_version(there->engine_version, asked->engine_version))
+  const bool is_own = !asked->engine || strcmp(there->engine, asked->engine) == 0;
+  if (is_own && asked->engine_version && !is_version(there->engine_version, asked->engine_version))
     text = arena_printf(arena, ", version %s for %s", there->engine_version, asked->engine_version);
   if (asked->kv_cache_dtype == there->kv_cache_dtype) return text;
   return arena_printf(arena, "%s, KV cache in %s for %s", text, dtype_names[there->kv_cache_dtype],
@@ -179,29 +184,79 @@ static int load_file(PerfModel *self, const PerfFile *file, const PerfSetup *ask
   return 0;
 }
 
-int perfmodel_load_nearest(PerfModel *self, const PerfSetup *asked, bool or_2023,
-                           int64_t max_decode_seqs, const char *data_dir, Place at, Arena *arena,
-                           Diag *diag) {
-  size_t n = 0;
-  const PerfFile *files = finder_files(asked, data_dir, &n, arena);
-  for (size_t i = 0; i < n; i++)
-    if (setup_serves(&files[i].setup, asked))
-      return load_file(self, &files[i], asked, max_decode_seqs, arena, diag);
+static int load_composed(PerfModel *self, const ComposeInput *asked, const PerfSetup *there,
+                         const char *folder, int64_t max_decode_seqs, Arena *arena, Diag *diag) {
+  PerfModel model;
+  if (compose_load(&model, asked, folder, max_decode_seqs, arena, diag)) return -1;
+  const char *name = setup_name(&asked->setup, arena), *engine = setup_engine_name(there, arena);
+  *self = model;
+  self->name = arena_printf(arena, "%s/%s", engine, name);
+  self->taken = arena_printf(arena, "%s%s%s", self->name, difference(there, &asked->setup, arena),
+                             model.taken);
+  return 0;
+}
+
+/* Of the set of 2023, where it serves; 1: it does not. */
+static int load_2023(PerfModel *self, const ComposeInput *input, const PerfFile *files, size_t n,
+                     int64_t max_decode_seqs, Arena *arena, Diag *diag) {
+  const PerfSetup *asked = &input->setup;
   PerfSetup of_2023 = *asked;
   of_2023.engine = of_2023.engine_version = NULL;
   if (dtype_bytes((Dtype)asked->weight_dtype) >= 2) of_2023.weight_dtype = DTYPE_BF16;
-  for (size_t i = 0; or_2023 && i < n; i++)
-    if (strcmp(files[i].folder, SET_2023) == 0 && setup_serves(&files[i].setup, &of_2023)) {
-      if (perfmodel_load_for(self, SET_2023, asked->model, asked->gpu, asked->tensor_parallel_size,
-                             max_decode_seqs, data_dir, at, arena, diag))
-        return -1;
-      if (asked->engine_version)
-        self->taken =
-            arena_printf(arena, "%s, for %s %s", self->name, asked->engine, asked->engine_version);
-      return 0;
-    }
-  diag_error(diag, at, "there are no iteration times of %s for any version of %s",
-             setup_name(asked, arena), asked->engine);
-  hint_nearest(files, n, diag);
-  return -1;
+  size_t i = 0;
+  while (i < n &&
+         !(strcmp(files[i].folder, SET_2023) == 0 && setup_serves(&files[i].setup, &of_2023)))
+    i++;
+  if (i == n) return 1;
+  if (perfmodel_load_for(self, SET_2023, asked->model, asked->gpu, asked->tensor_parallel_size,
+                         max_decode_seqs, input->data_dir, input->at, arena, diag))
+    return -1;
+  if (asked->engine_version)
+    self->taken =
+        arena_printf(arena, "%s, for %s %s", self->name, asked->engine, asked->engine_version);
+  return 0;
+}
+
+/* Nothing serves: what composing lacked, where it could do so, or which files are nearest. */
+static int report_none(const ComposeInput *input, const char *folder, const Diag *lacking,
+                       const PerfFile *files, size_t n, Diag *diag) {
+  const PerfSetup *asked = &input->setup;
+  diag_error(diag, input->at, "there are no iteration times of %s for any version of %s",
+             setup_name(asked, &diag->arena), asked->engine);
+  if (folder) return diag_append(diag, lacking), -1;
+  const char *gpus = "";
+  const char *const *gpu = compose_gpus(input->data_dir, &diag->arena);
+  for (const char *separator = ""; *gpu; gpu++, separator = ", ")
+    gpus = arena_printf(&diag->arena, "%s%s%s", gpus, separator, *gpu);
+  if (!*gpus) return hint_nearest(files, n, diag), -1;
+  return diag_hint(diag, "'perfmodel: roofline' needs no measurements; kernels were measured on %s",
+                   gpus);
+}
+
+int perfmodel_load_nearest(PerfModel *self, const ComposeInput *input, bool or_2023,
+                           int64_t max_decode_seqs, Arena *arena, Diag *diag) {
+  const PerfSetup *asked = &input->setup;
+  size_t n = 0, i = 0;
+  const PerfFile *files = finder_files(asked, input->data_dir, &n, arena);
+  while (i < n && !setup_serves(&files[i].setup, asked))
+    i++;
+  const PerfFile *file = i < n ? &files[i] : NULL;
+  int status = 1;
+  if (or_2023 && !asked->engine_version)
+    status = load_2023(self, input, files, n, max_decode_seqs, arena, diag);
+  if (status <= 0) return status;
+  PerfSetup there;
+  Diag lacking;
+  diag_init(&lacking);
+  const char *folder = compose_find(input, &there, arena);
+  if (folder && (!file || setup_distance(&there, asked) < file->distance))
+    status = load_composed(self, input, &there, folder, max_decode_seqs, arena, &lacking);
+  if (status != 0 && file)
+    status = load_file(self, file, asked, max_decode_seqs, arena, diag);
+  else if (status != 0 && or_2023)
+    status = load_2023(self, input, files, n, max_decode_seqs, arena, diag);
+  if (status > 0 || (status < 0 && !file))
+    status = report_none(input, folder, &lacking, files, n, diag);
+  diag_done(&lacking);
+  return status;
 }

@@ -9,6 +9,9 @@
  * times are beyond what a file may say, is an error instead. */
 int fit_save(const FitResult *self, const Profile *profile, const char *path, Diag *diag);
 
+/* The same as a text, in the arena of the profile. */
+const char *fit_text(const FitResult *self, const Profile *profile, size_t *ret_length);
+
 /* What a group's times are of, by the facts of its profile. */
 PerfSetup fit_setup(const Profile *profile, const ProfileGroup *group);
 

@@ -361,25 +361,25 @@ static void write_model(FILE *out, const FitResult *self, const Profile *profile
   write_record(out, self, profile);
 }
 
-/* The text of a file, in the arena; NULL with an entry. */
-static const char *model_text(const FitResult *self, const Profile *profile, size_t *ret_length,
-                              Diag *diag) {
-  CLEANUP_FILE FILE *file = tmpfile();
-  if (file) write_model(file, self, profile);
-  const long length = file && fflush(file) == 0 ? ftell(file) : -1;
-  char *text = length < 0 ? NULL : arena_alloc(profile->arena, (size_t)length + 1);
-  if (text) rewind(file);
-  *ret_length = (size_t)length;
-  if (text && fread(text, 1, *ret_length, file) == *ret_length) return text;
-  diag_environment(diag, place_of_file(NULL), "cannot write a temporary file: %s", strerror(errno));
-  return NULL;
+const char *fit_text(const FitResult *self, const Profile *profile, size_t *ret_length) {
+  for (size_t room = 1 << 18;; room *= 2) { // most are a tenth of it
+    char *text = arena_alloc(profile->arena, room);
+    FILE *memory = fmemopen(text, room, "w");
+    if (!memory) arena_exhausted(room);
+    write_model(memory, self, profile);
+    const long length = fflush(memory) == 0 ? ftell(memory) : -1;
+    fclose(memory);
+    *ret_length = (size_t)length;
+    if (length >= 0 && *ret_length < room) return text;
+  }
 }
 
 int fit_save(const FitResult *self, const Profile *profile, const char *path, Diag *diag) {
   Output out;
+  PerfModel model;
   size_t length = 0;
-  const char *text = model_text(self, profile, &length, diag);
-  if (!text || perfmodel_check(path, text, length, profile->arena, diag) ||
+  const char *text = fit_text(self, profile, &length);
+  if (perfmodel_parse(&model, path, text, length, 1, profile->arena, diag) ||
       output_open(&out, path, profile->arena, diag))
     return -1;
   fwrite(text, 1, length, out.file);

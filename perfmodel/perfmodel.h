@@ -171,6 +171,7 @@ int64_t perfmodel_saturation_tokens(const PerfModel *self);
  * max_decode_seqs. */
 int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, Arena *arena,
                    Diag *diag);
-/* Whether `text`, which messages call `name`, would load. */
-int perfmodel_check(const char *name, const char *text, size_t length, Arena *arena, Diag *diag);
+/* The same of a text, which messages call `name`. */
+int perfmodel_parse(PerfModel *self, const char *name, const char *text, size_t length,
+                    int64_t max_decode_seqs, Arena *arena, Diag *diag);
 #endif

@@ -368,8 +368,8 @@ int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, A
   return root ? model_bind(self, root, max_decode_seqs, arena, diag) : -1;
 }
 
-int perfmodel_check(const char *name, const char *text, size_t length, Arena *arena, Diag *diag) {
-  PerfModel model;
+int perfmodel_parse(PerfModel *self, const char *name, const char *text, size_t length,
+                    int64_t max_decode_seqs, Arena *arena, Diag *diag) {
   const Node *root = yaml_parse(name, text, length, arena, diag);
-  return root ? model_bind(&model, root, 1, arena, diag) : -1;
+  return root ? model_bind(self, root, max_decode_seqs, arena, diag) : -1;
 }

@@ -3,6 +3,7 @@
 #include "base/csv.h"
 #include "base/hash.h"
 #include "base/output.h"
+#include "base/sort.h"
 #include "base/text.h"
 #include <assert.h>
 #include <math.h>
@@ -137,6 +138,10 @@ void profile_set_fact(Profile *self, const char *key, const char *value) {
     fact->key = copy_text(self->arena, text_shown(key, self->arena));
   }
   fact->value = copy_text(self->arena, text_shown(value, self->arena));
+}
+
+void profile_count_fact(Profile *self, const char *key, int64_t count) {
+  profile_set_fact(self, key, arena_printf(self->arena, "%lld", (long long)count));
 }
 
 const char *profile_fact(const Profile *self, const char *key) {
@@ -394,4 +399,39 @@ size_t profile_groups(const Profile *self, ProfileGroup **ret_groups, Arena *are
   }
   *ret_groups = groups;
   return n;
+}
+
+/* ---- Configurations ---- */
+
+static int compare_points(const ProfileRow *a, const ProfileRow *b) {
+  const int64_t pairs[][2] = {{a->op, b->op}, {a->size, b->size}};
+  const int order = compare_pairs(pairs, 2);
+  return order ? order : batch_compare(&a->batch, &b->batch);
+}
+
+static int compare_rows(const void *a, const void *b) {
+  const ProfileRow *left = *(ProfileRow *const *)a, *right = *(ProfileRow *const *)b;
+  int order = compare_points(left, right);
+  return order ? order : (left > right) - (left < right);
+}
+
+void profile_number(Profile *profile) {
+  size_t n = profile->n_rows;
+  ProfileRow **sorted = ARENA_ARRAY(profile->arena, ProfileRow *, n);
+  for (size_t i = 0; i < n; i++)
+    sorted[i] = &profile->rows[i];
+  qsort(sorted, n, sizeof *sorted, compare_rows);
+  const ProfileRow *first = NULL; // of its point; the others hold −1 − its index until numbered
+  for (size_t i = 0; i < n; i++) {
+    bool is_new = !first || compare_points(first, sorted[i]) != 0;
+    if (is_new) first = sorted[i];
+    sorted[i]->configuration = is_new ? 0 : -1 - (int64_t)(first - profile->rows);
+  }
+  int64_t configurations = 0;
+  for (size_t i = 0; i < n; i++) {
+    ProfileRow *row = &profile->rows[i];
+    row->configuration = row->configuration == 0
+                             ? ++configurations
+                             : profile->rows[-1 - row->configuration].configuration;
+  }
 }

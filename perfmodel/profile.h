@@ -85,8 +85,13 @@ ProfileRow profile_row(const char *model, const char *gpu, int32_t tensor_parall
 bool profile_is_sustained(const ProfileRow *row);
 /* Adds a row; its strings are copied. */
 void profile_add(Profile *self, const ProfileRow *row);
+/* Numbers configurations: rows of the same operator and batch are replicates and get one number,
+ * from 1 in the order in which the points first appear. */
+void profile_number(Profile *self);
 /* Sets a fact, replacing one of the same key; with '?' for what is not plain (base/text.h). */
 void profile_set_fact(Profile *self, const char *key, const char *value);
+/* A count as the value of a fact. */
+void profile_count_fact(Profile *self, const char *key, int64_t count);
 const char *profile_fact(const Profile *self, const char *key); // NULL if absent
 /* Facts and header, and a row, as lines of a file that is written as it is measured. Texts must be
  * printable and without quotes; doubles are written so that reading gives them back. */

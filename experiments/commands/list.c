@@ -2,6 +2,7 @@
 #include "base/folder.h"
 #include "calib/backend_load.h"
 #include "experiments/commands/cli.h"
+#include "experiments/commands/list_perfmodels.h"
 #include "experiments/config/config.h"
 #include "experiments/fleet/fleet.h"
 #include "experiments/keys/keys.h"
@@ -15,12 +16,7 @@
 #include <string.h>
 
 /* What is asked for of the lists of models and of performance models. */
-typedef struct Options {
-  const char *engine, *model, *gpu;
-  int weights; // -1: any
-  int64_t tensor_parallel_size;
-  int format;
-} Options;
+typedef ListOptions Options;
 
 enum { FORMAT_MARKDOWN = 1 };
 static const char *const list_formats[] = {"table", "markdown", NULL};
@@ -95,58 +91,8 @@ static void print_engines(Arena *arena, Diag *diag) {
   }
 }
 
-static const char *perfmodel_root(Arena *arena) {
-  return arena_printf(arena, "%s/perfmodel", config_data_root());
-}
-
-static bool has(const char *text, const char *part) {
-  return !part || strstr(text, part);
-}
-
-static bool is_picky(const Options *wanted) {
-  return wanted->engine || wanted->model || wanted->gpu || wanted->weights >= 0 ||
-         wanted->tensor_parallel_size > 0;
-}
-
-static bool matches(const PerfFile *file, const Options *wanted) {
-  const PerfSetup *setup = &file->setup;
-  return has(file->folder, wanted->engine) && has(setup->model, wanted->model) &&
-         has(setup->gpu, wanted->gpu) &&
-         (wanted->weights < 0 || setup->weight_dtype == wanted->weights) &&
-         (wanted->tensor_parallel_size == 0 ||
-          setup->tensor_parallel_size == wanted->tensor_parallel_size);
-}
-
-/* What was measured of a model, as far as it is asked for. */
-static int print_measured(const Options *wanted, const PerfFile *files, size_t n, const char *model,
-                          bool shown) {
-  int n_found = 0;
-  for (size_t i = 0; i < n; i++) {
-    if (strcmp(files[i].setup.model, model) != 0 || !matches(&files[i], wanted)) continue;
-    if (shown) printf("    %-18s %s\n", files[i].folder, files[i].name);
-    n_found++;
-  }
-  return n_found;
-}
-
-static void print_models(const Options *wanted, Arena *arena, Diag *diag) {
-  const char *root = perfmodel_root(arena);
-  const bool picky = is_picky(wanted);
-  size_t n = 0;
-  const PerfFile *files = finder_files(NULL, root, &n, arena);
-  for (const char *const *name = datafile_names(root, "models", arena); *name; name++) {
-    Llm llm;
-    if (llm_load(&llm, *name, root, place_of_file(NULL), arena, diag)) continue;
-    if (picky && print_measured(wanted, files, n, llm.name, false) == 0) continue;
-    printf("%-26s %5.1f B parameters, %5.1f GB of weights, %.3f MB of KV per token\n", *name,
-           (double)llm_parameters(&llm) / 1e9, (double)llm.weight_bytes / 1e9,
-           (double)llm.kv_bytes_per_token / 1e6);
-    if (picky) print_measured(wanted, files, n, llm.name, true);
-  }
-}
-
 static void print_machines(Arena *arena, Diag *diag) {
-  const char *root = perfmodel_root(arena);
+  const char *root = list_data_dir(arena);
   for (const char *const *name = datafile_names(root, "machines", arena); *name; name++) {
     Hardware hardware;
     if (hardware_load(&hardware, *name, root, place_of_file(NULL), arena, diag)) continue;
@@ -160,74 +106,6 @@ static void print_machines(Arena *arena, Diag *diag) {
     }
     putchar('\n');
   }
-}
-
-/* The mean errors on what a fit had not seen, in percent, as the file records them. */
-static void print_errors(const Node *scores) {
-  const char *separator = "; held-out errors: ";
-  for (const Node *part = scores ? scores->first : NULL; part; part = part->next) {
-    const Node *held_out = node_find(part, "held_out");
-    if (!held_out || held_out->kind != NODE_LIST || !held_out->first) continue;
-    printf("%s%s %s%%", separator, part->key, held_out->first->text);
-    separator = ", ";
-  }
-}
-
-/* How far measurements reached. */
-static void print_range(const Node *root) {
-  const Node *tokens = node_find(node_find(root, "linear"), "measured");
-  const Node *rows = node_find(node_find(root, "decode_attention"), "rows");
-  const Node *row = rows ? rows->first : NULL;
-  while (row && row->next)
-    row = row->next;
-  const Node *context = node_find(row, "measured"), *seqs = node_find(row, "sequences");
-  if (tokens && tokens->n_children == 2) printf(", up to %s tokens", tokens->first->next->text);
-  if (context && context->n_children == 2 && seqs)
-    printf(", %s decodes of %s", seqs->text, context->first->next->text);
-}
-
-/* Nothing is there of what is asked for: what would be, with one thing less asked. */
-static void note_relaxed(const Options *wanted, const PerfFile *files, size_t n) {
-  const Options any = {.weights = -1};
-  Options fewer[] = {*wanted, *wanted, *wanted, *wanted, *wanted};
-  static const char *const keys[] = {"--engine", "--model", "--gpu", "--weights", "--tp"};
-  const bool given[] = {wanted->engine, wanted->model, wanted->gpu, wanted->weights >= 0,
-                        wanted->tensor_parallel_size > 0};
-  fewer[0].engine = any.engine;
-  fewer[1].model = any.model;
-  fewer[2].gpu = any.gpu;
-  fewer[3].weights = any.weights;
-  fewer[4].tensor_parallel_size = any.tensor_parallel_size;
-  fputs("no performance model matches all filters", stderr);
-  const char *separator = "; there are ";
-  for (int k = 0; k < 5; k++) {
-    int n_found = 0;
-    for (size_t i = 0; i < n; i++)
-      n_found += matches(&files[i], &fewer[k]);
-    if (!given[k] || n_found == 0) continue;
-    fprintf(stderr, "%s%d without %s", separator, n_found, keys[k]);
-    separator = ", ";
-  }
-  fputc('\n', stderr);
-}
-
-/* What was fitted, each folder a set or a version of an engine, and the presets of rooflines. */
-static void print_perfmodels(const Options *wanted, Arena *arena, Diag *diag) {
-  size_t n = 0, n_found = 0;
-  const PerfFile *files = finder_files(NULL, perfmodel_root(arena), &n, arena);
-  for (size_t i = 0; i < n; i++) {
-    if (!matches(&files[i], wanted)) continue;
-    n_found++;
-    printf("%-18s %s", files[i].folder, files[i].name);
-    const Node *root = yaml_load(files[i].path, arena, diag);
-    if (root) print_range(root);
-    if (root) print_errors(node_find(node_find(root, "fit"), "scores"));
-    putchar('\n');
-  }
-  if (n_found == 0) note_relaxed(wanted, files, n);
-  if (is_picky(wanted)) return;
-  for (const char *const *name = serving_presets(arena); *name; name++)
-    printf("%-18s preset %s\n", "roofline", *name);
 }
 
 /* "tokens of prompts p50 1020, p90 3825, p99 6683, max 14050" */
@@ -326,7 +204,8 @@ static const struct {
    * policies of this kind. */
   void (*print)(Arena *arena, Diag *diag);
   PolicyKind kind;
-  void (*print_wanted)(const Options *wanted, Arena *arena, Diag *diag); // of those with options
+  void (*print_wanted)(const ListOptions *wanted, Arena *arena,
+                       Diag *diag); // of those with options
 } listings[] = {
     {"engines", "serving engines, with their limits and host times", .print = print_engines},
     {"routers", "policies that choose the instance of a request", .kind = POLICY_ROUTER},
@@ -337,10 +216,10 @@ static const struct {
     {"transfers", "policies that choose when KV is sent", .kind = POLICY_TRANSFER},
     {"kvtiers", "policies that choose what happens when KV memory is full", .kind = POLICY_KVTIER},
     {"scalers", "policies that start and stop instances", .kind = POLICY_SCALER},
-    {"models", "models, with their weights and KV per token", .print_wanted = print_models},
+    {"models", "models, with their weights and KV per token", .print_wanted = list_models},
     {"machines", "machine types, with their GPUs and prices", .print = print_machines},
     {"perfmodels", "performance models, with their range and held-out errors",
-     .print_wanted = print_perfmodels},
+     .print_wanted = list_perfmodels},
     {"lengths", "tables of prompt and output tokens", .print = print_lengths},
     {"profiles", "tables of arrival rates over time", .print = print_profiles},
     {"traces", "formats of traces", .print = print_traces},
@@ -366,7 +245,7 @@ static const CliTerm *listing_terms(Arena *arena) {
 }
 
 /* 'list options', as a page or with a part of their names. */
-static int list_options(const Options *wanted, const char *part) {
+static int list_options(const ListOptions *wanted, const char *part) {
   if (wanted->format == FORMAT_MARKDOWN) {
     keys_print_markdown(stdout);
   } else if (!keys_print(part, stdout)) {
@@ -378,12 +257,12 @@ static int list_options(const Options *wanted, const char *part) {
 
 static int run_list(Cli *cli) {
   const char *what = cli->operands[0], *part = what ? cli->operands[1] : NULL;
-  const Options *wanted = cli->given;
+  const ListOptions *wanted = cli->given;
   bool found = false;
   if (what && strcmp(what, "options") == 0) return list_options(wanted, part);
   if (part) return cli_usage(cli, "unexpected argument '%s'", part);
   if (wanted->format == FORMAT_MARKDOWN) return cli_usage(cli, "'--format' needs 'options'");
-  if (is_picky(wanted) && (!what || !strstr(what, "models")))
+  if (list_is_filtered(wanted) && (!what || !strstr(what, "models")))
     return cli_usage(cli, "these options need 'models' or 'perfmodels'");
   Diag diag;
   diag_init(&diag);

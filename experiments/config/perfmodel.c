@@ -125,6 +125,8 @@ static int check_set(const Config *self, const char *name, Place at, Diag *diag)
   if (text_is_one(name, sets)) return 0;
   while (sets[n])
     n++;
+  PerfSetup engine;
+  if (setup_parse_folder(&engine, name, arena)) return 0; // which says how to name an engine
   const char **names = ARENA_ARRAY(arena, const char *, n + 3);
   names[0] = FITTED;
   names[1] = ROOFLINE;
@@ -276,8 +278,13 @@ static int load_measured(PerfModel *self, const PerfModelLoad *load, Arena *aren
   const PerfSetup *setup = &load->setup;
   if (check_engine(load, diag)) return -1;
   if (strcmp(of->name, FITTED) == 0)
-    return perfmodel_load_nearest(self, setup, !of->engine, of->max_decode_seqs, of->root, load->at,
-                                  arena, diag);
+    return perfmodel_load_nearest(self,
+                                  &(ComposeInput){.setup = *setup,
+                                                  .llm = of->model,
+                                                  .hardware = of->hardware,
+                                                  .data_dir = of->root,
+                                                  .at = load->at},
+                                  !of->engine, of->max_decode_seqs, arena, diag);
   if (perfmodel_load_for(self, of->name, setup->model, setup->gpu, setup->tensor_parallel_size,
                          of->max_decode_seqs, of->root, load->at, arena, diag))
     return -1;

@@ -138,6 +138,32 @@ static void add_shape(Plan *self, Parallelism shape) {
   self->n_shapes++;
 }
 
+/* A shape that can be composed. */
+static void add_composed(Plan *self, ComposeInput *input, Parallelism shape) {
+  input->setup.tensor_parallel_size = shape.tensor;
+  input->setup.attention_data_parallel_size = shape.attention;
+  input->setup.expert_parallel_size = shape.expert;
+  if (compose_can(input)) add_shape(self, shape);
+}
+
+/* Those that tables of kernels have all operators for, by powers of two of GPUs. Experts are shared
+ * by all GPUs, or each GPU has whole ones; attention is shared as well, or each GPU has its own
+ * requests. */
+static void add_all_composed(Plan *self, const PerfSetup *asked, Arena *arena) {
+  ComposeInput input = {.setup = *asked,
+                        .llm = &self->model,
+                        .hardware = &self->hardware,
+                        .data_dir = data_dir(arena),
+                        .at = place_of_file("--gpu")};
+  const bool has_experts = llm_moe_layers(&self->model) > 0;
+  for (int64_t gpus = 1; gpus <= self->hardware.num_gpus; gpus *= 2) {
+    add_composed(self, &input, (Parallelism){gpus, 1, 1, 1, 1});
+    if (!has_experts || gpus == 1) continue;
+    add_composed(self, &input, (Parallelism){gpus, 1, 1, 1, gpus});
+    add_composed(self, &input, (Parallelism){1, 1, 1, gpus, gpus});
+  }
+}
+
 /* Those that a performance model is found for, as the configuration will find it. */
 static void add_measured(Plan *self, const ServingEngine *engine, Arena *arena) {
   PerfSetup asked = {.model = self->model.name,
@@ -159,6 +185,7 @@ static void add_measured(Plan *self, const ServingEngine *engine, Arena *arena) 
                                     .attention = at_least_1(there->attention_data_parallel_size),
                                     .expert = at_least_1(there->expert_parallel_size)});
   }
+  add_all_composed(self, &asked, arena);
 }
 
 static void add_rooflines(Plan *self) {

@@ -1,6 +1,5 @@
 /* The list of importers, and what is done after each of them. */
 #include "perfmodel/import/import.h"
-#include "base/sort.h"
 #include <gsl/gsl_statistics_double.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,47 +43,6 @@ ProfileRow import_row(const char *model, const char *gpu, int64_t tensor_paralle
   row.batch = batch;
   row.median_us = median_us;
   return row;
-}
-
-void import_count_fact(Profile *profile, const char *key, int64_t count) {
-  profile_set_fact(profile, key, arena_printf(profile->arena, "%lld", (long long)count));
-}
-
-/* ---- Configurations ---- */
-
-static int compare_points(const ProfileRow *a, const ProfileRow *b) {
-  const int64_t pairs[][2] = {{a->op, b->op}, {a->size, b->size}};
-  const int order = compare_pairs(pairs, 2);
-  return order ? order : batch_compare(&a->batch, &b->batch);
-}
-
-static int compare_rows(const void *a, const void *b) {
-  const ProfileRow *left = *(ProfileRow *const *)a, *right = *(ProfileRow *const *)b;
-  int order = compare_points(left, right);
-  return order ? order : (left > right) - (left < right);
-}
-
-/* Rows of the same operator and batch are replicates: they get one number, from 1 in the order in
- * which the points first appear. */
-static void number_configurations(Profile *profile) {
-  size_t n = profile->n_rows;
-  ProfileRow **sorted = ARENA_ARRAY(profile->arena, ProfileRow *, n);
-  for (size_t i = 0; i < n; i++)
-    sorted[i] = &profile->rows[i];
-  qsort(sorted, n, sizeof *sorted, compare_rows);
-  const ProfileRow *first = NULL; // of its point; the others hold −1 − its index until numbered
-  for (size_t i = 0; i < n; i++) {
-    bool is_new = !first || compare_points(first, sorted[i]) != 0;
-    if (is_new) first = sorted[i];
-    sorted[i]->configuration = is_new ? 0 : -1 - (int64_t)(first - profile->rows);
-  }
-  int64_t configurations = 0;
-  for (size_t i = 0; i < n; i++) {
-    ProfileRow *row = &profile->rows[i];
-    row->configuration = row->configuration == 0
-                             ? ++configurations
-                             : profile->rows[-1 - row->configuration].configuration;
-  }
 }
 
 /* ---- Units ---- */
@@ -134,6 +92,6 @@ int import_profile(const Importer *importer, const ImportInput *input, Profile *
   if (profile->n_rows > PROFILE_MAX_ROWS)
     return diag_error(diag, place_of_file(input->path), "the import makes more than %d rows",
                       PROFILE_MAX_ROWS);
-  number_configurations(profile);
+  profile_number(profile);
   return check_unit(importer, profile, diag);
 }

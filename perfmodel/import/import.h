@@ -51,6 +51,4 @@ int import_table(const char *path, const CsvColumn *columns, void *row, ImportTa
 /* A row with everything that is not said missing. */
 ProfileRow import_row(const char *model, const char *gpu, int64_t tensor_parallel_size,
                       ProfileOp op, BatchShape batch, double median_us);
-/* "N" as the value of a fact. */
-void import_count_fact(Profile *profile, const char *key, int64_t count);
 #endif

@@ -423,9 +423,9 @@ static void set_facts(const Reading *self) {
   if (llm_moe_layers(&self->llm) > 0) {
     profile_set_fact(profile, "assumption_experts",
                      "tokens reach experts at random, evenly; the router's product is left out");
-    import_count_fact(profile, "degrees_without_experts_left_out", self->degrees_without_experts);
+    profile_count_fact(profile, "degrees_without_experts_left_out", self->degrees_without_experts);
   }
-  import_count_fact(profile, "rows_of_several_query_tokens_left_out", self->wide_rows);
+  profile_count_fact(profile, "rows_of_several_query_tokens_left_out", self->wide_rows);
 }
 
 static int read_bundle(const ImportInput *input, Profile *profile, Diag *diag) {

@@ -345,13 +345,13 @@ static int set_format(const Reading *self, const char *key, const char *given, c
 }
 
 static void set_degree(Profile *profile, const char *key, int64_t degree) {
-  if (degree > 1) import_count_fact(profile, key, degree);
+  if (degree > 1) profile_count_fact(profile, key, degree);
 }
 
 static void set_assumptions(const Reading *self) {
   Profile *profile = self->profile;
-  import_count_fact(profile, "steps", (int64_t)self->n);
-  import_count_fact(profile, "steps_left_out_speculative", self->speculative);
+  profile_count_fact(profile, "steps", (int64_t)self->n);
+  profile_count_fact(profile, "steps_left_out_speculative", self->speculative);
   if (self->torn) profile_set_fact(profile, "torn", "the last line was cut short, and is left out");
   if (self->json) return;
   profile_set_fact(profile, "assumption_prompts",
@@ -360,8 +360,8 @@ static void set_assumptions(const Reading *self) {
                    "contexts of decodes are what the KV cache holds beside the step's prompts");
   profile_set_fact(profile, "assumption_time",
                    "what the engine waited for a step is its time: its own work between is not in");
-  import_count_fact(profile, "steps_left_out_no_context", self->no_context);
-  import_count_fact(profile, "steps_left_out_unknown_past", self->no_past);
+  profile_count_fact(profile, "steps_left_out_no_context", self->no_context);
+  profile_count_fact(profile, "steps_left_out_unknown_past", self->no_past);
 }
 
 static int set_facts(const Reading *self, Diag *diag) {

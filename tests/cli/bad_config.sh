@@ -203,11 +203,11 @@ broken '9s/$/\nperfmodel: vllm-0.24.0/' \
   "'vllm-0.24.0' names an engine, not a set of performance models" \
   'hint: write perfmodel: {engine: vllm, version: 0.24.0}'
 today='s/llama2-70b/llama3.1-70b/; 9s/$/\nperfmodel: {engine: vllm-0.24}/'
-broken "$today; s/count: 2/count: 2, tensor_parallel_size: 2/" \
-  'no iteration times of llama3.1-70b_h100-80gb_tp2_bf16 for any version of vllm' \
-  'nearest performance models are vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_bf16, '
+broken "$today; s/llama3.1-70b/{name: llama3.1-70b, quantization: int4}/" \
+  'no iteration times of llama3.1-70b_h100-80gb_tp8_int4 for any version of vllm' \
+  "no row has 'gemm_dtype' int4_wo" 'the values that were measured: '
 broken "$today; s/dgx-h100/mi300x-x8/" 'no iteration times of llama3.1-70b_mi300x-192gb_tp8_bf16' \
-  'nearest performance models are vllm-0.24.0/llama3.1-70b_'
+  'kernels were measured on a100-80gb, b200-180gb, '
 
 # All problems at once, of all blocks.
 broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: 0/; s/jsq/jsqq/; s/splitwise/x/' \

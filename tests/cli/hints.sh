@@ -34,8 +34,8 @@ led 3 "'duration' must be a time such as '120 s', not '10m'" \
   run good.yaml --set workload.duration=10m
 led 3 "--set:1:10: error: 'rate' goes with 'trace' only" "set 'arrivals.rate'" \
   run good.yaml --set 'workload.rate=3 /s'
-rejects 3 "$tandem" run good.yaml --set model=llama3-70b --set slo=null
-says "--set:1:7: error: there are no iteration times of"
+rejects 3 "$tandem" run good.yaml --set pools.all.machine=mi300x-x8 --set slo=null
+says "error: there are no iteration times of"
 says "'perfmodel: roofline' needs no measurements"
 
 # --- keys that are taken out

@@ -149,29 +149,49 @@ prints 'its times come from a roofline'
 big() {
   "$tandem" plan --model llama3.1-70b --gpu b200 --isl 2000 --osl 300 --rate 4 --split no "$@"
 }
-expect 0 big --slo 'ttft.p90<5s'
-prints '            not tried, because no iteration times are known: tp1, tp2'
-expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1
-prints \
-  "note        iteration times of 'serve' assume a KV cache in fp8, but memory was counted for bf16"
+expect 0 big --slo 'ttft.p90<5s' --dry-run
+prints '    tp1:'
+! grep -q 'not tried' out || fail 'kernels are composed for each degree'
+# A cache of fewer bits is counted so, exported so, and named where its times are of another.
+cat >narrow.json <<'END'
+{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 80,
+ "hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128,
+ "intermediate_size": 28672, "vocab_size": 128256, "max_position_embeddings": 131072,
+ "torch_dtype": "bfloat16",
+ "quantization_config":
+   {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "quant_method": "modelopt"}}
+END
+narrow() {
+  "$tandem" plan --model ./narrow.json --isl 2000 --osl 300 --rate 4 --split no \
+    --slo 'ttft.p90<5s' "$@"
+}
+expect 0 narrow --gpu b200 --tp 1
 prints '--kv-cache-dtype fp8'
-expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1 --format json
+! grep -q 'assume a KV cache' out || fail 'B200 has times of this format'
+for program in vllm llm-d dynamo; do
+  expect 0 narrow --gpu b200 --tp 1 --export $program
+  grep -A1 'kv-cache-dtype' out | grep -q fp8 || fail "$program does not have the KV cache"
+done
+expect 0 narrow --gpu b200 --tp 1 --export sglang
+prints 'fp8_e4m3'
+expect 0 narrow --gpu b200 --tp 1 --export tensorrt-llm
+prints '  dtype: fp8'
+sed 's/"quant_algo": "FP8", /"bits": 8, /; s/modelopt/gptq/' narrow.json >wide.json
+wide() {
+  "$tandem" plan --model ./wide.json --engine trtllm --gpu a100 --isl 2000 --osl 300 --rate 1 \
+    --split no --slo 'ttft.p90<5s' --tp 8 "$@"
+}
+expect 0 wide
+prints \
+  "note        iteration times of 'serve' assume a KV cache in bf16, but memory was counted for fp8"
+says 'attention of decodes with a KV cache in bf16 of trtllm-1.0.0 ('
+expect 0 wide --format json
 python3 - <<'END' || fail 'JSON does not say it'
 import json
 plan = json.load(open('out'))
 assert plan['not_tried'] is None, plan['not_tried']
-assert any('KV cache in fp8' in note for note in plan['notes']), plan['notes']
+assert any('KV cache in bf16' in note for note in plan['notes']), plan['notes']
 END
-for program in vllm llm-d dynamo; do
-  expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1 --export $program
-  grep -A1 'kv-cache-dtype' out | grep -q fp8 || fail "$program does not have the KV cache"
-done
-expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1 --export sglang
-prints 'fp8_e4m3'
-expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 1 --export tensorrt-llm
-prints '  dtype: fp8'
-expect 0 big --slo 'ttft.p90<5s' --weights fp8 --tp 2
-! grep -q 'KV cache in fp8' out || fail 'tp2 has times of its own format'
 # KV memory that is full.
 expect 0 "$tandem" plan --model llama3.1-8b --gpu h100 --isl 60000 --osl 100 --rate 1 --tp 1 \
   --split no --slo 'ttft.p90<60s'

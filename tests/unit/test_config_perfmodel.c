@@ -109,6 +109,21 @@ Test(config_perfmodel, what_makes_no_sense_is_refused_once_and_where_it_stands) 
   }
 }
 
+Test(config_perfmodel, a_file_of_other_weights_is_refused) {
+  static const char text[] = "form: composed\nmodel: llama2-70b\ngpu: h100-80gb\n"
+                             "tensor_parallel_size: 8\nengine: vllm\nengine_version: \"0.24.0\"\n"
+                             "weight_dtype: fp8\nkv_cache_dtype: bf16\noverhead: 0 s\n"
+                             "linear: {knots: [[1, 0.01], [2, 0.02]]}\nprefill_attention: none\n"
+                             "decode_attention: none\nhead: none\n";
+  const char *file = arena_printf(&arena, "%s-fp8.yaml", path);
+  Config config;
+  write_file(file, text);
+  const char *lines = arena_printf(&arena, "perfmodel: {name: %s}\n", file);
+  cr_assert_eq(load(&config, "dgx-h100", "", lines), -1);
+  cr_expect_not_null(strstr(diag.entries[0].message, "to another setup: weights in fp8 for bf16"));
+  remove(file);
+}
+
 /* A file by its path is of the model, GPU, degrees and formats of its pool, or is insisted on. */
 Test(config_perfmodel, a_file_is_of_its_pool) {
   static const struct {
@@ -125,9 +140,11 @@ Test(config_perfmodel, a_file_is_of_its_pool) {
       {"splitwise-2023/llama2-70b_h100-80gb_tp4", "dgx-h100",
        ", tensor_parallel_size: 4, attention_data_parallel_size: 2", "false",
        "attention_data_parallel_size 1 for 2"},
-      {"vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_fp8", "dgx-h100", ", tensor_parallel_size: 4",
-       "false", "model llama3.1-70b for llama2-70b, weights in fp8 for bf16"},
-      {"vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_fp8", "dgx-h100", "", "true", NULL},
+      {"vllm-0.19.0/qwen3-32b_rtx-pro-6000-96gb_tp2_bf16", "dgx-h100", ", tensor_parallel_size: 4",
+       "false",
+       "model qwen3-32b for llama2-70b, GPU rtx-pro-6000-96gb for h100-80gb, "
+       "tensor_parallel_size 2 for 4"},
+      {"vllm-0.19.0/qwen3-32b_rtx-pro-6000-96gb_tp2_bf16", "dgx-h100", "", "true", NULL},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Config config;

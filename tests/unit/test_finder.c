@@ -91,6 +91,11 @@ Test(finder, what_is_no_name_is_not_taken_for_one) {
   cr_expect_str_eq(setup.engine_version, "1.3.0rc20");
 }
 
+/* The folder has no tables, so nothing is composed. */
+static ComposeInput input_of(const PerfSetup *setup, Place at) {
+  return (ComposeInput){.setup = *setup, .data_dir = folder, .at = at};
+}
+
 Test(finder, the_nearest_version_is_taken_and_said) {
   static const char *const versions[] = {"0.9.2", "0.14.0", "0.24.0"};
   for (size_t i = 0; i < COUNT(versions); i++)
@@ -109,9 +114,8 @@ Test(finder, the_nearest_version_is_taken_and_said) {
     PerfModel model;
     wanted.engine_version = cases[i].version;
     wanted.kv_cache_dtype = cases[i].kv;
-    cr_assert_eq(perfmodel_load_nearest(&model, &wanted, false, 4, folder, place_of_file("a"),
-                                        &arena, &diag),
-                 0, "case %zu", i);
+    const ComposeInput input = input_of(&wanted, place_of_file("a"));
+    cr_assert_eq(perfmodel_load_nearest(&model, &input, false, 4, &arena, &diag), 0, "case %zu", i);
     cr_expect_str_eq(model.taken, cases[i].taken);
   }
   remove_files();
@@ -131,8 +135,8 @@ Test(finder, what_does_not_serve_is_named_nearest_first) {
     diag_done(&diag);
     diag_init(&diag);
     const Place at = {.path = "a.yaml", .line = 3, .column = 2, .width = 1};
-    cr_assert_eq(perfmodel_load_nearest(&model, &wanted[i], true, 4, folder, at, &arena, &diag),
-                 -1);
+    const ComposeInput input = input_of(&wanted[i], at);
+    cr_assert_eq(perfmodel_load_nearest(&model, &input, true, 4, &arena, &diag), -1);
     expect_entry(&diag, 0, 3, 2, "there are no iteration times of llama3.1-70b_h100-80gb_tp4",
                  "case");
     cr_expect_not_null(strstr(diag.entries[0].hint,
@@ -146,9 +150,8 @@ Test(finder, what_does_not_serve_is_named_nearest_first) {
 Test(finder, a_file_of_another_name_is_refused) {
   PerfModel model;
   add_file(asked, "0.24.0", "llama3.1-8b");
-  cr_assert_eq(
-      perfmodel_load_nearest(&model, &asked, false, 4, folder, place_of_file("a"), &arena, &diag),
-      -1);
+  const ComposeInput input = input_of(&asked, place_of_file("a"));
+  cr_assert_eq(perfmodel_load_nearest(&model, &input, false, 4, &arena, &diag), -1);
   cr_expect_not_null(strstr(diag.entries[0].message,
                             "belongs in 'vllm-0.24.0/llama3.1-8b_h100-80gb_tp4_fp8.yaml'"));
   remove_files();
@@ -157,7 +160,7 @@ Test(finder, a_file_of_another_name_is_refused) {
 Test(finder, every_shipped_file_is_what_its_name_says) {
   size_t n = 0;
   const PerfFile *files = finder_files(&asked, data_dir, &n, &arena);
-  cr_assert_geq(n, 24);
+  cr_assert_geq(n, 24, "%zu", n);
   for (size_t i = 0; i < n; i++) {
     PerfModel model;
     cr_assert_eq(perfmodel_load(&model, files[i].path, 4, &arena, &diag), 0, "%s", files[i].path);

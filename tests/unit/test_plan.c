@@ -53,13 +53,13 @@ Test(plan, writes_a_study) {
   cr_expect(has(&plan, "    tp2-batch-2048:\n"));
   cr_expect(has(&plan, "    split-tp2-tp4:\n"));
   cr_expect(has(&plan, "pools.prefill.count: 1..16\n"));
-  cr_expect(!has(&plan, "tp1"), "nobody measured it");
+  cr_expect(has(&plan, "    split-tp1-tp2:\n"), "all powers of two that the weights fit into");
   // and it is one
   TrialBase base;
   Provision study;
   Node *root = yaml_parse("plan", plan.text, strlen(plan.text), &arena, &diag);
   cr_assert_eq(provision_load(&study, &base, "plan", root, NULL, &arena, &diag), 0);
-  cr_expect_eq(study.n_designs, 3 + 3 + 5);
+  cr_expect_eq(study.n_designs, 4 + 4 + 7);
   cr_expect_eq(study.n_seeds, 2);
   trial_base_done(&base);
 }

@@ -1,0 +1,79 @@
+/* Attention alone: what is left of a layer without its products. */
+#include "perfmodel/compose/layers.h"
+#include <math.h>
+
+/* ---- Latent ---- */
+
+/* Tables of modules hold the products too; what is left takes at least this. */
+static const double LEAST_US = 3;
+
+/* Queries, and keys with values, moved once. */
+static double moved_us(const Layers *self, double tokens) {
+  const Llm *llm = &self->llm;
+  const double query =
+      (double)(layers_heads(self) * (llm->qk_nope_head_dim + llm->qk_rope_head_dim));
+  const double cached = (double)(llm->kv_lora_rank + llm->qk_rope_head_dim);
+  return layers_kernel_us(self, 2 * tokens * (query + cached) * (double)llm->dtype_bytes);
+}
+
+static double latent_prefill_us(const Layers *self, double batch, double isl) {
+  const Llm *llm = &self->llm;
+  const double tokens = batch * isl, rank = (double)llm->kv_lora_rank;
+  const double us =
+      kernel_slice_eval(kernel_table_all(&self->prefill.table), (double[]){batch, isl});
+  if (self->modules) return fmax(LEAST_US, us - layers_latent_products_us(self, tokens));
+  const double keys_values =
+      (double)(layers_heads(self) * (llm->qk_nope_head_dim + llm->v_head_dim));
+  return us + 2 * moved_us(self, tokens) +
+         layers_product_us(self, llm->attention_dtype, tokens, keys_values, rank);
+}
+
+static double latent_decode_us(const Layers *self, double batch, double step) {
+  const double us =
+      kernel_slice_eval(kernel_table_all(&self->decode.table), (double[]){batch, step});
+  if (self->modules) return fmax(LEAST_US, us - layers_latent_products_us(self, batch));
+  return us + layers_curve_us(&self->absorb, batch) + layers_curve_us(&self->expand, batch) +
+         2 * moved_us(self, batch);
+}
+
+/* ---- Plain ---- */
+
+/* A prompt that sees `window` tokens does the work of one of this length that sees all. */
+static double equal_length(double isl, double window) {
+  return isl <= window ? isl : sqrt(window * (2 * isl - window));
+}
+
+double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t past) {
+  const KernelSlice all = kernel_table_all(&self->prefill.table);
+  const LlmAttention full = llm_full_attention(&self->llm);
+  const LlmAttention sliding = llm_sliding_attention(&self->llm);
+  if (llm_latent(&self->llm))
+    return (double)full.layers * latent_prefill_us(self, (double)batch, (double)isl);
+  const double keys[] = {(double)batch, (double)past, (double)isl};
+  double us = (double)full.layers * kernel_slice_eval(all, keys);
+  if (sliding.layers > 0) {
+    const double window = (double)sliding.window;
+    const double seen[] = {keys[0], fmin(keys[1], window), equal_length(keys[2], window)};
+    us += (double)sliding.layers * kernel_slice_eval(all, seen);
+  }
+  return us;
+}
+
+/* Modules were timed with the new token in the context, other kernels with those before it. */
+int64_t layers_context_of(const Layers *self, int64_t step) {
+  return step + !self->modules;
+}
+
+double layers_decode_us(const Layers *self, int64_t batch, int64_t context) {
+  const KernelSlice all = kernel_table_all(&self->decode.table);
+  const LlmAttention full = llm_full_attention(&self->llm);
+  const LlmAttention sliding = llm_sliding_attention(&self->llm);
+  const double keys[] = {(double)batch, (double)(context - !self->modules)};
+  if (llm_latent(&self->llm)) return (double)full.layers * latent_decode_us(self, keys[0], keys[1]);
+  double us = (double)full.layers * kernel_slice_eval(all, keys);
+  if (sliding.layers > 0) {
+    const double seen[] = {keys[0], fmin(keys[1], (double)sliding.window - 1)};
+    us += (double)sliding.layers * kernel_slice_eval(all, seen);
+  }
+  return us;
+}

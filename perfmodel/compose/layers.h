@@ -1,0 +1,88 @@
+/* Layers of a model as an engine runs them, of tables of kernels: which products, of which
+ * shape on one GPU, with which kernels and all-reduces beside them.
+ *
+ * With attention data parallelism D, attention and its products are of T/D of the T tokens, experts
+ * of all of them. Times are microseconds of all layers of one GPU. */
+#ifndef PERFMODEL_COMPOSE_LAYERS_H
+#define PERFMODEL_COMPOSE_LAYERS_H
+#include "perfmodel/compose/engine_rules.h"
+#include "perfmodel/compose/kernel_read.h"
+#include "perfmodel/hardware.h"
+#include "perfmodel/profile.h"
+
+enum { LAYER_SOURCES = 8 }; // engines whose tables have the same product
+
+typedef struct LayerProducts {
+  KernelFound found[LAYER_SOURCES]; // over n, k, m; the first is the engine's own
+  int n;
+} LayerProducts;
+
+/* A table that is not the engine's own, or not of what was asked for. */
+typedef struct Borrowed {
+  KernelFound *found; // NULL: all of them
+  const char *what;   // experts
+  const char *from;   // vllm-0.24.0
+  double error;       // that this adds to its times, a fraction
+} Borrowed;
+
+typedef struct Layers {
+  // filled by the caller
+  const char *folder; // of the engine's tables; those of others are beside it
+  Llm llm;
+  Hardware hardware;
+  PerfSetup setup;
+  Place at; // of what asks for it
+  Arena *arena;
+  // by layers_load
+  const EngineRules *engine;
+  LayerProducts products[DTYPE_COUNT]; // by format of the weights
+  KernelFound prefill;          // over batch_size, step, isl; of latent attention without step
+  KernelFound decode;           // over batch_size, step
+  KernelFound all_reduce, nccl; // over message_size; not read where none is called
+  KernelFound gather, scatter;  // of tokens to experts and back: over message_size
+  KernelFound experts;          // over num_tokens
+  KernelFound split, whole;     // where it has whole experts only: another's, shared or not
+  bool modules;                 // latent attention was timed with its products
+  KernelFound absorb, expand;   // where not, the products with its keys' factor: num_tokens
+  Borrowed *borrowed;
+  size_t n_borrowed, borrowed_capacity;
+} Layers;
+
+/* Finds the engine's rules and reads the tables that the setup needs. What the engine's own folder
+ * lacks is borrowed from another beside it. 0, or −1 with entries for all that is lacking. */
+int layers_load(Layers *self, Diag *diag);
+/* All products, kernels and all-reduces for `tokens` new tokens, but attention and the head. */
+double layers_linear_us(const Layers *self, int64_t tokens);
+/* Logits of `seqs` sequences of one group, and drawing from them. */
+double layers_head_us(const Layers *self, int64_t seqs);
+/* Attention of `batch` prompts of `isl` tokens, or of one token each with `context`, on one GPU. */
+double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t past);
+int64_t layers_context_of(const Layers *self, int64_t step); // of a row of the decode table
+double layers_decode_us(const Layers *self, int64_t batch, int64_t context);
+
+/* Adds to an empty profile what the layers take, and as facts what they are of and what is assumed.
+ * Linear rows are at every number of tokens that products were measured at, attention rows at every
+ * batch of the tables for the heads of one GPU. With attention data parallelism D a row is of D
+ * groups that do the same; fewer sequences than groups take the time of one each. */
+void layers_profile(const Layers *self, Profile *profile);
+
+/* The share that what was borrowed has of an iteration: the larger one of a prompt of 2,048 tokens
+ * and of 64 decodes with 1,024 tokens of context each. */
+double layers_borrowed_share(Layers *self, const Borrowed *borrowed);
+
+/* What one GPU holds of attention: query heads, and key-value heads, of which there is at least
+ * one. */
+int64_t layers_heads(const Layers *self);
+int64_t layers_kv_heads(const Layers *self);
+/* GPUs that hold the experts together, and how many share one. */
+int64_t layers_expert_gpus(const Layers *self);
+int64_t layers_expert_shares(const Layers *self);
+/* [m, k] x [k, n] with weights of a format. */
+double layers_product_us(const Layers *self, int dtype, double m, double n, double k);
+/* One that is bound by memory. */
+double layers_kernel_us(const Layers *self, double bytes);
+/* Products of latent attention, of one layer. */
+double layers_latent_products_us(const Layers *self, double tokens);
+/* A table over one key; 0 of one that was not read. */
+double layers_curve_us(const KernelFound *found, double key);
+#endif

@@ -1,0 +1,288 @@
+/* Models composed of tables of kernels. Pinned: tables of curves give what tables of single times
+ * do; whose tables are taken; what is borrowed is named, with its share and error; the parts of a
+ * hybrid of dense, latent and expert layers, added up by hand from the shipped tables. */
+#include "perfmodel/compose/compose.h"
+#include "perfmodel/compose/layers.h"
+#include "perfmodel/finder.h"
+#include "tests/unit/testing.h"
+#include <math.h>
+#include <sys/stat.h>
+
+static const char MACHINE[] = "gpu: slow\nsm: 90\nnum_gpus: 4\ngpu_memory_bytes: 1 GiB\n"
+                              "dense_bf16_flops: 1e15\nhbm_bandwidth: 10 MB/s\n"
+                              "nvlink_bandwidth: 1 GB/s\npcie_bandwidth: 1 GB/s\n"
+                              "cpu_memory_bytes: 1 GiB\nnic_bandwidth: 1 GB/s\ngpu_tdp: 1 W\n";
+static const char MODEL[] = "num_hidden_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\n"
+                            "num_key_value_heads: 2\nhead_dim: 16\nintermediate_size: 128\n"
+                            "vocab_size: 100\nmax_position_embeddings: 4096\ngated_mlp: true\n"
+                            "bias: false\ntie_word_embeddings: false\nlearned_positions: false\n"
+                            "dtype_bytes: 2\n";
+
+#define PRODUCTS                                                                                   \
+  "# products\ngemm_dtype,n,k,m=1,m=8,m=64\nbfloat16,32,32,10,20,80\nbfloat16,32,128,20,40,160\n"  \
+  "bfloat16,256,32,40,,320\nbfloat16,256,128,80,160,640\n"
+#define HEADS                                                                                      \
+  "kernel_source,attn_dtype,kv_cache_dtype,head_dim,num_heads,num_key_value_heads,window_size,"    \
+  "batch_size"
+static const char CONTEXT[] = HEADS ",step,isl=8,isl=64\n"
+                                    "fa3,bfloat16,bfloat16,16,4,2,0,1,0,10,100\n"
+                                    "fa3,bfloat16,bfloat16,16,4,2,0,4,0,40,400\n";
+static const char GENERATION[] = HEADS ",step=1,step=63\n"
+                                       "fa3,bfloat16,bfloat16,16,4,2,0,1,10,70\n"
+                                       "fa3,bfloat16,bfloat16,16,4,2,0,64,20,640\n";
+
+static Llm llm;
+static Hardware hardware;
+static const char *made[64]; // files and folders below `folder`, in the order in which they were
+static int n_made;
+
+static void note_made(const char *path) {
+  cr_assert_lt(n_made, 64);
+  made[n_made++] = path;
+}
+
+static void make_folder(const char *name) {
+  if (mkdir(in_folder(name), 0777) == 0) note_made(in_folder(name));
+}
+
+/* FOLDER/tables/slow/ENGINE-VERSION/NAME.csv */
+static void write_table(const char *engine, const char *name, const char *text) {
+  const char *own = arena_printf(&arena, "tables/slow/%s", engine);
+  const char *file = in_folder(arena_printf(&arena, "%s/%s.csv", own, name));
+  make_folder("tables");
+  make_folder("tables/slow");
+  make_folder(own);
+  note_made(file);
+  write_file(file, text);
+}
+
+static void write_engine(const char *engine) {
+  write_table(engine, "gemm", PRODUCTS);
+  write_table(engine, "context_attention", CONTEXT);
+  write_table(engine, "generation_attention", GENERATION);
+}
+
+static void setup_compose(void) {
+  setup_folder();
+  write_file(in_folder("slow.yaml"), MACHINE);
+  write_file(in_folder("small.yaml"), MODEL);
+  cr_assert_eq(llm_load(&llm, in_folder("small.yaml"), data_dir, place_of_file("a"), &arena, &diag),
+               0);
+  cr_assert_eq(
+      hardware_load(&hardware, in_folder("slow.yaml"), data_dir, place_of_file("a"), &arena, &diag),
+      0);
+}
+
+static void teardown_compose(void) {
+  while (n_made > 0)
+    remove(made[--n_made]);
+  teardown_folder();
+}
+
+TestSuite(compose, .init = setup_compose, .fini = teardown_compose);
+
+static ComposeInput asked(const char *engine, const char *version) {
+  return (ComposeInput){.setup = {.model = "small",
+                                  .gpu = "slow",
+                                  .engine = engine,
+                                  .engine_version = version,
+                                  .weight_dtype = DTYPE_BF16,
+                                  .kv_cache_dtype = DTYPE_BF16,
+                                  .tensor_parallel_size = 1},
+                        .llm = &llm,
+                        .hardware = &hardware,
+                        .data_dir = folder,
+                        .at = place_of_file("a")};
+}
+
+static PerfModel composed(const ComposeInput *input) {
+  PerfModel model;
+  diag.n_entries = diag.n_dropped = 0;
+  const int status = perfmodel_load_nearest(&model, input, false, 8, &arena, &diag);
+  cr_assert_eq(status, 0, "%s", diag.n_entries ? diag.entries[0].message : "no message");
+  return model;
+}
+
+/* Times between the points of a curve are on its line, those of a point that was left out as well:
+ * 8 tokens of [256][32] are 40 + 7/63 · 280. */
+Test(compose, a_table_of_curves_is_read_between_its_points) {
+  write_engine("vllm-1.0");
+  KernelFound found;
+  const KernelQuery query = {
+      .name = "gemm", .filters = {{"gemm_dtype", {"bfloat16"}}}, .keys = {"n", "k", "m"}};
+  const char *tables = in_folder("tables/slow/vllm-1.0");
+  cr_assert_eq(kernel_read(&found, &query, tables, &arena, &diag), 0);
+  cr_expect_eq(found.table.n_points, 11);
+  const KernelSlice all = kernel_table_all(&found.table);
+  cr_expect_float_eq(kernel_slice_eval(all, (double[]){32, 32, 8}), 20, 1e-12);
+  cr_expect_float_eq(kernel_slice_eval(all, (double[]){256, 32, 8}), 40 + 7. / 63 * 280, 1e-12);
+  cr_expect_float_eq(kernel_slice_eval(all, (double[]){144, 32, 1}), 25, 1e-12);
+}
+
+Test(compose, the_nearest_version_of_the_engine_is_taken) {
+  write_engine("vllm-1.0");
+  write_engine("vllm-3.0");
+  write_engine("sglang-9.0");
+  const struct {
+    const char *engine, *version, *taken;
+  } cases[] = {{"vllm", "1.2", "vllm-1.0/small_slow_tp1_bf16, version 1.0 for 1.2"},
+               {"vllm", NULL, "vllm-3.0/small_slow_tp1_bf16"},
+               {"sglang", "9.0", "sglang-9.0/small_slow_tp1_bf16"},
+               {"trtllm", NULL,
+                "sglang-9.0/small_slow_tp1_bf16, tables for trtllm of sglang-9.0 (100% of the "
+                "time)"}};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const ComposeInput input = asked(cases[i].engine, cases[i].version);
+    cr_expect_str_eq(composed(&input).taken, cases[i].taken);
+  }
+}
+
+/* What the engine's own tables lack is another's: named, with its share, and the error wider by
+ * share times 0.15. */
+Test(compose, what_is_borrowed_is_named_and_widens_the_error) {
+  write_engine("vllm-1.0");
+  write_engine("sglang-9.0");
+  const ComposeInput input = asked("sglang", "9.0");
+  const PerfModel own = composed(&input);
+  write_table("sglang-9.0", "generation_attention",
+              HEADS ",step=1,step=63\nfa3,bfloat16,bfloat16,16,8,2,0,1,10,70\n");
+  const PerfModel model = composed(&input);
+  const char *named = strstr(model.taken, ", attention of decodes of vllm-1.0 (");
+  cr_assert_not_null(named, "%s", model.taken);
+  const double share = atof(strchr(named, '(') + 1) / 100;
+  cr_expect(share > 0 && share < 1);
+  cr_expect_float_eq(model.held_out_error - own.held_out_error, 0.15 * share, 0.15 * 0.005);
+  cr_expect_eq(model.digest, own.digest, "the same times are there");
+}
+
+Test(compose, another_format_of_the_kv_cache_is_said) {
+  write_engine("vllm-1.0");
+  ComposeInput input = asked("vllm", "1.0");
+  input.setup.kv_cache_dtype = DTYPE_FP8;
+  const PerfModel model = composed(&input);
+  cr_expect_not_null(strstr(model.taken, "attention of decodes with a KV cache in bf16"), "%s",
+                     model.taken);
+}
+
+Test(compose, what_nobody_measured_is_an_error) {
+  write_engine("vllm-1.0");
+  ComposeInput input = asked("vllm", "1.0");
+  PerfModel model;
+  cr_expect(compose_can(&input));
+  input.setup.tensor_parallel_size = 2; // 2 heads
+  cr_expect(!compose_can(&input));
+  cr_expect_eq(perfmodel_load_nearest(&model, &input, false, 8, &arena, &diag), -1);
+  cr_assert_geq(diag.n_entries, 2);
+  cr_expect_not_null(strstr(diag.entries[0].message, "no iteration times of small_slow_tp2_bf16"));
+  cr_expect_not_null(strstr(diag.entries[1].message, "no row has 'num_heads' 2"));
+}
+
+/* ---- Shipped tables ---- */
+
+static double product_us(const Layers *layers, int dtype, double m, double n, double k) {
+  return layers_product_us(layers, dtype, m, n, k);
+}
+
+static Layers shipped(const char *model, const char *machine, const char *engine, int64_t tp) {
+  Layers layers = {.llm = {0}, .arena = &arena, .at = place_of_file("a")};
+  const LlmFormats formats = {LLM_UNSAID, LLM_UNSAID, LLM_UNSAID, LLM_UNSAID};
+  cr_assert_eq(llm_load_as(&layers.llm, model, &formats, data_dir, layers.at, &arena, &diag), 0);
+  cr_assert_eq(hardware_load(&layers.hardware, machine, data_dir, layers.at, &arena, &diag), 0);
+  setup_parse_folder(&layers.setup, engine, &arena);
+  layers.folder = arena_printf(&arena, "%s/tables/%s/%s", data_dir, layers.hardware.gpu, engine);
+  layers.setup.weight_dtype = (int)llm_quantization(&layers.llm);
+  layers.setup.kv_cache_dtype = layers.llm.kv_cache_dtype;
+  layers.setup.tensor_parallel_size = tp;
+  layers.setup.attention_data_parallel_size = layers.setup.expert_parallel_size = 1;
+  cr_assert_eq(layers_load(&layers, &diag), 0, "%s", diag.n_entries ? diag.entries[0].message : "");
+  return layers;
+}
+
+static double bytes_us(const Layers *layers, double bytes) {
+  return 1e6 * bytes / (0.8 * (double)layers->hardware.hbm_bandwidth);
+}
+
+/* Llama 3.1 70B, bf16, on 4 H100: 80 layers, h 8192, 16 query heads and 2 of keys and values of 128
+ * on a GPU, an MLP of 7168. Six kernels of 3 us beside: two norms of 8h, RoPE of 4q + 8kv, the
+ * cache of 8kv, the activation of 6 widths. Two all-reduces. */
+Test(compose, a_dense_layer_by_hand) {
+  const Layers self = shipped("llama3.1-70b", "dgx-h100", "vllm-0.24.0", 4);
+  const double m = 64, h = 8192, q = 16 * 128, kv = 2 * 128, width = 28672 / 4.;
+  const double reduce = layers_curve_us(&self.all_reduce, m * h);
+  const double products =
+      product_us(&self, DTYPE_BF16, m, q + 2 * kv, h) + product_us(&self, DTYPE_BF16, m, h, q) +
+      product_us(&self, DTYPE_BF16, m, 2 * width, h) + product_us(&self, DTYPE_BF16, m, h, width);
+  const double beside =
+      5 * 3 + bytes_us(&self, m * (16 * h + (4 * q + 8 * kv) + 8 * kv + 6 * width));
+  const double us = 80 * (products + beside + 2 * reduce) + 3 + bytes_us(&self, 2 * m * 2 * h);
+  cr_expect_float_eq(layers_linear_us(&self, 64) / us, 1, 1e-3, "%g, by hand %g",
+                     layers_linear_us(&self, 64), us);
+}
+
+/* Qwen3-235B-A22B on 8 H100: 94 layers of experts, h 4096, 8 query heads and 1 of keys and values
+ * of 128 on a GPU, 128 experts, 8 a token; a norm of queries and keys beside. */
+Test(compose, an_expert_layer_by_hand) {
+  const Layers self = shipped("qwen3-235b-a22b", "dgx-h200", "vllm-0.24.0", 8);
+  const int dtype = self.llm.attention_dtype;
+  const bool narrow = dtype != DTYPE_BF16; // a norm then writes 8 bits, and queries are converted
+  const double m = 64, h = 4096, q = 8 * 128, kv = 128;
+  const double attention = product_us(&self, dtype, m, q + 2 * kv, h) +
+                           product_us(&self, dtype, m, h, q) + (narrow ? 5 : 4) * 3 +
+                           bytes_us(&self, m * ((narrow ? 7 : 8) * h + (4 * q + 8 * kv) +
+                                                (4 * q + 8 * kv) + 8 * kv + (narrow ? 3 * q : 0)));
+  const double experts = layers_curve_us(&self.experts, m) +
+                         product_us(&self, DTYPE_BF16, m, 128, h) + 2 * 3 +
+                         bytes_us(&self, m * ((narrow ? 7 : 8) * h + 4 * 128));
+  const double reduce = layers_curve_us(&self.all_reduce, m * h);
+  const double us = 94 * (attention + experts + 2 * reduce) + 3 + bytes_us(&self, 2 * m * 2 * h);
+  cr_expect_float_eq(layers_linear_us(&self, 64) / us, 1, 1e-3, "%g, by hand %g",
+                     layers_linear_us(&self, 64), us);
+}
+
+/* DeepSeek-V3's attention, of a table of whole modules: what is left of it without its products,
+ * which count in linear. 16 heads on each of 8 GPUs. */
+Test(compose, latent_attention_by_hand) {
+  const Layers self = shipped("deepseek-v3", "dgx-h200", "vllm-0.24.0", 8);
+  cr_assert(self.modules);
+  const int dtype = self.llm.attention_dtype;
+  const double m = 64, h = 7168, heads = 16;
+  const double products = product_us(&self, dtype, m, 1536 + 576, h) +
+                          product_us(&self, dtype, m, heads * 192, 1536) +
+                          product_us(&self, dtype, m, h, heads * 128);
+  cr_expect_float_eq(layers_latent_products_us(&self, m), products, 1e-9 * products);
+  const double module =
+      kernel_slice_eval(kernel_table_all(&self.decode.table), (double[]){m, 1024});
+  cr_expect_float_eq(layers_decode_us(&self, 64, 1024) / (61 * fmax(3, module - products)), 1,
+                     1e-3);
+}
+
+/* A model is of the layers: its rows follow the tables to 2.5%, knots of linear to 0.3%. */
+Test(compose, a_model_has_the_times_of_its_layers) {
+  static const double TOLERANCE = 0.03;
+  const Layers self = shipped("llama3.1-70b", "dgx-h100", "vllm-0.24.0", 4);
+  ComposeInput input = asked("vllm", "0.24.0");
+  input.setup = self.setup;
+  input.setup.model = self.llm.name;
+  input.setup.gpu = self.hardware.gpu;
+  input.llm = &self.llm;
+  input.hardware = &self.hardware;
+  input.data_dir = data_dir;
+  PerfModel model;
+  cr_assert_eq(perfmodel_load_nearest(&model, &input, false, 64, &arena, &diag), 0);
+  cr_expect_str_eq(model.taken, "vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_bf16");
+  for (int64_t tokens = 128; tokens <= 16384; tokens *= 2) {
+    const double us = layers_linear_us(&self, tokens) + layers_prefill_us(&self, 1, tokens, 0) +
+                      layers_head_us(&self, 1);
+    const double made = (double)perfmodel_prefill(&model, tokens) / TICKS_PER_SECOND * 1e6;
+    cr_expect_float_eq(made / us, 1, TOLERANCE, "%lld tokens: %g, of the layers %g",
+                       (long long)tokens, made, us);
+  }
+  for (int64_t seqs = 1; seqs <= 64; seqs *= 4) {
+    const double us = layers_linear_us(&self, seqs) + layers_decode_us(&self, seqs, 1024) +
+                      layers_head_us(&self, seqs);
+    const double made =
+        (double)perfmodel_decode_step(&model, seqs, 1024 * seqs) / TICKS_PER_SECOND * 1e6;
+    cr_expect_float_eq(made / us, 1, TOLERANCE, "%lld decodes: %g, of the layers %g",
+                       (long long)seqs, made, us);
+  }
+}
