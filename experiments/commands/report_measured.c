@@ -14,6 +14,7 @@ static const char *const modes[] = {"any", "agg", "disagg", NULL};
 
 typedef struct Options {
   MeasuredOptions asked; // but for the folder
+  MeasuredAgainst against;
   const char *config, *output, *figure;
   int64_t jobs, memory;
   int format, mode;
@@ -39,7 +40,12 @@ static const OptionSpec options[] = {
     {CLI_TEXT("--perfmodel", asked.perfmodel, "NAME",
               "performance model in place of that of the engine, such as roofline")},
     {.group = "Output",
-     CLI_FLAG("--detail", detail, "separate versions of engines and parallel degrees")},
+     CLI_TEXT("--against", against.path, "FILE",
+              "print the errors of another tool's predictions beside these, on the points that "
+              "both have: CSV with the columns id, ttft_ms and tpot_ms")},
+    {CLI_TEXT("--columns", against.columns, "TEXT",
+              "prefix of the names of these columns, such as aic_")},
+    {CLI_FLAG("--detail", detail, "separate versions of engines and parallel degrees")},
     {CLI_TEXT("--config", config, "ID", "print the configuration of a point and stop")},
     {CLI_TEXT("--figure", figure, "FILE",
               "draw predictions against measurements, as .png or .svg")},
@@ -61,8 +67,11 @@ static int show_config(const Cli *cli, const Measured *measured, const char *id)
   return diag_error(cli->diag, place_of_file(NULL), "there is no point with the id '%s'", id);
 }
 
-static void print(const Options *given, const Measured *measured, Arena *arena, FILE *out) {
-  if (given->format == FORMAT_HTML)
+static void print(const Options *given, const Measured *measured, const MeasuredPair *pair,
+                  Arena *arena, FILE *out) {
+  if (given->against.path)
+    measured_print_pair(pair, (OutputFormat)given->format, arena, out);
+  else if (given->format == FORMAT_HTML)
     measured_print_html(measured, arena, out);
   else if (given->format == FORMAT_MARKDOWN)
     measured_print_markdown(measured, arena, out);
@@ -72,14 +81,15 @@ static void print(const Options *given, const Measured *measured, Arena *arena, 
     measured_print_points(measured, (OutputFormat)given->format, out);
 }
 
-static int print_to(const Options *given, const Measured *measured, const Cli *cli) {
+static int print_to(const Options *given, const Measured *measured, const MeasuredPair *pair,
+                    const Cli *cli) {
   if (!given->output) {
-    print(given, measured, cli->arena, stdout);
+    print(given, measured, pair, cli->arena, stdout);
     return 0;
   }
   Output output = {0};
   if (output_open(&output, given->output, cli->arena, cli->diag)) return -1;
-  print(given, measured, cli->arena, output.file);
+  print(given, measured, pair, cli->arena, output.file);
   return output_commit(&output, cli->diag);
 }
 
@@ -91,7 +101,11 @@ static int run(const Options *given, const MeasuredOptions *asked, const Cli *cl
   if (measured_simulate(&measured, jobs, cli_memory(given->memory, jobs), cli->diag)) return -1;
   const PlotPlace place = {.path = given->figure};
   if (given->figure && plot_measured(&measured, &place, cli->arena, cli->diag)) return -1;
-  return print_to(given, &measured, cli);
+  MeasuredPair pair;
+  if (given->against.path &&
+      measured_pair(&pair, &measured, &given->against, cli->arena, cli->diag))
+    return -1;
+  return print_to(given, &measured, &pair, cli);
 }
 
 static int run_report(Cli *cli) {
@@ -103,6 +117,10 @@ static int run_report(Cli *cli) {
     return cli_usage(cli, "missing argument, the FOLDER of measurements, or '--rows FILE'");
   if (given->figure && !gnuplot_can_draw(given->figure))
     return cli_usage(cli, "'--figure' must be a name that ends in .png or .svg");
+  if (given->against.path && given->format > OUTPUT_JSON)
+    return cli_usage(cli, "'--against' prints table, csv or json");
+  if (given->against.columns && !given->against.path)
+    return cli_usage(cli, "'--columns' needs '--against'");
   if (asked.set && !text_is_one(asked.set, measured_set_names))
     return cli_unknown("set", asked.set, measured_set_names, NULL);
   interrupt_catch();

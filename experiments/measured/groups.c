@@ -37,6 +37,10 @@ static int compare_keys(const MeasuredPoint *a, const MeasuredPoint *b, bool det
   return 0;
 }
 
+bool measured_same_group(const MeasuredPoint *a, const MeasuredPoint *b) {
+  return compare_keys(a, b, false) == 0;
+}
+
 static int compare_points(const MeasuredPoint *a, const MeasuredPoint *b, bool detail) {
   const int order = compare_keys(a, b, detail);
   return order != 0 ? order : (a > b) - (a < b);
@@ -82,9 +86,14 @@ static int compare_reals(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-static void end_requests(MeasuredErrors *errors) {
+double measured_median(MeasuredErrors *errors) {
+  if (errors->n == 0) return NAN;
   qsort(errors->sizes, (size_t)errors->n, sizeof *errors->sizes, compare_reals);
-  errors->mape = (errors->sizes[(errors->n - 1) / 2] + errors->sizes[errors->n / 2]) / 2;
+  return (errors->sizes[(errors->n - 1) / 2] + errors->sizes[errors->n / 2]) / 2;
+}
+
+static void end_requests(MeasuredErrors *errors) {
+  errors->mape = measured_median(errors);
   errors->bias = errors->predicted / errors->measured - 1;
 }
 

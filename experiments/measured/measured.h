@@ -123,6 +123,25 @@ typedef struct MeasuredGroup {
  * degrees are common, too. */
 MeasuredGroup *measured_groups(const Measured *self, bool detail, Arena *arena);
 
+/* Predictions of another tool for rows of the same ids, as CSV, gzipped or not: a column `id`, and
+ * `ttft_ms` and `tpot_ms`, whose names may begin with `columns`; an empty cell is none. */
+typedef struct MeasuredAgainst {
+  const char *path, *columns; // columns: NULL: nothing
+} MeasuredAgainst;
+
+/* The points that both predict and nothing was fitted to, in one order: `theirs` has the other
+ * tool's predictions in place of ours. Figures that one of them lacks are in neither. */
+typedef struct MeasuredPair {
+  Measured ours, theirs;
+  size_t ours_alone, theirs_alone; // points that only one of them predicts
+} MeasuredPair;
+
+/* 0, or −1 with entries. */
+int measured_pair(MeasuredPair *ret, const Measured *self, const MeasuredAgainst *against,
+                  Arena *arena, Diag *diag);
+/* The errors of both by group, of one machine, of split clusters and of all. */
+void measured_print_pair(const MeasuredPair *self, OutputFormat format, Arena *arena, FILE *out);
+
 /* The groups that have predictions as a table, and why points are missing. */
 void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE *out);
 /* The same table for a README. */

@@ -49,6 +49,23 @@ END {
   }
 }' "$work/points" >"$work/summary"
 
+# Beside another tool's predictions, which lie beside the measurements.
+"$1" report measured "$2" --against "$2/aic-predictions/inferencex.csv.gz" --columns aic_ \
+  --format csv -o "$work/both"
+awk -F, '
+function percent(share) { return share == "" ? "-" : sprintf("%.1f%%", 100 * share) }
+NR == 1 {
+  print "| engine | GPU | model | points | TPOT | theirs | TTFT | theirs | TPOT nearer |"
+  print "|---|---|---|---|---|---|---|---|---|"
+  next
+}
+{
+  sub(/_.*/, "", $2)
+  model = $3 == "" ? "" : $3 ", " $4 ($5 == "disagg" ? ", split" : "")
+  print "| " $1 " | " toupper($2) " | " model " | " $6 " | " percent($7) " | " percent($8) " | " \
+    percent($12) " | " percent($13) " | " percent($11) " |"
+}' "$work/both" >"$work/against"
+
 awk -v folder="$work" '
 /^<!-- measured / {
   print

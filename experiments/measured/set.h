@@ -42,6 +42,11 @@ int measured_set_index(const char *name);
 void measured_group_add(MeasuredGroup *group, const MeasuredPoint *point, Arena *arena);
 void measured_group_end(MeasuredGroup *group);
 
+/* Of the sizes of its errors, which it sorts; NAN: it has none. */
+double measured_median(MeasuredErrors *errors);
+/* Whether both are in one group without detail. */
+bool measured_same_group(const MeasuredPoint *a, const MeasuredPoint *b);
+
 /* The one that people look at first. */
 MeasuredFigure measured_main_figure(const MeasuredGroup *group);
 

@@ -47,6 +47,24 @@ if command -v gnuplot >/dev/null; then
 fi
 rejects 2 "$tandem" report measured --rows rows.csv --figure figure.pdf
 
+# Another tool's predictions, by id: of "one" a third of what was measured, of others none.
+printf 'id,x_ttft_ms,x_tpot_ms,note\none,33.3333333,13,a\n=two,1,1,b\nfour,1,1,c\n' >others.csv
+report --against others.csv --columns x_ --format csv
+grep -q '^vllm,h100_sxm,meta-llama/Llama-3.1-70B,fp8,agg,1,[^,]*,0.3,[^,]*,0.3,' out ||
+  fail 'not off by 30%'
+grep -q '^all,,,,,1,' out || fail 'not one point in all'
+awk -F, '$1 == "all" { exit !($13 >= 0.66666 && $13 <= 0.66667) }' out ||
+  fail 'not off by two thirds'
+report --against others.csv --columns x_
+prints '0 points have a prediction here alone, 1 there alone'
+report --against others.csv --columns x_ --format json
+python3 -c "import json; rows = json.load(open('out')); assert len(rows) == 3, rows" ||
+  fail 'not one group and two totals'
+rejects 3 "$tandem" report measured --rows rows.csv --against others.csv
+says "missing column 'ttft_ms'"
+rejects 2 "$tandem" report measured --rows rows.csv --against others.csv --format html
+rejects 2 "$tandem" report measured --rows rows.csv --columns x_
+
 report --config one
 cp out one.yaml
 expect 0 "$tandem" run one.yaml
