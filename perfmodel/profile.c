@@ -15,7 +15,7 @@ static const char *const OP_NAMES[] = {
 #define X(id, name, size) name,
 #include "perfmodel/operators.def"
 #undef X
-};
+    NULL};
 
 const char *profile_op_name(ProfileOp op) {
   assert(op >= 0 && op < PROFILE_OPS);

@@ -8,6 +8,11 @@ enum {
   MAX_TOKENS = 1 << 24, // of a row, so that its area fits
   MIN_PROMPT = 8,       // shorter ones ran in kernels of decodes, or one by one
   MIN_CONTEXT = 2,      // of a decode: the new token and one before
+  // values of a key that are looked at; published tables have half as many
+  MAX_SIZES = 256,
+  MAX_BATCHES = 64,
+  MAX_LENGTHS = 64,
+  MAX_PASTS = 16,
 };
 
 typedef struct Composing {
@@ -29,17 +34,21 @@ static void add_row(Composing *self, ProfileOp op, BatchShape batch, double us) 
 }
 
 /* The values of a key that any point has, ascending. Curves of thinned tables lack some that others
- * have; between their ends they are asked for all. */
+ * have; between their ends they are asked for all. Of
+ * more than `most` every some. */
 typedef struct KeyValues {
   int64_t *values;
   size_t n;
 } KeyValues;
 
-static KeyValues list_key(const Composing *self, const KernelTable *table, int key) {
+static KeyValues list_key(const Composing *self, const KernelTable *table, int key, size_t most) {
   KeyValues list = {ARENA_ARRAY(self->profile->arena, int64_t, table->n_points), table->n_points};
   for (size_t i = 0; i < table->n_points; i++)
     list.values[i] = table->points[i].key[key];
   list.n = sort_distinct(list.values, list.n);
+  for (size_t i = 0; i < most && list.n > most; i++)
+    list.values[i] = list.values[i * (list.n - 1) / (most - 1)];
+  if (list.n > most) list.n = most;
   return list;
 }
 
@@ -47,7 +56,8 @@ static KeyValues list_key(const Composing *self, const KernelTable *table, int k
 static void add_linear(Composing *self) {
   const int64_t most = self->layers->setup.attention_data_parallel_size;
   const int dtype = self->layers->llm.attention_dtype;
-  const KeyValues measured = list_key(self, &self->layers->products[dtype].found[0].table, 2);
+  const KeyValues measured =
+      list_key(self, &self->layers->products[dtype].found[0].table, 2, MAX_SIZES);
   const int64_t *tokens = measured.values;
   for (size_t i = 0; i < measured.n; i++) {
     if (tokens[i] > MAX_TOKENS / most) continue;
@@ -89,8 +99,10 @@ static void add_prompts(Composing *self, int64_t batch, int64_t isl, int64_t pas
 static void add_prefill(Composing *self) {
   const KernelTable *table = &self->layers->prefill.table;
   const int last = table->n_keys - 1;
-  const KeyValues batches = list_key(self, table, 0), lengths = list_key(self, table, last);
-  const KeyValues pasts = last > 1 ? list_key(self, table, 1) : (KeyValues){&(int64_t){0}, 1};
+  const KeyValues batches = list_key(self, table, 0, MAX_BATCHES);
+  const KeyValues lengths = list_key(self, table, last, MAX_LENGTHS);
+  const KeyValues pasts =
+      last > 1 ? list_key(self, table, 1, MAX_PASTS) : (KeyValues){&(int64_t){0}, 1};
   for (size_t b = 0; b < batches.n; b++)
     for (size_t p = 0; p < pasts.n; p++) {
       KernelSlice slice = kernel_slice_at(kernel_table_all(table), batches.values[b]);
@@ -112,7 +124,8 @@ static void add_decodes(Composing *self, int64_t batch, int64_t context) {
 
 static void add_decode(Composing *self) {
   const KernelTable *table = &self->layers->decode.table;
-  const KeyValues batches = list_key(self, table, 0), steps = list_key(self, table, 1);
+  const KeyValues batches = list_key(self, table, 0, MAX_BATCHES);
+  const KeyValues steps = list_key(self, table, 1, MAX_LENGTHS);
   for (size_t b = 0; b < batches.n; b++) {
     const KernelSlice slice = kernel_slice_at(kernel_table_all(table), batches.values[b]);
     for (size_t i = 0; i < steps.n && steps.values[i] <= kernel_slice_last(slice); i++)
