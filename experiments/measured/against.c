@@ -140,26 +140,34 @@ static void put_part(Rows *rows, Part *part, const char *name) {
   rows_put(rows, cells);
 }
 
-/* Points like one, or of one machine (0), of split clusters (1), or all (-1). */
-static void put_points(Rows *rows, const MeasuredPair *self, const MeasuredPoint *like, int split,
-                       const char *name, Arena *arena) {
+typedef enum Which { WHICH_MACHINE, WHICH_SPLIT, WHICH_NOT_ODD, WHICH_ALL, WHICHES } Which;
+static const char *const which_names[WHICHES] = {"one machine", "split", "none odd", "all"};
+
+static bool is_of(const MeasuredPoint *point, Which which) {
+  return which == WHICH_ALL || (which == WHICH_NOT_ODD ? !point->odd
+                                : which == WHICH_SPLIT ? point->split
+                                                       : !point->split);
+}
+
+/* The points of the group of one, or without one `which`. */
+static void put_points(Rows *rows, const MeasuredPair *self, const MeasuredPoint *like, Which which,
+                       Arena *arena) {
   Part part = {0};
   for (size_t i = 0; i < self->ours.n_points; i++) {
     const MeasuredPoint *point = &self->ours.points[i];
-    if (like ? measured_same_group(point, like) : split < 0 || point->split == split)
+    if (like ? measured_same_group(point, like) : is_of(point, which))
       add_points(&part, point, &self->theirs.points[i], arena);
   }
-  if (part.ours.first) put_part(rows, &part, name);
+  if (part.ours.first) put_part(rows, &part, like ? NULL : which_names[which]);
 }
 
 void measured_print_pair(const MeasuredPair *self, OutputFormat format, Arena *arena, FILE *out) {
   Rows rows = {.format = format, .out = out, .indent = "", .gap = "\n  ", .end = "\n]\n"};
   const MeasuredGroup *group = measured_groups(&self->ours, false, arena);
   for (; group->first; group++)
-    put_points(&rows, self, group->first, -1, NULL, arena);
-  put_points(&rows, self, NULL, false, "one machine", arena);
-  put_points(&rows, self, NULL, true, "split", arena);
-  put_points(&rows, self, NULL, -1, "all", arena);
+    put_points(&rows, self, group->first, WHICH_ALL, arena);
+  for (int which = 0; which < WHICHES; which++)
+    put_points(&rows, self, NULL, (Which)which, arena);
   rows_end(&rows);
   if (format == OUTPUT_TABLE)
     fprintf(out, "\n%zu points have a prediction here alone, %zu there alone\n", self->ours_alone,

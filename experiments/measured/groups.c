@@ -140,13 +140,17 @@ static int compare_texts(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-MeasuredCount *measured_counts(const Measured *self, bool fitted, Arena *arena) {
+static const char *text_of(const MeasuredPoint *point, MeasuredSaid said) {
+  if (said == MEASURED_WHY || point->why) return said == MEASURED_WHY ? point->why : NULL;
+  return said == MEASURED_ODD ? point->odd : point->fitted;
+}
+
+MeasuredCount *measured_counts(const Measured *self, MeasuredSaid said, Arena *arena) {
   const char **texts = ARENA_ARRAY(arena, const char *, self->n_points);
   MeasuredCount *counts = ARENA_ARRAY(arena, MeasuredCount, self->n_points + 1);
   size_t n = 0, n_counts = 0;
   for (size_t i = 0; i < self->n_points; i++) {
-    const MeasuredPoint *point = &self->points[i];
-    const char *text = !fitted ? point->why : point->why ? NULL : point->fitted;
+    const char *text = text_of(&self->points[i], said);
     if (text) texts[n++] = text;
   }
   qsort(texts, n, sizeof *texts, compare_texts);

@@ -150,11 +150,10 @@ static void put_drawings(const Measured *self, FILE *out) {
   }
 }
 
-static void put_reasons(const Measured *self, bool fitted, Page *page) {
-  page_element(page, "h2", NULL, fitted ? "Fitted to" : "Missing");
+static void put_said(const Measured *self, MeasuredSaid said, const char *title, Page *page) {
+  page_element(page, "h2", NULL, "%s", title);
   page_raw(page, "<ul>\n");
-  for (const MeasuredCount *count = measured_counts(self, fitted, page->arena); count->text;
-       count++)
+  for (const MeasuredCount *count = measured_counts(self, said, page->arena); count->text; count++)
     page_element(page, "li", NULL, "%d: %s", count->n, count->text);
   page_raw(page, "</ul>\n");
 }
@@ -170,7 +169,8 @@ void measured_print_html(const Measured *self, Arena *arena, FILE *out) {
       "the error of the mean. Orange points were fitted and are not in the errors.");
   put_drawings(self, out);
   put_groups(self, &page);
-  put_reasons(self, true, &page);
-  put_reasons(self, false, &page);
+  put_said(self, MEASURED_FITTED, "Fitted to", &page);
+  put_said(self, MEASURED_ODD, "Odd, but part of the errors", &page);
+  put_said(self, MEASURED_WHY, "Missing", &page);
   page_end(&page);
 }

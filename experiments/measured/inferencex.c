@@ -65,9 +65,9 @@ static void check_waiting(MeasuredPoint *point, const InferenceXRow *row) {
   const double ttft = point->measured[MEASURED_TTFT], tpot = point->measured[MEASURED_TPOT];
   if (!point->split && !inferencex_is_gap_analysis(row) &&
       ttft > 3 * tpot * 0.9 * (double)point->output_tokens.written && point->clients > 1)
-    measured_refuse(point,
-                    "its requests waited three times as long as they were decoded: the engine "
-                    "served fewer at a time than there are clients, and the number is not given");
+    measured_note_odd(point,
+                      "its requests waited three times as long as they were decoded: the engine "
+                      "served fewer at a time than there are clients");
 }
 
 static void take_row(Measured *self, MeasuredPoint *point, const void *row_) {
@@ -88,7 +88,7 @@ static void take_row(Measured *self, MeasuredPoint *point, const void *row_) {
   check_waiting(point, row);
   inferencex_check_day(point, row);
   if (strstr(row->silicon_data_source, "gtl_job_id"))
-    measured_refuse(
+    measured_note_odd(
         point,
         "its client and its deployment are not known: TPOT does not depend on the concurrency");
 }

@@ -60,6 +60,10 @@ void measured_refuse(MeasuredPoint *point, const char *why) {
   if (!point->why) point->why = why;
 }
 
+void measured_note_odd(MeasuredPoint *point, const char *odd) {
+  if (!point->odd) point->odd = odd;
+}
+
 bool measured_number(Measured *self, MeasuredPoint *point, const char *column, const char *text,
                      double low, double high, double absent, double *ret) {
   *ret = absent;

@@ -3,9 +3,10 @@
  * A set is a file that somebody published, as it is; one file NAME.c and one line in sets.def read
  * it. Each of its rows is a point: what ran (engine, GPUs, model, number formats, degrees of
  * parallelism), under which load, and what was measured. A point is put down as the YAML of a
- * configuration that anybody can run, that is loaded and simulated as any other, and the prediction
- * stands beside the measurement. A point that cannot be simulated says why; none is left out
- * silently. Nothing here is fitted to a point: where the program's own data were, `fitted` says so,
+ * configuration that anybody can run, that is loaded and simulated as any other, and the
+ * prediction stands beside the measurement. A point that cannot be simulated says why; none is
+ * left out silently, and none for what was measured of it: what looks implausible is odd, and
+ * counts. Nothing here is fitted to a point: where the program's own data were, `fitted` says so,
  * and the point is in no figure of error.
  *
  * Errors are (predicted − measured) / measured. Points keep the order of their files. Of a log a
@@ -65,6 +66,7 @@ typedef struct MeasuredPoint {
   bool fitted_ttft;                  // to its TTFT alone: the others are held out
   const char *config;                // YAML; NULL: it has none
   const char *why;                   // no prediction; NULL: there is one
+  const char *odd; // what is implausible about the measurement, which counts all the same; or NULL
   double predicted[MEASURED_FIGURES];
   double extrapolated; // share of the time of iterations beyond the range of the model
 } MeasuredPoint;

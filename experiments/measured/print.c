@@ -75,9 +75,9 @@ static void put_group(Rows *rows, const MeasuredGroup *group, bool detail, Arena
                {0}});
 }
 
-static void print_counts(const Measured *self, bool fitted, const char *title, Arena *arena,
+static void print_counts(const Measured *self, MeasuredSaid said, const char *title, Arena *arena,
                          FILE *out) {
-  const MeasuredCount *counts = measured_counts(self, fitted, arena);
+  const MeasuredCount *counts = measured_counts(self, said, arena);
   if (counts->text) fprintf(out, "\n%s\n", title);
   for (; counts->text; counts++) {
     fprintf(out, "  %5d  ", counts->n);
@@ -86,22 +86,42 @@ static void print_counts(const Measured *self, bool fitted, const char *title, A
   }
 }
 
+/* The points of a set, or those that are not odd; how many are. */
+static int sum_set(const Measured *self, const char *set, bool with_odd, MeasuredGroup *ret_total,
+                   Arena *arena) {
+  int n_odd = 0;
+  *ret_total = (MeasuredGroup){0};
+  for (size_t i = 0; i < self->n_points; i++) {
+    const MeasuredPoint *point = &self->points[i];
+    if (strcmp(point->set, set) != 0) continue;
+    n_odd += point->odd && !point->why;
+    if (with_odd || !point->odd) measured_group_add(ret_total, point, arena);
+  }
+  if (ret_total->first) measured_group_end(ret_total);
+  return n_odd;
+}
+
+static void print_errors(const MeasuredGroup *total, Arena *arena, FILE *out) {
+  static const char *const names[MEASURED_FIGURES] = {"TTFT", "TPOT", "tokens/s and GPU", "E2E"};
+  for (int f = 0; f < MEASURED_FIGURES; f++)
+    if (total->errors[f].n > 0)
+      fprintf(out, "; %s error %s (bias %s)", names[f], percent(total->errors[f].mape, arena),
+              signed_percent(total->errors[f].bias, arena));
+  putc('\n', out);
+}
+
 static void print_totals(const Measured *self, Arena *arena, FILE *out) {
-  for (int s = 0; measured_set_names[s]; s++) {
-    MeasuredGroup total = {0};
-    for (size_t i = 0; i < self->n_points; i++)
-      if (strcmp(self->points[i].set, measured_set_names[s]) == 0)
-        measured_group_add(&total, &self->points[i], arena);
+  for (const char *const *set = measured_set_names; *set; set++) {
+    MeasuredGroup total;
+    const int n_odd = sum_set(self, *set, true, &total, arena);
     if (!total.first) continue;
-    measured_group_end(&total);
-    fprintf(out, "%s: %d points, %d held out, %d fitted, %d missing", total.first->set,
-            total.points, total.points - total.fitted - total.missing, total.fitted, total.missing);
-    static const char *const names[MEASURED_FIGURES] = {"TTFT", "TPOT", "tokens/s and GPU", "E2E"};
-    for (int f = 0; f < MEASURED_FIGURES; f++)
-      if (total.errors[f].n > 0)
-        fprintf(out, "; %s error %s (bias %s)", names[f], percent(total.errors[f].mape, arena),
-                signed_percent(total.errors[f].bias, arena));
-    putc('\n', out);
+    fprintf(out, "%s: %d points, %d held out, %d fitted, %d missing", *set, total.points,
+            total.points - total.fitted - total.missing, total.fitted, total.missing);
+    print_errors(&total, arena, out);
+    if (n_odd == 0) continue;
+    sum_set(self, *set, false, &total, arena);
+    fprintf(out, "%s without %d odd points", *set, n_odd);
+    print_errors(&total, arena, out);
   }
 }
 
@@ -111,8 +131,9 @@ void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE 
     if (group->missing < group->points) put_group(&rows, group, detail, arena);
   putc('\n', out);
   print_totals(self, arena, out);
-  print_counts(self, true, "fitted, so not part of the errors:", arena, out);
-  print_counts(self, false, "missing, because:", arena, out);
+  print_counts(self, MEASURED_FITTED, "fitted, so not part of the errors:", arena, out);
+  print_counts(self, MEASURED_ODD, "odd, but part of the errors:", arena, out);
+  print_counts(self, MEASURED_WHY, "missing, because:", arena, out);
 }
 
 /* ---- Markdown ---- */
@@ -187,6 +208,7 @@ static void put_point(Rows *rows, const MeasuredPoint *point, Arena *arena) {
                     {CELL_OF_NUMBER("e2e_error", measured_error(point, MEASURED_E2E))},
                     {CELL_OF_NUMBER("tokens_error", measured_error(point, MEASURED_THROUGHPUT))},
                     {CELL_OF_NUMBER("extrapolated", point->extrapolated)},
+                    {CELL_OF_TEXT("odd", point->odd ? point->odd : "")},
                     {CELL_OF_TEXT("why", point->why ? point->why : "")},
                     {0}});
 }

@@ -38,14 +38,19 @@ NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
   add("tpot", key, $column["tpot_error"])
   add("ttft", key, $column["ttft_error"])
   add("tokens", key, $column["tokens_error"])
+  if ($column["odd"] != "") { odd[key]++; next }
+  add("tpot", key " | even", $column["tpot_error"])
+  add("ttft", key " | even", $column["ttft_error"])
 }
 END {
-  print "| set | clusters | points | compared | fitted to | TPOT | TTFT | tokens/s and GPU |"
-  print "|---|---|---|---|---|---|---|---|"
+  print "| set | clusters | points | compared | fitted to | TPOT | TTFT | tokens/s and GPU " \
+    "| odd | TPOT without these | TTFT without these |"
+  print "|---|---|---|---|---|---|---|---|---|---|---|"
   for (i = 1; i <= n_keys; i++) {
     key = keys[i]
     print "| " key " | " all[key] " | " compared[key] + 0 " | " fitted[key] + 0 " | " \
-      median("tpot", key) " | " median("ttft", key) " | " median("tokens", key) " |"
+      median("tpot", key) " | " median("ttft", key) " | " median("tokens", key) " | " \
+      odd[key] + 0 " | " median("tpot", key " | even") " | " median("ttft", key " | even") " |"
   }
 }' "$work/points" >"$work/summary"
 

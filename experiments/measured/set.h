@@ -17,8 +17,9 @@ typedef void MeasuredTake(Measured *self, MeasuredPoint *point, const void *row)
  * with entries; columns beside these are passed over. */
 int measured_add_rows(Measured *self, const MeasuredSet *set, const char *path,
                       const CsvColumn *columns, void *row, MeasuredTake *take, Diag *diag);
-/* The first reason why it cannot be simulated stays. */
+/* The first reason why it cannot be simulated stays, and the first that makes it odd. */
 void measured_refuse(MeasuredPoint *point, const char *why);
+void measured_note_odd(MeasuredPoint *point, const char *odd);
 
 /* A number of a cell in [low, high]. False, with the reason in the point, when it is none; an empty
  * cell is `absent`, unless that is NAN. `*ret` is then `absent`. */
@@ -56,9 +57,10 @@ typedef struct MeasuredCount {
   int n;
 } MeasuredCount;
 
-/* What was fitted to points, or why they are missing, the most frequent first; ended by one without
- * text. */
-MeasuredCount *measured_counts(const Measured *self, bool fitted, Arena *arena);
+/* What is said of points, the most frequent first; ended by one without text. Of those that have
+ * a prediction what was fitted to them or what is odd about them, of others why they have none. */
+typedef enum MeasuredSaid { MEASURED_FITTED, MEASURED_ODD, MEASURED_WHY } MeasuredSaid;
+MeasuredCount *measured_counts(const Measured *self, MeasuredSaid said, Arena *arena);
 
 /* ---- names.c: `root` has models/ and machines/ ---- */
 

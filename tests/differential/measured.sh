@@ -16,7 +16,7 @@ NR > 1 {
     $column["precision"] " " $column["mode"]
   whole = $column["fitted"] != "" && $column["fitted"] !~ /before TTFT/ || \
     $column["fitted"] ~ /^host/
-  if (whole) next
+  if (whole || $column["odd"] != "") next
   print set "," $column["tpot_error"] "," ($column["fitted"] == "" ? $column["ttft_error"] : "") \
     "," $column["tokens_error"]
 }' out >errors
