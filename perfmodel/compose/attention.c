@@ -51,6 +51,9 @@ double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t
     return (double)full.layers * latent_prefill_us(self, (double)batch, (double)isl);
   const double keys[] = {(double)batch, (double)past, (double)isl};
   double us = (double)full.layers * kernel_slice_eval(all, keys);
+  if (sliding.layers > 0 && self->window_prefill.path)
+    return us + (double)sliding.layers *
+                    kernel_slice_eval(kernel_table_all(&self->window_prefill.table), keys);
   if (sliding.layers > 0) {
     const double window = (double)sliding.window;
     const double seen[] = {keys[0], fmin(keys[1], window), equal_length(keys[2], window)};
@@ -71,6 +74,9 @@ double layers_decode_us(const Layers *self, int64_t batch, int64_t context) {
   const double keys[] = {(double)batch, (double)(context - !self->modules)};
   if (llm_latent(&self->llm)) return (double)full.layers * latent_decode_us(self, keys[0], keys[1]);
   double us = (double)full.layers * kernel_slice_eval(all, keys);
+  if (sliding.layers > 0 && self->window_decode.path)
+    return us + (double)sliding.layers *
+                    kernel_slice_eval(kernel_table_all(&self->window_decode.table), keys);
   if (sliding.layers > 0) {
     const double seen[] = {keys[0], fmin(keys[1], (double)sliding.window - 1)};
     us += (double)sliding.layers * kernel_slice_eval(all, seen);

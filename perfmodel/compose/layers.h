@@ -36,14 +36,15 @@ typedef struct Layers {
   // by layers_load
   const EngineRules *engine;
   LayerProducts products[DTYPE_COUNT]; // by format of the weights
-  KernelFound prefill;          // over batch_size, step, isl; of latent attention without step
-  KernelFound decode;           // over batch_size, step
-  KernelFound all_reduce, nccl; // over message_size; not read where none is called
-  KernelFound gather, scatter;  // of tokens to experts and back: over message_size
-  KernelFound experts;          // over num_tokens
-  KernelFound split, whole;     // where it has whole experts only: another's, shared or not
-  bool modules;                 // latent attention was timed with its products
-  KernelFound absorb, expand;   // where not, the products with its keys' factor: num_tokens
+  KernelFound prefill; // over batch_size, step, isl; of latent attention without step
+  KernelFound decode;  // over batch_size, step
+  KernelFound window_prefill, window_decode; // the same of layers with a sliding window, if any
+  KernelFound all_reduce, nccl;              // over message_size; not read where none is called
+  KernelFound gather, scatter;               // of tokens to experts and back: over message_size
+  KernelFound experts;                       // over num_tokens
+  KernelFound split, whole;   // where it has whole experts only: another's, shared or not
+  bool modules;               // latent attention was timed with its products
+  KernelFound absorb, expand; // where not, the products with its keys' factor: num_tokens
   Borrowed *borrowed;
   size_t n_borrowed, borrowed_capacity;
 } Layers;

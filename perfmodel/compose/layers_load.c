@@ -163,6 +163,24 @@ static int read_heads(Layers *self, KernelFound *found, const KernelQuery *query
              : read_nearest(self, found, query, what, diag);
 }
 
+/* Attention of layers with a sliding window, where the engine's folder has it: `query` is that of
+ * decodes. */
+static void read_windows(Layers *self, const KernelQuery *query) {
+  const LlmAttention sliding = llm_sliding_attention(&self->llm);
+  KernelQuery window = *query;
+  KernelFilter *filter = window.filters;
+  while (strcmp(filter->column, "window_size") != 0)
+    filter++;
+  *filter = (KernelFilter){"window_size", .number = sliding.window};
+  if (sliding.layers == 0 || !read_beside(&self->window_decode, &window, self->folder, self->arena))
+    return;
+  window.name = "context_attention";
+  window.keys[1] = "step";
+  window.keys[2] = "isl";
+  if (!read_beside(&self->window_prefill, &window, self->folder, self->arena))
+    self->window_decode = (KernelFound){.path = NULL};
+}
+
 static int read_attention(Layers *self, Diag *diag) {
   const char *kv = dtype_name(self->setup.kv_cache_dtype);
   if (!kv) return no_format(self, "a KV cache", self->setup.kv_cache_dtype, diag);
@@ -181,6 +199,7 @@ static int read_attention(Layers *self, Diag *diag) {
   query.keys[2] = NULL;
   error |= read_heads(self, &self->decode, &query, "attention of decodes", diag);
   if (!error) note_format(self, kv);
+  if (!error) read_windows(self, &query);
   return error;
 }
 

@@ -234,7 +234,7 @@ static void set_assumptions(const Composing *self) {
   if (layers->prefill.texts[1])
     profile_set_fact(profile, "assumption_prefill_attention",
                      arena_printf(arena, "computed in %s", layers->prefill.texts[1]));
-  if (llm_sliding_attention(&layers->llm).layers > 0)
+  if (llm_sliding_attention(&layers->llm).layers > 0 && !layers->window_decode.path)
     profile_set_fact(profile, "assumption_windows",
                      "prompts as those of the same area, decodes as those of so long a context");
   if (layers->setup.attention_data_parallel_size > 1)

@@ -286,3 +286,14 @@ Test(compose, a_model_has_the_times_of_its_layers) {
                        (long long)seqs, made, us);
   }
 }
+
+/* gpt-oss has 18 layers with a window of 128, which the tables have, and 18 without. */
+Test(compose, windows_are_of_their_own_rows) {
+  const Layers self = shipped("gpt-oss-120b", "dgx-h100", "vllm-0.24.0", 1);
+  const double full = kernel_slice_eval(kernel_table_all(&self.decode.table), (double[]){64, 4095});
+  const double window =
+      kernel_slice_eval(kernel_table_all(&self.window_decode.table), (double[]){64, 4095});
+  cr_expect_lt(window, 0.5 * full);
+  cr_expect_float_eq(layers_decode_us(&self, 64, 4096), 18 * (full + window), 1e-6 * full);
+  cr_assert_not_null(self.window_prefill.path);
+}
