@@ -58,7 +58,8 @@ static bool read_version(Layers *self, KernelFound *ret_found, const KernelQuery
 
 /* How far times of one table are from those of another, on average of products of 16 and of fewer
  * bits on H100, H200 and B200 (README.md, "What is borrowed"). */
-static const double OTHER_VERSION = 0.05, OTHER_ENGINE = 0.15, OTHER_FORMAT = 0.10;
+static const double OTHER_VERSION = 0.05, OTHER_ENGINE = 0.15, OTHER_PRODUCTS = 0.25,
+                    OTHER_FORMAT = 0.10;
 
 /* "vllm-0.24.0" of "…/vllm-0.24.0/gemm.csv.gz". */
 static const char *source_of(const Layers *self, const KernelFound *found) {
@@ -73,10 +74,12 @@ static void note_borrowed(Layers *self, KernelFound *found, const char *what, do
   self->borrowed[self->n_borrowed++] = (Borrowed){found, what, from, error};
 }
 
-/* Whether it asks for products of 16 bits. */
-static bool query_is_16bit(const KernelQuery *query) {
-  return strcmp(query->name, "gemm") == 0 &&
-         strcmp(query->filters[0].texts[0], dtype_name(DTYPE_BF16)) == 0;
+/* The error of a table of another engine. For products of 16 bits all call cuBLAS, for those of
+ * fewer each has kernels of its own. */
+static double other_engine(const KernelQuery *query) {
+  if (strcmp(query->name, "gemm") != 0) return OTHER_ENGINE;
+  const bool is_16bit = strcmp(query->filters[0].texts[0], dtype_name(DTYPE_BF16)) == 0;
+  return is_16bit ? OTHER_VERSION : OTHER_PRODUCTS;
 }
 
 /* From another version of the engine, else from another engine, the first in the list of rules. */
@@ -85,11 +88,10 @@ static bool borrow(Layers *self, KernelFound *found, const KernelQuery *query, c
   double error = OTHER_VERSION;
   bool any = read_version(self, found, query, own, self->setup.engine_version);
   for (int i = 0; !any && engine_rules_names[i]; i++) {
-    error = OTHER_ENGINE;
+    error = other_engine(query);
     any = strcmp(engine_rules_names[i], own) != 0 &&
           read_version(self, found, query, engine_rules_names[i], NULL);
   }
-  if (query_is_16bit(query)) error = OTHER_VERSION; // all engines call cuBLAS
   if (any) note_borrowed(self, found, what, error);
   return any;
 }
@@ -126,13 +128,17 @@ static int read_products(Layers *self, int dtype, Diag *diag) {
   if (!dtype_name(dtype)) return no_format(self, "products", dtype, diag);
   const KernelQuery query = {
       .name = "gemm", .filters = {{"gemm_dtype", {dtype_name(dtype)}}}, .keys = {"n", "k", "m"}};
-  const char *what = arena_printf(self->arena, "products in %s", dtype_names[dtype]);
-  if (read_nearest(self, &products->found[0], &query, what, diag)) return -1;
-  products->n = 1;
-  if (self->engine->fastest & 1u << dtype)
-    for (const char *const *beside = kernel_folders_beside(self->folder, NULL, "gemm", self->arena);
-         *beside && products->n < LAYER_SOURCES; beside++)
+  if (self->engine->fastest & 1u << dtype) {
+    products->n = read_beside(&products->found[0], &query, self->folder, self->arena);
+    const char *const *beside = kernel_folders_beside(self->folder, NULL, query.name, self->arena);
+    for (; *beside && products->n < LAYER_SOURCES; beside++)
       products->n += read_beside(&products->found[products->n], &query, *beside, self->arena);
+  }
+  const char *what = arena_printf(self->arena, "products in %s", dtype_names[dtype]);
+  if (products->n == 0) {
+    if (read_nearest(self, &products->found[0], &query, what, diag)) return -1;
+    products->n = 1;
+  }
   for (int i = 0; i < products->n; i++)
     kernel_table_level(&products->found[i].table);
   return 0;

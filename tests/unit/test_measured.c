@@ -251,10 +251,12 @@ Test(measured, rows_of_deepseek_have_the_degrees_of_their_scripts) {
   }
 }
 
+/* It is odd, and compared like any other. */
 Test(measured, speculative_decoding_is_recognized) {
   const char *what = "trtllm,1.2,deepseek-ai/DeepSeek-R1,b200_sxm,fp8,agg,1024,1024";
-  cr_expect_not_null(load_deepseek(what, "8", "2026-02-05T00:00:00Z,image")->why);
-  cr_expect_null(load_deepseek(what, "8", "2026-01-29T00:00:00Z,image")->why);
+  const MeasuredPoint *odd = load_deepseek(what, "8", "2026-02-05T00:00:00Z,image");
+  cr_expect(odd->odd && !odd->why && odd->config);
+  cr_expect_null(load_deepseek(what, "8", "2026-01-29T00:00:00Z,image")->odd);
   const char *row =
       "%s,,8,sglang,0.5.9,deepseek-ai/DeepSeek-R1,b200_sxm,fp8,agg,1024,1024,50,%s,8,1,1,8,1"
       ",,,,,,,,,,,,,2026-03-25,image\n";
@@ -262,8 +264,8 @@ Test(measured, speculative_decoding_is_recognized) {
       load(arena_printf(&arena, "%s%s%s", arena_printf(&arena, row, "a", "9"),
                         arena_printf(&arena, row, "b", "12"), arena_printf(&arena, row, "c", "11")),
            "roofline");
-  cr_expect_not_null(measured.points[0].why);
-  cr_expect(!measured.points[1].why && !measured.points[2].why);
+  cr_expect(measured.points[0].odd && !measured.points[0].why);
+  cr_expect(!measured.points[1].odd && !measured.points[2].odd);
 }
 
 Test(measured, a_split_row_has_the_workers_of_its_twin) {
