@@ -42,16 +42,7 @@ static int find_layers(Layers *ret_layers, const ComposeInput *input, const char
   PerfSetup *setup = &ret_layers->setup;
   if (!setup->engine_version)
     setup->engine_version = strchr(kernel_folder_name(folder, arena), '-') + 1;
-  setup->tensor_parallel_size = degree_of(setup->tensor_parallel_size);
-  setup->attention_data_parallel_size = degree_of(setup->attention_data_parallel_size);
-  setup->expert_parallel_size = degree_of(setup->expert_parallel_size);
-  const Parallelism degrees = {.tensor = setup->tensor_parallel_size,
-                               .pipeline = 1,
-                               .data = 1,
-                               .attention = setup->attention_data_parallel_size,
-                               .expert = setup->expert_parallel_size};
-  if (hardware_check_split(input->llm, input->hardware, degrees, input->at, diag)) return -1;
-  return layers_load(ret_layers, diag);
+  return layers_check_degrees(ret_layers, input->at, diag) ? -1 : layers_load(ret_layers, diag);
 }
 
 bool compose_can(const ComposeInput *input) {

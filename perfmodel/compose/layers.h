@@ -49,6 +49,8 @@ typedef struct Layers {
   size_t n_borrowed, borrowed_capacity;
 } Layers;
 
+/* Degrees that are not said are 1. An error at `at` where the model cannot be split so. */
+int layers_check_degrees(Layers *self, Place at, Diag *diag);
 /* Finds the engine's rules and reads the tables that the setup needs. What the engine's own folder
  * lacks is borrowed from another beside it. 0, or −1 with entries for all that is lacking. */
 int layers_load(Layers *self, Diag *diag);

@@ -391,6 +391,19 @@ static int check_format(const Layers *self, Diag *diag) {
   return -1;
 }
 
+int layers_check_degrees(Layers *self, Place at, Diag *diag) {
+  PerfSetup *setup = &self->setup;
+  setup->tensor_parallel_size = degree_of(setup->tensor_parallel_size);
+  setup->attention_data_parallel_size = degree_of(setup->attention_data_parallel_size);
+  setup->expert_parallel_size = degree_of(setup->expert_parallel_size);
+  const Parallelism degrees = {.tensor = setup->tensor_parallel_size,
+                               .pipeline = 1,
+                               .data = 1,
+                               .attention = setup->attention_data_parallel_size,
+                               .expert = setup->expert_parallel_size};
+  return hardware_check_split(&self->llm, &self->hardware, degrees, at, diag);
+}
+
 int layers_load(Layers *self, Diag *diag) {
   if (find_rules(self, diag) | check_format(self, diag)) return -1;
   const char *folder = kernel_folder_name(self->folder, self->arena), *own = self->setup.engine;

@@ -61,21 +61,6 @@ static int find_model(Composing *self, Diag *diag) {
   return 0;
 }
 
-static int find_degrees(Composing *self, Diag *diag) {
-  const ImportInput *input = self->input;
-  PerfSetup *setup = &self->layers.setup;
-  setup->tensor_parallel_size = degree_of(input->tensor_parallel_size);
-  setup->attention_data_parallel_size = degree_of(input->attention_data_parallel_size);
-  setup->expert_parallel_size = degree_of(input->expert_parallel_size);
-  const Parallelism degrees = {.tensor = setup->tensor_parallel_size,
-                               .pipeline = 1,
-                               .data = 1,
-                               .attention = setup->attention_data_parallel_size,
-                               .expert = setup->expert_parallel_size};
-  return hardware_check_split(&self->layers.llm, &self->layers.hardware, degrees,
-                              place_of_file("--tensor-parallel"), diag);
-}
-
 static int find_setup(Composing *self, Diag *diag) {
   const ImportInput *input = self->input;
   Layers *layers = &self->layers;
@@ -85,7 +70,10 @@ static int find_setup(Composing *self, Diag *diag) {
   error |= find_model(self, diag);
   if (error) return -1;
   layers->setup.gpu = input->gpu ? input->gpu : layers->hardware.gpu;
-  return find_degrees(self, diag);
+  layers->setup.tensor_parallel_size = input->tensor_parallel_size;
+  layers->setup.attention_data_parallel_size = input->attention_data_parallel_size;
+  layers->setup.expert_parallel_size = input->expert_parallel_size;
+  return layers_check_degrees(layers, place_of_file("--tensor-parallel"), diag);
 }
 
 /* "h100_sxm/vllm-0.24.0": the names of a system and of an engine there. */
