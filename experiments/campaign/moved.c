@@ -9,7 +9,7 @@ static void make(void *trial) {
 static int load(MovedRuns *self, const Config *config, size_t memory) {
   int status = 0;
   self->base = (TrialBase){.path = config->path, .root = (Node *)config->root, .memory = memory};
-  config_cache_init(&self->base.cache);
+  cache_init(&self->base.cache);
   for (int i = 0; i < MOVES; i++) {
     const ConfigChanges changes = {.seed = -1, .tie_seed = -1, .error_shift = config_moves[i]};
     Trial *trial = &self->trials[i];

@@ -12,14 +12,14 @@ int trial_base_init(TrialBase *self, const char *path, const ConfigChanges *chan
 int trial_base_init_tree(TrialBase *self, const char *path, Node *root,
                          const ConfigChanges *changes, Arena *arena, Diag *diag) {
   *self = (TrialBase){.path = path, .root = root};
-  config_cache_init(&self->cache);
+  cache_init(&self->cache);
   if (self->root && (!changes || config_change(self->root, changes, arena, diag) == 0)) return 0;
   trial_base_done(self);
   return -1;
 }
 
 void trial_base_done(TrialBase *self) {
-  config_cache_done(&self->cache);
+  cache_done(&self->cache);
   self->root = NULL;
 }
 

@@ -18,9 +18,9 @@
 
 typedef struct TrialBase {
   const char *path;
-  Node *root;        // of the file, before the changes of a trial
-  ConfigCache cache; // of models and machine types
-  size_t memory;     // that one trial may take; 0: no limit
+  Node *root;    // of the file, before the changes of a trial
+  Cache cache;   // of models and machine types
+  size_t memory; // that one trial may take; 0: no limit
 } TrialBase;
 
 /* Reads `path` and applies `changes` (NULL: none), which thus hold for every trial; keys that

@@ -163,7 +163,7 @@ int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int j
                     Diag *diag) {
   StudyRun study = {0};
   arena_init(&study.arena);
-  config_cache_init(&study.base.cache);
+  cache_init(&study.base.cache);
   const int status = run(&study, paper, source, column, jobs, diag);
   if (status == 0) {
     RunRecord **runs = source->outcomes[column].runs = ARENA_ARRAY(arena, RunRecord *, 1);

@@ -351,7 +351,7 @@ static int check_seeds(const Config *self, const ConfigChanges *changes, Diag *d
 /* ---- All of it ---- */
 
 int config_bind(Config *self, const char *path, Node *root, const ConfigChanges *changes,
-                ConfigCache *cache, Arena *arena, Diag *diag) {
+                Cache *cache, Arena *arena, Diag *diag) {
   *self = (Config){.path = path,
                    .data_root = config_data_root(),
                    .slo = &slo_sets[0],
@@ -361,7 +361,7 @@ int config_bind(Config *self, const char *path, Node *root, const ConfigChanges 
   self->directory = slash ? arena_copy(arena, path, (size_t)(slash - path) + 1) : ".";
   self->perfmodel_root = arena_printf(arena, "%s/perfmodel", self->data_root);
   const int status = changes ? config_change(root, changes, arena, diag) : 0;
-  if (!cache) self->cache = config_cache_new(arena);
+  if (!cache) self->cache = cache_new(arena);
   self->root = root;
   self->text = node_text(root, arena);
   if (status || bind_root(self, arena, diag)) return -1;

@@ -12,7 +12,7 @@
  */
 #ifndef EXPERIMENTS_CONFIG_CONFIG_H
 #define EXPERIMENTS_CONFIG_CONFIG_H
-#include "experiments/config/cache.h"
+#include "base/cache.h"
 #include "experiments/config/serving.h"
 #include "experiments/config/slo.h"
 #include "perfmodel/hardware.h"
@@ -86,7 +86,7 @@ typedef struct Config {
   const char *perfmodel_root; // data_root/perfmodel
   const Node *root;           // the file after --set
   const char *text;           // the same on one line
-  ConfigCache *cache;
+  Cache *cache;
   Llm model;        // the first of `models`
   Llm *models;      // [n_models]
   ModelSpec *specs; // [n_models] as the run has them
@@ -178,7 +178,7 @@ int config_load(Config *self, const char *path, const ConfigChanges *changes, Ar
 /* The same from a tree, as yaml_load or node_copy made it, which is changed. What is taken from
  * `cache` lives as long as that; NULL: it has one of its own, in `arena`. */
 int config_bind(Config *self, const char *path, Node *root, const ConfigChanges *changes,
-                ConfigCache *cache, Arena *arena, Diag *diag);
+                Cache *cache, Arena *arena, Diag *diag);
 /* Makes the changes alone. */
 int config_change(Node *root, const ConfigChanges *changes, Arena *arena, Diag *diag);
 /* An error when what `option` writes would be written over a file that a value of the configuration
@@ -195,9 +195,9 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
 /* The same of version, everybody's rules and text alone, for one that could not be bound. */
 uint64_t config_text_digest(const Config *self);
 /* Lines that say which times were taken for engines that were asked for. */
-void config_note_perfmodels(ConfigCache *cache, FILE *out);
+void config_note_perfmodels(Cache *cache, FILE *out);
 /* Lines that say which models were read as another type's; part of the above. */
-void config_note_models(ConfigCache *cache, FILE *out);
+void config_note_models(Cache *cache, FILE *out);
 /* Whether the machines of some pool keep a prefix cache. */
 bool config_keeps_caches(const Config *self);
 /* Adds to the newest entry which batchers' machines can keep one. */

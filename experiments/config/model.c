@@ -60,7 +60,7 @@ static int bind_model(const Config *self, const Node *node, Llm *ret, Arena *are
   const char *key =
       arena_printf(arena, "%s%s as %d %d %d %d", MODEL_KEY, fact.name, as->weight_dtype,
                    as->attention_dtype, as->expert_dtype, as->kv_cache_dtype);
-  const Llm *model = config_cache_get(self->cache, key, load_model, &fact, diag);
+  const Llm *model = cache_get(self->cache, key, load_model, &fact, diag);
   if (!model) return -1;
   *ret = *model;
   return 0;
@@ -135,10 +135,10 @@ int config_find_model(const Config *self, Place at, const char *what, const char
   return diag_hint_near(diag, name, names);
 }
 
-void config_note_models(ConfigCache *cache, FILE *out) {
+void config_note_models(Cache *cache, FILE *out) {
   Arena arena;
   arena_init(&arena);
-  const void *const *models = config_cache_all(cache, MODEL_KEY, &arena);
+  const void *const *models = cache_all(cache, MODEL_KEY, &arena);
   for (; *models; models++) {
     const Llm *llm = *models;
     if (llm->taken_as)

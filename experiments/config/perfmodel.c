@@ -181,6 +181,7 @@ typedef struct PerfModelLoad {
   const PerfModelInputs *of;
   PerfSetup setup; // that is looked for
   Place at;
+  Cache *cache;
 } PerfModelLoad;
 
 /* What 'fitted' looks for. Of an engine that the pool names, too, it is the version that is nearest
@@ -283,7 +284,8 @@ static int load_measured(PerfModel *self, const PerfModelLoad *load, Arena *aren
                                                   .llm = of->model,
                                                   .hardware = of->hardware,
                                                   .data_dir = of->root,
-                                                  .at = load->at},
+                                                  .at = load->at,
+                                                  .cache = load->cache},
                                   !of->engine, of->max_decode_seqs, arena, diag);
   if (perfmodel_load_for(self, of->name, setup->model, setup->gpu, setup->tensor_parallel_size,
                          of->max_decode_seqs, of->root, load->at, arena, diag))
@@ -398,17 +400,17 @@ const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
   of.serving = serving ? serving->name : NULL;
   of.times = engine->times;
   of.says_times = engine->says_times;
-  const PerfModelLoad load = {&of, wanted(&of, arena), at};
+  const PerfModelLoad load = {&of, wanted(&of, arena), at, self->cache};
   // The name comes first: notes are in the order of the keys.
   const char *key = arena_printf(arena, "%s%s of %s %016" PRIx64, PERFMODEL_KEY, of.name,
                                  setup_name(&load.setup, arena), perfmodel_inputs_digest(&of));
-  return config_cache_get(self->cache, key, load_perfmodel, &load, diag);
+  return cache_get(self->cache, key, load_perfmodel, &load, diag);
 }
 
-void config_note_perfmodels(ConfigCache *cache, FILE *out) {
+void config_note_perfmodels(Cache *cache, FILE *out) {
   Arena arena;
   arena_init(&arena);
-  const void *const *models = config_cache_all(cache, PERFMODEL_KEY, &arena);
+  const void *const *models = cache_all(cache, PERFMODEL_KEY, &arena);
   const char *last = "";
   for (; *models; models++) {
     const char *taken = ((const PerfModel *)*models)->taken;

@@ -10,7 +10,7 @@
 typedef struct Simulation {
   MeasuredPoint **points; // [n_points]
   size_t n_points, n_begun;
-  ConfigCache cache;
+  Cache cache;
   size_t memory;
   Arena *arena;
   Tally tally;
@@ -146,10 +146,10 @@ int measured_simulate(Measured *self, int jobs, size_t memory, Diag *diag) {
                              .take = take_run,
                              .release = release_run,
                              .context = &simulation};
-  config_cache_init(&simulation.cache);
+  cache_init(&simulation.cache);
   tally_init(&simulation.tally, (int64_t)simulation.n_points);
   const int status = campaign_run(&campaign, self->arena, diag);
   tally_done(&simulation.tally);
-  config_cache_done(&simulation.cache);
+  cache_done(&simulation.cache);
   return status;
 }

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "perfmodel/compose/layers.h"
 #include "perfmodel/fit_file.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,62 +100,107 @@ const char *const *compose_engines(const char *gpu, const char *data_dir, Arena 
   return engines;
 }
 
-/* The terms of a profile, as the file of a fit has them. */
-static int fit_terms(PerfModel *self, const Profile *profile, int64_t max_decode_seqs, Arena *arena,
-                     Diag *diag) {
+/* A composed model in a form that any number of decodes is compiled from. */
+typedef struct Composed {
+  PerfSetup setup;
+  const char *text; // of its terms, as the file of a fit has them
+  size_t length;
+  const char *taken;  // what was borrowed
+  double added_error; // by that
+} Composed;
+
+static int fit_terms(Composed *self, const Profile *profile, Diag *diag) {
   Arena *scratch = profile->arena;
   ProfileGroup *groups = NULL;
   profile_groups(profile, &groups, scratch);
   const FitOptions options = {.preset = profile_fact(profile, "engine_preset")};
   FitResult *result = ARENA_NEW(scratch, FitResult);
   if (fit_group(result, profile, &groups[0], &options, scratch, diag)) return -1;
-  size_t length = 0;
-  const char *text = fit_text(result, profile, &length);
-  return perfmodel_parse(self, profile->path, text, length, max_decode_seqs, arena, diag);
+  self->text = fit_text(result, profile, &self->length);
+  return 0;
 }
 
 /* ", experts of trtllm-1.3.0rc20 (41% of the time)", …; each adds to the error of iterations what
  * its own error is by its share of them. */
-static const char *note_borrowed(Layers *layers, double *error) {
-  const char *text = "";
+static void note_borrowed(Composed *self, Layers *layers) {
+  self->taken = "";
   for (size_t i = 0; i < layers->n_borrowed; i++) {
     const Borrowed *borrowed = &layers->borrowed[i];
     const double share = layers_borrowed_share(layers, borrowed);
-    text = arena_printf(layers->arena, "%s, %s of %s (%.0f%% of the time)", text, borrowed->what,
-                        borrowed->from, 100 * share);
-    *error += share * borrowed->error;
+    self->taken = arena_printf(layers->arena, "%s, %s of %s (%.0f%% of the time)", self->taken,
+                               borrowed->what, borrowed->from, 100 * share);
+    self->added_error += share * borrowed->error;
   }
-  return text;
 }
 
-/* All that is not the model itself is in `scratch`. */
-static int load(PerfModel *self, const ComposeInput *input, const char *folder,
-                int64_t max_decode_seqs, Arena *scratch, Arena *arena, Diag *diag) {
+/* Where a model is composed, and of what. */
+typedef struct Composing {
+  const ComposeInput *input;
+  const char *folder;
+} Composing;
+
+/* What entries point to is in the arena of `diag`, the tables with them. */
+static int compose(Composed *self, const Composing *of, Arena *scratch, Diag *diag) {
   Layers *layers = ARENA_NEW(scratch, Layers);
   Profile profile;
-  if (find_layers(layers, input, folder, scratch, diag)) return -1;
-  profile_init(&profile, folder, scratch);
+  if (find_layers(layers, of->input, of->folder, scratch, diag)) return -1;
+  profile_init(&profile, of->folder, scratch);
   layers_profile(layers, &profile);
   profile_number(&profile);
-  if (fit_terms(self, &profile, max_decode_seqs, arena, diag)) return -1;
-  const char *version = layers->setup.engine_version;
-  const char *taken = note_borrowed(layers, &self->held_out_error);
+  if (fit_terms(self, &profile, diag)) return -1;
   self->setup = layers->setup;
-  self->setup.engine_version = arena_copy(arena, version, strlen(version));
-  self->taken = arena_copy(arena, taken, strlen(taken));
+  note_borrowed(self, layers);
   return 0;
 }
 
-int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
-                 int64_t max_decode_seqs, Arena *arena, Diag *diag) {
+static const char *copy_text(const char *text, Arena *arena) {
+  return text ? arena_copy(arena, text, strlen(text)) : NULL;
+}
+
+/* A CacheLoad: keeps nothing of the tables. */
+static const void *load_composed(const void *context, Arena *arena, Diag *diag) {
+  Composed *kept = NULL, composed = {0};
   Arena scratch;
   Diag unknown;
   arena_init(&scratch);
   diag_init(&unknown);
-  int status = load(self, input, folder, max_decode_seqs, &scratch, arena, &unknown);
-  if (status) // once more, since what entries point to must stay
-    status = load(self, input, folder, max_decode_seqs, arena, arena, diag);
+  if (compose(&composed, context, &scratch, &unknown) == 0) {
+    kept = ARENA_NEW(arena, Composed);
+    *kept = composed;
+    kept->text = arena_copy(arena, composed.text, composed.length);
+    kept->taken = copy_text(composed.taken, arena);
+    kept->setup.model = copy_text(composed.setup.model, arena);
+    kept->setup.gpu = copy_text(composed.setup.gpu, arena);
+    kept->setup.engine = copy_text(composed.setup.engine, arena);
+    kept->setup.engine_version = copy_text(composed.setup.engine_version, arena);
+  } else { // once more, since what entries point to must stay
+    compose(&composed, context, &diag->arena, diag);
+  }
   diag_done(&unknown);
   arena_done(&scratch);
-  return status;
+  return kept;
+}
+
+/* All that a composition is made of. */
+static const char *cache_key(const Composing *of, Arena *arena) {
+  const ComposeInput *input = of->input;
+  const char *version = input->setup.engine_version;
+  return arena_printf(arena, "composed %s of %s for %s %016" PRIx64 " %016" PRIx64,
+                      setup_name(&input->setup, arena), of->folder, version ? version : "any",
+                      input->llm->digest, input->hardware->digest);
+}
+
+int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
+                 int64_t max_decode_seqs, Arena *arena, Diag *diag) {
+  const Composing of = {input, folder};
+  const Composed *composed =
+      input->cache ? cache_get(input->cache, cache_key(&of, arena), load_composed, &of, diag)
+                   : load_composed(&of, arena, diag);
+  if (!composed ||
+      perfmodel_parse(self, folder, composed->text, composed->length, max_decode_seqs, arena, diag))
+    return -1;
+  self->setup = composed->setup;
+  self->taken = composed->taken;
+  self->held_out_error += composed->added_error;
+  return 0;
 }

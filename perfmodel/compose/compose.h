@@ -2,6 +2,7 @@
  * folder for each GPU, with one for each version of an engine (tables/README.md). */
 #ifndef PERFMODEL_COMPOSE_COMPOSE_H
 #define PERFMODEL_COMPOSE_COMPOSE_H
+#include "base/cache.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/perfmodel.h"
 
@@ -11,7 +12,8 @@ typedef struct ComposeInput {
   const Llm *llm;
   const Hardware *hardware;
   const char *data_dir;
-  Place at; // of what asks for it
+  Place at;     // of what asks for it
+  Cache *cache; // keeps what was composed; NULL: it is composed anew
 } ComposeInput;
 
 /* The folder of the engine's tables on this GPU whose version is nearest to the one that is asked

@@ -137,8 +137,8 @@ Test(captured, of_a_roofline_it_is_a_key_of_the_configuration) {
   static const char *const keys[] = {"", ", captured_batch_sizes: vllm",
                                      ", captured_batch_sizes: [64]"};
   Tick ticks[3];
-  ConfigCache cache;
-  config_cache_init(&cache);
+  Cache cache;
+  cache_init(&cache);
   for (int i = 0; i < 3; i++) {
     Config config;
     const char *text = arena_printf(
@@ -152,7 +152,7 @@ Test(captured, of_a_roofline_it_is_a_key_of_the_configuration) {
     cr_assert_eq(config_bind(&config, path, root, NULL, &cache, &arena, &diag), 0);
     ticks[i] = perfmodel_decode_step(config.sim.pools[0].perfmodel, 33, 1000);
   }
-  config_cache_done(&cache);
+  cache_done(&cache);
   cr_expect_lt(ticks[0], ticks[1]);
   cr_expect_lt(ticks[1], ticks[2]);
 }

@@ -1,6 +1,6 @@
 /* Configurations: what is bound to what, defaults, shares of a machine, changes from the command
  * line, and the digest. Messages about bad input are pinned by tests/cli/bad_config.sh. */
-#include "experiments/config/cache.h"
+#include "base/cache.h"
 #include "experiments/config/config.h"
 #include "sim/batcher/batcher.h"
 #include "sim/core/scheduler.h"
@@ -353,15 +353,15 @@ static const void *load_mebibyte(const void *context, Arena *into, Diag *problem
 }
 
 Test(config, a_cache_keeps_what_was_loaded_and_nothing_of_what_could_not_be) {
-  ConfigCache cache;
-  config_cache_init(&cache);
+  Cache cache;
+  cache_init(&cache);
   const size_t before = cache.arena.bytes;
-  cr_expect_null(config_cache_get(&cache, "bad", load_mebibyte, NULL, &diag));
+  cr_expect_null(cache_get(&cache, "bad", load_mebibyte, NULL, &diag));
   cr_expect_eq(cache.arena.bytes, before, "%zu bytes of a failed load are kept",
                cache.arena.bytes - before);
   cr_expect_eq(diag.n_entries, 1);
-  const void *value = config_cache_get(&cache, "good", load_mebibyte, path, &diag);
+  const void *value = cache_get(&cache, "good", load_mebibyte, path, &diag);
   cr_expect_not_null(value);
-  cr_expect_eq(config_cache_get(&cache, "good", load_mebibyte, NULL, &diag), value);
-  config_cache_done(&cache);
+  cr_expect_eq(cache_get(&cache, "good", load_mebibyte, NULL, &diag), value);
+  cache_done(&cache);
 }

@@ -1,5 +1,5 @@
-/* A list under a lock: a study has a handful of models and machine types. */
-#include "experiments/config/cache.h"
+/* A list under a lock: a study has a handful of models and machine types. See cache.h. */
+#include "base/cache.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,32 +10,41 @@ struct CacheEntry {
   CacheEntry *older;
 };
 
-void config_cache_init(ConfigCache *self) {
-  *self = (ConfigCache){0};
-  arena_init(&self->arena);
-  pthread_mutex_init(&self->lock, NULL);
+static void init_lock(Cache *self) {
+  pthread_mutexattr_t kind;
+  pthread_mutexattr_init(&kind);
+  pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&self->lock, &kind);
+  pthread_mutexattr_destroy(&kind);
 }
 
-ConfigCache *config_cache_new(Arena *arena) {
-  ConfigCache *self = ARENA_NEW(arena, ConfigCache);
-  *self = (ConfigCache){.owner = arena, .lock = PTHREAD_MUTEX_INITIALIZER};
+void cache_init(Cache *self) {
+  *self = (Cache){0};
+  arena_init(&self->arena);
+  init_lock(self);
+}
+
+Cache *cache_new(Arena *arena) {
+  Cache *self = ARENA_NEW(arena, Cache);
+  *self = (Cache){.owner = arena};
+  init_lock(self);
   return self;
 }
 
-void config_cache_done(ConfigCache *self) {
+void cache_done(Cache *self) {
   pthread_mutex_destroy(&self->lock);
   for (CacheEntry *entry = self->newest; entry; entry = entry->older)
     arena_done(&entry->arena);
   arena_done(&self->arena);
 }
 
-static const void *find(const ConfigCache *cache, const char *key) {
+static const void *find(const Cache *cache, const char *key) {
   for (const CacheEntry *entry = cache->newest; entry; entry = entry->older)
     if (strcmp(entry->key, key) == 0) return entry->value;
   return NULL;
 }
 
-static void add(ConfigCache *cache, const char *key, const void *value, Arena arena) {
+static void add(Cache *cache, const char *key, const void *value, Arena arena) {
   Arena *owner = cache->owner ? cache->owner : &cache->arena;
   CacheEntry *entry = ARENA_NEW(owner, CacheEntry);
   const char *copy = arena_copy(owner, key, strlen(key));
@@ -45,8 +54,8 @@ static void add(ConfigCache *cache, const char *key, const void *value, Arena ar
 
 /* Each value has an arena of its own, so that one that could not be loaded leaves nothing behind:
  * every point of a sweep may try again. */
-static const void *load_entry(ConfigCache *self, const char *key, CacheLoad load,
-                              const void *context, Diag *diag) {
+static const void *load_entry(Cache *self, const char *key, CacheLoad load, const void *context,
+                              Diag *diag) {
   Arena arena;
   arena_init(&arena);
   const void *value = load(context, self->owner ? self->owner : &arena, diag);
@@ -57,8 +66,8 @@ static const void *load_entry(ConfigCache *self, const char *key, CacheLoad load
   return value;
 }
 
-const void *config_cache_get(ConfigCache *self, const char *key, CacheLoad load,
-                             const void *context, Diag *diag) {
+const void *cache_get(Cache *self, const char *key, CacheLoad load, const void *context,
+                      Diag *diag) {
   pthread_mutex_lock(&self->lock);
   const void *value = find(self, key);
   if (!value) value = load_entry(self, key, load, context, diag);
@@ -70,7 +79,7 @@ static int compare_entries(const void *a, const void *b) {
   return strcmp((*(const CacheEntry *const *)a)->key, (*(const CacheEntry *const *)b)->key);
 }
 
-const void *const *config_cache_all(ConfigCache *self, const char *prefix, Arena *arena) {
+const void *const *cache_all(Cache *self, const char *prefix, Arena *arena) {
   const CacheEntry **entries = NULL;
   size_t n = 0, capacity = 0;
   pthread_mutex_lock(&self->lock);
