@@ -32,20 +32,30 @@ int64_t row_mix_high(const RowMix *self) {
   return mix_bounds(self, self->lower->curve.high, self->upper->curve.high);
 }
 
-FineTick curve_table_fine(const CurveTable *self, int64_t key, int64_t x, Extrapolation *ret_flag) {
+int64_t curve_table_x(const CurveTable *self, int64_t key, int64_t sum) {
+  return self->spans ? mean_span(sum, key) : sum;
+}
+
+int64_t curve_table_sum(const CurveTable *self, int64_t key, int64_t x) {
+  return self->spans ? span_total(x, key) : x;
+}
+
+FineTick curve_table_fine(const CurveTable *self, int64_t key, int64_t sum,
+                          Extrapolation *ret_flag) {
   *ret_flag = EXTRAPOLATION_NONE;
   if (self->n_rows == 0) return 0;
+  const int64_t x = curve_table_x(self, key, sum);
   const RowMix mix = curve_table_mix(self, key);
   *ret_flag = extrapolation_worse(extrapolation_of(self->low, self->high, key),
                                   extrapolation_of(row_mix_low(&mix), row_mix_high(&mix), x));
   return row_mix_fine(&mix, x);
 }
 
-int64_t prefill_span(int64_t area2, int64_t tokens) {
-  const Wide span = (Wide)area2 * SPAN_STEPS / tokens;
+int64_t mean_span(int64_t sum, int64_t key) {
+  const Wide span = (Wide)sum * SPAN_STEPS / key;
   return span > PWL_TICKS_MAX ? PWL_TICKS_MAX : (int64_t)span;
 }
 
-int64_t prefill_span_area2(int64_t span, int64_t tokens) {
-  return (int64_t)(((Wide)span * tokens + SPAN_STEPS - 1) / SPAN_STEPS);
+int64_t span_total(int64_t span, int64_t key) {
+  return (int64_t)(((Wide)span * key + SPAN_STEPS - 1) / SPAN_STEPS);
 }

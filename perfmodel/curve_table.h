@@ -3,12 +3,16 @@
  * the first its time holds. No row lies below the one before and none falls, but for those of
  * prefill; the last two do not come closer, so that none beyond falls (table_rows.h).
  *
- * Attention of decodes has rows over their number and curves over the context of all of them.
  * Attention of prefill has rows over the new tokens P and curves over the mean span 2A / P, what a
  * token attends to and what its chunk does with it, in SPAN_STEPS per token: at one span time grows
  * with P once the GPU is full, and until then it is that of the keys which are read one after the
  * other, whatever P is. Short spans may take longer than long ones: they are more prompts. Files
- * have 2A in its place. */
+ * have 2A in its place.
+ *
+ * Attention of decodes has rows over their number n and curves over the mean context C / n,
+ * likewise; files have C in its place. At equal C it may be faster with more sequences, for one
+ * long context is shared by fewer multiprocessors than many short ones. A table of one row says
+ * nothing of the number, and has its curve over C. */
 #ifndef PERFMODEL_CURVE_TABLE_H
 #define PERFMODEL_CURVE_TABLE_H
 #include "perfmodel/pwl.h"
@@ -38,6 +42,7 @@ typedef struct CurveTable {
   const CurveRow *rows;
   int32_t n_rows;    // 0: the term is zero
   int64_t low, high; // the measured range of the key
+  bool spans;        // curves are over means
 } CurveTable;
 
 /* The row of a key as lower + (upper − lower)·numerator/denominator of two that were measured. */
@@ -53,13 +58,17 @@ FineTick row_mix_fine(const RowMix *self, int64_t x);
 int64_t row_mix_low(const RowMix *self);
 int64_t row_mix_high(const RowMix *self);
 
-/* Time and flag at x of the row of `key`; 0 without rows. */
-FineTick curve_table_fine(const CurveTable *self, int64_t key, int64_t x, Extrapolation *ret_flag);
-
 enum { SPAN_STEPS = 64 };
 
-/* The mean span, rounded down; `tokens` >= 1. */
-int64_t prefill_span(int64_t area2, int64_t tokens);
-/* The least 2A that has a span. */
-int64_t prefill_span_area2(int64_t span, int64_t tokens);
+/* The mean of a sum, 2A or C, of `key` >= 1 tokens or sequences, rounded down. */
+int64_t mean_span(int64_t sum, int64_t key);
+/* The least sum that has a mean. */
+int64_t span_total(int64_t span, int64_t key);
+
+/* Where a sum is on the curves of the row of `key`, and the least sum that is there. */
+int64_t curve_table_x(const CurveTable *self, int64_t key, int64_t sum);
+int64_t curve_table_sum(const CurveTable *self, int64_t key, int64_t x);
+/* Time and flag of a sum in the row of `key`; 0 without rows. */
+FineTick curve_table_fine(const CurveTable *self, int64_t key, int64_t sum,
+                          Extrapolation *ret_flag);
 #endif

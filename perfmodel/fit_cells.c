@@ -49,15 +49,14 @@ static const FitSample *beside(const FitSpan *rows, int n_rows, int row, int64_t
   return NULL;
 }
 
-static double across_between(const FitSpan *rows, int n_rows, int row, int64_t x, bool on_ray,
-                             bool by_token) {
+static double across_between(const FitSpan *rows, int n_rows, int row, int64_t x, bool on_ray) {
   const FitSample *lower = beside(rows, n_rows, row, x, -1, on_ray);
   const FitSample *upper = lower ? beside(rows, n_rows, row, x, 1, on_ray) : NULL;
   if (!upper) return INFINITY;
   const double key = (double)rows[row].first->key;
   const double key0 = (double)lower->key, key1 = (double)upper->key;
   const double time = line(key0, lower->y, key1, upper->y, key);
-  if (!by_token) return time;
+  if (!on_ray) return time;
   return fmin(time, key * line(key0, lower->y / key0, key1, upper->y / key1, key));
 }
 
@@ -95,17 +94,31 @@ static double row_beyond(const FitSpan *row, int64_t x, bool prefill) {
   return fmax(0, from->y + fmax(0, slope) * (double)(x - from->x));
 }
 
+/* The end of a row times what the nearest row that reaches x rises from there; INFINITY: none. */
+static double like_beside(const FitSpan *rows, int n_rows, int row, int64_t x) {
+  const FitSpan *own = &rows[row];
+  const FitSample *end = x < own->first->x ? own->first : last_of(own);
+  for (int apart = 1; apart < n_rows; apart++)
+    for (int side = -1; side <= 1; side += 2) {
+      const int r = row + side * apart;
+      if (r < 0 || r >= n_rows || x > last_of(&rows[r])->x) continue;
+      const double rise = row_between(&rows[r], x) / row_between(&rows[r], end->x);
+      if (rise > 0 && !isinf(rise)) return end->y * rise;
+    }
+  return INFINITY;
+}
+
 FitCell fit_cell(const FitSpan *rows, int n_rows, int row, int64_t x, bool prefill) {
   const FitSpan *own = &rows[row];
   const FitSample *at = sample_from(own, (double)x);
   const bool within = x >= own->first->x && x <= last_of(own)->x;
   if (at && at->x == x) return (FitCell){at->y, true};
   double y = row_between(own, x);
-  if (prefill || !within) {
-    y = fmin(y, across_between(rows, n_rows, row, x, false, false));
-    y = fmin(y, across_between(rows, n_rows, row, x, true, prefill));
-  }
+  if (prefill || !within) y = fmin(y, across_between(rows, n_rows, row, x, false));
+  if (prefill) y = fmin(y, across_between(rows, n_rows, row, x, true));
   if (!isinf(y)) return (FitCell){y, true};
+  y = like_beside(rows, n_rows, row, x);
+  if (!isinf(y)) return (FitCell){y, false};
   y = row_beyond(own, x, prefill);
   if (prefill && x < own->first->x) y = fmax(y, more_prompts(rows, row, x));
   return (FitCell){y, false};

@@ -1,10 +1,10 @@
 /* What a cell of a measured grid takes: its own sample, or lines between others.
  *
- * Lines go along the row (one key), along the column (one x) and along the ray on which x is in
- * proportion to the key: prompts of other lengths and as many, sequences of other contexts. Times
- * are the larger of a floor and of work, and so convex along each of them: a line between two
- * samples is an upper bound, and of several the least is nearest. Along rays of prefill, where work
- * grows with the square, the line of time per token is one too. Only where nothing reaches the
+ * Lines go along the row (one key), along the column (one x: prompts or sequences as long), and of
+ * prefill along the ray on which x is in proportion to the key: prompts of other lengths and as
+ * many. Times are the larger of a floor and of work, and so convex along each of them: a line
+ * between two samples is an upper bound, and of several the least is nearest. Along rays, where
+ * work grows with the square, the line of time per token is one too. Only where nothing reaches the
  * cell do lines go on beyond samples. */
 #ifndef PERFMODEL_FIT_CELLS_H
 #define PERFMODEL_FIT_CELLS_H

@@ -1,10 +1,12 @@
 /* Operators and whole iterations as one model.
  *
  * Operators give curves their shape, but the simulator predicts iterations: what those took apart
- * from the sum of their operators is modelled in one of four ways, each with an overhead, and the
+ * from the sum of their operators is modelled in one of five ways, each with an overhead, and the
  * one that predicts held-out iterations best is kept.
  *
  *   sum     the curves of the operators as they are
+ *   filled  likewise, and `linear` has knots at numbers of tokens that only iterations have had:
+ *           what these leave beside their other terms. Products jump at the edges of their tiles
  *   levels  each curve times a factor, pulled towards 1
  *   joint   after that, the times at all knots again: least squares over operators, at those
  *           levels, and iterations together; an operator's error counts by its share of the
@@ -15,9 +17,9 @@
 #define PERFMODEL_FIT_JOIN_H
 #include "perfmodel/fit_model.h"
 
-typedef enum FitWay { FIT_SUM, FIT_LEVELS, FIT_JOINT, FIT_LED, FIT_WAYS } FitWay;
+typedef enum FitWay { FIT_SUM, FIT_FILLED, FIT_LEVELS, FIT_JOINT, FIT_LED, FIT_WAYS } FitWay;
 
-/* "sum", "levels", "joint", "led". */
+/* "sum", "filled", "levels", "joint", "led". */
 const char *fit_way_name(FitWay way);
 
 /* What was fitted to operators alone. */

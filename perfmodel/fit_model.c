@@ -35,10 +35,14 @@ int64_t fit_key(FitTerm term, const BatchShape *batch) {
 }
 
 int64_t fit_row_x(FitTerm term, const BatchShape *batch) {
-  if (term == FIT_MIXED_ATTENTION) return batch->context_tokens;
-  if (term == FIT_PREFILL_ATTENTION && batch->prefill_tokens > 0)
-    return prefill_span(batch->prefill_area2, batch->prefill_tokens);
-  return fit_x((ProfileOp)term, batch);
+  const int64_t key = fit_key(term, batch);
+  const bool prefill = term == FIT_PREFILL_ATTENTION;
+  if (key == 0 || term == FIT_LINEAR || term == FIT_HEAD) return fit_x((ProfileOp)term, batch);
+  return mean_span(prefill ? batch->prefill_area2 : batch->context_tokens, key);
+}
+
+int64_t fit_row_knot(FitTerm term, int64_t x) {
+  return term == FIT_PREFILL_ATTENTION ? x : (x + SPAN_STEPS / 2) / SPAN_STEPS * SPAN_STEPS;
 }
 
 bool fit_has_term(ProfileOp measured, ProfileOp op, const BatchShape *batch) {

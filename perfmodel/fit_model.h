@@ -36,8 +36,8 @@ typedef struct FitCurve {
 } FitCurve;
 
 typedef struct FitRow {
-  int64_t key; // sequences; tokens of prefill, whose curve is over spans (curve_table.h)
-  FitCurve curve;
+  int64_t key;    // sequences, or tokens of prefill
+  FitCurve curve; // over means (curve_table.h)
 } FitRow;
 
 typedef struct FitTable {
@@ -70,6 +70,9 @@ typedef struct FitPoint {
 /* The key of a row of the term, and what its curve has its knots in. */
 int64_t fit_key(FitTerm term, const BatchShape *batch);
 int64_t fit_row_x(FitTerm term, const BatchShape *batch);
+/* The nearest x that a row of a table may have a knot at: whole means of decodes, so that the sums
+ * of a file give it again. */
+int64_t fit_row_knot(FitTerm term, int64_t x);
 /* What the curve of `op` has its knots in. */
 int64_t fit_x(ProfileOp op, const BatchShape *batch);
 /* Whether the time of `measured` contains the term of `op` for this batch. */

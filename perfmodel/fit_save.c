@@ -123,65 +123,56 @@ static void write_curve(FILE *out, const char *key, const char *unit, const FitC
   write_knots(out, "    ", curve->n_knots, curve->x, ticks);
 }
 
-/* ---- decode_attention ---- */
+/* ---- Tables: over means here, over sums in the file ---- */
 
-static void write_row(FILE *out, int64_t seqs, int64_t low, int64_t high, const FitCurve *curve) {
+/* The sums of a row's knots. */
+static void sums_of_row(const FitRow *row, int64_t *ret_x) {
+  for (int k = 0; k < row->curve.n_knots; k++)
+    ret_x[k] = span_total(row->curve.x[k], row->key);
+}
+
+static void write_row(FILE *out, const FitRow *row) {
   Tick ticks[FIT_KNOTS_MAX];
+  int64_t x[FIT_KNOTS_MAX];
+  sums_of_row(row, x);
   fprintf(out, "    - sequences: %lld\n      measured: [%lld, %lld]\n      knots:\n",
-          (long long)seqs, (long long)low, (long long)high);
+          (long long)row->key, (long long)span_total(row->curve.low, row->key),
+          (long long)span_total(row->curve.high, row->key));
+  round_curve(&row->curve, 0, ticks);
+  write_knots(out, "        ", row->curve.n_knots, x, ticks);
+}
+
+/* One curve for all numbers of sequences, with the range of these. */
+static void write_shared_row(FILE *out, const FitResult *self, const FitCurve *curve) {
+  Tick ticks[FIT_KNOTS_MAX];
+  int64_t low = INT64_MAX, high = 0;
+  for (int i = 0; i < self->n_points; i++) {
+    const int64_t seqs = self->points[i].batch.decode_seqs;
+    if (seqs > 0 && seqs < low) low = seqs;
+    if (seqs > high) high = seqs;
+  }
+  fprintf(out,
+          "  measured: [%lld, %lld]\n  rows: # knots: [context tokens of all sequences, seconds]\n"
+          "    - sequences: %lld\n      measured: [%lld, %lld]\n      knots:\n",
+          (long long)low, (long long)high, (long long)low, (long long)curve->low,
+          (long long)curve->high);
   round_curve(curve, 0, ticks);
   write_knots(out, "        ", curve->n_knots, curve->x, ticks);
 }
 
-/* The numbers of sequences that were measured, at most FIT_SEARCH_ROWS: middle ones go first. */
-static int measured_seqs(const FitResult *self, int64_t *seqs) {
-  size_t n = 0;
-  for (int i = 0; i < self->n_points; i++)
-    if (self->points[i].batch.decode_seqs > 0) seqs[n++] = self->points[i].batch.decode_seqs;
-  n = sort_distinct(seqs, n);
-  for (; n > FIT_SEARCH_ROWS; n--)
-    memmove(&seqs[(n - 1) / 2], &seqs[(n - 1) / 2 + 1], (n - 1 - (n - 1) / 2) * sizeof *seqs);
-  return (int)n;
-}
-
-/* One curve for all: a row for each number of sequences that was measured says how far. Contexts
- * reach from the least per sequence to the most in all with as many sequences or fewer. */
-static void write_shared_rows(FILE *out, const FitResult *self, const FitCurve *curve,
-                              Arena *arena) {
-  int64_t *seqs = ARENA_ARRAY(arena, int64_t, self->n_points), least = INT64_MAX;
-  const int n = measured_seqs(self, seqs);
-  for (int i = 0; i < self->n_points; i++) {
-    const BatchShape *batch = &self->points[i].batch;
-    if (batch->decode_seqs > 0 && batch->context_tokens / batch->decode_seqs < least)
-      least = batch->context_tokens / batch->decode_seqs;
-  }
-  for (int r = 0; r < n; r++) {
-    int64_t high = 0;
-    for (int i = 0; i < self->n_points; i++) {
-      const BatchShape *batch = &self->points[i].batch;
-      if (batch->decode_seqs <= seqs[r] && batch->context_tokens > high)
-        high = batch->context_tokens;
-    }
-    write_row(out, seqs[r], seqs[r] * least, high, curve);
-  }
-}
-
-/* ---- Tables ---- */
-
-/* A row to a line. Those of prefill are over spans here, and over 2A in the file. */
+/* A row to a line. */
 static void write_table(FILE *out, const char *term, const char *unit, const char *key,
-                        const FitTable *table, bool spans) {
+                        const FitTable *table) {
   if (table->n_rows == 0) return;
   fprintf(out, "%s:\n  rows: # knots: [%s, seconds]\n", term, unit);
   for (int r = 0; r < table->n_rows; r++) {
     const FitRow *row = &table->rows[r];
     const FitCurve *curve = &row->curve;
     int64_t x[FIT_KNOTS_MAX];
-    for (int k = 0; k < curve->n_knots; k++)
-      x[k] = spans ? prefill_span_area2(curve->x[k], row->key) : curve->x[k];
+    sums_of_row(row, x);
     fprintf(out, "    - {%s: %lld, measured: [%lld, %lld], ", key, (long long)row->key,
-            (long long)(spans ? prefill_span_area2(curve->low, row->key) : curve->low),
-            (long long)(spans ? prefill_span_area2(curve->high, row->key) : curve->high));
+            (long long)span_total(curve->low, row->key),
+            (long long)span_total(curve->high, row->key));
     write_flow(out, curve->n_knots, x, curve->seconds);
     fputs("}\n", out);
   }
@@ -193,7 +184,7 @@ static void write_prefill(FILE *out, const FitResult *self) {
                 &self->model.curves[PROFILE_PREFILL_ATTENTION], 0, self->tables);
   else
     write_table(out, "prefill_attention", "sum of new * (2 * past + new)", "tokens",
-                &self->model.prefill, true);
+                &self->model.prefill);
 }
 
 /* Its own, or what the profile says that it is of decode_attention. */
@@ -201,28 +192,30 @@ static void write_mixed(FILE *out, const FitResult *self, const Profile *profile
   const char *factor = profile_fact(profile, "mixed_attention_factor");
   if (self->model.mixed.n_rows > 0)
     write_table(out, "mixed_attention", "context tokens of all sequences", "sequences",
-                &self->model.mixed, false);
+                &self->model.mixed);
   else if (factor)
     fprintf(out, "mixed_attention: {factor: %.8g}\n", strtod(factor, NULL));
 }
 
-static void write_decode(FILE *out, const FitResult *self, Arena *arena) {
+static void write_decode(FILE *out, const FitResult *self) {
   const FitCurve *shared = &self->model.curves[PROFILE_DECODE_ATTENTION];
   if (self->tables && self->model.decode.n_rows > 0) {
     write_table(out, "decode_attention", "context tokens of all sequences", "sequences",
-                &self->model.decode, false);
+                &self->model.decode);
     return;
   }
   if (self->model.decode.n_rows == 0 && shared->n_knots == 0) {
     fputs("decode_attention: none\n", out);
     return;
   }
-  fputs("decode_attention:\n  rows: # knots: [context tokens of all sequences, seconds]\n", out);
-  for (int r = 0; r < self->model.decode.n_rows; r++) {
-    const FitRow *row = &self->model.decode.rows[r];
-    write_row(out, row->key, row->curve.low, row->curve.high, &row->curve);
+  fputs("decode_attention:\n", out);
+  if (self->model.decode.n_rows == 0) {
+    write_shared_row(out, self, shared);
+    return;
   }
-  if (self->model.decode.n_rows == 0) write_shared_rows(out, self, shared, arena);
+  fputs("  rows: # knots: [context tokens of all sequences, seconds]\n", out);
+  for (int r = 0; r < self->model.decode.n_rows; r++)
+    write_row(out, &self->model.decode.rows[r]);
 }
 
 /* ---- The record of the fit ---- */
@@ -355,7 +348,7 @@ static void write_model(FILE *out, const FitResult *self, const Profile *profile
   fputs(" s\n", out);
   write_curve(out, "linear", "tokens of the iteration", &curves[PROFILE_LINEAR], 1, self->tables);
   write_prefill(out, self);
-  write_decode(out, self, profile->arena);
+  write_decode(out, self);
   write_mixed(out, self, profile);
   write_curve(out, "head", "sequences that need logits", &curves[PROFILE_HEAD], 0, self->tables);
   write_record(out, self, profile);

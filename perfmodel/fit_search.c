@@ -45,7 +45,8 @@ static Samples samples_merge(Sample *items, int n, Arena *arena) {
   return out;
 }
 
-/* What the terms other than `op` leave of the points that have it; `row` as its seqs or 0. */
+/* What the terms other than `op` leave of the points that have it; `row`: those of so many decodes,
+ * over means; 0: all. */
 static Samples samples_of(const FitModel *model, ProfileOp op, int64_t row, const FitPoint *points,
                           int n_points, Arena *arena) {
   Sample *items = ARENA_ARRAY(arena, Sample, n_points + 1);
@@ -57,8 +58,9 @@ static Samples samples_of(const FitModel *model, ProfileOp op, int64_t row, cons
     double others = 0;
     if (point->op == PROFILE_ITERATION)
       others = fit_eval(model, PROFILE_ITERATION, batch) - fit_eval(model, op, batch);
-    items[n++] = (Sample){(double)fit_x(op, batch), point->seconds - others,
-                          1 / (point->seconds * point->seconds)};
+    const int64_t x = row ? fit_row_x(FIT_DECODE_ATTENTION, batch) : fit_x(op, batch);
+    items[n++] =
+        (Sample){(double)x, point->seconds - others, 1 / (point->seconds * point->seconds)};
   }
   return samples_merge(items, n, arena);
 }
@@ -150,6 +152,15 @@ static void place_knots(FitCurve *self, const Samples *samples, int segments, bo
 
 /* ---- The rows of decode_attention ---- */
 
+static void settle_knots(FitCurve *self) {
+  int n = 0;
+  for (int k = 0; k < self->n_knots; k++) {
+    const int64_t x = fit_row_knot(FIT_DECODE_ATTENTION, self->x[k]);
+    if (n == 0 || x > self->x[n - 1]) self->x[n++] = x;
+  }
+  self->n_knots = n;
+}
+
 /* Rows for the numbers of sequences with at least `least` contexts, thinned to FIT_SEARCH_ROWS;
  * none where there are fewer than two. */
 static void place_rows(FitModel *self, const FitPoint *points, int n_points, int least,
@@ -172,6 +183,7 @@ static void place_rows(FitModel *self, const FitPoint *points, int n_points, int
     row->curve = (FitCurve){.from_zero = self->curves[PROFILE_DECODE_ATTENTION].from_zero};
     Samples at = samples_of(self, PROFILE_DECODE_ATTENTION, row->key, points, n_points, arena);
     place_knots(&row->curve, &at, segments, true, arena);
+    settle_knots(&row->curve);
   }
 }
 
@@ -208,7 +220,7 @@ static FitCurve line_of_row(FitTerm term, int64_t key, const FitPoint *points, i
   }
   if (line.high < 2 * line.low) return line;
   line.n_knots = 2;
-  line.x[1] = line.high;
+  line.x[1] = fit_row_knot(term, line.high);
   return line;
 }
 

@@ -1,7 +1,6 @@
 /* The solver behind fit_solve.h. All matrices are views into a scratch arena. */
 #include "perfmodel/fit_solve.h"
 #include "base/arena.h"
-#include <assert.h>
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_linalg.h>
 #include <math.h>
@@ -202,7 +201,10 @@ static void move_into_limits(const FitSystem *system, const Triangle *triangle, 
   target[p] = 1;
   nonnegative_solve(&dual, target, u, arena);
   double gap = 1 - dot(&dual.at[p * q], u, q);
-  assert(gap > 0); // x = 0 keeps the limits
+  if (!(gap > 0)) { // none but for rounding: x = 0 keeps the limits
+    memset(x, 0, (size_t)p * sizeof *x);
+    return;
+  }
   double *z = ARENA_ARRAY(arena, double, p);
   for (int j = 0; j < p; j++)
     z[j] = triangle->target[j] + dot(&dual.at[j * q], u, q) / gap;

@@ -9,11 +9,14 @@
 
 enum {
   POINTS_LEAST = 64,
+  FOLLOWED_LEAST = 12,
   GRID_MAX = 24,    // knots of all rows of a table together
   KEYS_MAX = 64,    // that are looked at
   CANDIDATES = 192, // x that are
   PASSES = 4,       // of pooling along rows and across them
 };
+_Static_assert((int)CANDIDATES <= (int)FIT_POOLED_MAX, "the grid has longer series");
+static const double NOISE_MOST = 0.01;  // on average, of what is followed
 static const double TABLE_APART = 1.04; // x of rows that are nearer become one
 /* What is left out may be missed by so much: curves of one variable are most of an iteration, and
  * attention of both depends on more than its table. */
@@ -26,6 +29,14 @@ bool fit_is_table(const FitPoint *points, int n_points) {
   for (int i = 0; i < n_points; i++)
     if (points[i].rows > 1 || points[i].spread > 0) return false;
   return n_points >= POINTS_LEAST;
+}
+
+bool fit_table_can(FitTerm term, const FitPoint *points, int n_points) {
+  double noise = 0;
+  for (int i = 0; i < n_points; i++)
+    noise += points[i].spread;
+  return term != FIT_LINEAR && term != FIT_HEAD && n_points >= FOLLOWED_LEAST &&
+         noise < NOISE_MOST * n_points;
 }
 
 /* ---- Samples ---- */
@@ -98,14 +109,17 @@ typedef struct Grid {
   double *weight;      // [n_rows][n]
 } Grid;
 
-/* All x, neighbours within a share of one another as the first of them. */
-static int64_t *candidates_of(const FitSpan *rows, const int *kept, int n_kept, int n_samples,
-                              double apart, int *ret_n, Arena *arena) {
+/* All x, of rows that are not kept as well; neighbours within a share of one another as the first
+ * of them. */
+static int64_t *candidates_of(const FitSpan *rows, int n_rows, int n_samples, FitTerm term,
+                              int *ret_n, Arena *arena) {
+  const bool one_row = term == FIT_LINEAR || term == FIT_HEAD;
+  double apart = one_row ? 1 : TABLE_APART;
   int64_t *x = ARENA_ARRAY(arena, int64_t, n_samples + 1);
   size_t n = 0;
-  for (int r = 0; r < n_kept; r++)
-    for (int i = 0; i < rows[kept[r]].n; i++)
-      x[n++] = rows[kept[r]].first[i].x;
+  for (int r = 0; r < n_rows; r++)
+    for (int i = 0; i < rows[r].n; i++)
+      x[n++] = one_row ? rows[r].first[i].x : fit_row_knot(term, rows[r].first[i].x);
   n = sort_distinct(x, n);
   for (bool first = apart > 1; first || n > CANDIDATES; apart *= 1.02, first = false) {
     size_t kept = 1;
@@ -119,11 +133,10 @@ static int64_t *candidates_of(const FitSpan *rows, const int *kept, int n_kept, 
 
 static Grid grid_new(const FitSpan *rows, int n_rows, int n_samples, FitTerm term, Arena *arena) {
   const bool prefill = term == FIT_PREFILL_ATTENTION;
-  const double apart = term == FIT_LINEAR || term == FIT_HEAD ? 1 : TABLE_APART;
   int *kept = ARENA_ARRAY(arena, int, n_rows + 1);
   Grid grid = {.n_rows = keep_rows(rows, n_rows, kept), .may_fall = prefill};
   if (grid.n_rows == 0) return grid;
-  grid.x = candidates_of(rows, kept, grid.n_rows, n_samples, apart, &grid.n, arena);
+  grid.x = candidates_of(rows, n_rows, n_samples, term, &grid.n, arena);
   const int cells = grid.n_rows * grid.n;
   grid.keys = ARENA_ARRAY(arena, int64_t, grid.n_rows);
   grid.low = ARENA_ARRAY(arena, int64_t, grid.n_rows);
@@ -148,10 +161,9 @@ static Grid grid_new(const FitSpan *rows, int n_rows, int n_samples, FitTerm ter
   return grid;
 }
 
-/* The nearest values that do not fall; those `step` apart are of one series. */
-static void pool(double *y, const double *weight, int n, int step) {
-  double mean[CANDIDATES + KEYS_MAX], sum[CANDIDATES + KEYS_MAX];
-  int first[CANDIDATES + KEYS_MAX], blocks = 0;
+void fit_pool(double *y, const double *weight, int n, int step) {
+  double mean[FIT_POOLED_MAX], sum[FIT_POOLED_MAX];
+  int first[FIT_POOLED_MAX], blocks = 0;
   for (int i = 0; i < n; i++) {
     mean[blocks] = y[i * step];
     sum[blocks] = weight[i * step];
@@ -175,7 +187,7 @@ static void pool_last(Grid *self, Arena *arena) {
   double *more = ARENA_ARRAY(arena, double, self->n);
   for (int k = 0; k < self->n; k++)
     more[k] = fmax(0, last[k] - before[k]);
-  pool(more, &self->weight[(self->n_rows - 1) * self->n], self->n, 1);
+  fit_pool(more, &self->weight[(self->n_rows - 1) * self->n], self->n, 1);
   for (int k = 0; k < self->n; k++)
     last[k] = before[k] + more[k];
 }
@@ -183,9 +195,9 @@ static void pool_last(Grid *self, Arena *arena) {
 static void make_rise(Grid *self, Arena *arena) {
   for (int pass = 0; pass < PASSES; pass++) {
     for (int r = 0; r < self->n_rows && !self->may_fall; r++)
-      pool(&self->y[r * self->n], &self->weight[r * self->n], self->n, 1);
+      fit_pool(&self->y[r * self->n], &self->weight[r * self->n], self->n, 1);
     for (int k = 0; k < self->n; k++)
-      pool(&self->y[k], &self->weight[k], self->n_rows, self->n);
+      fit_pool(&self->y[k], &self->weight[k], self->n_rows, self->n);
   }
   pool_last(self, arena);
 }
@@ -228,7 +240,7 @@ typedef double Cost(const Grid *self, const int *kept, int at);
 /* Leaves out the cheapest until it costs more than `tolerance` and at most `most` are left.
  * `ret_kept`: the indices that stay; the ends do. */
 static int thin(const Grid *self, Cost *cost, int n, double tolerance, int most, int *ret_kept) {
-  double costs[CANDIDATES + KEYS_MAX];
+  double costs[FIT_POOLED_MAX];
   for (int i = 0; i < n; i++)
     ret_kept[i] = i;
   for (int i = 0; i < n; i++)
@@ -266,7 +278,7 @@ static void keep(Grid *self, const int *rows, int n_rows, const int *x, int n) {
 }
 
 static void thin_grid(Grid *self, double tolerance, int x_most) {
-  int rows[CANDIDATES + KEYS_MAX], x[CANDIDATES + KEYS_MAX], all[CANDIDATES + KEYS_MAX];
+  int rows[FIT_POOLED_MAX], x[FIT_POOLED_MAX], all[FIT_POOLED_MAX];
   for (int i = 0; i < self->n || i < self->n_rows; i++)
     all[i] = i;
   const int n_rows = thin(self, row_cost, self->n_rows, tolerance, FIT_ROWS_MAX, rows);

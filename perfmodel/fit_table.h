@@ -12,7 +12,13 @@
 
 /* Whether points are such a table: many, of one row each, without spread. */
 bool fit_is_table(const FitPoint *points, int n_points);
+/* Whether points of a term can be followed like one: of two variables, with little noise. */
+bool fit_table_can(FitTerm term, const FitPoint *points, int n_points);
 /* Fills the term of a task. False where the points do not make one: fewer than two keys. */
 bool fit_table_build(FitModel *self, FitTerm term, const FitPoint *points, int n_points,
                      Arena *arena);
+enum { FIT_POOLED_MAX = 256 };
+/* The nearest values that do not fall, by squared errors of these weights; those `step` apart are
+ * of one series of at most FIT_POOLED_MAX. */
+void fit_pool(double *y, const double *weight, int n, int step);
 #endif

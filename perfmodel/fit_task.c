@@ -243,16 +243,34 @@ static void choose_way(FitTask *self, Arena *arena) {
     self->way++;
 }
 
+/* Whether points that make a table are predicted better by the others as such than by a search. */
+static bool follows(FitTask *self, Arena *arena) {
+  double *errors[2];
+  int *folds = ARENA_ARRAY(arena, int, self->n_points), n = 0;
+  const int n_folds = make_folds(self, false, folds, arena);
+  for (int table = 0; table < 2; table++) {
+    self->table = table;
+    errors[table] = ARENA_ARRAY(arena, double, self->n_points);
+    n = errors_with(self, JUDGES_ALL, folds, n_folds, errors[table]);
+  }
+  return n > 0 && mean_of(errors[1], n) < mean_of(errors[0], n);
+}
+
 void fit_task_choose(FitTask *self, Arena *arena) {
   FitModel model;
-  self->table = self->grid && !self->operators && self->op != PROFILE_ITERATION &&
-                fit_is_table(self->points, self->n_points) &&
-                fit_table_build(&model, self->term, self->points, self->n_points, arena);
-  if (self->table) return;
-  if (self->operators)
+  if (self->operators) {
     choose_way(self, arena);
-  else
-    choose_plan(self, arena);
+    return;
+  }
+  const bool operators = self->op != PROFILE_ITERATION;
+  const bool is = operators && self->grid && fit_is_table(self->points, self->n_points);
+  const bool can = is || (operators && fit_table_can(self->term, self->points, self->n_points));
+  self->table = can && fit_table_build(&model, self->term, self->points, self->n_points, arena);
+  if (self->table && is) return;
+  const bool makes_one = self->table;
+  self->table = false;
+  choose_plan(self, arena);
+  if (makes_one) self->table = follows(self, arena);
 }
 
 /* ---- Scores ---- */

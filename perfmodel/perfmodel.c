@@ -53,8 +53,8 @@ static Extrapolation curve_flag(const Pwl *curve, int64_t x) {
 
 /* Contexts at which a row may change slope or flag, ascending from 0 without repeats. `points` has
  * room for both curves' segments and five more. */
-static int mix_points(const RowMix *mix, RowRanks ranks, int64_t low, int64_t high,
-                      int64_t *points) {
+static int mix_points(const CurveTable *table, const RowMix *mix, RowRanks ranks, int64_t low,
+                      int64_t high, int64_t *points) {
   const int64_t bounds[] = {0, (low + 1) / 2, low, high + 1, 2 * high + 1};
   int n = 0;
   for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
@@ -66,7 +66,7 @@ static int mix_points(const RowMix *mix, RowRanks ranks, int64_t low, int64_t hi
       points[n++] = curve->segments[i].start;
   }
   for (int i = 0; i < n; i++)
-    points[i] = own_context(ranks, points[i]);
+    points[i] = own_context(ranks, curve_table_sum(table, ranks.even, points[i]));
   return (int)sort_distinct(points, (size_t)n);
 }
 
@@ -83,23 +83,24 @@ static void pieces_push(PieceList *list, DecodePiece piece) {
 
 /* Slopes are rounded down, so that a piece never ends above the start of the next and the row does
  * not fall. What the rounding of knots lets rows come closer is no fall. */
-static void compile_row(PieceList *list, const RowMix *mix, RowRanks ranks, FineTick constant,
+static void compile_row(PieceList *list, const CurveTable *table, RowRanks ranks, FineTick constant,
                         Extrapolation flag, int64_t *points) {
-  const int64_t low = row_mix_low(mix), high = row_mix_high(mix);
-  int n_points = mix_points(mix, ranks, low, high, points);
+  const RowMix mix = curve_table_mix(table, ranks.even);
+  const int64_t low = row_mix_low(&mix), high = row_mix_high(&mix);
+  int n_points = mix_points(table, &mix, ranks, low, high, points);
   for (int i = 0; i < n_points; i++) {
     bool last = i + 1 == n_points;
     int64_t start = points[i];
     int64_t next = last ? start + LAST_PIECE_SPAN : points[i + 1];
-    const int64_t context = even_context(ranks, start);
-    const FineTick here = row_mix_fine(mix, context);
-    const FineTick rise = row_mix_fine(mix, even_context(ranks, next)) - here;
+    const int64_t x = curve_table_x(table, ranks.even, even_context(ranks, start));
+    const int64_t x_next = curve_table_x(table, ranks.even, even_context(ranks, next));
+    const FineTick here = row_mix_fine(&mix, x), rise = row_mix_fine(&mix, x_next) - here;
     pieces_push(list, (DecodePiece){.start = start,
                                     .end = last ? INT64_MAX : next,
                                     .base = constant + here,
                                     .slope = rise > 0 ? rise / (next - start) : 0,
-                                    .extrapolation = extrapolation_worse(
-                                        flag, extrapolation_of(low, high, context))});
+                                    .extrapolation =
+                                        extrapolation_worse(flag, extrapolation_of(low, high, x))});
   }
 }
 
@@ -193,9 +194,8 @@ void perfmodel_compile(PerfModel *self, const CurveTable *table, int64_t max_dec
     if (table->n_rows == 0) {
       pieces_push(&list, (DecodePiece){constants[n], 0, 0, INT64_MAX, flag});
     } else {
-      RowMix mix = curve_table_mix(table, ranks.even);
       flag = extrapolation_worse(flag, extrapolation_of(table->low, table->high, ranks.even));
-      compile_row(&list, &mix, ranks, constants[n], flag, points);
+      compile_row(&list, table, ranks, constants[n], flag, points);
     }
     first[n + 1] = (int32_t)list.count;
   }
@@ -235,7 +235,7 @@ void perfmodel_spread(PerfModel *self, SpreadShare *share, const void *context, 
 static FineTick prefill_fine(const PerfModel *self, int64_t tokens, int64_t area2,
                              Extrapolation *ret_flag) {
   if (self->prefill_rows.n_rows > 0 && tokens > 0)
-    return curve_table_fine(&self->prefill_rows, tokens, prefill_span(area2, tokens), ret_flag);
+    return curve_table_fine(&self->prefill_rows, tokens, area2, ret_flag);
   *ret_flag = curve_flag(&self->prefill_attention, area2);
   return pwl_fine(&self->prefill_attention, area2);
 }

@@ -92,20 +92,19 @@ static const OptionSpec TABLE_SPECS[] = {
     {PART(rows, OPTION_NODE), .required = true, .help = "Curves by tokens or sequences."},
     {0}};
 
-/* What the rows of a table are of; `spans`: their curves are over 2A in the file, and over the mean
- * span once loaded, and may fall (table_rows.h). */
+/* What the rows of a table are of. Their curves are over sums in the file, and over means once
+ * loaded (curve_table.h); those of prefill may fall (table_rows.h). */
 typedef struct TableKind {
-  const char *keys, *x;
-  bool spans;
+  const char *keys, *key, *before_sum, *after_sum;
+  bool may_fall;
   OptionSpec row_specs[4];
 } TableKind;
 
-static const TableKind DECODE_TABLE = {"sequences",
-                                       "context tokens",
-                                       false,
-                                       {KEY_ROW("sequences", 1e6), MEASURED_ROW, KNOTS_ROW, {0}}};
+static const TableKind DECODE_TABLE = {
+    "sequences",       "sequence", "",
+    " context tokens", false,      {KEY_ROW("sequences", 1e6), MEASURED_ROW, KNOTS_ROW, {0}}};
 static const TableKind PREFILL_TABLE = {
-    "tokens", "2A", true, {KEY_ROW("tokens", 1e9), MEASURED_ROW, KNOTS_ROW, {0}}};
+    "tokens", "token", "2A = ", "", true, {KEY_ROW("tokens", 1e9), MEASURED_ROW, KNOTS_ROW, {0}}};
 
 static const OptionSpec X_SPEC = {.key = "x", .type = OPTION_INT, .max = 1e15};
 static const OptionSpec SECONDS_SPEC = {.key = "seconds", .type = OPTION_REAL, .max = 1e5};
@@ -145,14 +144,14 @@ static int knot_load(const Loader *self, const Node *node, int64_t run_max, bool
 }
 
 /* The last knot of rows that may fall must not. */
-static int knots_load(const Loader *self, const Node *list, int64_t run_max, bool spans,
+static int knots_load(const Loader *self, const Node *list, int64_t run_max, bool may_fall,
                       RowKnots *ret_knots) {
   if (list->kind != NODE_LIST || list->n_children == 0)
     return diag_error(self->diag, list->at, "expected a list of knots '[x, seconds]'");
   PwlKnot *knots = ARENA_ARRAY(self->arena, PwlKnot, list->n_children);
   int n = 0, status = 0;
   for (const Node *node = list->first; node; node = node->next, n++)
-    if (knot_load(self, node, run_max, !self->physical || (spans && node->next),
+    if (knot_load(self, node, run_max, !self->physical || (may_fall && node->next),
                   n > 0 ? &knots[n - 1] : NULL, &knots[n]))
       status = -1;
   *ret_knots = (RowKnots){knots, n};
@@ -172,12 +171,13 @@ static int measured_load(const Loader *self, const Node *node, int64_t *low, int
   return 0;
 }
 
-/* The knots of a curve; the range of `ret_curve` is theirs, or what is said to be measured. */
-static int curve_load(const Loader *self, const OptionSpec *specs, bool spans, const Node *node,
-                      CurveFile *file, RowKnots *ret_knots, Pwl *ret_curve) {
+/* The knots of a curve, or of a row of a table over means (`spans`); the range of `ret_curve` is
+ * theirs, or what is said to be measured. */
+static int curve_load(const Loader *self, const OptionSpec *specs, bool spans, bool may_fall,
+                      const Node *node, CurveFile *file, RowKnots *ret_knots, Pwl *ret_curve) {
   if (option_bind(specs, node, NULL, node->at, file, self->diag)) return -1;
   const int64_t run_max = spans ? PWL_RUN_MAX / SPAN_STEPS * file->key : PWL_RUN_MAX;
-  if (knots_load(self, file->knots, run_max, spans, ret_knots)) return -1;
+  if (knots_load(self, file->knots, run_max, may_fall, ret_knots)) return -1;
   *ret_curve = (Pwl){.low = ret_knots->knots[0].x, .high = ret_knots->knots[ret_knots->n - 1].x};
   return measured_load(self, file->measured, &ret_curve->low, &ret_curve->high);
 }
@@ -194,7 +194,7 @@ static int term_load(const Loader *self, const Node *node, Pwl *curve) {
   CurveFile file = {0};
   RowKnots knots;
   if (is_none(node)) return 0;
-  if (curve_load(self, CURVE_SPECS, false, node, &file, &knots, curve)) return -1;
+  if (curve_load(self, CURVE_SPECS, false, false, node, &file, &knots, curve)) return -1;
   curve_init(self, knots.knots, knots.n, curve);
   return 0;
 }
@@ -203,18 +203,18 @@ static int row_check(const Loader *self, const TableKind *kind, const TableRows 
                      const CurveRow *rows, int r, const Node *node) {
   int64_t x = 0;
   const TableFault fault = table_rows_fault(all, r, &x);
-  const long long key = rows[r].key, at = kind->spans ? prefill_span_area2(x, rows[r].key) : x;
+  const long long key = rows[r].key, at = span_total(x, rows[r].key);
   if (fault == TABLE_FALLS_BELOW)
     return diag_error(self->diag, node->at,
-                      "more %s cannot be faster: row %lld falls below row %lld from %s%lld%s on",
-                      kind->keys, key, (long long)rows[r - 1].key, kind->spans ? "2A = " : "", at,
-                      kind->spans ? ", at as much per token," : " context tokens");
+                      "more %s cannot be faster: row %lld falls below row %lld, at as much per "
+                      "%s, from %s%lld%s on",
+                      kind->keys, key, (long long)rows[r - 1].key, kind->key, kind->before_sum, at,
+                      kind->after_sum);
   if (fault == TABLE_APPROACHES)
     return diag_error(self->diag, node->parent->at,
-                      "beyond %lld %s more %s would be faster: from %lld%s on the last row "
+                      "beyond %lld %s more context would be faster: from %lld%s on the last row "
                       "approaches the one before it",
-                      key, kind->keys, kind->spans ? "2A" : "context", at,
-                      kind->spans ? "" : " context tokens");
+                      key, kind->keys, at, kind->after_sum);
   return 0;
 }
 
@@ -223,7 +223,7 @@ static int rows_compile(const Loader *self, const TableKind *kind, const Node *l
                         const RowKnots *said, CurveRow *rows, int n_rows) {
   TableRows all;
   int status = 0, r = 0;
-  if (!table_rows_init(&all, said, n_rows, kind->spans, self->arena))
+  if (!table_rows_init(&all, said, n_rows, kind->may_fall, self->arena))
     return diag_error(self->diag, list->at, "the rows have too many knots in total");
   for (const Node *node = list->first; node; node = node->next, r++)
     status |= row_check(self, kind, &all, rows, r, node);
@@ -238,29 +238,31 @@ static int rows_compile(const Loader *self, const TableKind *kind, const Node *l
   return 0;
 }
 
-/* The knots of a row of prefill, over the mean span. */
-static int spans_of_row(const Loader *self, const Node *list, RowKnots *knots, CurveRow *row) {
+/* The knots of a row, over means. */
+static int spans_of_row(const Loader *self, const TableKind *kind, const Node *list,
+                        RowKnots *knots, CurveRow *row) {
   PwlKnot *spans = ARENA_ARRAY(self->arena, PwlKnot, knots->n);
   const Node *node = list->first;
   for (int k = 0; k < knots->n; k++, node = node->next) {
-    spans[k] = (PwlKnot){prefill_span(knots->knots[k].x, row->key), knots->knots[k].seconds};
+    spans[k] = (PwlKnot){mean_span(knots->knots[k].x, row->key), knots->knots[k].seconds};
     if (k > 0 && spans[k].x == spans[k - 1].x)
       return diag_error(self->diag, node->first->at,
-                        "the knots of a row of %lld tokens must be at least %lld apart",
-                        (long long)row->key, (long long)prefill_span_area2(1, row->key));
+                        "the knots of a row of %lld %s must be at least %lld apart",
+                        (long long)row->key, kind->keys, (long long)span_total(1, row->key));
   }
   knots->knots = spans;
-  row->curve.low = prefill_span(row->curve.low, row->key);
-  row->curve.high = prefill_span(row->curve.high, row->key);
+  row->curve.low = mean_span(row->curve.low, row->key);
+  row->curve.high = mean_span(row->curve.high, row->key);
   return 0;
 }
 
-static int row_load(const Loader *self, const TableKind *kind, const Node *node, RowKnots *knots,
-                    CurveRow *row) {
+static int row_load(const Loader *self, const TableKind *kind, bool spans, const Node *node,
+                    RowKnots *knots, CurveRow *row) {
   CurveFile file = {0};
-  if (curve_load(self, kind->row_specs, kind->spans, node, &file, knots, &row->curve)) return -1;
+  if (curve_load(self, kind->row_specs, spans, kind->may_fall, node, &file, knots, &row->curve))
+    return -1;
   row->key = file.key;
-  return kind->spans ? spans_of_row(self, file.knots, knots, row) : 0;
+  return spans ? spans_of_row(self, kind, file.knots, knots, row) : 0;
 }
 
 static int table_load(const Loader *self, const TableKind *kind, const Node *node,
@@ -273,15 +275,16 @@ static int table_load(const Loader *self, const TableKind *kind, const Node *nod
     return diag_error(self->diag, list->at, "expected a list of rows");
   CurveRow *rows = ARENA_ARRAY(self->arena, CurveRow, list->n_children);
   RowKnots *knots = ARENA_ARRAY(self->arena, RowKnots, list->n_children);
+  const bool spans = kind->may_fall || list->n_children > 1;
   int n = 0, status = 0;
   for (const Node *row = list->first; row; row = row->next, n++) {
-    if (row_load(self, kind, row, &knots[n], &rows[n])) status = -1;
+    if (row_load(self, kind, spans, row, &knots[n], &rows[n])) status = -1;
     if (n > 0 && !status && rows[n].key <= rows[n - 1].key)
       status = diag_error(self->diag, row->at, "rows must ascend: %lld %s follow %lld",
                           (long long)rows[n].key, kind->keys, (long long)rows[n - 1].key);
   }
   if (status || rows_compile(self, kind, list, knots, rows, n)) return -1;
-  *table = (CurveTable){rows, n, rows[0].key, rows[n - 1].key};
+  *table = (CurveTable){rows, n, rows[0].key, rows[n - 1].key, spans};
   return measured_load(self, file.measured, &table->low, &table->high);
 }
 

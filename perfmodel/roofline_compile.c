@@ -210,7 +210,7 @@ static CurveTable decode_table(const Roofline *self, int64_t max_decode_seqs, Ar
   rows[0].curve.high = ANY_CONTEXT;
   for (int i = 0; i < n; i++)
     rows[i] = (CurveRow){sizes[i], decode_curve(self, sizes[i], arena)};
-  return (CurveTable){rows, n > 0 ? n : 1, 1, ANY_COUNT};
+  return (CurveTable){.rows = rows, .n_rows = n > 0 ? n : 1, .low = 1, .high = ANY_COUNT};
 }
 
 void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode_seqs,

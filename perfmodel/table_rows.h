@@ -1,7 +1,7 @@
 /* The rows of a table (curve_table.h) on their way from the knots of a file: all come onto the
  * knots of all, in whole ticks, and keep these rules:
  *
- *   no row falls, and none lies below the one before;
+ *   no row falls, and none lies below the one before, at equal means;
  *   behind all knots none is flatter than the one before, so that it stays above;
  *   the last row is nowhere flatter than the one before: rows beyond go on by the difference of
  *   the two, and must not fall either.

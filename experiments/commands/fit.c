@@ -96,18 +96,20 @@ static int count_groups(const Profile *profile, const ProfileGroup *groups, size
 
 /* ---- Printing ---- */
 
-static void print_curve(const char *name, const FitCurve *curve) {
+/* `key`: of the row that it is; 0: none. */
+static void print_curve(const char *name, const FitCurve *curve, int64_t key) {
   if (curve->n_knots == 0) return;
   printf("  %s, %d knots:", name, curve->n_knots);
   for (int k = 0; k < curve->n_knots; k++)
-    printf(" %lld", (long long)curve->x[k]);
+    printf(" %lld", (long long)(key > 0 ? span_total(curve->x[k], key) : curve->x[k]));
   putchar('\n');
 }
 
 static void print_table(const char *name, const FitTable *table, Arena *arena) {
   for (int r = 0; r < table->n_rows; r++) {
     const FitRow *row = &table->rows[r];
-    print_curve(arena_printf(arena, "%s, row %lld", name, (long long)row->key), &row->curve);
+    print_curve(arena_printf(arena, "%s, row %lld", name, (long long)row->key), &row->curve,
+                row->key);
   }
 }
 
@@ -176,7 +178,7 @@ static void print_head_table(const FitResult *result, Arena *arena) {
   printf("%s\n  overhead %.6g ms, engine '%s'\n", group_name(&result->group, arena),
          1e3 * result->model.overhead, result->options.preset);
   for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++)
-    print_curve(profile_op_name((ProfileOp)op), &result->model.curves[op]);
+    print_curve(profile_op_name((ProfileOp)op), &result->model.curves[op], 0);
   print_table("decode_attention", &result->model.decode, arena);
   print_table("prefill_attention", &result->model.prefill, arena);
   print_table("mixed_attention", &result->model.mixed, arena);

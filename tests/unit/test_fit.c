@@ -150,7 +150,7 @@ Test(fit, no_curve_falls_and_no_time_is_negative_whatever_was_measured) {
     for (int64_t n = 1; n <= 40; n++) {
       for (int64_t context = 0; context <= 300000; context += 1777) {
         BatchShape batch = {0, 0, n, context, n}, longer = {0, 0, n, context + 1777, n};
-        BatchShape more = {0, 0, n + 1, context, n + 1};
+        BatchShape more = {0, 0, n + 1, context + (context + n - 1) / n, n + 1}; // as long
         double seconds = fit_eval(model, PROFILE_DECODE_ATTENTION, &batch);
         cr_assert_geq(seconds, 0);
         cr_assert_leq(seconds, fit_eval(model, PROFILE_DECODE_ATTENTION, &longer) + 1e-12);
@@ -173,10 +173,11 @@ static double gpu_prefill_attention(const BatchShape *batch) {
   return 0.0004 + 1.1e-9 * (double)batch->prefill_area2;
 }
 
-/* 1 us a sequence, and context at a rate that improves with more sequences up to eight. */
+/* 1 us a sequence, and context at the rate of the memory, which eight sequences need: a single one
+ * has an eighth of it. */
 static double gpu_decode_attention(const BatchShape *batch) {
   double context = (double)batch->context_tokens, n = (double)batch->decode_seqs;
-  return 0.0008 + 1e-6 * n + fmax(0, context - 2048) * (30e-9 + (n < 8 ? 0 : 2e-9));
+  return 0.0008 + 1e-6 * n + 30e-9 * context * fmax(1, 8 / n);
 }
 
 static double gpu_head(const BatchShape *batch) {

@@ -148,6 +148,44 @@ Test(fit_table, cells_take_the_least_line) {
   cr_expect(!cell.known);
 }
 
+/* Beyond the ends of a row time rises as in the nearest row that has both places. */
+Test(fit_table, cells_beyond_a_row_rise_as_the_nearest_does) {
+  static const FitSample samples[] = {{1, 64, 2, 1},  {1, 128, 3, 1}, {2, 128, 4, 1},
+                                      {2, 256, 6, 1}, {4, 64, 8, 1},  {4, 256, 20, 1}};
+  const FitSpan rows[] = {{samples, 2}, {samples + 2, 2}, {samples + 4, 2}};
+  FitCell cell = fit_cell(rows, 3, 1, 64, false); // a column of 1 and 4: (2 + 1/3 * 6) = 4
+  cr_expect(cell.known);
+  cr_expect_float_eq(cell.y, 4, 1e-9);
+  cell = fit_cell(rows, 3, 0, 256, false); // of 2 from 128 on: 3 * 6 / 4
+  cr_expect(!cell.known);
+  cr_expect_float_eq(cell.y, 4.5, 1e-9);
+}
+
+static double stepped_of(double tokens) {
+  return 1e-2 * ceil(tokens / 128);
+}
+
+/* Products were timed at the edges of tiles, iterations just past them: both come back. */
+Test(fit_table, linear_has_knots_where_only_iterations_have_been) {
+  const FitOptions options = {.preset = "ideal", .seed = 1};
+  ProfileGroup *groups;
+  FitResult *result = ARENA_NEW(&arena, FitResult);
+  for (int64_t tokens = 128; tokens <= 2048; tokens *= 2) {
+    add(PROFILE_LINEAR, (BatchShape){.prefill_tokens = tokens}, stepped_of((double)tokens));
+    add(PROFILE_PREFILL_ATTENTION, batch_of(tokens, 0, 0, 0), 1e-4);
+    for (int64_t more = 1; more <= 64 && tokens < 2048; more *= 2)
+      add(PROFILE_ITERATION, batch_of(tokens + more, 0, 0, 0),
+          1e-4 + stepped_of((double)(tokens + more)));
+  }
+  cr_assert_eq(profile_groups(&profile, &groups, &arena), 1);
+  cr_assert_eq(fit_group(result, &profile, &groups[0], &options, &arena, &diag), 0);
+  cr_expect_str_eq(fit_way_name(result->way), "filled");
+  const FitCurve *linear = &result->model.curves[PROFILE_LINEAR];
+  cr_expect_float_eq(fit_curve_eval(linear, 256), stepped_of(256), 1e-6);
+  cr_expect_float_eq(fit_curve_eval(linear, 260), stepped_of(260), 1e-6);
+  cr_expect_float_eq(fit_curve_eval(linear, 2048), stepped_of(2048), 1e-6);
+}
+
 /* Of three operators that were missed by 10% each iterations are, and those whose tokens were not
  * measured are left out. */
 Test(fit_table, iterations_are_composed_of_rows_held_out) {

@@ -53,7 +53,7 @@ enum { N_COMBINATIONS = sizeof COMBINATIONS / sizeof *COMBINATIONS };
   "decode_attention:\n"                                                                            \
   "  rows:\n"                                                                                      \
   "    - {sequences: 1, knots: [[0, 0], [1000, 0.001]]}\n"                                         \
-  "    - {sequences: 3, knots: [[0, 0.002], [1000, 0.004], [2000, 0.008]]}\n"
+  "    - {sequences: 3, knots: [[0, 0.002], [900, 0.0038], [1800, 0.0074]]}\n"
 #define HEAD  "head: {knots: [[1, 0.0005], [101, 0.0015]]}\n"
 #define SMALL "form: composed\n" HEADER "overhead: 1 ms\n" LINEAR PAIRS TABLE HEAD
 
@@ -66,17 +66,19 @@ Test(perfmodel, an_iteration_is_the_sum_of_its_terms) {
   } cases[] = {
       {{0, 0, 1, 0, 1}, 1000 + 10000 + 0 + 500},
       {{0, 0, 1, 700, 1}, 1000 + 10000 + 700 + 500},
-      {{0, 0, 3, 1500, 3}, 1000 + 10200 + 6000 + 520},
-      // halfway between the rows of one and of three sequences: (1 + 4) / 2 and (0.5 + 3) / 2 ms
-      {{0, 0, 2, 1000, 2}, 1000 + 10100 + 2500 + 510},
-      {{0, 0, 2, 500, 2}, 1000 + 10100 + 1750 + 510},
-      // beyond the last row by the last slope in n, beyond the last knot by the last one in C
-      {{0, 0, 5, 1000, 5}, 1000 + 10400 + 7000 + 540},
-      {{0, 0, 3, 3000, 3}, 1000 + 10200 + 12000 + 520},
+      {{0, 0, 3, 1500, 3}, 1000 + 10200 + 6200 + 520},
+      // halfway between one sequence and three of as much context: (0.5 + 6.2) / 2 and
+      // (0.25 + 3.5) / 2 ms
+      {{0, 0, 2, 1000, 2}, 1000 + 10100 + 3350 + 510},
+      {{0, 0, 2, 500, 2}, 1000 + 10100 + 1875 + 510},
+      // beyond the last row by the last slope in n, 0.24 and 3.44 ms; beyond the last knot by
+      // the last one in C
+      {{0, 0, 4, 960, 4}, 1000 + 10300 + 5040 + 530},
+      {{0, 0, 4, 3200, 4}, 1000 + 10300 + 14300 + 530},
       // prefill alone, a chunk behind 100 past tokens, and mixed
       {{100, 10000, 0, 0, 1}, 1000 + 19900 + 10 + 500},
       {{100, 30000, 0, 0, 0}, 1000 + 19900 + 30 + 500},
-      {{100, 10000, 2, 500, 3}, 1000 + 20100 + 10 + 1750 + 520},
+      {{100, 10000, 2, 500, 3}, 1000 + 20100 + 10 + 1875 + 520},
   };
   PerfModel model;
   cr_assert_eq(load_text(&model, SMALL, 8), 0);
@@ -85,7 +87,7 @@ Test(perfmodel, an_iteration_is_the_sum_of_its_terms) {
     cr_assert_eq(ticks, cases[i].us * US, "case %zu: %lld ps", i, (long long)ticks);
   }
   cr_assert_eq(perfmodel_prefill(&model, 100), (1000 + 19900 + 10 + 500) * US);
-  cr_assert_eq(perfmodel_decode_step(&model, 2, 500), (1000 + 10100 + 1750 + 510) * US);
+  cr_assert_eq(perfmodel_decode_step(&model, 2, 500), (1000 + 10100 + 1875 + 510) * US);
 }
 
 /* Rows of 100 and 200 tokens: at spans of 100 and 300 these take 1 and 2, then 2 and 4 ms. */
@@ -130,12 +132,12 @@ Test(perfmodel, decodes_beside_prefill_have_a_time_of_their_own) {
   static const struct {
     const char *mixed;
     int64_t us;
-  } cases[] = {{"", 1750},
-               {"mixed_attention: {factor: 1.5}\n", 2625},
+  } cases[] = {{"", 1875},
+               {"mixed_attention: {factor: 1.6}\n", 3000},
                {"mixed_attention:\n  rows:\n"
                 "    - {sequences: 1, knots: [[0, 0.003]]}\n"
-                "    - {sequences: 3, knots: [[0, 0.005], [1000, 0.006]]}\n",
-                4250}};
+                "    - {sequences: 3, knots: [[0, 0.005], [750, 0.006]]}\n",
+                4500}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     PerfModel model;
     const char *text = arena_printf(&arena, "%s%s", SMALL, cases[i].mixed);
@@ -143,7 +145,7 @@ Test(perfmodel, decodes_beside_prefill_have_a_time_of_their_own) {
     const BatchShape mixed = {100, 10000, 2, 500, 3};
     cr_expect_eq(perfmodel_iteration(&model, &mixed, NULL),
                  (1000 + 20100 + 10 + cases[i].us + 520) * US, "case %zu", i);
-    cr_expect_eq(perfmodel_decode_step(&model, 2, 500), (1000 + 10100 + 1750 + 510) * US);
+    cr_expect_eq(perfmodel_decode_step(&model, 2, 500), (1000 + 10100 + 1875 + 510) * US);
   }
 }
 
@@ -173,14 +175,15 @@ Test(perfmodel, flags_say_how_far_outside_the_measurements_a_batch_was) {
     BatchShape batch;
     Extrapolation flag;
   } cases[] = {
-      {{0, 0, 2, 1500, 2}, EXTRAPOLATION_NONE}, // rows reach to 1000 and 2000, row 2 to 1500
-      {{0, 0, 2, 1501, 2}, EXTRAPOLATION_NEAR},   {{0, 0, 2, 3000, 2}, EXTRAPOLATION_NEAR},
-      {{0, 0, 2, 3001, 2}, EXTRAPOLATION_FAR},    {{0, 0, 4, 0, 4}, EXTRAPOLATION_NEAR},
-      {{0, 0, 6, 0, 6}, EXTRAPOLATION_NEAR},      {{0, 0, 7, 0, 7}, EXTRAPOLATION_FAR},
-      {{101, 0, 0, 0, 1}, EXTRAPOLATION_NONE},    {{102, 0, 0, 0, 1}, EXTRAPOLATION_NEAR},
-      {{203, 0, 0, 0, 1}, EXTRAPOLATION_FAR},     {{1, 1000001, 0, 0, 1}, EXTRAPOLATION_NEAR},
-      {{1, 2000001, 0, 0, 1}, EXTRAPOLATION_FAR}, {{50, 0, 1, 1001, 1}, EXTRAPOLATION_NEAR},
-      {{50, 0, 0, 0, 0}, EXTRAPOLATION_NONE},     {{50, 0, 0, 0, 102}, EXTRAPOLATION_NEAR},
+      // rows reach to means of 1000 and 600, row 2 to 800
+      {{0, 0, 2, 1600, 2}, EXTRAPOLATION_NONE},    {{0, 0, 2, 1601, 2}, EXTRAPOLATION_NEAR},
+      {{0, 0, 2, 3200, 2}, EXTRAPOLATION_NEAR},    {{0, 0, 2, 3201, 2}, EXTRAPOLATION_FAR},
+      {{0, 0, 4, 0, 4}, EXTRAPOLATION_NEAR},       {{0, 0, 6, 0, 6}, EXTRAPOLATION_NEAR},
+      {{0, 0, 7, 0, 7}, EXTRAPOLATION_FAR},        {{101, 0, 0, 0, 1}, EXTRAPOLATION_NONE},
+      {{102, 0, 0, 0, 1}, EXTRAPOLATION_NEAR},     {{203, 0, 0, 0, 1}, EXTRAPOLATION_FAR},
+      {{1, 1000001, 0, 0, 1}, EXTRAPOLATION_NEAR}, {{1, 2000001, 0, 0, 1}, EXTRAPOLATION_FAR},
+      {{50, 0, 1, 1001, 1}, EXTRAPOLATION_NEAR},   {{50, 0, 0, 0, 0}, EXTRAPOLATION_NONE},
+      {{50, 0, 0, 0, 102}, EXTRAPOLATION_NEAR},
   };
   PerfModel model;
   cr_assert_eq(load_text(&model, SMALL, 8), 0);
@@ -233,10 +236,10 @@ Test(perfmodel, fitted_times_never_fall_with_more_work) {
     const Combination *c = &COMBINATIONS[i];
     PerfModel model = load_for("splitwise-2023", c->model, c->gpu, c->tp, 256);
     for (int64_t n = 1; n < 256; n++) {
-      for (int64_t context = n; context < 200000; context += 997) {
-        Tick ticks = perfmodel_decode_step(&model, n, context);
-        cr_assert_leq(ticks, perfmodel_decode_step(&model, n, context + 997));
-        cr_assert_leq(ticks, perfmodel_decode_step(&model, n + 1, context));
+      for (int64_t mean = 1; n * mean < 200000; mean += 1 + 997 / n) {
+        Tick ticks = perfmodel_decode_step(&model, n, n * mean);
+        cr_assert_leq(ticks, perfmodel_decode_step(&model, n, n * mean + 997));
+        cr_assert_leq(ticks, perfmodel_decode_step(&model, n + 1, (n + 1) * mean));
       }
     }
     for (int64_t tokens = 1; tokens < 40000; tokens++)
@@ -378,19 +381,19 @@ Test(perfmodel, bad_files_are_reported_where_they_are_wrong) {
        12, "rows must ascend"},
       {TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
                   "    - {sequences: 1, knots: [[0, 0.1], [9, 0.3]]}\n"
-                  "    - {sequences: 2, knots: [[0, 0.1], [9, 0.2]]}\n",
-       12, "row 2 falls below row 1 from 9 context tokens"},
+                  "    - {sequences: 2, knots: [[0, 0.1], [9, 0.15]]}\n",
+       12, "row 2 falls below row 1, at as much per sequence, from 9 context tokens"},
       {TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
                   "    - {sequences: 1, knots: [[0, 0.1], [5, 0.3], [9, 0.3]]}\n"
-                  "    - {sequences: 2, knots: [[0, 0.1], [9, 0.3]]}\n",
-       12, "row 2 falls below row 1 from 5 context tokens"},
+                  "    - {sequences: 2, knots: [[0, 0.1], [18, 0.3]]}\n",
+       12, "row 2 falls below row 1, at as much per sequence, from 10 context tokens"},
       {TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
                   "    - {sequences: 1, knots: [[0, 0.1], [9, 0.3]]}\n"
                   "    - {sequences: 2, knots: [[0, 0.1], [4, 0.1], [9, 0.3]]}\n",
-       12, "row 2 falls below row 1 from 4 context tokens"},
+       12, "row 2 falls below row 1, at as much per sequence, from 4 context tokens"},
       {TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
                   "    - {sequences: 1, knots: [[0, 0.1], [9, 0.3]]}\n"
-                  "    - {sequences: 2, knots: [[0, 0.2], [9, 0.35], [12, 0.45]]}\n",
+                  "    - {sequences: 2, knots: [[0, 0.2], [18, 0.35], [24, 0.55]]}\n",
        11, "beyond 2 sequences more context would be faster: from 0 context tokens"},
       {TOP LINEAR "decode_attention: none\nhead: none\nprefill_attention:\n  rows:\n"
                   "    - {tokens: 9, knots: [[90, 0.2], [180, 0.1], [270, 0.05]]}\n",
@@ -415,10 +418,10 @@ Test(perfmodel, rows_that_rounding_left_too_low_are_raised) {
   PerfModel model;
   const char *text = TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
                                 "    - {sequences: 1, knots: [[0, 0.1], [9, 0.3]]}\n"
-                                "    - {sequences: 2, knots: [[0, 0.1], [9, 0.299999999999]]}\n";
+                                "    - {sequences: 2, knots: [[0, 0.1], [18, 0.299999999999]]}\n";
   cr_assert_eq(load_text(&model, text, 8), 0);
-  for (int64_t n = 2; n <= 8; n++) {
-    const Tick more = perfmodel_decode_step(&model, n, 9) - perfmodel_decode_step(&model, n, 0);
+  for (int64_t n = 2; n <= 8; n *= 2) {
+    const Tick more = perfmodel_decode_step(&model, n, 9 * n) - perfmodel_decode_step(&model, n, 0);
     cr_expect_eq(more, 200 * (TICKS_PER_SECOND / 1000), "%d sequences", (int)n);
   }
 }
