@@ -28,6 +28,8 @@ static const char *const names[][2] = {
     {"NVIDIA H100 80GB HBM3", "h100-80gb"},
     {"NVIDIA H100 PCIe", "h100-80gb-pcie"},
     {"NVIDIA H200", "h200-141gb"},
+    {"NVIDIA H20", "h20-96gb"},
+    {"NVIDIA H20-3e", "h20-141gb"},
     {"NVIDIA GH200 144G HBM3e", "gh200-144gb"},
     {"NVIDIA B200", "b200-180gb"},
     {"NVIDIA B300 SXM6 AC", "b300-288gb"},
