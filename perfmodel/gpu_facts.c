@@ -16,6 +16,11 @@ bool gpu_facts_find(Hardware *ret_hardware, const char *gpu, const char *data_di
   return found;
 }
 
+bool gpu_is_called(const char *gpu, const char *word) {
+  const size_t length = strlen(word);
+  return strncmp(gpu, word, length) == 0 && (gpu[length] == '\0' || gpu[length] == '-');
+}
+
 /* As drivers say it, and the key. */
 static const char *const names[][2] = {
     {"NVIDIA A10", "a10"},
