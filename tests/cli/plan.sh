@@ -149,6 +149,7 @@ expect 0 on_gpu mi300x
 prints 'its times come from a roofline'
 expect 0 on_gpu gh200-96gb
 says 'times by the ratio of peaks of h100-80gb (100% of the time)'
+prints '_gh200-96gb_tp1_bf16 from h100-80gb' # beside the flags as well
 rejects 3 on_gpu a10-x4 --weights fp8
 says "which GPU 'a10' of machine 'a10-x4' does not support"
 
