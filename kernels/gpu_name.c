@@ -21,6 +21,8 @@ static const GpuName gpu_names[] = {
     {"NVIDIA H100 80GB HBM3", 0, "h100-80gb"},
     {"NVIDIA H100 PCIe", 0, "h100-80gb-pcie"},
     {"NVIDIA H200", 0, "h200-141gb"},
+    {"NVIDIA H20", 0, "h20-96gb"},
+    {"NVIDIA H20-3e", 0, "h20-141gb"},
     {"NVIDIA GH200 480GB", 110, "gh200-96gb"},
     {"NVIDIA GH200 480GB", 0, "gh200-144gb"},
     {"NVIDIA GH200 144G HBM3e", 0, "gh200-144gb"},

@@ -191,6 +191,8 @@ static int load_composed(PerfModel *self, const ComposeInput *asked, const PerfS
   const char *name = setup_name(&asked->setup, arena), *engine = setup_engine_name(there, arena);
   *self = model;
   self->name = arena_printf(arena, "%s/%s", engine, name);
+  if (strcmp(there->gpu, asked->setup.gpu) != 0)
+    self->name = arena_printf(arena, "%s from %s", self->name, there->gpu);
   self->taken = arena_printf(arena, "%s%s%s", self->name, difference(there, &asked->setup, arena),
                              model.taken);
   return 0;

@@ -16,6 +16,11 @@ bool gpu_facts_find(Hardware *ret_hardware, const char *gpu, const char *data_di
   return found;
 }
 
+bool gpu_is_called(const char *gpu, const char *word) {
+  const size_t length = strlen(word);
+  return strncmp(gpu, word, length) == 0 && (gpu[length] == '\0' || gpu[length] == '-');
+}
+
 /* As drivers say it, and the key. */
 static const char *const names[][2] = {
     {"NVIDIA A10", "a10"},
@@ -28,6 +33,8 @@ static const char *const names[][2] = {
     {"NVIDIA H100 80GB HBM3", "h100-80gb"},
     {"NVIDIA H100 PCIe", "h100-80gb-pcie"},
     {"NVIDIA H200", "h200-141gb"},
+    {"NVIDIA H20", "h20-96gb"},
+    {"NVIDIA H20-3e", "h20-141gb"},
     {"NVIDIA GH200 144G HBM3e", "gh200-144gb"},
     {"NVIDIA B200", "b200-180gb"},
     {"NVIDIA B300 SXM6 AC", "b300-288gb"},

@@ -2,8 +2,10 @@
 #include "experiments/commands/list_perfmodels.h"
 #include "base/folder.h"
 #include "experiments/config/config.h"
+#include "perfmodel/compose/other_gpu.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
+#include "perfmodel/gpu_facts.h"
 #include <string.h>
 
 const char *list_data_dir(Arena *arena) {
@@ -14,6 +16,54 @@ static bool has(const char *text, const char *part) {
   return !part || strstr(text, part);
 }
 
+static bool has_gpu(const ListOptions *wanted, const char *gpu) {
+  return wanted->gpu && wanted->gpu_is_name ? gpu_is_called(gpu, wanted->gpu)
+                                            : has(gpu, wanted->gpu);
+}
+
+static bool is_among(const char *const *names, size_t n, const char *name) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return false;
+}
+
+/* GPUs that have tables, then those of machine types that have none; NULL-terminated. */
+static const char *const *list_gpus(size_t *ret_with_tables, Arena *arena) {
+  const char *root = list_data_dir(arena);
+  const char *const *tables = compose_gpus(root, arena);
+  size_t n = 0, capacity = 0;
+  const char **gpus = NULL;
+  Diag unknown;
+  diag_init(&unknown);
+  ARENA_RESERVE(arena, gpus, capacity, 1);
+  for (; *tables; tables++) {
+    ARENA_RESERVE(arena, gpus, capacity, n + 2);
+    gpus[n++] = *tables;
+  }
+  *ret_with_tables = n;
+  for (const char *const *name = datafile_names(root, "machines", arena); *name; name++) {
+    Hardware machine;
+    if (hardware_load(&machine, *name, root, place_of_file(NULL), arena, &unknown) ||
+        is_among(gpus, n, machine.gpu))
+      continue;
+    ARENA_RESERVE(arena, gpus, capacity, n + 2);
+    gpus[n++] = machine.gpu;
+  }
+  diag_done(&unknown);
+  gpus[n] = NULL;
+  return gpus;
+}
+
+/* The filters, those on the GPU as they are meant. */
+static ListOptions meant(const ListOptions *wanted, Arena *arena) {
+  ListOptions filters = *wanted;
+  size_t n = 0;
+  const char *const *gpu = list_gpus(&n, arena);
+  for (; wanted->gpu && *gpu; gpu++)
+    filters.gpu_is_name |= gpu_is_called(*gpu, wanted->gpu);
+  return filters;
+}
+
 bool list_is_filtered(const ListOptions *wanted) {
   return wanted->engine || wanted->model || wanted->gpu || wanted->weights >= 0 ||
          wanted->tensor_parallel_size > 0;
@@ -22,7 +72,7 @@ bool list_is_filtered(const ListOptions *wanted) {
 static bool matches(const PerfFile *file, const ListOptions *wanted) {
   const PerfSetup *setup = &file->setup;
   return has(file->folder, wanted->engine) && has(setup->model, wanted->model) &&
-         has(setup->gpu, wanted->gpu) &&
+         has_gpu(wanted, setup->gpu) &&
          (wanted->weights < 0 || setup->weight_dtype == wanted->weights) &&
          (wanted->tensor_parallel_size == 0 ||
           setup->tensor_parallel_size == wanted->tensor_parallel_size);
@@ -41,19 +91,6 @@ static int print_measured(const ListOptions *wanted, const PerfFile *files, size
 }
 
 /* ---- What can be composed ---- */
-
-/* A machine type with GPUs of this kind, the first by name. */
-static bool find_gpu(Hardware *ret_hardware, const char *gpu, Arena *arena) {
-  const char *root = list_data_dir(arena);
-  Diag unknown;
-  diag_init(&unknown);
-  bool found = false;
-  for (const char *const *name = datafile_names(root, "machines", arena); *name && !found; name++)
-    found = hardware_load(ret_hardware, *name, root, place_of_file(NULL), arena, &unknown) == 0 &&
-            strcmp(ret_hardware->gpu, gpu) == 0;
-  diag_done(&unknown);
-  return found;
-}
 
 /* Prints a setup with its error and what is borrowed for it, unless `quiet`; whether it can be
  * composed. */
@@ -101,14 +138,20 @@ static int print_composed(const ListOptions *wanted, const char *model, bool fir
   Llm llm;
   Diag unknown;
   diag_init(&unknown);
-  const char *const *gpu = compose_gpus(root, arena);
+  size_t n_own = 0;
+  const char *const *gpus = list_gpus(&n_own, arena), *const *gpu = gpus;
   const bool known =
       llm_load_as(&llm, model, &formats, root, place_of_file(NULL), arena, &unknown) == 0;
   diag_done(&unknown);
   for (; known && *gpu && !(n > 0 && first_only); gpu++) {
-    Hardware hardware;
-    if (!has(*gpu, wanted->gpu) || !find_gpu(&hardware, *gpu, arena)) continue;
-    for (const char *const *engine = compose_engines(*gpu, root, arena); *engine; engine++) {
+    Hardware hardware, other;
+    const bool own = (size_t)(gpu - gpus) < n_own;
+    if (!own && !wanted->gpu) break; // there are many
+    if (!has_gpu(wanted, *gpu) || !gpu_facts_find(&hardware, *gpu, root, arena) ||
+        (!own && !other_gpu_find(&other, &hardware, compose_gpus(root, arena), root, arena)))
+      continue;
+    const char *of = own ? *gpu : other.gpu;
+    for (const char *const *engine = compose_engines(of, root, arena); *engine; engine++) {
       ComposeInput input = {.setup = {.model = llm.name,
                                       .gpu = *gpu,
                                       .engine = *engine,
@@ -124,6 +167,24 @@ static int print_composed(const ListOptions *wanted, const char *model, bool fir
   return n;
 }
 
+/* GPUs without tables, and whose times they take. */
+static int print_others(const ListOptions *wanted, Arena *arena) {
+  const char *root = list_data_dir(arena);
+  size_t n_own = 0;
+  int n_found = 0;
+  const char *const *gpu = list_gpus(&n_own, arena) + n_own;
+  for (; wanted->gpu && !wanted->engine && *gpu; gpu++) {
+    Hardware asked, other;
+    if (!has_gpu(wanted, *gpu) || !gpu_facts_find(&asked, *gpu, root, arena) ||
+        !other_gpu_find(&other, &asked, compose_gpus(root, arena), root, arena))
+      continue;
+    printf("%-18s has no tables: times of %s by the ratio of peaks, %.0f%% off on average\n", *gpu,
+           other.gpu, 100 * other_gpu_error(&asked, &other));
+    n_found++;
+  }
+  return n_found;
+}
+
 /* Tables of kernels by GPU and by version of an engine, with what they have; of these the models of
  * any model are composed. Returns how many match. */
 static int print_tables(const ListOptions *wanted, Arena *arena) {
@@ -134,7 +195,7 @@ static int print_tables(const ListOptions *wanted, Arena *arena) {
     const char *of_gpu = arena_printf(arena, "%s/%s", root, *gpu);
     for (const char *const *engine = folder_names(of_gpu, "*", arena); *engine; engine++) {
       const char *tables = arena_printf(arena, "%s/%s", of_gpu, *engine), *separator = "";
-      if (!has(*engine, wanted->engine) || !has(*gpu, wanted->gpu)) continue;
+      if (!has(*engine, wanted->engine) || !has_gpu(wanted, *gpu)) continue;
       printf("%-18s tables of %s: ", *engine, *gpu);
       for (const char *const *name = folder_names(tables, ".csv.gz", arena); *name; name++) {
         printf("%s%s", separator, *name);
@@ -144,10 +205,11 @@ static int print_tables(const ListOptions *wanted, Arena *arena) {
       n_found++;
     }
   }
-  return n_found;
+  return n_found + print_others(wanted, arena);
 }
 
-void list_models(const ListOptions *wanted, Arena *arena, Diag *diag) {
+void list_models(const ListOptions *given, Arena *arena, Diag *diag) {
+  const ListOptions filters = meant(given, arena), *wanted = &filters;
   const char *root = list_data_dir(arena);
   const bool picky = list_is_filtered(wanted);
   size_t n = 0;
@@ -217,7 +279,8 @@ static void note_relaxed(const ListOptions *wanted, const PerfFile *files, size_
 }
 
 /* What was fitted, each folder a set or a version of an engine, and the presets of rooflines. */
-void list_perfmodels(const ListOptions *wanted, Arena *arena, Diag *diag) {
+void list_perfmodels(const ListOptions *given, Arena *arena, Diag *diag) {
+  const ListOptions filters = meant(given, arena), *wanted = &filters;
   size_t n = 0, n_found = 0;
   const PerfFile *files = finder_files(NULL, list_data_dir(arena), &n, arena);
   for (size_t i = 0; i < n; i++) {

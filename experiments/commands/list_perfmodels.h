@@ -9,7 +9,8 @@
 /* Filters; NULL, 0 and for `weights` −1: any. */
 typedef struct ListOptions {
   const char *engine, *model, *gpu;
-  int weights; // -1: any
+  bool gpu_is_name; // h20, not part of one, so that no h200 is meant; found out
+  int weights;      // -1: any
   int64_t tensor_parallel_size;
   int format;
 } ListOptions;

@@ -11,6 +11,8 @@ typedef struct Options {
   const char *study, *output, *export;
   int format;
   int64_t jobs, memory;
+  const Node *set;
+  MoneyOptions money;
   bool dry_run;
 } Options;
 
@@ -56,10 +58,14 @@ static const OptionSpec options[] = {
      .choices = plan_objective_names, .absent = "cost, or gpus without a price"},
     {ASKED("--seeds", INT, seeds, "N", "number of seeds to simulate each design with"),
      .fallback = "3", .min = 1, .max = 1000},
+    {.group = "Prices", CLI_MONEY_PRICE},
+    {CLI_MONEY_PRICES},
+    {CLI_MONEY_SOLD},
     {.group = "Output", CLI_FORMAT},
     {CLI_OUTPUT},
     {CLI_TEXT("--study", study, "FILE", "write the question as a study, for run and provision")},
     {CLI_EXPORT},
+    {CLI_SET("gpu_cost_per_hour='2.10 $/h'")},
     {CLI_FLAG("--dry-run", dry_run, "print the study and stop")},
     {.group = "Resources", CLI_JOBS},
     {CLI_MEMORY},
@@ -109,6 +115,17 @@ static int load_and_answer(Cli *cli, const Plan *plan, Study *study) {
   return answer(cli, plan, study);
 }
 
+/* The study with the keys of --set, in one line. -1 with entries. */
+static int set_keys(Cli *cli, Plan *plan) {
+  const Options *given = cli->given;
+  Node *root = yaml_parse("(the study)", plan->text, strlen(plan->text), cli->arena, cli->diag);
+  const ConfigChanges changes = {
+      .assignments = cli_texts(given->set, cli->arena), .seed = -1, .tie_seed = -1};
+  if (!root || config_change(root, &changes, cli->arena, cli->diag)) return -1;
+  plan->text = arena_printf(cli->arena, "%s\n", node_text(root, cli->arena));
+  return 0;
+}
+
 static int run_plan(Cli *cli) {
   const Options *given = cli->given;
   Question question = given->question;
@@ -118,7 +135,10 @@ static int run_plan(Cli *cli) {
   if (cli_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
   if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
     return cli_usage(cli, "'--columns', '--time' and '--sort' need '--trace'");
-  if (plan_make(&plan, &question, cli->arena, cli->diag)) return EXIT_INPUT;
+  question.sold = given->money.sold;
+  if (study_prices(&given->money, &question.prices, cli->arena, cli->diag) ||
+      plan_make(&plan, &question, cli->arena, cli->diag) || (given->set && set_keys(cli, &plan)))
+    return EXIT_INPUT;
   if (given->study && save_study(given->study, plan.text, cli->arena, cli->diag)) return EXIT_INPUT;
   if (given->dry_run) {
     fputs(plan.text, stdout);
@@ -149,6 +169,7 @@ const Command command_plan = {
     .examples = "tandem plan --model qwen3-32b --gpu h100 --isl 2000 --osl 300 --rate 30 \\\n"
                 "  --slo 'ttft.p99<2s,tpot.p99<50ms'",
     .exits = {[EXIT_INPUT] = "the input is wrong, or no design meets the limits"},
-    .initial = &(const Options){.question = {.weights = -1, .kv_cache = -1, .objective = -1}},
+    .initial = &(const Options){.question = {.weights = -1, .kv_cache = -1, .objective = -1},
+                                .money = {.sold = -1}},
     .run = run_plan,
 };

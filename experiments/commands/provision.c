@@ -4,6 +4,7 @@
 
 typedef struct Options {
   const Node *set;
+  MoneyOptions money;
   const char *output, *export;
   int format;
   int64_t seed, jobs, memory, spares;
@@ -19,6 +20,9 @@ static const OptionSpec options[] = {
     {.group = "Search",
      CLI_COUNT("--seed", seed, "first random seed, in place of those of the study", 1e19)},
     {CLI_COUNT("--spares", spares, "spare instances of each design, off until one fails", 1e6)},
+    {CLI_MONEY_PRICE},
+    {CLI_MONEY_PRICES},
+    {CLI_MONEY_SOLD},
     {CLI_FLAG("--full-runs", full_runs, "end no run early, so that all its figures are complete")},
     {CLI_FLAG("--no-range", no_range,
               "do not search again with iteration times moved by the error of their model")},
@@ -86,16 +90,31 @@ static int answer(Study *self, const Options *given, Node *whole) {
   return EXIT_INPUT;
 }
 
-/* Those of --set, and --spares after them. */
-static const char *const *assignments_of(const Options *given, Arena *arena) {
-  const char *spares = arena_printf(arena, "provision.spares=%lld", (long long)given->spares);
-  return cli_texts_and(given->set, given->spares < 0 ? NULL : spares, arena);
+/* Those of other options, then those of --set. NULL with entries. */
+static const char *const *assignments_of(const Options *given, Arena *arena, Diag *diag) {
+  const Node *prices = NULL;
+  if (study_prices(&given->money, &prices, arena, diag)) return NULL;
+  const int n_set = given->set ? given->set->n_children : 0;
+  const char **texts =
+      ARENA_ARRAY(arena, const char *, n_set + (prices ? prices->n_children : 0) + 3);
+  int n = 0;
+  for (const Node *price = prices ? prices->first : NULL; price; price = price->next)
+    texts[n++] = arena_printf(arena, "prices.%s=%s", price->key, node_text(price, arena));
+  if (given->money.sold >= 0)
+    texts[n++] = arena_printf(arena, "sold=%s", hardware_sold_names[given->money.sold]);
+  if (given->spares >= 0)
+    texts[n++] = arena_printf(arena, "provision.spares=%lld", (long long)given->spares);
+  for (const Node *set = given->set ? given->set->first : NULL; set; set = set->next)
+    texts[n++] = set->text;
+  return texts;
 }
 
 static int open_and_answer(Cli *cli, Study *self, Node *root) {
   const Options *given = cli->given;
-  const ConfigChanges changes = {
-      .assignments = assignments_of(given, cli->arena), .seed = given->seed, .tie_seed = -1};
+  const ConfigChanges changes = {.assignments = assignments_of(given, cli->arena, cli->diag),
+                                 .seed = given->seed,
+                                 .tie_seed = -1};
+  if (!changes.assignments) return EXIT_INPUT;
   Node *whole = node_copy(root, cli->arena);
   if (config_change(whole, &changes, cli->arena, cli->diag) ||
       study_open(self, cli->operands[0], root, &changes, given->jobs, given->memory, cli->arena,
@@ -142,6 +161,6 @@ const Command command_provision = {
                 "tandem provision experiments/examples/provision.yaml --run",
     .exits = {[EXIT_SLO_MISSED] = "no design meets the limits (--require-slo)",
               [EXIT_INPUT] = "the study is wrong, or no design meets the limits"},
-    .initial = &(const Options){.seed = -1, .spares = -1},
+    .initial = &(const Options){.seed = -1, .spares = -1, .money = {.sold = -1}},
     .run = run_provision,
 };

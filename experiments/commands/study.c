@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* When it began, and was last told of. */
@@ -33,6 +35,38 @@ static int open_results(Study *self) {
   int64_t runs = 0, stale = 0;
   const int status = results_count_runs(&self->results, &runs, &stale, self->diag);
   cli_note_stale(runs, stale);
+  return status;
+}
+
+static int add_price(Node *map, const char *text, Arena *arena, Diag *diag) {
+  const Place at = place_of_file("--price");
+  const char *sign = strchr(text, '=');
+  char *end = NULL;
+  const double usd = sign ? strtod(sign + 1, &end) : 0;
+  if (!sign || sign == text || end == sign + 1 || *end || !(usd > 0 && usd <= 1e6)) {
+    diag_error(diag, at, "'%s' is not a price of a GPU", text);
+    return diag_hint(diag, "write GPU=USD, such as h100=2.10");
+  }
+  const char *value =
+      arena_printf(arena, "{gpu_cost_per_hour: %.12g $/h, price_source: --price}", usd);
+  const Node *price = yaml_parse("--price", value, strlen(value), arena, diag);
+  return price
+             ? node_set(map, arena_copy(arena, text, (size_t)(sign - text)), at, price, arena, diag)
+             : -1;
+}
+
+int study_prices(const MoneyOptions *given, const Node **ret_prices, Arena *arena, Diag *diag) {
+  *ret_prices = NULL;
+  if (!given->prices && !given->price) return 0;
+  Node *map = given->prices ? prices_load(given->prices, arena, diag)
+                            : yaml_parse("--price", "{}", 2, arena, diag);
+  if (map && map->kind != NODE_MAP)
+    return diag_error(diag, map->at, "'%s' is not a map of prices", given->prices);
+  int status = map ? 0 : -1;
+  for (const Node *price = given->price ? given->price->first : NULL; map && price;
+       price = price->next)
+    status |= add_price(map, price->text, arena, diag);
+  *ret_prices = map;
   return status;
 }
 

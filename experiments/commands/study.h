@@ -20,6 +20,25 @@ typedef struct Study {
   Diag *diag;
 } Study;
 
+/* Options on what machines cost. */
+typedef struct MoneyOptions {
+  const Node *price;  // texts "h100=2.10"
+  const char *prices; // a file; see prices_load
+  int sold;           // Sold; -1: as their files have it
+} MoneyOptions;
+
+#define CLI_MONEY_PRICE                                                                            \
+  CLI_ROW("--price", NODE, money.price, "GPU=USD", "price of one GPU per hour, such as h100=2.10")
+#define CLI_MONEY_PRICES                                                                           \
+  CLI_TEXT("--prices", money.prices, "FILE", "table of prices: gpu,usd_per_gpu_hour[,date,source]")
+#define CLI_MONEY_SOLD                                                                             \
+  CLI_ROW("--sold", CHOICE, money.sold, "UNIT", "unit of sale: single GPUs or whole machines"),    \
+      .choices = hardware_sold_names, .absent = "that of each machine type"
+
+/* The prices that are given, as a value of `prices`, those of --price last; NULL: none. -1 with
+ * entries. */
+int study_prices(const MoneyOptions *given, const Node **ret_prices, Arena *arena, Diag *diag);
+
 /* Reads `root`, which is changed, as `path`; `jobs` and `memory` are as given (cli_jobs,
  * cli_memory). `self` must not move afterwards, and is closed in any case. -1 with entries. */
 int study_open(Study *self, const char *path, Node *root, const ConfigChanges *changes,

@@ -17,6 +17,7 @@ typedef struct TopKeys {
   const Node *engine, *classes, *tenants;
   int64_t seed, tie_seed;
   int sold;
+  double cost_per_hour, gpu_cost_per_hour;
 } TopKeys;
 
 #define TOP(field, kind, ...) OPTION_OF(TopKeys, field, kind, __VA_ARGS__)
@@ -71,9 +72,16 @@ const OptionSpec config_options[] = {
                 "keys of the pools.",
         .absent = "the defaults of its keys"),
     TOP(prices, OPTION_NODE,
-        .help = "Prices of machine types that replace those of their files: {dgx-h200: 40 $/h, …}, "
-                "or the path of a file with such a map.",
+        .help = "Prices that replace those of the machine files: {dgx-h200: 40 $/h, h100: 2.1 $/h, "
+                "…}, of a machine type or of a GPU, or the path of a file with such a map or of a "
+                "table gpu,usd_per_gpu_hour[,date,source].",
         .absent = "those of the machine types"),
+    TOP(cost_per_hour, OPTION_MONEY, .max = 1e6,
+        .help = "Price of the machine, for all machine types that prices does not name.",
+        .absent = "that of each machine type"),
+    TOP(gpu_cost_per_hour, OPTION_MONEY, .max = 1e6,
+        .help = "Price of one GPU, likewise. It replaces cost_per_hour.",
+        .absent = "that of each machine type"),
     TOP(sold, OPTION_CHOICE, .choices = hardware_sold_names,
         .help = "Unit of sale: gpu charges for the GPUs in use, whole for whole machines.",
         .absent = "that of each machine type"),
@@ -244,6 +252,8 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
   self->sold = keys.sold;
+  self->cost_per_hour = keys.cost_per_hour;
+  self->gpu_cost_per_hour = keys.gpu_cost_per_hour;
   if (keys.prices) status |= config_bind_prices(self, keys.prices, arena, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   if (!status)

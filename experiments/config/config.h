@@ -96,9 +96,10 @@ typedef struct Config {
   PerfModelInputs perfmodel; // without a name: the key was not in order
   double error_shift;        // as in ConfigChanges
   EngineChoice engine;
-  const Node *prices; // of machine types, in order; NULL: as their files have them
-  int sold;           // Sold, of all of them; -1: as their files have it
-  PoolConfig *pools;  // [sim.n_pools]
+  const Node *prices; // of machine types and GPUs, in order; NULL: as their files have them
+  double cost_per_hour, gpu_cost_per_hour; // of those that `prices` does not name; 0: likewise
+  int sold;                                // Sold, of all of them; -1: as their files have it
+  PoolConfig *pools;                       // [sim.n_pools]
   WorkloadConfig workload;
   LengthConfig length;
   const SloSet *slo;
@@ -266,6 +267,11 @@ int config_need_one_model(const Config *self, const char *what, Diag *diag);
 /* Which of them `name` is, the 'model' of `what`, at `at`; NULL: the only one. */
 int config_find_model(const Config *self, Place at, const char *what, const char *name,
                       uint32_t *ret, Diag *diag);
+/* A map of prices: of a YAML file, or of a table (.csv) gpu,usd_per_gpu_hour[,date,source], where
+ * `gpu` is a GPU or a machine type. NULL with entries. */
+Node *prices_load(const char *path, Arena *arena, Diag *diag);
+/* The price that such a map has for a machine type, if any. -1 with entries. */
+int prices_set(const Node *prices, Hardware *hardware, Diag *diag);
 /* `node` is the value of `prices`. */
 int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* A machine type by its name as written. */

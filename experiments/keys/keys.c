@@ -121,7 +121,8 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "faults.hedge", NULL, "Copies of requests that wait.", config_hedge_options},
     {NULL, "faults.checkpoint", NULL, "A store for the KV of prompts.", config_checkpoint_options},
     {"Configuration: prices", "prices.NAME", NULL,
-     "NAME is a machine type. A price instead of a map is that of the machine.",
+     "NAME is a machine type or a GPU, such as h100. A price instead of a map is that of the "
+     "machine, or of one GPU.",
      hardware_price_options},
     {"Studies", "sweep", NULL,
      "The axes of `tandem sweep`, each in one of three forms:\n\n"

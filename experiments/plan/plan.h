@@ -25,6 +25,8 @@ typedef struct Question {
   TraceReading reading;             // of the trace, whose format is found out
   const char *slo;                  // "ttft.p99<2s,tpot.p99<50ms"
   const char *tensor_parallel;      // "2,4"; NULL: all that can be had
+  const Node *prices;               // of `prices`; NULL: those of the machine files
+  int sold;                         // Sold; -1: that of the machine
   int split;                        // SPLIT_…
   int objective;                    // of plan_objective_names; -1: cost where a price is known
   int64_t seeds;

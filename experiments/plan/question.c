@@ -3,6 +3,7 @@
 #include "experiments/plan/plan.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
+#include "perfmodel/gpu_facts.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,12 +21,6 @@ static const char *lower_case(const char *text, Arena *arena) {
 }
 
 /* ---- The machine ---- */
-
-/* Whether "h100-80gb" is an h100. */
-static bool is_gpu(const char *gpu, const char *word) {
-  const size_t length = strlen(word);
-  return strncmp(gpu, word, length) == 0 && (gpu[length] == '\0' || gpu[length] == '-');
-}
 
 /* Whether "dgx-h100" is called after an h100. */
 static bool is_called(const char *machine, const char *word) {
@@ -53,7 +48,7 @@ static int find_machines(const char *word, const char *root, const char **names,
     diag_done(&none);
     if (status) continue;
     if (!is_among(gpus, n_gpus, hardware.gpu)) gpus[n_gpus++] = hardware.gpu;
-    if (!is_gpu(hardware.gpu, word)) continue;
+    if (!gpu_is_called(hardware.gpu, word)) continue;
     const bool called = is_called(all[i], word);
     if (called && n_called == 0) n = 0;
     if (called || n_called == 0) names[n++] = all[i];
@@ -99,7 +94,7 @@ static const ServingEngine *find_engine(const char *asked, Arena *arena, Diag *d
   for (int i = 1; serving_choices[i]; i++)
     if (strcmp(serving_choices[i], word) == 0) return serving_at(i);
   for (int i = 1; serving_choices[i]; i++)
-    if (is_gpu(serving_choices[i], word)) return serving_at(i);
+    if (gpu_is_called(serving_choices[i], word)) return serving_at(i);
   diag_error(diag, place_of_file("--engine"), "unknown engine '%s'", asked);
   diag_hint_choices(diag, word, serving_choices + 1, "tandem list engines");
   return NULL;
@@ -327,7 +322,8 @@ int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag
   int status = check_load(asked, diag);
   if (self->machine)
     status |=
-        hardware_load(&self->hardware, self->machine, root, place_of_file("--gpu"), arena, diag);
+        hardware_load(&self->hardware, self->machine, root, place_of_file("--gpu"), arena, diag) ||
+        prices_set(asked->prices, &self->hardware, diag);
   status |= llm_load_as(&self->model, asked->model, &formats, root, place_of_file("--model"), arena,
                         diag);
   if (status || n_degrees < 0 || !self->machine || !engine || check_context(self, diag)) return -1;

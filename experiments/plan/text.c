@@ -226,6 +226,8 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   if (self->roofline)
     add(&text, "# These iteration times come from a roofline; none was measured.\n"
                "perfmodel: roofline\n");
+  if (asked->prices) add(&text, "prices: %s\n", node_text(asked->prices, arena));
+  if (asked->sold >= 0) add(&text, "sold: %s\n", hardware_sold_names[asked->sold]);
   add_workload(&text, quantile);
   add_policies(&text);
   add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n  seeds: %" PRId64 "\n", limits,

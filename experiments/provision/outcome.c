@@ -160,7 +160,9 @@ void outcome_fill_moved(const Provision *study, const Replicate *moved, DesignOu
 bool provision_is_better(const Provision *self, const Answer *answer, const Answer *other) {
   const double sign = self->objective == OBJECTIVE_THROUGHPUT ? 1 : -1;
   const double more = sign * (provision_value(self, answer) - provision_value(self, other));
-  return more != 0 ? more > 0 : answer->margin > other->margin;
+  const double gpus = answer->fleet.takes.gpus - other->fleet.takes.gpus;
+  if (more != 0) return more > 0;
+  return gpus != 0 ? gpus < 0 : answer->margin > other->margin;
 }
 
 static int best_on_seed(const Provision *self, const DesignOutcome *outcomes, int seed) {

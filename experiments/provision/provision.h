@@ -226,8 +226,8 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
 int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *ret_flips);
 /* Whether design `other` has in its range a value as good as one in the range of `best`. */
 bool provision_rivals(const Provision *self, const DesignOutcome *outcomes, int best, int other);
-/* Whether an answer is better than another: by the objective, of equals the one with more of its
- * limits left. */
+/* Whether an answer is better than another: by the objective, of equals the one with fewer GPUs,
+ * and of those the one with more of its limits left. */
 bool provision_is_better(const Provision *self, const Answer *answer, const Answer *other);
 /* The objective's value of an answer. */
 double provision_value(const Provision *self, const Answer *answer);

@@ -2,8 +2,9 @@
 #include "perfmodel/compose/compose.h"
 #include "base/folder.h"
 #include "base/text.h"
-#include "perfmodel/compose/layers.h"
+#include "perfmodel/compose/other_gpu.h"
 #include "perfmodel/fit_file.h"
+#include "perfmodel/gpu_facts.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +15,15 @@ static const char *gpu_folder(const char *gpu, const char *data_dir, Arena *aren
   return arena_printf(arena, "%s/tables/%s", data_dir, gpu);
 }
 
-const char *compose_find(const ComposeInput *input, PerfSetup *ret_there, Arena *arena) {
-  const char *root = gpu_folder(input->setup.gpu, input->data_dir, arena), *best = NULL;
+/* That of a GPU which is nearest; NULL: it has none. */
+static const char *find_folder(const ComposeInput *input, const char *gpu, PerfSetup *ret_there,
+                               Arena *arena) {
+  const char *root = gpu_folder(gpu, input->data_dir, arena), *best = NULL;
   int64_t least = INT64_MAX;
   for (const char *const *name = folder_names(root, "*", arena); *name; name++) {
     const char *path = arena_printf(arena, "%s/%s", root, *name);
     PerfSetup there = input->setup;
+    there.gpu = gpu;
     if (!setup_parse_folder(&there, *name, arena) || !kernel_folder_has(path, PRODUCTS, arena))
       continue;
     const int64_t distance = setup_distance(&there, &input->setup);
@@ -29,6 +33,25 @@ const char *compose_find(const ComposeInput *input, PerfSetup *ret_there, Arena 
     *ret_there = there;
   }
   return best;
+}
+
+const char *compose_find(const ComposeInput *input, PerfSetup *ret_there, Arena *arena) {
+  const char *own = find_folder(input, input->setup.gpu, ret_there, arena);
+  Hardware other;
+  if (own || !other_gpu_find(&other, input->hardware, compose_gpus(input->data_dir, arena),
+                             input->data_dir, arena))
+    return own;
+  return find_folder(input, other.gpu, ret_there, arena);
+}
+
+/* The GPU that a folder of tables is of, where that is another one. */
+static bool is_of_other_gpu(Hardware *ret_measured, const ComposeInput *input, const char *folder,
+                            Arena *arena) {
+  const char *slash = strrchr(folder, '/');
+  if (!slash) return false;
+  const char *gpu = kernel_folder_name(arena_copy(arena, folder, (size_t)(slash - folder)), arena);
+  return strcmp(gpu, input->setup.gpu) != 0 &&
+         gpu_facts_find(ret_measured, gpu, input->data_dir, arena);
 }
 
 /* The layers with their tables, or −1 with entries. */
@@ -43,7 +66,10 @@ static int find_layers(Layers *ret_layers, const ComposeInput *input, const char
   PerfSetup *setup = &ret_layers->setup;
   if (!setup->engine_version)
     setup->engine_version = strchr(kernel_folder_name(folder, arena), '-') + 1;
-  return layers_check_degrees(ret_layers, input->at, diag) ? -1 : layers_load(ret_layers, diag);
+  if (layers_check_degrees(ret_layers, input->at, diag) || layers_load(ret_layers, diag)) return -1;
+  Hardware measured;
+  if (is_of_other_gpu(&measured, input, folder, arena)) other_gpu_scale(ret_layers, &measured);
+  return 0;
 }
 
 bool compose_can(const ComposeInput *input) {

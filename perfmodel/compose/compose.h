@@ -17,12 +17,13 @@ typedef struct ComposeInput {
 } ComposeInput;
 
 /* The folder of the engine's tables on this GPU whose version is nearest to the one that is asked
- * for, or where it has none of another engine, and in `ret_there` what it is of; NULL: there is
- * none. */
+ * for, or where it has none of another engine, and in `ret_there` what it is of. Where the GPU has
+ * no tables, it is that of the most similar GPU (other_gpu.h). NULL: there is none. */
 const char *compose_find(const ComposeInput *input, PerfSetup *ret_there, Arena *arena);
 /* Composes the model of the tables in a folder that compose_find has found. What that lacks is
- * borrowed from another folder: `taken` then names it with its share of the time after a comma, and
- * the held-out error has what this adds. 0, or −1 with entries for all that is lacking. */
+ * borrowed from another folder, and what is of another GPU is scaled: `taken` then names it with
+ * its share of the time after a comma, and the held-out error has what this adds. 0, or −1 with
+ * entries for all that is lacking. */
 int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
                  int64_t max_decode_seqs, Arena *arena, Diag *diag);
 /* Whether a model can be composed of what there is. */

@@ -33,7 +33,7 @@ typedef struct Layers {
   PerfSetup setup;
   Place at; // of what asks for it
   Arena *arena;
-  // by layers_load
+  // by layers_load; tables of another GPU are scaled in other_gpu.c, each by what its kernel does
   const EngineRules *engine;
   LayerProducts products[DTYPE_COUNT]; // by format of the weights
   KernelFound prefill; // over batch_size, step, isl; of latent attention without step
@@ -51,6 +51,9 @@ typedef struct Layers {
 
 /* Degrees that are not said are 1. An error at `at` where the model cannot be split so. */
 int layers_check_degrees(Layers *self, Place at, Diag *diag);
+/* Adds to what was borrowed. */
+void layers_note_borrowed(Layers *self, KernelFound *found, const char *what, const char *from,
+                          double error);
 /* Finds the engine's rules and reads the tables that the setup needs. What the engine's own folder
  * lacks is borrowed from another beside it. 0, or −1 with entries for all that is lacking. */
 int layers_load(Layers *self, Diag *diag);

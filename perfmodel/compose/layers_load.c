@@ -68,10 +68,15 @@ static const char *source_of(const Layers *self, const KernelFound *found) {
                             self->arena);
 }
 
-static void note_borrowed(Layers *self, KernelFound *found, const char *what, double error) {
-  const char *from = found ? source_of(self, found) : kernel_folder_name(self->folder, self->arena);
+void layers_note_borrowed(Layers *self, KernelFound *found, const char *what, const char *from,
+                          double error) {
   ARENA_RESERVE(self->arena, self->borrowed, self->borrowed_capacity, self->n_borrowed + 1);
   self->borrowed[self->n_borrowed++] = (Borrowed){found, what, from, error};
+}
+
+static void note_borrowed(Layers *self, KernelFound *found, const char *what, double error) {
+  const char *from = found ? source_of(self, found) : kernel_folder_name(self->folder, self->arena);
+  layers_note_borrowed(self, found, what, from, error);
 }
 
 /* The error of a table of another engine. For products of 16 bits all call cuBLAS, for those of
@@ -377,17 +382,17 @@ static int find_rules(Layers *self, Diag *diag) {
 
 /* Formats that the GPU cannot compute in. */
 static int check_format(const Layers *self, Diag *diag) {
-  enum { FP8_SINCE = 89, FP4_SINCE = 100 }; // compute capability
   const Hardware *hardware = &self->hardware;
   const int dtype = self->setup.weight_dtype;
   const Dtype compute = dtype_compute((Dtype)dtype);
-  const int64_t since = compute == DTYPE_FP8 ? FP8_SINCE : compute == DTYPE_NVFP4 ? FP4_SINCE : 0;
-  if (hardware->sm >= since) return 0;
+  if (!(compute == DTYPE_FP8 && hardware->dense_fp8_flops == 0) &&
+      !(compute == DTYPE_NVFP4 && hardware->dense_fp4_flops == 0))
+    return 0;
   diag_error(diag, self->at, "GPU '%s' has no tensor cores for '%s'", hardware->gpu,
              dtype_names[dtype]);
   diag_hint(diag,
             "choose bf16%s, or int4 or int8 for the weights alone, where the tables have them",
-            hardware->sm >= FP8_SINCE ? ", fp8" : "");
+            hardware->dense_fp8_flops > 0 ? ", fp8" : "");
   return -1;
 }
 

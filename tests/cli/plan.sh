@@ -9,7 +9,7 @@ limits='ttft.p90<2s,tpot.p90<50ms'
 
 expect 0 ask --rate 20 --slo "$limits" --study study.yaml --output plan.db
 [ "$(wc -l <out)" -le 42 ] || fail "$(wc -l <out) lines"
-[ "$(wc -L <out)" -le 100 ] || fail 'wider than 100 columns'
+[ "$(wc -L <out)" -le 104 ] || fail 'wider than 104 columns'
 for text in 'question    llama3.1-8b (bf16) on dgx-h100, vllm-' 'answer      ' 'runner-up   ' \
   '$/M tokens' 'tokens/s and user' 'vllm serve meta-llama/' 'tandem run study.yaml'; do
   prints "$text"
@@ -17,7 +17,7 @@ done
 # The table's first row is the answer.
 is_first() {
   awk '
-    $1 == "answer" { gpus = $0; sub(/ GPUs,.*/, "", gpus); sub(/.* /, "", gpus) }
+    $1 == "answer" { gpus = $0; sub(/ GPUs?,.*/, "", gpus); sub(/.* /, "", gpus) }
     $1 == "ttft.p90" || $1 == "tpot.p90" { left[$1] = $(NF - 1) }
     found { exit !($(NF - 4) == gpus && $NF == left[$(NF - 1)]); }
     $1 == "design" && $2 == "instances" { found = 1 }' out ||
@@ -140,10 +140,56 @@ for option in --columns --time --sort; do
   expect 0 "$tandem" plan --help
   grep -q "^  $option " out || fail "no $option"
 done
-# Nobody measured it: said so.
-expect 0 "$tandem" plan --model opt-13b --gpu gh200-96gb --isl 500 --osl 50 --rate 1 \
-  --slo 'ttft.p50<5s' --split no
+# Nobody measured a GPU like it: said so; of one that is like another, whose times they are.
+on_gpu() {
+  "$tandem" plan --model opt-13b --isl 500 --osl 50 --rate 1 --slo 'ttft.p50<5s' --split no --tp 1 \
+    --seeds 1 --gpu "$@"
+}
+expect 0 on_gpu mi300x
 prints 'its times come from a roofline'
+expect 0 on_gpu gh200-96gb
+says 'times by the ratio of peaks of h100-80gb (100% of the time)'
+prints '_gh200-96gb_tp1_bf16 from h100-80gb' # beside the flags as well
+rejects 3 on_gpu a10-x4 --weights fp8
+says "which GPU 'a10' of machine 'a10-x4' does not support"
+
+# Prices and units of sale: of the machine file, an option, a table, a key; in the study as well.
+expect 0 on_gpu h100
+prints '31.92 $/h'
+prints '1 dgx-h100 sold whole, 3.99 $/h a GPU (Lambda on demand, 2026-09-20)'
+expect 0 on_gpu h100 --price h100=2.10 --sold gpu --study priced.yaml
+prints '1 GPU, 2.1 $/h'
+prints '0.125 dgx-h100, 2.1 $/h a GPU (--price)'
+expect 0 "$tandem" provision priced.yaml
+prints 'prices       dgx-h100 2.1 $/h a GPU (--price)'
+expect 0 "$tandem" provision priced.yaml --price h100=3 --sold whole
+prints 'prices       dgx-h100 3 $/h a GPU (--price)'
+expect 0 "$tandem" provision priced.yaml --price h100=3 --sold whole --format csv
+[ "$(sed -n '2s/^\([^,]*,\)\{8\}\([^,]*\),.*/\2/p' out)" = 24 ] || fail 'not a whole machine'
+printf 'gpu,usd_per_gpu_hour,date,source\nh100,1.5,2026-11,our offer\ngb300-nvl72,9,,\n' >prices.csv
+expect 0 on_gpu h100 --prices prices.csv
+prints '1 dgx-h100 sold whole, 1.5 $/h a GPU (our offer, 2026-11)'
+expect 0 on_gpu h100 --prices prices.csv --price h100-80gb=2 # the longer name
+prints '2 $/h a GPU (--price)'
+expect 0 on_gpu gb300 --prices prices.csv
+prints '9 $/h, '
+expect 0 on_gpu h100 --set 'cost_per_hour=16 $/h' --set sold=gpu
+prints "0.125 dgx-h100, 2 \$/h a GPU ('cost_per_hour' of the configuration)"
+expect 0 on_gpu h100 --set "prices=$PWD/prices.csv"
+prints '1.5 $/h a GPU (our offer, 2026-11)'
+for price in h100 h100= =2 h100=0 h100=two; do
+  rejects 3 on_gpu h100 --price "$price"
+  says 'is not a price of a GPU'
+done
+rejects 3 on_gpu h100 --price h10=2
+says "unknown machine or GPU 'h10'"
+printf 'gpu,usd_per_gpu_hour\nh100,-1\n' >prices.csv
+rejects 3 on_gpu h100 --prices prices.csv
+says 'prices.csv:2:'
+
+# Of designs that cost the same, the one with fewer GPUs.
+expect 0 ask --rate 2 --slo "$limits" --seeds 1
+prints 'answer      1 instance of tp1: 1 GPU, 31.92 $/h'
 
 # What was not tried, times of another KV cache than the one that is counted, and flags that say so.
 big() {

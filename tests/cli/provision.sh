@@ -18,6 +18,7 @@ pools:
   prefill: {role: prefill, machine: dgx-h100, count: 1}
   decode: {role: decode, machine: dgx-h100, count: 1}
 slo: splitwise
+prices: {dgx-h100: {cost_per_hour: 38 $/h, price_date: 2023-11, price_source: Splitwise Table I}}
 provision:
 END
   for line in "$@"; do printf '  %s\n' "$line"; done
@@ -147,7 +148,7 @@ grep -q '^split .* ttft.p90 ' tie-first || fail 'not the first limit binds'
 cmp -s tie-first tie-again || fail 'the database changes which limit binds'
 
 # Halves of machines that are sold whole: an answer has as many as fit on those that are paid for.
-study 'objective: cost' "$split" | sed 's/dgx-h100/dgx-h100, tensor_parallel_size: 4/' >half.yaml
+study 'objective: cost' "$split" | sed 's/machine: dgx-h100/&, tensor_parallel_size: 4/' >half.yaml
 expect 0 "$tandem" provision half.yaml --format csv --output half.db
 IFS=, read -r _ _ prefill decode _ instances gpus machines cost _ <<END
 $(grep '^split,3,' out)

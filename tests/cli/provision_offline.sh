@@ -150,7 +150,7 @@ bad "'tolerance' cannot be used with arrivals at once" 'tolerance: 2 /s' \
   'designs: {a: {parallelism: {gpus: 8}}}'
 bad "'rates' cannot be used with arrivals at once" 'rates: {to: 2 /s}' \
   'designs: {a: {parallelism: {gpus: 8}}}'
-bad "the cost of machine 'a10-x8' in design 'a' is not known" 'constraint: {cost: 2 $/h}' \
+bad "the power of machine 'a10-x8' in design 'a' is not known" 'constraint: {power: 2 kW}' \
   'designs: {a: {parallelism: {gpus: 8}}}'
 bad "designs 'a' and 'b' are the same" \
   'designs: {a: {parallelism: {gpus: 8}}, b: {parallelism: {gpus: 8}}}'

@@ -111,6 +111,15 @@ expect 0 "$tandem" list perfmodels
 prints 'splitwise-sim'
 expect 0 "$tandem" list perfmodels --engine splitwise-2023 --model bloom --tp 4
 says 'no performance model matches all filters; there are 3 without --model, 3 without --tp'
+expect 0 "$tandem" list perfmodels --gpu h20
+prints 'h20-96gb           has no tables: times of h100-80gb by the ratio of peaks'
+grep -q 'tables of h200' out && fail 'an h20 is no h200'
+expect 0 "$tandem" list perfmodels --gpu h20-96gb --model llama3.1-8b --engine vllm --tp 1
+prints 'times by the ratio of peaks of h100-80gb (100% of the time)'
+expect 0 "$tandem" list perfmodels --gpu h20-96gb --model llama3.1-8b --weights nvfp4
+says 'no performance model matches all filters'
+expect 0 "$tandem" list perfmodels --gpu mi355x
+says 'no performance model matches all filters'
 
 # An installed program reads the data that was installed with it.
 mkdir -p bin share/tandem

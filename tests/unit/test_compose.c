@@ -2,7 +2,7 @@
  * do; whose tables are taken; what is borrowed is named, with its share and error; the parts of a
  * hybrid of dense, latent and expert layers, added up by hand from the shipped tables. */
 #include "perfmodel/compose/compose.h"
-#include "perfmodel/compose/layers.h"
+#include "perfmodel/compose/other_gpu.h"
 #include "perfmodel/finder.h"
 #include "tests/unit/small_model.h"
 #include "tests/unit/testing.h"
@@ -187,6 +187,87 @@ static Layers shipped(const char *model, const char *machine, const char *engine
   layers.setup.attention_data_parallel_size = layers.setup.expert_parallel_size = 1;
   cr_assert_eq(layers_load(&layers, &diag), 0, "%s", diag.n_entries ? diag.entries[0].message : "");
   return layers;
+}
+
+/* ---- Of another GPU ---- */
+
+static Hardware type_of(const char *machine) {
+  Hardware type;
+  cr_assert_eq(hardware_load(&type, machine, data_dir, place_of_file("a"), &arena, &diag), 0);
+  return type;
+}
+
+/* The same architecture first, then the nearest peaks; of another vendor none. */
+Test(compose, the_most_similar_gpu_is_found) {
+  static const char *const cases[][2] = {
+      {"hgx-h20", "h100-80gb"},           {"hgx-h20-141gb", "h200-141gb"},
+      {"gh200-96gb", "h100-80gb"},        {"gh200-144gb", "h200-141gb"},
+      {"h100-80gb-pcie-x8", "h100-80gb"}, {"a100-40gb-x8", "a100-80gb"},
+      {"a100-40gb-pcie-x8", "a100-80gb"}, {"l4-x8", "l40s-48gb"},
+      {"rtx-4090", "l40s-48gb"},          {"a10-x8", "a100-80gb"},
+      {"v100-32gb-x8", "a100-80gb"},
+  };
+  const char *const *gpus = compose_gpus(data_dir, &arena);
+  Hardware found;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const Hardware asked = type_of(cases[i][0]);
+    cr_assert(other_gpu_find(&found, &asked, gpus, data_dir, &arena), "%s", cases[i][0]);
+    cr_expect_str_eq(found.gpu, cases[i][1], "%s", cases[i][0]);
+  }
+  static const char *const none[] = {"mi300x-x8", "mi325x-x8", "mi355x-x8", "cpu"};
+  for (size_t i = 0; i < 4; i++) {
+    const Hardware asked = type_of(none[i]);
+    cr_expect(!other_gpu_find(&found, &asked, gpus, data_dir, &arena), "%s", none[i]);
+  }
+  const Hardware h100 = type_of("dgx-h100"), h200 = type_of("dgx-h200"), h20 = type_of("hgx-h20");
+  cr_expect_lt(other_gpu_error(&h200, &h100), other_gpu_error(&h20, &h100));
+}
+
+/* A product that is bound by compute takes as many times longer as the peaks differ, but for what
+ * is no product; one that is bound by memory as the bandwidths; a GPU of the same rates as long. */
+Test(compose, times_are_scaled_by_the_rates_of_the_bottleneck) {
+  Layers self = shipped("llama3.1-8b", "dgx-h100", "vllm-0.24.0", 2);
+  const Hardware h100 = self.hardware;
+  const double large = layers_product_us(&self, DTYPE_BF16, 8192, 8192, 8192);
+  const double small = layers_product_us(&self, DTYPE_BF16, 1, 8192, 8192);
+  const double reduce = layers_curve_us(&self.all_reduce, 4 << 20);
+  const double decode = layers_decode_us(&self, 64, 4096);
+  other_gpu_scale(&self, &h100);
+  cr_expect_float_eq(layers_product_us(&self, DTYPE_BF16, 8192, 8192, 8192) / large, 1, 1e-9);
+  cr_expect_float_eq(layers_decode_us(&self, 64, 4096) / decode, 1, 1e-9);
+  self.hardware.dense_bf16_flops /= 4;
+  self.hardware.hbm_bandwidth /= 2;
+  self.hardware.nvlink_bandwidth /= 3;
+  other_gpu_scale(&self, &h100);
+  const double bound = 1e6 * 2 * 8192. * 8192 * 8192 / hardware_product_rate(&h100, DTYPE_BF16);
+  cr_expect_float_eq(layers_product_us(&self, DTYPE_BF16, 8192, 8192, 8192),
+                     large + 3 * fmin(bound, large), 1e-3 * large);
+  const double read = 1e6 * 2 * 8192. * 8192 / hardware_memory_rate(&h100);
+  cr_expect_float_eq(layers_product_us(&self, DTYPE_BF16, 1, 8192, 8192), small + fmin(read, small),
+                     5e-3 * small);
+  const double after = layers_curve_us(&self.all_reduce, 4 << 20);
+  cr_expect(after > 2 * reduce && after < 3 * reduce, "%g, %g", after, reduce);
+  cr_expect(layers_decode_us(&self, 64, 4096) > 1.3 * decode, "of decodes");
+  cr_assert_eq(self.n_borrowed, 2);
+  cr_expect_str_eq(self.borrowed[0].from, "h100-80gb");
+}
+
+/* One measured GPU from another, against its own tables: the median error over sizes that README.md
+ * gives as 3 to 5%. */
+Test(compose, an_h200_from_an_h100_is_near_its_own_tables) {
+  static const int64_t sizes[] = {1, 16, 64, 256, 1024, 4096};
+  const Hardware h100 = type_of("dgx-h100"), h200 = type_of("dgx-h200");
+  for (int64_t tp = 1; tp <= 4; tp *= 4) {
+    const Layers own = shipped("qwen3-32b", "dgx-h200", "vllm-0.24.0", tp);
+    Layers scaled = shipped("qwen3-32b", "dgx-h100", "vllm-0.24.0", tp);
+    scaled.hardware = h200;
+    other_gpu_scale(&scaled, &h100);
+    for (int i = 0; i < 6; i++)
+      cr_expect_float_eq(layers_linear_us(&scaled, sizes[i]) / layers_linear_us(&own, sizes[i]), 1,
+                         0.15, "%lld tokens", (long long)sizes[i]);
+    cr_expect_float_eq(layers_decode_us(&scaled, 64, 2048) / layers_decode_us(&own, 64, 2048), 1,
+                       0.15);
+  }
 }
 
 static double bytes_us(const Layers *layers, double bytes) {

@@ -193,6 +193,22 @@ Test(config, prices_are_those_of_the_configuration) {
   cr_expect_float_eq(config.sim.pools[0].cost_per_hour, 24, 1e-12);
   cr_expect_str_eq(config.pools[0].hardware.price_date, "2026-05");
   cr_expect_null(config.pools[0].hardware.price_source, "not that of the file");
+  // Of a GPU, by the longest name; of all machine types that are not named.
+  config = load(base, "prices={h100: 2 $/h, h100-80gb: 3 $/h, a100: 1 $/h}", NULL, NULL);
+  cr_expect_float_eq(config.sim.pools[0].cost_per_hour, 24, 1e-12);
+  config = load(base, "prices={h100: 2 $/h, dgx-h100: 3 $/h}", NULL, NULL);
+  cr_expect_float_eq(config.sim.pools[0].cost_per_hour, 3, 1e-12, "of the machine");
+  config = load(base, "cost_per_hour=40 $/h", "prices.a100=1 $/h", NULL);
+  cr_expect_float_eq(config.sim.pools[0].cost_per_hour, 40, 1e-12);
+  config = load(base, "cost_per_hour=40 $/h", "gpu_cost_per_hour=2 $/h", NULL);
+  cr_expect_float_eq(config.sim.pools[0].cost_per_hour, 16, 1e-12);
+  const char *table = in_folder("prices.csv");
+  write_file(table, "gpu,usd_per_gpu_hour,date,source\nh100,2.5,2026-11,\"our offer, net\"\n");
+  config = load(base, "prices=prices.csv", NULL, NULL);
+  cr_expect_float_eq(config.sim.pools[0].cost_per_hour, 20, 1e-12);
+  cr_expect_str_eq(config.pools[0].hardware.price_source, "our offer, net");
+  cr_expect_str_eq(config.pools[0].hardware.price_date, "2026-11");
+  remove(table);
   const char *const dated[] = {"prices.dgx-h100={price_date: May}", NULL};
   const ConfigChanges no_price = {.assignments = dated, .seed = -1, .tie_seed = -1};
   cr_assert_eq(config_load(&config, path, &no_price, &arena, &diag), -1);
@@ -202,7 +218,7 @@ Test(config, prices_are_those_of_the_configuration) {
   const char *const wrong[] = {"prices={dgx-h10: 20 $/h, dgx-h100: 20}", NULL};
   const ConfigChanges changes = {.assignments = wrong, .seed = -1, .tie_seed = -1};
   cr_assert_eq(config_load(&config, path, &changes, &arena, &diag), -1);
-  expect_entry(&diag, 0, 1, 9, "unknown machine 'dgx-h10'", "a typo");
+  expect_entry(&diag, 0, 1, 9, "unknown machine or GPU 'dgx-h10'", "a typo");
   cr_expect_eq(diag.n_entries, 2);
 }
 

@@ -81,7 +81,7 @@ Test(config_perfmodel, what_makes_no_sense_is_refused_once_and_where_it_stands) 
     const char *machine, *pool, *lines, *message;
     int line;
   } cases[] = {
-      {"l4-x8", "", "", "there are no iteration times of llama2-70b_l4_tp8_", 5},
+      {"mi300x-x8", "", "", "there are no iteration times of llama2-70b_mi300x-192gb_tp8_", 5},
       {"dgx-h100", "", "perfmodel: {name: fitted, preset: ideal}\n",
        "'preset' applies to 'roofline'", 6},
       {"dgx-h100", "", "perfmodel: {preset: ideal}\n", "'preset' applies to 'roofline'", 6},

@@ -106,7 +106,7 @@ Test(fleet, a_run_pays_for_what_it_takes) {
   static const char text[] = "model: llama2-70b\n"
                              "workload: {lengths: azure-conv-2023, requests: 20, seed: 1,"
                              " arrivals: {process: poisson, rate: 4 /s}}\n"
-                             "pools:\n"
+                             "prices: {dgx-h100: 38 $/h}\npools:\n"
                              "  a: {role: prefill, machine: dgx-h100, tensor_parallel_size: 4}\n"
                              "  b: {role: decode, machine: dgx-h100, count: 2,"
                              " tensor_parallel_size: 4}\n";

@@ -1,5 +1,6 @@
 /* Machines and KV capacities. Pinned: the facts that other parts compute with, the ratios of
  * Splitwise's cost and power, the capacity formula and the message when a model does not fit. */
+#include "perfmodel/datafile.h"
 #include "perfmodel/hardware.h"
 #include "tests/unit/testing.h"
 #include <criterion/criterion.h>
@@ -27,11 +28,10 @@ Test(hardware, machines_state_the_facts_of_the_paper) {
     const char *name, *gpu;
     int64_t nic_bandwidth;
     Tick kv_transfer_overhead;
-    double cost_per_hour;
   } cases[] = {
-      {"dgx-a100", "a100-80gb", 200000000000, 8 * TICKS_PER_SECOND / 1000, 17.6},
-      {"dgx-h100", "h100-80gb", 400000000000, 5 * TICKS_PER_SECOND / 1000, 38},
-      {"dgx-h100-capped", "h100-80gb-pcap", 400000000000, 5 * TICKS_PER_SECOND / 1000, 38},
+      {"dgx-a100", "a100-80gb", 200000000000, 8 * TICKS_PER_SECOND / 1000},
+      {"dgx-h100", "h100-80gb", 400000000000, 5 * TICKS_PER_SECOND / 1000},
+      {"dgx-h100-capped", "h100-80gb-pcap", 400000000000, 5 * TICKS_PER_SECOND / 1000},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Hardware hardware = machine(cases[i].name);
@@ -41,7 +41,6 @@ Test(hardware, machines_state_the_facts_of_the_paper) {
     cr_assert_eq(hardware.gpu_memory_bytes, INT64_C(80) << 30);
     cr_assert_eq(hardware.nic_bandwidth, cases[i].nic_bandwidth);
     cr_assert_eq(hardware.kv_transfer_overhead, cases[i].kv_transfer_overhead);
-    cr_assert_float_eq(hardware.cost_per_hour, cases[i].cost_per_hour, 1e-9);
     cr_assert(hardware.idle_power < hardware.decode_power);
     cr_assert(hardware.decode_power <= hardware.prefill_power);
     cr_assert(hardware.prefill_power <= 1.001 * hardware.provisioned_power);
@@ -286,10 +285,10 @@ static const char *file_with(const char *lines) {
 
 Test(hardware, a_price_is_of_the_machine_or_of_a_gpu) {
   const Hardware h100 = machine("dgx-h100"), h200 = machine("dgx-h200"), l40s = machine("l40s-x8");
-  cr_expect_float_eq(h100.gpu_cost_per_hour, 38.0 / 8, 1e-12);
-  cr_expect_float_eq(h200.cost_per_hour, 8 * 4.54, 1e-12);
-  cr_expect_str_eq(h200.price_date, "2026-03-17");
-  cr_expect_str_eq(h100.price_source, "Splitwise Table I");
+  cr_expect_float_eq(h100.cost_per_hour, 8 * 3.99, 1e-12);
+  cr_expect_float_eq(h200.cost_per_hour, 8 * 4.59, 1e-12);
+  cr_expect_str_eq(h200.price_date, "2026-10-07");
+  cr_expect_str_eq(h100.price_source, "Lambda on demand");
   cr_expect(h100.sold == SOLD_WHOLE && l40s.sold == SOLD_BY_GPU);
   static const struct {
     const char *lines, *message; // NULL: it is in order
@@ -321,9 +320,22 @@ Test(hardware, a_price_is_of_the_machine_or_of_a_gpu) {
   }
 }
 
+/* Prices that are shipped are of 2026, and say when and whose they are. */
+Test(hardware, shipped_prices_have_a_date_of_2026_and_a_source) {
+  int n_priced = 0;
+  for (const char *const *name = datafile_names(data_dir, "machines", &arena); *name; name++) {
+    const Hardware type = machine(*name);
+    if (type.cost_per_hour == 0) continue;
+    n_priced++;
+    cr_assert(type.price_date && type.price_source, "%s", *name);
+    cr_expect_eq(strncmp(type.price_date, "2026-", 5), 0, "%s", *name);
+  }
+  cr_expect_geq(n_priced, 18);
+}
+
 Test(hardware, what_a_file_leaves_out_is_unknown_or_a_default_share) {
   const Hardware l4 = machine("l4-x8"), h200 = machine("dgx-h200");
-  cr_assert_eq(l4.cost_per_hour, 0);
+  cr_assert_eq(machine("gb300-nvl72").cost_per_hour, 0);
   cr_assert_eq(l4.decode_power, 0);
   cr_assert_eq(l4.all_reduce_latency, 0);
   cr_assert_float_eq(hardware_compute_rate(&l4), 0.8 * 121e12, 1);

@@ -38,6 +38,7 @@ static void write_study(const char *slo, const char *block) {
           "  arrivals: {process: poisson, rate: 8 /s}\n"
           "  duration: 20 s\n"
           "  seed: 1\n"
+          "prices: {dgx-h100: 38 $/h}\n"
           "pools:\n"
           "  prefill: {role: prefill, machine: dgx-h100, count: 1}\n"
           "  decode: {role: decode, machine: dgx-h100, count: 1}\n"
@@ -183,7 +184,7 @@ Test(provision, the_answer_is_the_least_of_the_full_map) {
   cr_expect_eq(answer->counts[0] + answer->counts[1], least);
   cr_expect_eq(ran->outcomes[0].n_grid, 25);
   cr_expect_lt(ran->outcomes[0].n_simulations, 20);
-  // What it costs follows from the machine file: 38 $/h and 10.2 kW each.
+  // What it costs follows from the price and the machine file: 38 $/h and 10.2 kW each.
   cr_expect_float_eq(answer->fleet.takes.cost_per_hour, 38.0 * (double)least, 1e-9);
   cr_expect_float_eq(answer->fleet.takes.power_kw, 10.2 * (double)least, 1e-9);
   cr_expect_eq(answer->fleet.n[ROLE_PREFILL], answer->counts[0]);

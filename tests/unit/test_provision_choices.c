@@ -115,6 +115,7 @@ static void write_study(const char *keys, const char *designs) {
           "  lengths: {prompt: {constant: 900}, output: {constant: 60}}\n"
           "  arrivals: {process: at_once}\n"
           "  requests: 80\n"
+          "prices: {dgx-h100: 38 $/h}\n"
           "pools:\n"
           "  all: {role: mixed, machine: dgx-h100}\n"
           "policies:\n"

@@ -15,7 +15,7 @@ static int load(Provision *study, const char *workload, const char *block) {
   cr_assert_not_null(file);
   fprintf(file,
           "model: llama2-70b\nworkload: %s\nslo: splitwise\n"
-          "pools:\n"
+          "prices: {dgx-h100: 38 $/h}\npools:\n"
           "  p: {role: prefill, machine: dgx-h100, count: 1}\n"
           "  d: {role: decode, machine: dgx-h100, count: 1}\n"
           "provision: {%s}\n",
