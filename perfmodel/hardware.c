@@ -232,10 +232,12 @@ static WindowBytes window_bytes(const Llm *llm, int64_t tensor_parallel_size) {
 static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                               const KvOptions *options) {
   const int64_t gpus = replica_gpus(degrees);
-  double usable =
-      options->gpu_memory_utilization * (double)hardware->gpu_memory_bytes * (double)gpus;
-  const int64_t weights = replica_weights(llm, degrees) - freed_bytes(llm, options);
-  int64_t left = (int64_t)usable - weights - options->activation_bytes * gpus;
+  const double share = options->gpu_memory_utilization;
+  const double all_memory = (double)hardware->gpu_memory_bytes * (double)gpus;
+  const int64_t taken =
+      replica_weights(llm, degrees) - freed_bytes(llm, options) + options->activation_bytes * gpus;
+  const int64_t left = options->of_free ? (int64_t)(share * (all_memory - (double)taken))
+                                        : (int64_t)(share * all_memory) - taken;
   const WindowBytes windows = window_bytes(llm, degrees.tensor);
   const int64_t token = llm->kv_bytes_per_token * kv_copies(llm_cached_heads(llm), degrees.tensor);
   const int64_t all_bytes = options->block_size * (token + windows.token);

@@ -98,17 +98,19 @@ typedef struct KvOptions {
   int64_t kv_cache_memory_bytes;   // of one GPU, whatever the utilization; 0: computed
   double weights_on_cpu;           // share of the weights that is not on the GPUs
   int64_t max_num_seqs;            // at a time, of which windows are kept; 0: unknown
+  bool of_free; // the utilization is of the memory that weights and activations leave
 } KvOptions;
 
-/* floor((utilization·HBM·g − weights − activations·g) / block_bytes) of the g = tensor × attention
- * × pipeline GPUs of one replica, with the weights that are on them: experts once, the
- * rest in each attention group. KV heads are split over the tensor degree and copied once there are
- * fewer of them; latent KV is one head. Layers with a sliding window have kv_bytes_per_sequence of
- * max_num_seqs sequences set aside, or are counted as if they saw all tokens, whichever leaves room
- * for more tokens. An option that says it outright is of GPUs with all of the weights: what others
- * leave is added. Error at `at` when hardware_check_split has one, when the weights do not fit,
- * saying which tensor_parallel_size of the machine would, or when kv_cache_memory_bytes is less
- * than a block or more than all of the GPUs' memory has room for. */
+/* floor((utilization·HBM·g − weights − activations·g) / block_bytes), with of_free
+ * floor(utilization·(HBM·g − weights − activations·g) / block_bytes), of the g = tensor ×
+ * attention × pipeline GPUs of one replica, with the weights that are on them: experts once, the
+ * rest in each attention group. KV heads are split over the tensor degree and copied once there
+ * are fewer of them; latent KV is one head. Layers with a sliding window have
+ * kv_bytes_per_sequence of max_num_seqs sequences set aside, or are counted as if they saw all
+ * tokens, whichever leaves room for more tokens. An option that says it outright is of GPUs with
+ * all of the weights: what others leave is added. Error at `at` when hardware_check_split has one,
+ * when the weights do not fit, saying which tensor_parallel_size of the machine would, or when
+ * kv_cache_memory_bytes is less than a block or more than all of the GPUs' memory has room for. */
 int kv_capacity(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag);
 #endif

@@ -50,7 +50,8 @@ const OptionSpec config_pool_options[] = {
                "own default."),
     KV(gpu_memory_utilization, OPTION_REAL, .fallback = "0.9", .min = 0.01, .max = 1,
        .help = "Share of the GPU's memory that the engine uses (vLLM --gpu-memory-utilization, "
-               "SGLang --mem-fraction-static). An engine sets its own default."),
+               "SGLang --mem-fraction-static); with TensorRT-LLM the share of what weights and "
+               "activations leave (free_gpu_memory_fraction). An engine sets its own default."),
     KV(activation_bytes, OPTION_BYTES, .fallback = "1 GiB", .max = 1e15,
        .help = "Memory of each GPU that is reserved for activations."),
     KV(kv_cache_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15,

@@ -255,6 +255,7 @@ static void give_memory(const Node *node, PoolConfig *pool, Arena *arena) {
   const ServingEngine *engine = serving_at(pool->engine.row);
   if (!engine) return;
   pool->giver = engine;
+  pool->kv.of_free = engine->of_free;
   if (!node_find(node, "gpu_memory_utilization")) {
     pool->kv.gpu_memory_utilization = engine->gpu_memory_utilization;
     say_given(pool,

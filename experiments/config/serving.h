@@ -32,6 +32,7 @@ typedef struct ServingEngine {
   const char *batcher; // its name
   const char *options; // of the batcher beside the limits, a map in flow form; NULL: its defaults
   double gpu_memory_utilization;
+  bool of_free; // it is of what weights and activations leave (KvOptions)
   int64_t block_size;
   ServingLimits
       limits[SERVING_LIMITS_MAX];   // the first that suits; the last one here suits all GPUs

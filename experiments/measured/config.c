@@ -30,23 +30,34 @@ static const char *degree_text(const char *key, int64_t degree, Arena *arena) {
   return degree > 1 ? arena_printf(arena, ", %s: %lld", key, (long long)degree) : "";
 }
 
-static const char *pool_text(const MeasuredPool *pool, const char *name, const char *role,
+/* What the batcher of a prefill pool is told in place of the others'. */
+static const char *prefill_text(const MeasuredScript *script, const char *role, Arena *arena) {
+  if (script->prefill_tokens == 0 || strcmp(role, "prefill") != 0) return "";
+  return arena_printf(arena,
+                      ", batcher: {max_num_batched_tokens: %lld, max_num_seqs: %lld, "
+                      "enable_prefix_caching: false, async_scheduling: false}",
+                      (long long)script->prefill_tokens, (long long)script->max_num_seqs);
+}
+
+static const char *pool_text(const MeasuredPoint *point, int index, const char *role,
                              const char *machine, Arena *arena) {
+  const MeasuredPool *pool = &point->pools[index];
+  const double memory = point->script.memory;
   return arena_printf(
-      arena, "  %s: {role: %s, machine: %s, count: %lld, tensor_parallel_size: %lld%s%s%s%s}\n",
-      name, role, machine, (long long)pool->workers, (long long)pool->tensor,
-      degree_text("pipeline_parallel_size", pool->pipeline, arena),
+      arena, "  %s: {role: %s, machine: %s, count: %lld, tensor_parallel_size: %lld%s%s%s%s%s%s}\n",
+      point->split ? role : "serve", role, machine, (long long)pool->workers,
+      (long long)pool->tensor, degree_text("pipeline_parallel_size", pool->pipeline, arena),
       degree_text("attention_data_parallel_size", pool->attention, arena),
       degree_text("expert_parallel_size", pool->expert, arena),
-      degree_text("num_gpu_blocks_override", pool->blocks, arena));
+      degree_text("num_gpu_blocks_override", pool->blocks, arena),
+      memory > 0 ? arena_printf(arena, ", gpu_memory_utilization: %g", memory) : "",
+      prefill_text(&point->script, role, arena));
 }
 
 static const char *pools_text(const MeasuredPoint *point, const char *machine, Arena *arena) {
-  const MeasuredPool *pools = point->pools;
-  if (!point->split) return pool_text(&pools[MEASURED_SERVE], "serve", "mixed", machine, arena);
-  return arena_printf(arena, "%s%s",
-                      pool_text(&pools[MEASURED_PREFILL], "prefill", "prefill", machine, arena),
-                      pool_text(&pools[MEASURED_DECODE], "decode", "decode", machine, arena));
+  if (!point->split) return pool_text(point, MEASURED_SERVE, "mixed", machine, arena);
+  return arena_printf(arena, "%s%s", pool_text(point, MEASURED_PREFILL, "prefill", machine, arena),
+                      pool_text(point, MEASURED_DECODE, "decode", machine, arena));
 }
 
 /* A build without a number, nightly-5b8c30d, is the newest there is. */

@@ -43,6 +43,7 @@ static const CsvColumn columns[] = {TEXT(id, false),
                                     TEXT(silicon_tpot_ms, false),
                                     TEXT(measured_at, true),
                                     TEXT(image, true),
+                                    TEXT(batch_size, true),
                                     DEGREES(serve, ""),
                                     DEGREES(prefill, "prefill_"),
                                     DEGREES(decode, "decode_"),
@@ -87,7 +88,7 @@ static void take_row(Measured *self, MeasuredPoint *point, const void *row_) {
   read_times(self, point, row);
   check_waiting(point, row);
   inferencex_check_day(point, row);
-  if (strstr(row->silicon_data_source, "gtl_job_id"))
+  if (inferencex_is_deployment(row))
     measured_note_odd(
         point,
         "its client and its deployment are not known: TPOT does not depend on the concurrency");

@@ -12,7 +12,7 @@ typedef struct DegreeCells {
 typedef struct InferenceXRow {
   const char *id, *silicon_data_source, *concurrency, *backend, *backend_version, *model_path,
       *system, *precision, *gemm_quant_mode, *mode, *isl, *osl, *silicon_ttft_ms, *silicon_tpot_ms,
-      *measured_at, *image;
+      *measured_at, *image, *batch_size;
   DegreeCells serve, prefill, decode;
 } InferenceXRow;
 
@@ -30,13 +30,17 @@ void inferencex_read_pools(Measured *self, MeasuredPoint *point, const Inference
 /* Clients, lengths, and how the engine was started, which its pools decide, too. */
 void inferencex_read_load(Measured *self, MeasuredPoint *point, const InferenceXRow *row);
 void inferencex_read_script(MeasuredPoint *point, const InferenceXRow *row);
+/* Whether it is of NVIDIA's deployments of Dynamo, on as many GPUs as they needed. */
+static inline bool inferencex_is_deployment(const InferenceXRow *row) {
+  return strstr(row->silicon_data_source, "gtl_job_id") != NULL;
+}
 /* Whether it is of NVIDIA's runs in 16 bits, by another client. */
 bool inferencex_is_gap_analysis(const InferenceXRow *row);
 
 /* ---- inferencex_twins.c: what points of a file, all from `first` on, say of one another ---- */
 
 void inferencex_find_workers(Measured *self, size_t first);
-/* Refuses those that ran with speculative decoding; the second by its day alone. */
+/* Those that ran with speculative decoding are odd; the second by image and day alone. */
 void inferencex_find_speculation(Measured *self, size_t first);
 void inferencex_check_day(MeasuredPoint *point, const InferenceXRow *row);
 #endif

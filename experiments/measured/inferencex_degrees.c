@@ -9,6 +9,9 @@
  * without differ by less than 1%), and up to vLLM 0.17 always spread whole experts.
  * A split cluster is told of twice where its numbers of workers were left out the first time: the
  * row with the same times has them, and the degrees that they were measured with.
+ * Recipes of TensorRT-LLM in fp8 for prompts of 8192 tokens (srt-slurm, recipes/trtllm) share each
+ * expert of a prefill instance among its GPUs on B200, and have no attention data parallelism there
+ * on H200; columns of February 2026 say otherwise, those of March do not, for the same times.
  * Elsewhere tp × attention_dp = moe_tp × ep are the GPUs of an instance; dense models leave moe_tp
  * and ep at 1, and an empty cell or 0 is 1.
  * Rows of DeepSeek without an image are of November 2025 and have its degrees as those of experts
@@ -84,6 +87,17 @@ static void read_workers(Measured *self, MeasuredPoint *point, const char *colum
   if (*text) measured_count(self, point, column, text, MEASURED_DEGREE_MAX, 0, &pool->workers);
 }
 
+/* Prefill of long prompts in TensorRT-LLM's recipes for fp8 (see above). */
+static void read_recipe(const MeasuredPoint *point, const InferenceXRow *row, MeasuredPool *pool) {
+  if (!row_is(row, "trtllm", "DeepSeek") || strcmp(row->precision, "fp8") != 0 ||
+      point->prompt_tokens.written != 8192)
+    return;
+  if (strcmp(row->system, "b200_sxm") == 0) pool->expert = 1;
+  if (strcmp(row->system, "h200_sxm") != 0) return;
+  pool->tensor *= pool->attention;
+  pool->attention = 1;
+}
+
 /* An aggregated row of a rack whose `tp` is beyond any that a model was served with. */
 static bool is_whole_cluster(const MeasuredPoint *point, const InferenceXRow *row) {
   enum { TENSOR_MOST = 8 };
@@ -91,10 +105,22 @@ static bool is_whole_cluster(const MeasuredPoint *point, const InferenceXRow *ro
          strcmp(row->serve.tp_size, row->serve.moe_tp_size) == 0;
 }
 
+/* Of NVIDIA's deployments batch_size is that of a GPU, of however many instances there were. */
+static void read_instances(Measured *self, MeasuredPoint *point, const InferenceXRow *row,
+                           MeasuredPool *pool) {
+  int64_t batch;
+  if (!inferencex_is_deployment(row) ||
+      !measured_count(self, point, "batch_size", row->batch_size, MEASURED_CLIENTS_MAX, 1, &batch))
+    return;
+  const int64_t each = batch * pool->tensor * pool->attention * pool->pipeline;
+  if (point->clients % each == 0 && point->clients > each) pool->workers = point->clients / each;
+}
+
 void inferencex_read_pools(Measured *self, MeasuredPoint *point, const InferenceXRow *row) {
   if (point->split) {
     read_pool(self, point, &row->prefill, &point->pools[MEASURED_PREFILL]);
     read_pool(self, point, &row->decode, &point->pools[MEASURED_DECODE]);
+    read_recipe(point, row, &point->pools[MEASURED_PREFILL]);
     read_workers(self, point, "prefill_num_workers", row->prefill.num_workers,
                  &point->pools[MEASURED_PREFILL]);
     read_workers(self, point, "decode_num_workers", row->decode.num_workers,
@@ -105,6 +131,7 @@ void inferencex_read_pools(Measured *self, MeasuredPoint *point, const Inference
   read_pool(self, point, &row->serve, pool);
   read_minimax(row, pool);
   read_deepseek(point, row, pool);
+  read_instances(self, point, row, pool);
   if (is_whole_cluster(point, row))
     measured_refuse(point,
                     "its tp_size counts all GPUs of a split cluster, whose pools are not given");

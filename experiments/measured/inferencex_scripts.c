@@ -1,5 +1,6 @@
 /* The clients of InferenceX and NVIDIA, and how engines were started. */
 #include "experiments/measured/inferencex.h"
+#include <math.h>
 #include <string.h>
 
 /* ---- Clients ---- */
@@ -86,26 +87,110 @@ static bool fits(const char *part, const char *text) {
   return !part || strstr(text, part) != NULL;
 }
 
-static int64_t budget_of(const Script *script, const MeasuredPoint *point) {
-  const int64_t prompt = point->prompt_tokens.written;
-  const int64_t whole = script->prompts * prompt;
-  if (script->one_prompt) return prompt + point->clients + 64;
-  return whole > 0 && whole < script->max_num_batched_tokens ? whole
-                                                             : script->max_num_batched_tokens;
+/* ---- What scripts of DeepSeek and gpt-oss choose by the load ---- */
+
+typedef struct Load {
+  bool short_prompts, short_outputs, long_prompts; // 1024, 1024 and 8192 tokens
+  int64_t clients, gpus, ranks;                    // of attention data parallelism
+} Load;
+
+static Load load_of(const MeasuredPoint *point) {
+  const MeasuredPool *pool = &point->pools[MEASURED_SERVE];
+  return (Load){.short_prompts = point->prompt_tokens.written == 1024,
+                .short_outputs = point->output_tokens.written == 1024,
+                .long_prompts = point->prompt_tokens.written == 8192,
+                .clients = point->clients,
+                .gpus = pool->tensor * pool->attention,
+                .ranks = pool->attention};
 }
 
-/* What scripts choose by the load (dsr1_fp4_b200.sh, dsr1_fp8_b200.sh, dsr1_fp8_b200_trt.sh,
+/* Whether it ran after the scripts of DeepSeek on TensorRT-LLM had 8192 tokens at least for a step,
+ * in January 2026. */
+static bool has_least_tokens(const InferenceXRow *row) {
+  return strcmp(row->measured_at, "2026-01-15") > 0;
+}
+
+static int64_t budget_of(const Script *script, const MeasuredPoint *point,
+                         const InferenceXRow *row) {
+  const int64_t prompt = point->prompt_tokens.written, most = script->max_num_batched_tokens;
+  const int64_t whole = script->prompts * prompt;
+  if (!script->one_prompt) return whole > 0 && whole < most ? whole : most;
+  const int64_t tokens = (prompt + point->clients + 64 + 63) / 64 * 64;
+  return has_least_tokens(row) && tokens < 8192 ? 8192 : tokens;
+}
+
+/* max_num_tokens of prefill instances of Dynamo (srt-slurm, recipes/trtllm), of each rank. */
+static int64_t prefill_tokens_of(const MeasuredPoint *point, const InferenceXRow *row) {
+  const bool is_b200_fp8 =
+      strcmp(point->gpu, "b200_sxm") == 0 && strcmp(point->precision, "fp8") == 0;
+  if (!point->split || !row_is(row, "trtllm", "DeepSeek")) return 0;
+  if (point->prompt_tokens.written == 8192) return is_b200_fp8 ? 8320 : 16640;
+  return is_b200_fp8 ? 16384 : 8192;
+}
+
+static bool is_release(const InferenceXRow *row, const char *engine, const char *version) {
+  return strcmp(row->backend, engine) == 0 &&
+         strncmp(row->backend_version, version, strlen(version)) == 0;
+}
+
+/* Whether graphs of all sizes are captured for iterations with prefill, too. */
+static bool has_prefill_graphs(const MeasuredPoint *point, const InferenceXRow *row) {
+  const Load load = load_of(point);
+  const int64_t clients = load.clients;
+  if (point->split || !is_release(row, "trtllm", "1.2.0rc6") || !row_is(row, "trtllm", "DeepSeek"))
+    return false;
+  if (strcmp(point->precision, "fp4") == 0)
+    return load.short_prompts && load.short_outputs && clients == 64 && load.gpus == 8;
+  return load.long_prompts ? clients >= 64
+                           : clients >= (load.short_outputs ? 64 : 128) && clients < 256;
+}
+
+/* mem_fraction_static of SGLang on H100 where it is not told: what chunks of 8192 tokens, graphs
+ * and communication take is kept free (srt/server_args.py, _handle_gpu_memory_settings). */
+static double sglang_memory(int64_t gpus) {
+  const double all = 81559, graphs = gpus < 4 ? 256 : 512; // MiB
+  const double kept = 512 + 1.5 * 8192 + 2 * graphs + 1024.0 / 8 * (double)gpus;
+  return round(1000 * (all - kept) / all) / 1000;
+}
+
+static double trtllm_memory(const MeasuredPoint *point, const InferenceXRow *row) {
+  const Load load = load_of(point);
+  const bool b200 = strcmp(point->gpu, "b200_sxm") == 0;
+  if (row_is(row, "trtllm", "gpt-oss")) return b200 ? 0.85 : 0;
+  if (!row_is(row, "trtllm", "DeepSeek") || strncmp(point->gpu, "gb", 2) == 0) return 0;
+  if (!b200) return 0.75;
+  if (strcmp(point->precision, "fp4") == 0 || !is_release(row, "trtllm", "1.2.0rc6")) return 0.8;
+  return load.long_prompts ? (load.gpus == 4 ? 0.75 : 0.8) : load.clients >= 256 ? 0.7 : 0.8;
+}
+
+/* --mem-fraction-static of SGLang, free_gpu_memory_fraction of TensorRT-LLM; 0: the default. */
+static double memory_of(const MeasuredPoint *point, const InferenceXRow *row) {
+  const int64_t gpus = load_of(point).gpus;
+  if (point->split) return 0;
+  if (strcmp(row->backend, "trtllm") == 0) return trtllm_memory(point, row);
+  if (strcmp(row->backend, "sglang") != 0) return 0;
+  if (strcmp(point->gpu, "h100_sxm") == 0) return sglang_memory(gpus);
+  if (!row_is(row, "sglang", "DeepSeek")) return 0;
+  if (strcmp(point->gpu, "b200_sxm") != 0) return 0.82;
+  return strcmp(point->precision, "fp4") == 0 ? 0.85 : gpus == 4 ? 0.95 : 0.82;
+}
+
+/* The rest, for the batcher (dsr1_fp4_b200.sh, dsr1_fp8_b200.sh, dsr1_fp8_b200_trt.sh,
  * 70b_fp8_b200_trt_slurm.sh, 70b_fp4_b200_trt_slurm.sh). */
 static const char *batcher_of(const MeasuredPoint *point, const InferenceXRow *row) {
-  const bool equal = point->prompt_tokens.written == 1024 && point->output_tokens.written == 1024;
-  const int64_t clients = point->clients;
-  if (point->split || strcmp(point->gpu, "b200_sxm") != 0) return NULL;
+  const Load load = load_of(point);
+  const bool equal = load.short_prompts && load.short_outputs;
+  const int64_t clients = load.clients;
+  if (point->split) return NULL;
+  if (row_is(row, "trtllm", "DeepSeek") && load.ranks > 1)
+    return ", attention_dp_timeout_iters: 60";
+  if (strcmp(point->gpu, "b200_sxm") != 0) return NULL;
   if (row_is(row, "sglang", "DeepSeek"))
     return clients >= 16 ? ", scheduler_recv_interval: 30" : ", scheduler_recv_interval: 10";
-  if (row_is(row, "trtllm", "Llama-3.1-70B") && equal && strcmp(row->serve.tp_size, "8") != 0)
+  if (row_is(row, "trtllm", "Llama-3.1-70B") && equal && load.gpus != 8)
     return ", batch_wait_timeout_iters: 20, batch_wait_max_tokens_ratio: 0.9";
   if (row_is(row, "trtllm", "DeepSeek") && strcmp(point->precision, "fp8") == 0 && equal &&
-      clients >= 64 && point->pools[MEASURED_SERVE].attention == 1)
+      is_release(row, "trtllm", "1.2.0rc6") && clients >= 64 && clients < 256)
     return ", batch_wait_timeout_iters: 40, batch_wait_max_tokens_ratio: 0.8";
   return NULL;
 }
@@ -127,10 +212,12 @@ void inferencex_read_script(MeasuredPoint *point, const InferenceXRow *row) {
   point->script = (MeasuredScript){
       .engine = script->row,
       .request_s = script->request_ms / 1e3,
-      .launches_free = script->launches_free,
+      .launches_free = script->launches_free || has_prefill_graphs(point, row),
       .weights = strcmp(row->gemm_quant_mode, "fp8_block") == 0 ? row->gemm_quant_mode : NULL,
       .kv_cache_dtype = script->kv_cache_dtype,
-      .max_num_batched_tokens = budget_of(script, point),
+      .memory = memory_of(point, row),
+      .max_num_batched_tokens = budget_of(script, point, row),
+      .prefill_tokens = prefill_tokens_of(point, row),
       .max_num_seqs = point->clients - one_waits,
       .batcher = batcher_of(point, row)};
 }

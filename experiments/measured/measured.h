@@ -45,7 +45,10 @@ typedef struct MeasuredScript {
   bool launches_free;         // iterations with prefill have no least time of a layer
   const char *weights;        // their format; NULL: what the precision says
   const char *kv_cache_dtype; // NULL: as the model has it
+  double memory;              // gpu_memory_utilization of its pools; 0: the engine's
   int64_t max_num_batched_tokens, max_num_seqs;
+  int64_t prefill_tokens; // max_num_batched_tokens of its prefill pool, which then schedules a step
+                          // after the one before it; 0: as the others
   bool prefix_caching;
   const char *batcher; // what else its batcher is told, ", key: value"; NULL: nothing
 } MeasuredScript;

@@ -199,6 +199,7 @@ static bool is_asked(const int64_t *asked, int n, int64_t tp) {
 static KvOptions options_of(const ServingEngine *engine) {
   return (KvOptions){.block_size = engine->block_size,
                      .gpu_memory_utilization = engine->gpu_memory_utilization,
+                     .of_free = engine->of_free,
                      .activation_bytes = INT64_C(1) << 30};
 }
 

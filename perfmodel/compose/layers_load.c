@@ -258,8 +258,27 @@ static int read_nccl(Layers *self, KernelFound *found, const char *op, int64_t g
 
 static const char ALL_REDUCES[] = "all-reduces";
 
+/* The same table of the engine where it was measured with the same GPU and NVLink in a server of
+ * eight: TensorRT-LLM reduces over trays of NVL72 by kernels of its own, too (AllReduceStrategy
+ * MNNVL), of which there is no table. */
+static bool borrow_from_server(Layers *self, KernelFound *found, const KernelQuery *query) {
+  static const char *const servers[][2] = {{"gb200-186gb", "b200-180gb"},
+                                           {"gb300-288gb", "b300-288gb"}};
+  for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
+    const char *at = strstr(self->folder, servers[i][0]);
+    if (!at) continue;
+    const char *folder = arena_printf(self->arena, "%.*s%s%s", (int)(at - self->folder),
+                                      self->folder, servers[i][1], at + strlen(servers[i][0]));
+    if (!read_beside(found, query, folder, self->arena)) continue;
+    note_borrowed(self, found, arena_printf(self->arena, "%s on %s", ALL_REDUCES, servers[i][1]),
+                  OTHER_ENGINE);
+    return true;
+  }
+  return false;
+}
+
 /* The engine's own kernel: of the table of its version or of the next one after it; where that has
- * not so many GPUs, another engine's, or NCCL's. */
+ * not so many GPUs, that of a server with the same GPU, another engine's, or NCCL's. */
 static int read_all_reduce(Layers *self, Diag *diag) {
   const EngineRules *engine = self->engine;
   const int64_t gpus = self->setup.tensor_parallel_size;
@@ -282,6 +301,7 @@ static int read_all_reduce(Layers *self, Diag *diag) {
                       kernel_folder_has(self->folder, query.name, self->arena);
   if (is_own || !read_version(self, &self->all_reduce, &query, of, version))
     error = kernel_read(&self->all_reduce, &query, self->folder, self->arena, &lacking);
+  if (error && borrow_from_server(self, &self->all_reduce, &query)) error = 0;
   static const char *const graphs[] = {"vllm_graph", "sglang_graph", "trtllm"};
   memcpy(query.filters[0].texts, graphs, sizeof graphs);
   memcpy(query.filters[1].texts, graphs, sizeof graphs);

@@ -1,14 +1,14 @@
 /* vLLM 0.33's scheduler: the core decides step by step as it does (sim/core/deciding.c); here are
  * the engine's own names and defaults of what it can be told, and of what TensorRT-LLM does
  * otherwise (SchedulerConfig: capacity_scheduler_policy, and TorchLlmArgs: enable_chunked_prefill,
- * batch_wait_timeout_iters, batch_wait_max_tokens_ratio). */
+ * batch_wait_timeout_iters, batch_wait_max_tokens_ratio, attention_dp_config). */
 #include "sim/batcher/batcher.h"
 #include "sim/core/scheduling.h"
 
 typedef struct Vllm {
   BatchLimits limits;
   int64_t long_prefill_token_threshold;
-  int64_t batch_wait_timeout_iters;
+  int64_t batch_wait_timeout_iters, attention_dp_timeout_iters;
   double batch_wait_max_tokens_ratio;
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
   int policy;                    // POLICY_FCFS or POLICY_PRIORITY
@@ -54,6 +54,11 @@ static const OptionSpec options[] = {
      .max = 1,
      .help = "Share of max_num_batched_tokens at which prompts stop waiting for others "
              "(TensorRT-LLM)."},
+    {"attention_dp_timeout_iters", OPTION_INT, offsetof(Vllm, attention_dp_timeout_iters), "0",
+     .max = 1e6,
+     .help = "Maximum number of steps that prompts wait, while all attention ranks decode, until "
+             "each rank has one (TensorRT-LLM attention_dp_config: timeout_iters, with "
+             "enable_balance). 0 means that they do not wait."},
     {0},
 };
 
@@ -75,6 +80,7 @@ static SchedulerLimits schedules(const void *options_) {
                            .batch_wait_tokens =
                                least_whole(self->batch_wait_max_tokens_ratio *
                                            (double)self->limits.max_num_batched_tokens),
+                           .rank_wait_iters = self->attention_dp_timeout_iters,
                            .lag = self->async_scheduling};
 }
 

@@ -120,9 +120,10 @@ static int64_t needed_in_batch(const Instance *instance, const Request *request)
 
 typedef struct Decision {
   Step *step;
-  int64_t budget;    // tokens left
-  int64_t threshold; // of a prefill; INT64_MAX: none
+  int64_t tokens, budget; // that it may have, and of those left
+  int64_t threshold;      // of a prefill; INT64_MAX: none
   int64_t n_preempted;
+  bool by_rank; // prompts are on ranks, which have tokens of their own
 } Decision;
 
 /* Tokens that it gets of a budget. */
@@ -356,8 +357,9 @@ static bool may_end(const Simulation *self, const Instance *instance, const Requ
 
 /* Whether what the step has room for of a prompt is too little. */
 static bool would_cut(const Scheduler *scheduler, int64_t left, int64_t tokens) {
-  return scheduler->limits.whole_prompts && tokens < left &&
-         left <= scheduler->limits.max_num_batched_tokens;
+  return (scheduler->limits.whole_prompts && tokens < left &&
+          left <= scheduler->limits.max_num_batched_tokens) ||
+         tokens <= 0;
 }
 
 typedef enum Fit { FIT_NOW, FIT_LATER, FIT_NO_ROOM } Fit;
@@ -374,6 +376,7 @@ static Fit fit_of(const Simulation *self, const Instance *instance, const Decisi
     context = request_prefill_tokens(request);
     tokens = min(min(context - hits * instance->pool->block_size, decision->threshold),
                  decision->budget);
+    if (decision->by_rank) tokens = min(tokens, ranks_room(&self->ranks, request));
     done = hits * instance->pool->block_size + tokens;
     if (would_cut(instance->scheduler, context - hits * instance->pool->block_size, tokens))
       return FIT_LATER;
@@ -386,13 +389,13 @@ static Fit fit_of(const Simulation *self, const Instance *instance, const Decisi
   return (blocks > 0 ? blocks : 0) + unheld <= instance->free_blocks ? FIT_NOW : FIT_NO_ROOM;
 }
 
-/* Admits the first in line if there are blocks: nobody is overtaken. */
-static bool admit(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
+/* Admits one if there are blocks for it. */
+static Fit admit(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   int64_t hits, tokens;
   const Fit fit = fit_of(self, instance, decision, ix, &hits, &tokens);
   if (fit == FIT_NO_ROOM) life_found_no_room(self, instance, ix);
-  if (fit != FIT_NOW) return false;
+  if (fit != FIT_NOW) return fit;
   const bool first = request->prefill_began_at < 0;
   life_scheduled(self, instance, ix, hits);
   request->admission = ++instance->n_admissions;
@@ -400,11 +403,13 @@ static bool admit(Simulation *self, Instance *instance, Decision *decision, Requ
   ScheduledItem *item = &decision->step->items[decision->step->n_items - 1];
   if (first) item->hit_tokens = (int32_t)(hits * instance->pool->block_size);
   request->scheduled = SCHEDULED_ENDS; // until it is known how it goes on
+  if (decision->by_rank && item->kind == STEP_CHUNK) ranks_take(&self->ranks, request, tokens);
   if (!item->last) scheduler_schedule_alone(self, instance, ix);
-  return true;
+  return FIT_NOW;
 }
 
-/* Admits in line while it can; those whose adapter has no room are passed over. */
+/* Admits in line while it can; those whose adapter has no room are passed over, and those whose
+ * rank has not enough tokens left. */
 static void admit_waiting(Simulation *self, Instance *instance, Decision *decision) {
   tell_decision_begins(self, instance);
   RequestIx ix = first_waiting(instance), next;
@@ -414,9 +419,12 @@ static void admit_waiting(Simulation *self, Instance *instance, Decision *decisi
     next = request->next;
     if (next == REQUEST_NONE && decodes) next = instance->prefill_queue.first;
     if (ask_passes_over(self, instance, decision->step, request)) continue;
-    if (!admit(self, instance, decision, ix)) return;
+    const Fit fit = admit(self, instance, decision, ix);
+    if (fit == FIT_LATER && decision->by_rank) continue;
+    if (fit != FIT_NOW) return;
     tell_admitted_to_step(self, instance, &self->requests.slots[ix]);
     instance->scheduler->n_waited = 0;
+    if (decision->by_rank) instance->scheduler->let_in_at = instance->batch.iterations;
   }
 }
 
@@ -439,7 +447,7 @@ static bool batch_waits(const Simulation *self, const Instance *instance,
                         const Decision *decision) {
   const Scheduler *scheduler = instance->scheduler;
   const SchedulerLimits *limits = &scheduler->limits;
-  const int64_t scheduled = limits->max_num_batched_tokens - decision->budget;
+  const int64_t scheduled = decision->tokens - decision->budget;
   int64_t hits, tokens;
   return scheduler->n_waited < limits->batch_wait_iters && scheduled > 0 &&
          instance->decode_queue.count == 0 && may_admit(instance) &&
@@ -496,7 +504,7 @@ static void place_items(Simulation *self, Instance *instance, Step *step) {
   }
   shape->logit_seqs += step->n_regular;
   if (instance->pool->attention_ranks > 1)
-    ranks_spread_step(&self->ranks, instance, step, self->arena);
+    ranks_spread_step(&self->ranks, instance, self->requests.slots, step, self->arena);
 }
 
 bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
@@ -505,8 +513,14 @@ bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
       instance->running.count + instance->decode_queue.count + instance->prefill_queue.count;
   const bool cuts =
       limits->long_prefill_token_threshold > 0 && n_here > 1 && !limits->whole_prompts;
-  Decision decision = {
-      .step = step, .budget = limits->max_num_batched_tokens, .threshold = ranks_budget(instance)};
+  const bool by_rank = ranks_hold_requests(instance) && instance->prefill_queue.count > 0;
+  const int64_t tokens = ranks_tokens(instance);
+  Decision decision = {.step = step,
+                       .tokens = tokens,
+                       .budget = tokens,
+                       .threshold = ranks_budget(instance),
+                       .by_rank = by_rank};
+  if (by_rank) ranks_place(&self->ranks, instance, self->requests.slots, self->arena);
   if (cuts) decision.threshold = min(decision.threshold, limits->long_prefill_token_threshold);
   instance->scheduler->number++;
   step->n_items = 0;
@@ -520,8 +534,9 @@ bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
   advance_batch(self, instance, step);
   const bool admits = decision.n_preempted == 0 && decision.budget > 0;
   Scheduler *scheduler = instance->scheduler;
-  scheduler->waits = admits && batch_waits(self, instance, &decision);
-  if (scheduler->waits) scheduler->n_waited++;
+  const bool for_batch = admits && batch_waits(self, instance, &decision);
+  if (for_batch) scheduler->n_waited++;
+  scheduler->waits = for_batch || (admits && by_rank && ranks_wait(&self->ranks, instance));
   if (admits && !scheduler->waits) admit_waiting(self, instance, &decision);
   place_items(self, instance, step);
   sim_list_step(self, instance, step);

@@ -86,6 +86,7 @@ typedef struct Request {
   Tick session_began_at;
   uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
   uint8_t model;                        // of SimConfig.models, that serves it
+  uint8_t rank;                         // 1 + that of its instance (attention_ranks.h); 0: none yet
   bool admitted : 1;                    // and counts as in flight of its class (admission.c)
   bool is_copy : 1;                     // of one that is served elsewhere too (hedging.c)
   bool waited_for_kv : 1;               // first in line it found no room: counted in kv_waits

@@ -24,6 +24,7 @@ typedef struct SchedulerLimits {
   /* So many decisions at most those who may join wait beside decodes, while the step would have
    * fewer tokens. */
   int64_t batch_wait_iters, batch_wait_tokens;
+  int64_t rank_wait_iters; // those who may join wait for prompts on all ranks; 0: they do not
   int lag;
 } SchedulerLimits;
 
@@ -80,6 +81,7 @@ typedef struct Scheduler {
   int64_t n_seconds[2];   // of the batch, that have one token, by whether they are counted
   int64_t n_waited;       // decisions since somebody was admitted, in which those who might wait
   bool waits;             // the newest decision was one
+  int64_t let_in_at;      // iterations of the batch when prompts of ranks were last let in
   int64_t n_leaving;      // of `running`, given up: they go as the present step ends
   RequestIx *alone;       // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;

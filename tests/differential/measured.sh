@@ -48,7 +48,7 @@ within "$trtllm h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 2 17 15
 within "$trtllm h200_sxm deepseek-ai/DeepSeek-R1 fp8 disagg" 2 34 15
 within "$sglang h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 2 30 15
 within "$sglang h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 4 30 15
-within "perf_overview trtllm H100 Llama-3.3-70B fp8 agg" 4 10 6
+within "perf_overview trtllm H100 Llama-3.3-70B fp8 agg" 4 10 8
 within "perf_overview trtllm H100 Llama-3.1-8B fp8 agg" 4 10 6
 
 # log_within LOG COLUMN PERCENT : the mean of a log's requests, 1: TTFT, 2: TPOT, 3: E2E.

@@ -82,16 +82,18 @@ Test(hardware, kv_capacity_follows_the_formula) {
     int64_t block_bytes, blocks;
   } cases[] = {
       // floor((0.9·8·80 GiB − 352,494,485,504) / (16·4,014,080))
-      {"bloom-176b", 8, {16, 0.9, 0, 0, 0, 0, 0}, 64225280, 4141},
+      {"bloom-176b", 8, {16, 0.9, 0, 0, 0, 0, 0, false}, 64225280, 4141},
       // the released simulator's: everything that the weights leave, in single tokens
-      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0, 0}, 4014080, 89234},
-      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0, 0}, 2621440, 210645},
+      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0, 0, false}, 4014080, 89234},
+      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0, 0, false}, 2621440, 210645},
       // floor((0.9·2·80 GiB − 137,953,296,384 − 2·2 GiB) / (16·327,680))
-      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0, 0, 0}, 5242880, 2359},
-      {"llama2-70b", 2, {16, 0.9, 0, 1000, 0, 0, 0}, 5242880, 1000},
+      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0, 0, 0, false}, 5242880, 2359},
+      // floor(0.9·(2·80 GiB − 137,953,296,384 − 2·2 GiB) / (16·327,680))
+      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0, 0, 0, true}, 5242880, 5072},
+      {"llama2-70b", 2, {16, 0.9, 0, 1000, 0, 0, 0, false}, 5242880, 1000},
       // floor(2·3 GB / (16·327,680)), whatever the utilization
-      {"llama2-70b", 2, {16, 0.5, 0, 0, 3000000000, 0, 0}, 5242880, 1144},
-      {"llama2-70b", 2, {16, 0.9, 0, 0, 3000000000, 0, 0}, 5242880, 1144},
+      {"llama2-70b", 2, {16, 0.5, 0, 0, 3000000000, 0, 0, false}, 5242880, 1144},
+      {"llama2-70b", 2, {16, 0.9, 0, 0, 3000000000, 0, 0, false}, 5242880, 1144},
   };
   Hardware hardware = machine("dgx-a100");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -110,7 +112,7 @@ Test(hardware, kv_heads_are_copied_when_there_are_fewer_than_gpus) {
   Llm llm = model("llama3-8b");
   llm.num_key_value_heads = 2;
   llm.kv_bytes_per_token = 32768;
-  const KvOptions options = {16, 0.9, 0, 0, 0, 0, 0};
+  const KvOptions options = {.block_size = 16, .gpu_memory_utilization = 0.9};
   KvCapacity two, eight;
   cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){.tensor = 2, .pipeline = 1, .data = 1},
                            &options, place_of_file("t"), &two, &diag),
@@ -169,7 +171,9 @@ Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) 
   Place at = {.path = "a.yaml", .line = 7, .column = 3, .width = 1};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Llm llm = model(cases[i].model);
-    KvOptions options = {16, cases[i].utilization, 0, 0, cases[i].kv_bytes, 0, 0};
+    KvOptions options = {.block_size = 16,
+                         .gpu_memory_utilization = cases[i].utilization,
+                         .kv_cache_memory_bytes = cases[i].kv_bytes};
     KvCapacity capacity;
     diag_done(&diag);
     diag_init(&diag);

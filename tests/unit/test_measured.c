@@ -251,11 +251,96 @@ Test(measured, rows_of_deepseek_have_the_degrees_of_their_scripts) {
   }
 }
 
+/* What scripts of DeepSeek tell engines by the load, the day and the release. */
+Test(measured, scripts_of_deepseek_go_by_the_load) {
+  static const struct {
+    const char *what, *clients, *day;
+    int64_t tokens;
+    double memory;
+    bool launches_free;
+    const char *batcher;
+  } cases[] = {
+      {"trtllm,1.2.0rc6.post2,M,b200_sxm,fp8,agg,8192,1024", "16", "2026-01-29", 8320, 0.8, false,
+       NULL},
+      {"trtllm,1.2.0rc6.post2,M,b200_sxm,fp8,agg,1024,1024", "64", "2026-01-29", 8192, 0.8, true,
+       ", batch_wait_timeout_iters: 40, batch_wait_max_tokens_ratio: 0.8"},
+      {"trtllm,1.2.0rc6.post2,M,b200_sxm,fp8,agg,1024,8192", "256", "2026-01-29", 8192, 0.7, false,
+       NULL},
+      {"trtllm,1.1.0rc2.post2,M,h200_sxm,fp8,agg,1024,1024", "64", "2025-12-15", 1152, 0.75, false,
+       NULL},
+      {"trtllm,,M,b200_sxm,fp4,agg,1024,1024", "64", "2025-11-02", 1152, 0.8, false, NULL},
+      {"sglang,0.5.9,M,b200_sxm,fp4,agg,1024,1024", "8", "2026-03-25", 16384, 0.85, false,
+       ", scheduler_recv_interval: 10"},
+      {"sglang,0.5.9,M,h200_sxm,fp8,agg,1024,1024", "8", "2026-03-25", 32768, 0.82, false, NULL},
+      {"vllm,0.19.0,M,h200_sxm,fp8,agg,1024,1024", "8", "2026-03-25", 8192, 0, false, NULL},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const char *model = strchr(cases[i].what, 'M');
+    const char *what = arena_printf(&arena, "%.*sdeepseek-ai/DeepSeek-R1%s",
+                                    (int)(model - cases[i].what), cases[i].what, model + 1);
+    const MeasuredScript script =
+        load_deepseek(what, cases[i].clients, arena_printf(&arena, "%s,image", cases[i].day))
+            ->script;
+    cr_expect_eq(script.max_num_batched_tokens, cases[i].tokens, "%s: %d", what,
+                 (int)script.max_num_batched_tokens);
+    cr_expect_eq(script.memory, cases[i].memory, "%s: %g", what, script.memory);
+    cr_expect_eq(script.launches_free, cases[i].launches_free, "%s", what);
+    cr_expect_str_eq(script.batcher ? script.batcher : "", cases[i].batcher ? cases[i].batcher : "",
+                     "%s: %s", what, script.batcher);
+  }
+}
+
+/* Ranks of attention data parallelism wait for one another, and prefill has steps of its own. */
+Test(measured, configurations_say_what_pools_are_told) {
+  const MeasuredPoint *ranks = load_deepseek(
+      "trtllm,,deepseek-ai/DeepSeek-R1,b200_sxm,fp4,agg,1024,1024", "256", "2025-11-02,");
+  cr_expect(strstr(ranks->config, "attention_dp_timeout_iters: 60"), "%s", ranks->config);
+  cr_expect(strstr(ranks->config, "gpu_memory_utilization: 0.8"), "%s", ranks->config);
+  const Measured split = load("a,,64,trtllm,0.8.1,deepseek-ai/DeepSeek-R1,b200_sxm,fp8,disagg,8192,"
+                              "1024,900,9,,,,,,2,1,1,8,1,8,3,8,1,1,1,8,,\n",
+                              "roofline");
+  cr_assert(split.points[0].config, "%s", split.points[0].why);
+  cr_expect_str_eq(measured_degrees(&split.points[0], &arena), "tp1 dp8 | tp8 ep8");
+  cr_expect(strstr(split.points[0].config,
+                   "batcher: {max_num_batched_tokens: 8320, max_num_seqs: 64, "
+                   "enable_prefix_caching: false, async_scheduling: false}"),
+            "%s", split.points[0].config);
+}
+
+/* NVIDIA's deployments: 416 clients, 13 on each GPU, on instances of 2. */
+Test(measured, deployments_have_as_many_instances_as_their_batch_says) {
+  static const struct {
+    const char *source, *batch;
+    int64_t workers;
+  } cases[] = {{"gtl_job_id=1", "13", 16}, {"gtl_job_id=1", "208", 1}, {"dump", "13", 1}};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const char *text = arena_printf(
+        &arena,
+        "id,silicon_data_source,concurrency,backend,model_path,system,precision,mode,isl,osl,"
+        "silicon_ttft_ms,silicon_tpot_ms,batch_size,tp_size,pp_size,attention_dp_size,moe_tp_size,"
+        "moe_ep_size%s\na,%s,416,trtllm,nvidia/Qwen3-32B-NVFP4,b200_sxm,fp4,agg,15000,500,700,13,"
+        "%s,2,1,1,1,1,,,,,,,,,,,,,,\n",
+        strstr(header, ",prefill_num_workers"), cases[i].source, cases[i].batch);
+    const MeasuredOptions options = {.rows = temp_file(text, strlen(text), &arena),
+                                     .perfmodel = "roofline"};
+    Measured measured;
+    cr_assert_eq(measured_load(&measured, &options, &arena, &diag), 0, "%s",
+                 diag.n_entries ? diag.entries[0].message : "");
+    unlink(options.rows);
+    cr_expect_eq(measured.points[0].pools[0].workers, cases[i].workers, "case %zu: %d", i,
+                 (int)measured.points[0].pools[0].workers);
+  }
+}
+
 /* It is odd, and compared like any other. */
 Test(measured, speculative_decoding_is_recognized) {
   const char *what = "trtllm,1.2,deepseek-ai/DeepSeek-R1,b200_sxm,fp8,agg,1024,1024";
-  const MeasuredPoint *odd = load_deepseek(what, "8", "2026-02-05T00:00:00Z,image");
-  cr_expect(odd->odd && !odd->why && odd->config);
+  static const char *const drafts[] = {"2026-02-05T00:00:00Z,release:1.2.0rc6.post3",
+                                       "2026-01-14T00:00:00Z,image"};
+  for (size_t i = 0; i < COUNT(drafts); i++) {
+    const MeasuredPoint *odd = load_deepseek(what, "8", drafts[i]);
+    cr_expect(odd->odd && !odd->why && odd->config);
+  }
   cr_expect_null(load_deepseek(what, "8", "2026-01-29T00:00:00Z,image")->odd);
   const char *row =
       "%s,,8,sglang,0.5.9,deepseek-ai/DeepSeek-R1,b200_sxm,fp8,agg,1024,1024,50,%s,8,1,1,8,1"
@@ -276,7 +361,7 @@ Test(measured, a_split_row_has_the_workers_of_its_twin) {
                    arena_printf(&arena, row, "b", "900", "2,1,1,8,1,8,3,8,1,1,1,8"),
                    arena_printf(&arena, row, "c", "901", ",8,1,1,1,8,,8,1,1,1,8")),
       "roofline");
-  cr_expect_str_eq(measured_degrees(&measured.points[0], &arena), "tp1 dp8 ep8 | tp8 ep8");
+  cr_expect_str_eq(measured_degrees(&measured.points[0], &arena), "tp8 ep8 | tp8 ep8");
   cr_expect_eq(measured_gpus(&measured.points[0]), 2 * 8 + 3 * 8);
   cr_expect_not_null(measured.points[2].why, "nobody says how many there are");
 }

@@ -325,7 +325,8 @@ Test(roofline, the_compiled_model_is_the_closed_form) {
 }
 
 Test(roofline, every_systems_own_machine_holds_its_model_and_has_sound_times) {
-  static const KvOptions options = {16, 0.9, INT64_C(512) << 20, 0, 0, 0, 0};
+  static const KvOptions options = {
+      .block_size = 16, .gpu_memory_utilization = 0.9, .activation_bytes = INT64_C(512) << 20};
   for (size_t i = 0; i < N_OWN; i++) {
     const Llm llm = model(own[i].model);
     const Hardware hardware = machine(own[i].machine);
