@@ -7,6 +7,8 @@
  *   tp 72, moe_tp 72 of a GB200    all GPUs of a split cluster, even where it is said to be none
  * vLLM's script for MiniMax in fp8 does not hand attention data parallelism on (rows with it and
  * without differ by less than 1%), and up to vLLM 0.17 always spread whole experts.
+ * SGLang 0.5.5 on GB200 took no degrees from there: its script spreads whole experts over the GPUs
+ * of an instance with attention data parallelism, whatever ep is written (1).
  * A split cluster is told of twice where its numbers of workers were left out the first time: the
  * row with the same times has them, and the degrees that they were measured with. Where there is
  * no such row, what the columns then have is GPUs of an instance (decode: tp; its ep is that of
@@ -99,10 +101,19 @@ static InferenceXWritten written_of(const Degrees *prefill, const Degrees *decod
   return ret;
 }
 
+/* What SGLang's script of then has in place of the columns. */
+static void read_sglang(const InferenceXRow *row, MeasuredPool *pool) {
+  if (row_is(row, "sglang", "DeepSeek") && strcmp(row->system, "gb200") == 0 &&
+      strncmp(row->backend_version, "0.5.5", 5) == 0 && pool->attention > 1)
+    pool->expert = pool->tensor * pool->attention;
+}
+
 static void read_split(Measured *self, MeasuredPoint *point, const InferenceXRow *row) {
   MeasuredPool *prefill = &point->pools[MEASURED_PREFILL], *decode = &point->pools[MEASURED_DECODE];
   const Degrees before = read_pool(self, point, &row->prefill, prefill);
   const Degrees after = read_pool(self, point, &row->decode, decode);
+  read_sglang(row, prefill);
+  read_sglang(row, decode);
   read_workers(self, point, "prefill_num_workers", row->prefill.num_workers, prefill);
   read_workers(self, point, "decode_num_workers", row->decode.num_workers, decode);
   if (point->why || (prefill->workers > 0 && decode->workers > 0)) return;
@@ -121,9 +132,9 @@ static void read_whole_cluster(Measured *self, MeasuredPoint *point, const Infer
   const char *unsolved = inferencex_solve(point, row, &written);
   point->split = true;
   if (unsolved)
-    measured_refuse(point, arena_printf(self->arena,
-                                        "its tp_size counts all GPUs of a split cluster: %s",
-                                        unsolved));
+    measured_refuse(
+        point,
+        arena_printf(self->arena, "its tp_size counts all GPUs of a split cluster: %s", unsolved));
 }
 
 void inferencex_read_pools(Measured *self, MeasuredPoint *point, const InferenceXRow *row) {

@@ -19,8 +19,7 @@ typedef struct Recipe {
   int64_t clients[12]; // 0: no more
 } Recipe;
 
-#define OF(...)                                                                                    \
-  { .of = {__VA_ARGS__} },
+#define OF(...) {.of = {__VA_ARGS__}},
 /* The two differ in a field: a macro that both went through would count an instance's degrees as
  * arguments of its own. */
 #define PLAIN(prefills, prefill, decodes, decode, ...)                                             \
@@ -62,7 +61,7 @@ static bool has_degrees(const Recipe *self, const InferenceXWritten *written) {
                      *decode = &self->pools[MEASURED_DECODE];
   const int64_t all = prefill->workers * gpus_of(prefill) + decode->workers * gpus_of(decode);
   if (written->gpus > 0 && written->gpus == all) return true;
-  if (written->decode_gpus == 0) return false;       // all that is written is of all GPUs
+  if (written->decode_gpus == 0) return false; // all that is written is of all GPUs
   if (written->prefill_gpus * written->decode_gpus == 1) return true; // nothing is written
   return written->prefill_gpus == gpus_of(prefill) && written->decode_gpus == gpus_of(decode) &&
          written->prefill_expert == prefill->expert;

@@ -58,7 +58,7 @@ typedef struct MeasuredPoint {
   MeasuredRange prompt_tokens, output_tokens;
   const char *solved;   // where its numbers of instances are from; NULL: the set has them
   const char *unsolved; // why they could not be found by its columns; or NULL
-  int64_t clients;    // of a closed loop; 0: all requests at once
+  int64_t clients;      // of a closed loop; 0: all requests at once
   int64_t requests;
   const char *log; // the trace that it is a request of; NULL: none
   int64_t request; // of the log
