@@ -206,13 +206,21 @@ static int64_t freed_bytes(const Llm *llm, const KvOptions *options) {
   return (int64_t)(options->weights_on_cpu * (double)llm->weight_bytes);
 }
 
-/* Of all GPUs of a replica: each attention group has all but the experts. */
+int64_t hardware_experts_held(const Llm *llm, int64_t expert_parallel_size) {
+  return (llm->num_experts + expert_parallel_size - 1) / expert_parallel_size;
+}
+
+/* Of all GPUs of a replica: each attention group has all but the experts, and each share of these
+ * takes what the largest does. */
 static int64_t replica_weights(const Llm *llm, Parallelism degrees) {
-  const int64_t groups = degree_of(degrees.attention);
+  const int64_t groups = degree_of(degrees.attention), shares = degree_of(degrees.expert);
+  const int64_t held = hardware_experts_held(llm, shares) * shares;
   const double experts =
       (double)llm_part_parameters(llm, LLM_EXPERTS) * llm_part_bytes(llm, LLM_EXPERTS);
-  return groups == 1 ? llm->weight_bytes
-                     : groups * (llm->weight_bytes - (int64_t)experts) + (int64_t)experts;
+  const int64_t room = held > llm->num_experts
+                           ? (int64_t)(experts * (double)held / (double)llm->num_experts)
+                           : (int64_t)experts;
+  return groups * (llm->weight_bytes - (int64_t)experts) + room;
 }
 
 /* Of layers with a window, over the GPUs that hold a sequence: of a token if they kept all of them,
@@ -318,9 +326,9 @@ static int check_experts(const Llm *llm, Parallelism degrees, Place at, Diag *di
                       "experts: tensor_parallel_size %lld x attention_data_parallel_size %lld",
                       expert, gpus, (long long)degrees.tensor,
                       (long long)degree_of(degrees.attention));
-  if (llm->num_experts % expert != 0)
+  if (expert > llm->num_experts)
     return diag_error(diag, at,
-                      "expert_parallel_size %lld does not divide the %lld experts of model '%s'",
+                      "expert_parallel_size %lld is more than the %lld experts of model '%s'",
                       expert, (long long)llm->num_experts, llm->name);
   if (llm->moe_intermediate_size % (gpus / expert) == 0) return 0;
   diag_error(

@@ -84,6 +84,8 @@ double hardware_link_rate(const Hardware *self);
  * format whose products the GPU does not have. */
 int hardware_check_split(const Llm *llm, const Hardware *hardware, Parallelism degrees, Place at,
                          Diag *diag);
+/* Experts of the largest share, where the shares do not divide them. */
+int64_t hardware_experts_held(const Llm *llm, int64_t expert_parallel_size);
 
 typedef struct KvCapacity {
   int64_t block_bytes; // one block of `block_size` tokens, over all GPUs that hold it

@@ -25,6 +25,18 @@ static inline bool row_is(const InferenceXRow *row, const char *engine, const ch
 /* The pools that ran, whatever the columns say; `clients` and lengths are known. */
 void inferencex_read_pools(Measured *self, MeasuredPoint *point, const InferenceXRow *row);
 
+/* ---- inferencex_recipes.c ---- */
+
+/* What a row without numbers of instances has of their GPUs. */
+typedef struct InferenceXWritten {
+  int64_t prefill_gpus, prefill_expert, decode_gpus; // of an instance; 0: not known
+  int64_t gpus;                                      // of all of them; 0: not known
+} InferenceXWritten;
+
+/* The pools that the source lists for the point, whose load has been read; else why not. */
+const char *inferencex_solve(MeasuredPoint *point, const InferenceXRow *row,
+                             const InferenceXWritten *written);
+
 /* ---- inferencex_scripts.c ---- */
 
 /* Clients, lengths, and how the engine was started, which its pools decide, too. */

@@ -4,11 +4,15 @@
  *   tp 64, moe_tp 8, ep 8          8 GPUs: InferenceX's tp 8 and ep 8, multiplied
  *   tp 1, attention_dp 64, moe_tp 8, ep 8    the same 8 with attention data parallel
  *   tp 4, attention_dp 4, ep 16    4 GPUs: its tp is the GPUs, each with attention of its own
- *   tp 72, moe_tp 72 of an aggregated GB200  all GPUs of a split cluster, its pools not given
+ *   tp 72, moe_tp 72 of a GB200    all GPUs of a split cluster, even where it is said to be none
  * vLLM's script for MiniMax in fp8 does not hand attention data parallelism on (rows with it and
  * without differ by less than 1%), and up to vLLM 0.17 always spread whole experts.
+ * SGLang 0.5.5 on GB200 took no degrees from there: its script spreads whole experts over the GPUs
+ * of an instance with attention data parallelism, whatever ep is written (1).
  * A split cluster is told of twice where its numbers of workers were left out the first time: the
- * row with the same times has them, and the degrees that they were measured with.
+ * row with the same times has them, and the degrees that they were measured with. Where there is
+ * no such row, what the columns then have is GPUs of an instance (decode: tp; its ep is that of
+ * prefill), or a 1 for all, and the deployment is found by them (inferencex_recipes.c).
  * Recipes of TensorRT-LLM in fp8 for prompts of 8192 tokens (srt-slurm, recipes/trtllm) share each
  * expert of a prefill instance among its GPUs on B200, and have no attention data parallelism there
  * on H200; columns of February 2026 say otherwise, those of March do not, for the same times.
@@ -41,8 +45,8 @@ static void untangle(const Degrees *written, MeasuredPool *pool) {
   pool->tensor = gpus / pool->attention;
 }
 
-static void read_pool(Measured *self, MeasuredPoint *point, const DegreeCells *cells,
-                      MeasuredPool *pool) {
+static Degrees read_pool(Measured *self, MeasuredPoint *point, const DegreeCells *cells,
+                         MeasuredPool *pool) {
   const int64_t most = MEASURED_DEGREE_MAX;
   Degrees written = {.dp_written = *cells->attention_dp_size != '\0'};
   pool->workers = 1;
@@ -53,6 +57,7 @@ static void read_pool(Measured *self, MeasuredPoint *point, const DegreeCells *c
       measured_count(self, point, "moe_tp_size", cells->moe_tp_size, most, 1, &written.moe_tp) &&
       measured_count(self, point, "moe_ep_size", cells->moe_ep_size, most, 1, &written.ep))
     untangle(&written, pool);
+  return written;
 }
 
 /* What the columns leave out: the script's choice by lengths and clients (see above). */
@@ -98,9 +103,40 @@ static void read_recipe(const MeasuredPoint *point, const InferenceXRow *row, Me
   pool->attention = 1;
 }
 
+enum { TENSOR_MOST = 8 }; // that an instance of a rack was served with, unless attention is apart
+
+/* Those of a split row as it has them, for which instances are looked for. */
+static InferenceXWritten written_of(const Degrees *prefill, const Degrees *decode) {
+  InferenceXWritten ret = {.prefill_gpus = prefill->tp * prefill->dp,
+                           .prefill_expert = prefill->ep,
+                           .decode_gpus = decode->tp * decode->dp};
+  if (ret.prefill_gpus == ret.decode_gpus && ret.prefill_gpus > TENSOR_MOST)
+    ret.gpus = ret.prefill_gpus;
+  return ret;
+}
+
+/* What SGLang's script of then has in place of the columns. */
+static void read_sglang(const InferenceXRow *row, MeasuredPool *pool) {
+  if (row_is(row, "sglang", "DeepSeek") && strcmp(row->system, "gb200") == 0 &&
+      strncmp(row->backend_version, "0.5.5", 5) == 0 && pool->attention > 1)
+    pool->expert = pool->tensor * pool->attention;
+}
+
+static void read_split(Measured *self, MeasuredPoint *point, const InferenceXRow *row) {
+  MeasuredPool *prefill = &point->pools[MEASURED_PREFILL], *decode = &point->pools[MEASURED_DECODE];
+  const Degrees before = read_pool(self, point, &row->prefill, prefill);
+  const Degrees after = read_pool(self, point, &row->decode, decode);
+  read_sglang(row, prefill);
+  read_sglang(row, decode);
+  read_workers(self, point, "prefill_num_workers", row->prefill.num_workers, prefill);
+  read_workers(self, point, "decode_num_workers", row->decode.num_workers, decode);
+  if (point->why || (prefill->workers > 0 && decode->workers > 0)) return;
+  const InferenceXWritten written = written_of(&before, &after);
+  point->unsolved = inferencex_solve(point, row, &written);
+}
+
 /* An aggregated row of a rack whose `tp` is beyond any that a model was served with. */
 static bool is_whole_cluster(const MeasuredPoint *point, const InferenceXRow *row) {
-  enum { TENSOR_MOST = 8 };
   return strncmp(point->gpu, "gb", 2) == 0 && point->pools[0].tensor > TENSOR_MOST &&
          strcmp(row->serve.tp_size, row->serve.moe_tp_size) == 0;
 }
@@ -116,15 +152,20 @@ static void read_instances(Measured *self, MeasuredPoint *point, const Inference
   if (point->clients % each == 0 && point->clients > each) pool->workers = point->clients / each;
 }
 
+static void read_whole_cluster(Measured *self, MeasuredPoint *point, const InferenceXRow *row) {
+  const InferenceXWritten written = {.gpus = point->pools[MEASURED_SERVE].tensor};
+  const char *unsolved = inferencex_solve(point, row, &written);
+  point->split = true;
+  if (unsolved)
+    measured_refuse(
+        point,
+        arena_printf(self->arena, "its tp_size counts all GPUs of a split cluster: %s", unsolved));
+}
+
 void inferencex_read_pools(Measured *self, MeasuredPoint *point, const InferenceXRow *row) {
   if (point->split) {
-    read_pool(self, point, &row->prefill, &point->pools[MEASURED_PREFILL]);
-    read_pool(self, point, &row->decode, &point->pools[MEASURED_DECODE]);
+    read_split(self, point, row);
     read_recipe(point, row, &point->pools[MEASURED_PREFILL]);
-    read_workers(self, point, "prefill_num_workers", row->prefill.num_workers,
-                 &point->pools[MEASURED_PREFILL]);
-    read_workers(self, point, "decode_num_workers", row->decode.num_workers,
-                 &point->pools[MEASURED_DECODE]);
     return;
   }
   MeasuredPool *pool = &point->pools[MEASURED_SERVE];
@@ -132,7 +173,5 @@ void inferencex_read_pools(Measured *self, MeasuredPoint *point, const Inference
   read_minimax(row, pool);
   read_deepseek(point, row, pool);
   read_instances(self, point, row, pool);
-  if (is_whole_cluster(point, row))
-    measured_refuse(point,
-                    "its tp_size counts all GPUs of a split cluster, whose pools are not given");
+  if (!point->why && is_whole_cluster(point, row)) read_whole_cluster(self, point, row);
 }

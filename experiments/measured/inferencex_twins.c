@@ -7,8 +7,8 @@
 
 /* ---- Split clusters that were told of twice ---- */
 
-static bool knows_workers(const MeasuredPoint *point) {
-  return point->pools[MEASURED_PREFILL].workers > 0 && point->pools[MEASURED_DECODE].workers > 0;
+static bool has_workers(const MeasuredPoint *point) {
+  return point->split && !point->why && !point->solved && !point->unsolved;
 }
 
 static uint64_t times_key(const MeasuredPoint *point) {
@@ -24,22 +24,27 @@ static uint64_t times_key(const MeasuredPoint *point) {
 static void take_pools(MeasuredPoint *point, const MeasuredPoint *other) {
   if (strcmp(point->engine, other->engine) != 0 || strcmp(point->gpu, other->gpu) != 0) return;
   memcpy(point->pools, other->pools, sizeof point->pools);
+  point->solved = "those of a row with the same times, which has them";
+  point->unsolved = NULL;
 }
 
 /* Points from `first` on are of one file. */
 void inferencex_find_workers(Measured *self, size_t first) {
   KeyMap map = {0};
   for (size_t i = first; i < self->n_points; i++)
-    if (self->points[i].split && !self->points[i].why && knows_workers(&self->points[i]))
+    if (has_workers(&self->points[i]))
       *key_map_put(&map, times_key(&self->points[i]), self->arena) = (uint32_t)i + 1;
   for (size_t i = first; i < self->n_points; i++) {
     MeasuredPoint *point = &self->points[i];
-    if (!point->split || point->why || knows_workers(point)) continue;
+    if (!point->split || point->why || has_workers(point)) continue;
     const uint32_t *other = key_map_find(&map, times_key(point));
     if (other) take_pools(point, &self->points[*other - 1]);
-    if (!knows_workers(point))
+    if (point->unsolved)
       measured_refuse(
-          point, "a split cluster whose numbers of prefill and decode instances are not given");
+          point, arena_printf(self->arena,
+                              "a split cluster whose numbers of prefill and decode instances are "
+                              "not given: %s",
+                              point->unsolved));
   }
 }
 
@@ -54,18 +59,17 @@ static const char with_prediction[] =
 
 /* A row with the same of all that columns tell, but faster by more than runs differ. */
 static uint64_t setup_key(const MeasuredPoint *point, Arena *arena) {
-  const MeasuredPool *pool = &point->pools[MEASURED_SERVE];
   const char *text = arena_printf(
-      arena, "%s %s %s %s %lld %lld %lld %lld %lld %lld", point->engine, point->version, point->gpu,
-      point->precision, (long long)pool->tensor, (long long)pool->attention,
-      (long long)pool->expert, (long long)point->clients, (long long)point->prompt_tokens.written,
-      (long long)point->output_tokens.written);
+      arena, "%s %s %s %s %s %lld %lld %lld %lld %lld", point->engine, point->version, point->gpu,
+      point->precision, measured_degrees(point, arena), (long long)point->pools[0].workers,
+      (long long)measured_gpus(point), (long long)point->clients,
+      (long long)point->prompt_tokens.written, (long long)point->output_tokens.written);
   const uint64_t hash = hash_bytes(text, strlen(text));
   return hash ? hash : 1;
 }
 
 static bool may_speculate(const MeasuredPoint *point) {
-  return !point->why && !point->odd && !point->split && strstr(point->model, "DeepSeek");
+  return !point->why && !point->odd && strstr(point->model, "DeepSeek");
 }
 
 void inferencex_find_speculation(Measured *self, size_t first) {

@@ -59,7 +59,9 @@ typedef struct MeasuredPoint {
   bool split; // pools[] prefill and decode apart; else pools[0] does both
   MeasuredPool pools[MEASURED_POOLS];
   MeasuredRange prompt_tokens, output_tokens;
-  int64_t clients; // of a closed loop; 0: all requests at once
+  const char *solved;   // where its numbers of instances are from; NULL: the set has them
+  const char *unsolved; // why they could not be found by its columns; or NULL
+  int64_t clients;      // of a closed loop; 0: all requests at once
   int64_t requests;
   const char *log; // the trace that it is a request of; NULL: none
   int64_t request; // of the log

@@ -132,6 +132,8 @@ void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE 
   putc('\n', out);
   print_totals(self, arena, out);
   print_counts(self, MEASURED_FITTED, "fitted, so not part of the errors:", arena, out);
+  print_counts(self, MEASURED_SOLVED, "with numbers of instances that their rows leave out:", arena,
+               out);
   print_counts(self, MEASURED_ODD, "odd, but part of the errors:", arena, out);
   print_counts(self, MEASURED_WHY, "missing, because:", arena, out);
 }
@@ -194,6 +196,7 @@ static void put_point(Rows *rows, const MeasuredPoint *point, Arena *arena) {
                     {CELL_OF_WHOLE("isl", point->prompt_tokens.written)},
                     {CELL_OF_WHOLE("osl", point->output_tokens.written)},
                     {CELL_OF_WHOLE("concurrency", point->clients)},
+                    {CELL_OF_TEXT("solved", point->solved ? point->solved : "")},
                     {CELL_OF_TEXT("fitted", point->fitted ? point->fitted : "")},
                     {CELL_OF_NUMBER("ttft_ms", milliseconds(measured[MEASURED_TTFT]))},
                     {CELL_OF_NUMBER("tpot_ms", milliseconds(measured[MEASURED_TPOT]))},

@@ -58,8 +58,14 @@ typedef struct MeasuredCount {
 } MeasuredCount;
 
 /* What is said of points, the most frequent first; ended by one without text. Of those that have
- * a prediction what was fitted to them or what is odd about them, of others why they have none. */
-typedef enum MeasuredSaid { MEASURED_FITTED, MEASURED_ODD, MEASURED_WHY } MeasuredSaid;
+ * a prediction what was fitted to them, where their numbers of instances are from, or what is odd
+ * about them, of others why they have none. */
+typedef enum MeasuredSaid {
+  MEASURED_FITTED,
+  MEASURED_SOLVED,
+  MEASURED_ODD,
+  MEASURED_WHY
+} MeasuredSaid;
 MeasuredCount *measured_counts(const Measured *self, MeasuredSaid said, Arena *arena);
 
 /* ---- names.c: `root` has models/ and machines/ ---- */

@@ -22,6 +22,12 @@ int64_t layers_expert_shares(const Layers *self) {
   return layers_expert_gpus(self) / self->setup.expert_parallel_size;
 }
 
+bool layers_exchange(const Layers *self) {
+  return self->engine->exchanges && self->setup.attention_data_parallel_size > 1 &&
+         layers_expert_shares(self) == 1 &&
+         layers_expert_gpus(self) > self->llm.num_experts_per_tok;
+}
+
 /* ---- Kernels ---- */
 
 /* A matrix wider or deeper than a table's is taken as several of equal size. */
@@ -192,8 +198,19 @@ static double router_us(const Layers *self, double tokens) {
          fmax(products, memory_us(self, 4 * (h * experts + tokens * (h + experts))));
 }
 
+/* Each token to the GPUs of its experts alone, and back. */
+static double exchange_us(const Layers *self, double tokens, bool narrow) {
+  const double numbers = tokens * (double)(self->llm.num_experts_per_tok * self->llm.hidden_size);
+  if (self->prepare.path)
+    return layers_curve_us(&self->prepare, tokens) + layers_curve_us(&self->dispatch, tokens) +
+           layers_curve_us(&self->combine, tokens);
+  return layers_curve_us(&self->dispatch, numbers * (narrow ? 0.5 : 1)) +
+         layers_curve_us(&self->combine, numbers);
+}
+
 /* `tokens` of each of the groups. Where groups have tokens of their own, hidden states are gathered
- * from all GPUs and the sums scattered back; else they are added up as in a dense layer. */
+ * from all GPUs and the sums scattered back, or sent where they are needed; else they are added up
+ * as in a dense layer. */
 static double experts_us(const Layers *self, double tokens) {
   const Llm *llm = &self->llm;
   const double groups = (double)self->setup.attention_data_parallel_size;
@@ -205,6 +222,7 @@ static double experts_us(const Layers *self, double tokens) {
   us += routed_us(self, all) * (is_fused(self) ? fused_share(llm, all) : 1);
   if (!is_fused(self)) us += shared_us(self, tokens);
   if (groups == 1) return us + all_reduce_us(self, tokens * h);
+  if (self->dispatch.path) return us + exchange_us(self, tokens, narrow);
   return us + layers_curve_us(&self->gather, all * h * (narrow ? 0.5 : 1)) +
          layers_curve_us(&self->scatter, all * h);
 }

@@ -41,6 +41,8 @@ typedef struct Layers {
   KernelFound window_prefill, window_decode; // the same of layers with a sliding window, if any
   KernelFound all_reduce, nccl;              // over message_size; not read where none is called
   KernelFound gather, scatter;               // of tokens to experts and back: over message_size
+  KernelFound prepare, dispatch, combine;    // the same in place of these: over num_tokens, or,
+                                             // without `prepare`, over message_size
   KernelFound experts;                       // over num_tokens
   KernelFound split, whole;   // where it has whole experts only: another's, shared or not
   bool modules;               // latent attention was timed with its products
@@ -83,6 +85,8 @@ int64_t layers_kv_heads(const Layers *self);
 /* GPUs that hold the experts together, and how many share one. */
 int64_t layers_expert_gpus(const Layers *self);
 int64_t layers_expert_shares(const Layers *self);
+/* Whether tokens go to the GPUs of their experts alone, and are not gathered from all. */
+bool layers_exchange(const Layers *self);
 /* [m, k] x [k, n] with weights of a format. */
 double layers_product_us(const Layers *self, int dtype, double m, double n, double k);
 /* One that is bound by memory. */

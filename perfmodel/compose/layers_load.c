@@ -1,5 +1,6 @@
 /* Which tables, and which of their rows, a setup needs. */
 #include "perfmodel/compose/layers.h"
+#include <math.h>
 #include <string.h>
 
 /* As the tables call a format of products and of the KV cache; NULL: they have none. */
@@ -59,7 +60,7 @@ static bool read_version(Layers *self, KernelFound *ret_found, const KernelQuery
 /* How far times of one table are from those of another, on average of products of 16 and of fewer
  * bits on H100, H200 and B200 (README.md, "What is borrowed"). */
 static const double OTHER_VERSION = 0.05, OTHER_ENGINE = 0.15, OTHER_PRODUCTS = 0.25,
-                    OTHER_FORMAT = 0.10;
+                    OTHER_FORMAT = 0.10, OTHER_GPUS = 0.15, OTHER_SHARES = 0.10;
 
 /* "vllm-0.24.0" of "…/vllm-0.24.0/gemm.csv.gz". */
 static const char *source_of(const Layers *self, const KernelFound *found) {
@@ -245,15 +246,56 @@ static int read_latent(Layers *self, Diag *diag) {
 
 /* ---- Collectives ---- */
 
+static KernelQuery query_nccl(const char *op, int64_t gpus) {
+  return (KernelQuery){.name = "nccl",
+                       .filters = {{"op_name", {op}},
+                                   {"dtype", {"half", "bfloat16"}, .may_miss = true},
+                                   {"nccl_dtype", {"half", "bfloat16"}, .may_miss = true},
+                                   {"num_gpus", .number = gpus}},
+                       .keys = {"message_size"}};
+}
+
+/* From the times of `have` GPUs and of half as many to those of more. On a ring each further GPU is
+ * a step more, which the least message takes nothing but, and of the bytes each sends
+ * (n − 1) / n. */
+static void scale_ring(KernelTable *table, const KernelTable *half, double have, double gpus) {
+  const double least = table->points[0].us;
+  const double step = fmax(0, (least - half->points[0].us) / (have / 2));
+  const double sent = (1 - 1 / gpus) / (1 - 1 / have);
+  for (size_t i = 0; i < table->n_points; i++) {
+    KernelPoint *point = &table->points[i];
+    point->us = least + step * (gpus - have) + fmax(0, point->us - least) * sent;
+  }
+}
+
+/* Of the most GPUs that NCCL was measured on, where that is fewer. */
+static bool read_ring(Layers *self, KernelFound *found, const char *op, int64_t gpus) {
+  enum { GPUS_MAX = 1024 };
+  int64_t have = 0;
+  for (int64_t n = 2; n <= GPUS_MAX; n *= 2) {
+    KernelFound more;
+    const KernelQuery query = query_nccl(op, n);
+    if (!read_version(self, &more, &query, "nccl", NULL)) continue;
+    *found = more;
+    have = n;
+  }
+  const KernelQuery query = query_nccl(op, have / 2);
+  KernelFound half;
+  if (have < 4 || have > gpus || !read_version(self, &half, &query, "nccl", NULL) ||
+      strcmp(half.path, found->path) != 0)
+    return false;
+  scale_ring(&found->table, &half.table, (double)have, (double)gpus);
+  note_borrowed(self, found, arena_printf(self->arena, "%s on %lld GPUs", op, (long long)have),
+                OTHER_GPUS * log2((double)gpus / (double)have));
+  return true;
+}
+
 static int read_nccl(Layers *self, KernelFound *found, const char *op, int64_t gpus, Diag *diag) {
-  const KernelQuery query = {.name = "nccl",
-                             .filters = {{"op_name", {op}},
-                                         {"dtype", {"half", "bfloat16"}, .may_miss = true},
-                                         {"nccl_dtype", {"half", "bfloat16"}, .may_miss = true},
-                                         {"num_gpus", .number = gpus}},
-                             .keys = {"message_size"}};
+  const KernelQuery query = query_nccl(op, gpus);
   if (read_version(self, found, &query, "nccl", NULL)) return 0; // the newest that has it
-  return kernel_read(found, &query, self->folder, self->arena, diag);
+  return read_ring(self, found, op, gpus)
+             ? 0
+             : kernel_read(found, &query, self->folder, self->arena, diag);
 }
 
 static const char ALL_REDUCES[] = "all-reduces";
@@ -316,6 +358,46 @@ static int read_all_reduce(Layers *self, Diag *diag) {
   return error;
 }
 
+/* To the GPUs of its experts and back, over tokens of one GPU: as TensorRT-LLM does within NVLink,
+ * or by NCCL, over numbers sent. Tables have powers of two GPUs; the times of the next are taken
+ * between two, which differ by less than 10%. */
+static int read_exchange(Layers *self, Diag *diag) {
+  const Llm *llm = &self->llm;
+  const int64_t gpus = layers_expert_gpus(self);
+  int64_t parts = 1;
+  while (parts < gpus)
+    parts *= 2;
+  const char *dtype = dtype_name((int)dtype_compute((Dtype)llm->expert_dtype));
+  KernelQuery query = {.name = "trtllm_alltoall",
+                       .filters = {{"op_name", {"alltoall_prepare"}},
+                                   {"kernel_source", {"NVLinkTwoSided"}},
+                                   {"moe_dtype", {dtype, "bfloat16"}},
+                                   {"hidden_size", .number = llm->hidden_size},
+                                   {"topk", .number = llm->num_experts_per_tok},
+                                   {"num_experts", .number = llm->num_experts},
+                                   {"moe_ep_size", .number = parts}},
+                       .keys = {"num_tokens"}};
+  KernelFound *const found[] = {&self->prepare, &self->dispatch, &self->combine};
+  static const char *const ops[] = {"alltoall_prepare", "alltoall_dispatch", "alltoall_combine"};
+  bool all = true;
+  for (int i = 0; i < 3; i++) {
+    query.filters[0].texts[0] = ops[i];
+    all = all && read_version(self, found[i], &query, "trtllm", NULL);
+  }
+  for (int i = 0; all && i < 3; i++) {
+    kernel_table_level(&found[i]->table);
+    if (strcmp(self->setup.engine, "trtllm") != 0)
+      note_borrowed(self, found[i], ops[i], OTHER_ENGINE);
+  }
+  if (all) return 0;
+  self->prepare = (KernelFound){.path = NULL};
+  int error = read_nccl(self, &self->dispatch, "alltoall", gpus, diag);
+  error |= read_nccl(self, &self->combine, "alltoall", gpus, diag);
+  if (!error) note_borrowed(self, &self->dispatch, "dispatch of tokens", OTHER_ENGINE);
+  if (!error) note_borrowed(self, &self->combine, "combination of experts", OTHER_ENGINE);
+  return error;
+}
+
 /* ---- Experts ---- */
 
 /* Kernels of routed experts by format of their weights, the one that engines run first. */
@@ -328,7 +410,8 @@ static const char *const EXPERTS[DTYPE_COUNT][KERNEL_CHOICES] = {
     [DTYPE_INT4] = {"int4_wo"},
 };
 
-static KernelQuery query_experts(const Layers *self, int64_t shares) {
+/* `shares` GPUs share an expert, of which there are `parallel` parts. */
+static KernelQuery query_experts(const Layers *self, int64_t shares, int64_t parallel) {
   const Llm *llm = &self->llm;
   KernelQuery query = {
       .name = "moe",
@@ -338,7 +421,7 @@ static KernelQuery query_experts(const Layers *self, int64_t shares) {
                   {"topk", .number = llm->num_experts_per_tok},
                   {"num_experts", .number = llm->num_experts},
                   {"moe_tp_size", .number = shares},
-                  {"moe_ep_size", .number = self->setup.expert_parallel_size},
+                  {"moe_ep_size", .number = parallel},
                   {"distribution", {"power_law_1.01", "power_law_1.2", "balanced"}}},
       .keys = {"num_tokens"}};
   memcpy(query.filters[0].texts, EXPERTS[llm->expert_dtype], sizeof query.filters[0].texts);
@@ -355,10 +438,51 @@ static bool read_both(Layers *self, const KernelQuery *split, const KernelQuery 
   return false;
 }
 
+/* DeepGEMM, which TensorRT-LLM's table has: what engines run of whole experts in blocks of 8 bits
+ * where each GPU has tokens of its own (InferenceX's scripts: MOE_BACKEND with DP_ATTENTION). */
+static bool read_grouped(Layers *self, const KernelQuery *query) {
+  static const char *const kernels[KERNEL_CHOICES] = {"deepgemm"};
+  if (!self->engine->exchanges || self->setup.attention_data_parallel_size == 1 ||
+      layers_expert_shares(self) > 1 || self->llm.expert_dtype != DTYPE_FP8_BLOCK)
+    return false;
+  const char *const *beside = kernel_folders_beside(self->folder, "trtllm", "moe", self->arena);
+  for (const char *folder = self->folder; folder; folder = *beside++)
+    if (read_preferred(self, &self->experts, query, folder, kernels)) return true;
+  return false;
+}
+
 /* Of the kernels that the engine prefers, if the folder has any, else of all. */
 static bool read_experts_of(Layers *self, const KernelQuery *query, const char *folder) {
+  if (read_grouped(self, query)) return true;
   return read_preferred(self, &self->experts, query, folder, self->engine->experts_kernels) ||
          read_beside(&self->experts, query, folder, self->arena);
+}
+
+/* Where the parts do not divide the experts: between the powers of two on both sides, by the
+ * experts of the largest part. */
+static bool read_between(Layers *self, const char *folder) {
+  const int64_t parallel = self->setup.expert_parallel_size, shares = layers_expert_shares(self);
+  const double all = (double)self->llm.num_experts;
+  int64_t low = 1;
+  while (low * 2 < parallel)
+    low *= 2;
+  const KernelQuery fewer = query_experts(self, shares, low),
+                    more = query_experts(self, shares, 2 * low);
+  if (self->llm.num_experts % parallel == 0 || !read_experts_of(self, &more, folder)) return false;
+  const KernelFound least = self->experts;
+  if (!read_experts_of(self, &fewer, folder)) return false;
+  const double held = (double)hardware_experts_held(&self->llm, parallel) / all;
+  const double share = (held * (double)(2 * low) - 1);
+  for (size_t i = 0; i < self->experts.table.n_points; i++) {
+    KernelPoint *point = &self->experts.table.points[i];
+    const double us = layers_curve_us(&least, (double)point->key[0]);
+    point->us = us + share * (point->us - us);
+  }
+  note_borrowed(self, &self->experts,
+                arena_printf(self->arena, "experts in %lld and %lld parts", (long long)low,
+                             (long long)(2 * low)),
+                OTHER_SHARES);
+  return true;
 }
 
 static int read_routed(Layers *self, Diag *diag) {
@@ -371,8 +495,10 @@ static int read_routed(Layers *self, Diag *diag) {
              kernel_folders_beside(folder, self->engine->experts_of, "moe", self->arena);
          *beside; beside++)
       folder = *beside;
-  const KernelQuery split = query_experts(self, shares), whole = query_experts(self, 1);
-  if (read_experts_of(self, &split, folder)) return 0;
+  const int64_t parallel = self->setup.expert_parallel_size;
+  const KernelQuery split = query_experts(self, shares, parallel),
+                    whole = query_experts(self, 1, parallel);
+  if (read_experts_of(self, &split, folder) || read_between(self, folder)) return 0;
   if (shares > 1 && llm->expert_dtype == DTYPE_MXFP4 && read_experts_of(self, &whole, folder) &&
       read_both(self, &split, &whole))
     return 0;
@@ -383,6 +509,7 @@ static int read_experts(Layers *self, Diag *diag) {
   if (llm_moe_layers(&self->llm) == 0) return 0;
   int error = read_routed(self, diag);
   if (self->setup.attention_data_parallel_size == 1) return error;
+  if (layers_exchange(self)) return error | read_exchange(self, diag);
   error |= read_nccl(self, &self->gather, "all_gather", layers_expert_gpus(self), diag);
   error |= read_nccl(self, &self->scatter, "reduce_scatter", layers_expert_gpus(self), diag);
   return error;

@@ -42,6 +42,8 @@ TABLES = {
     "mla_bmm": (["op_name", "bmm_dtype", "num_heads"], "num_tokens"),
     "custom_allreduce": (["backend", "allreduce_dtype", "num_gpus"], "message_size"),
     "nccl": (["op_name", "nccl_dtype", "num_gpus"], "message_size"),
+    "trtllm_alltoall": (["op_name", "kernel_source", "moe_dtype", "hidden_size", "topk",
+                         "num_experts", "moe_ep_size"], "num_tokens"),
 }
 # Smaller matrices take as long as these, the time of a launch.
 LEAST = {"gemm": {"n": 64, "k": 256}}

@@ -74,6 +74,22 @@ says "'=two' has no configuration: the model"
 rejects 3 "$tandem" report measured --rows rows.csv --config three
 says "there is no point with the id 'three'"
 
+# A split row without numbers of instances, and one whose clients no list has.
+{
+  echo "$header"
+  for clients in 4 5; do
+    echo "split$clients,dump,$clients,sglang,0.5.8.post1,deepseek-ai/DeepSeek-R1,gb200,fp8,disagg,\
+1024,1024,,,,,,,,4,4,1,1,1,1,4,4,1,1,500,9"
+  done
+} >split.csv
+expect 0 "$tandem" report measured --rows split.csv --perfmodel roofline
+prints 'with numbers of instances that their rows leave out:'
+prints '1  the one deployment that InferenceX lists for its columns'
+prints 'numbers of prefill and decode instances are not given: none that InferenceX lists fits'
+expect 0 "$tandem" report measured --rows split.csv --perfmodel roofline --format csv
+grep -q '^split4,.*,disagg,tp4 | tp4,8,.*,the one deployment that InferenceX lists' out ||
+  fail 'not solved for, or it does not say so'
+
 sed '1s/isl,//' rows.csv >bad.csv
 rejects 3 "$tandem" report measured --rows bad.csv
 says "'isl'"

@@ -174,7 +174,9 @@ static double product_us(const Layers *layers, int dtype, double m, double n, do
   return layers_product_us(layers, dtype, m, n, k);
 }
 
-static Layers shipped(const char *model, const char *machine, const char *engine, int64_t tp) {
+/* Attention of `groups`, tensor parallel `tp`, and as many parts of the experts as GPUs, or one. */
+static Layers shipped_in(const char *model, const char *machine, const char *engine, int64_t tp,
+                         int64_t groups) {
   Layers layers = {.llm = {0}, .arena = &arena, .at = place_of_file("a")};
   const LlmFormats formats = {LLM_UNSAID, LLM_UNSAID, LLM_UNSAID, LLM_UNSAID};
   cr_assert_eq(llm_load_as(&layers.llm, model, &formats, data_dir, layers.at, &arena, &diag), 0);
@@ -184,9 +186,14 @@ static Layers shipped(const char *model, const char *machine, const char *engine
   layers.setup.weight_dtype = (int)llm_quantization(&layers.llm);
   layers.setup.kv_cache_dtype = layers.llm.kv_cache_dtype;
   layers.setup.tensor_parallel_size = tp;
-  layers.setup.attention_data_parallel_size = layers.setup.expert_parallel_size = 1;
+  layers.setup.attention_data_parallel_size = groups;
+  layers.setup.expert_parallel_size = groups > 1 ? tp * groups : 1;
   cr_assert_eq(layers_load(&layers, &diag), 0, "%s", diag.n_entries ? diag.entries[0].message : "");
   return layers;
+}
+
+static Layers shipped(const char *model, const char *machine, const char *engine, int64_t tp) {
+  return shipped_in(model, machine, engine, tp, 1);
 }
 
 /* ---- Of another GPU ---- */
@@ -272,6 +279,57 @@ Test(compose, an_h200_from_an_h100_is_near_its_own_tables) {
 
 static double bytes_us(const Layers *layers, double bytes) {
   return 1e6 * bytes / (0.8 * (double)layers->hardware.hbm_bandwidth);
+}
+
+static const Borrowed *borrowed_as(const Layers *self, const char *what) {
+  for (size_t i = 0; i < self->n_borrowed; i++)
+    if (strstr(self->borrowed[i].what, what)) return &self->borrowed[i];
+  return NULL;
+}
+
+/* NCCL was timed on up to 16 GPUs of GB200. On 32 the least message takes 16 steps more, each an
+ * eighth of what 8 more took from 8 to 16 GPUs, and large ones 31/32 over 15/16 of the bytes. */
+Test(compose, collectives_of_more_gpus_are_scaled_and_said_to_be) {
+  const Layers on8 = shipped_in("deepseek-r1", "gb200-nvl72", "vllm-0.24.0", 1, 8);
+  const Layers on16 = shipped_in("deepseek-r1", "gb200-nvl72", "vllm-0.24.0", 1, 16);
+  const Layers on32 = shipped_in("deepseek-r1", "gb200-nvl72", "vllm-0.24.0", 1, 32);
+  const double least = layers_curve_us(&on16.gather, 256), large = 1 << 26;
+  const double step = (least - layers_curve_us(&on8.gather, 256)) / 8;
+  cr_assert_gt(step, 0);
+  cr_expect_float_eq(layers_curve_us(&on32.gather, 256), least + 16 * step, 1e-9);
+  cr_expect_float_eq(layers_curve_us(&on32.gather, large),
+                     least + 16 * step +
+                         (layers_curve_us(&on16.gather, large) - least) * (31. / 32) / (15. / 16),
+                     1e-6);
+  cr_expect_null(borrowed_as(&on16, "all_gather"));
+  const Borrowed *said = borrowed_as(&on32, "all_gather on 16 GPUs");
+  cr_assert_not_null(said);
+  cr_expect_float_eq(said->error, 0.15, 1e-12);
+}
+
+/* Where a GPU has tokens of its own and there are more GPUs than a token has experts, TensorRT-LLM
+ * sends each to those alone; on as many as a token has experts it gathers all. */
+Test(compose, tokens_go_to_the_gpus_of_their_experts_alone) {
+  const Layers few = shipped_in("deepseek-r1", "gb200-nvl72", "trtllm-1.3.0rc20", 1, 8);
+  const Layers many = shipped_in("deepseek-r1", "gb200-nvl72", "trtllm-1.3.0rc20", 1, 32);
+  cr_expect(few.gather.path && !few.dispatch.path);
+  cr_expect(!many.gather.path && many.prepare.path && many.dispatch.path && many.combine.path);
+  cr_expect_null(borrowed_as(&many, "alltoall"));
+  const Layers other = shipped_in("deepseek-r1", "gb200-nvl72", "sglang-0.5.14", 1, 32);
+  cr_expect_not_null(borrowed_as(&other, "alltoall_dispatch"));
+}
+
+/* 256 experts on 48 GPUs, 6 on the one that has most: half way from 8 of 32 to 4 of 64. */
+Test(compose, parts_that_do_not_divide_the_experts_are_between_those_that_do) {
+  const Layers on32 = shipped_in("deepseek-r1", "gb200-nvl72", "sglang-0.5.14", 1, 32);
+  const Layers on48 = shipped_in("deepseek-r1", "gb200-nvl72", "sglang-0.5.14", 1, 48);
+  const Layers on64 = shipped_in("deepseek-r1", "gb200-nvl72", "sglang-0.5.14", 1, 64);
+  cr_assert_not_null(borrowed_as(&on48, "experts in 32 and 64 parts"));
+  cr_expect_null(borrowed_as(&on64, "experts in"));
+  const KernelPoint *point = &on32.experts.table.points[on32.experts.table.n_points / 2];
+  const double tokens = (double)point->key[0];
+  const double half = (point->us + layers_curve_us(&on64.experts, tokens)) / 2;
+  cr_expect_float_eq(layers_curve_us(&on48.experts, tokens), half, 1e-9 * half);
 }
 
 /* Llama 3.1 70B, bf16, on 4 H100: 80 layers, h 8192, 16 query heads and 2 of keys and values of 128

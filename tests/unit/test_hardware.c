@@ -254,6 +254,9 @@ Test(hardware, experts_and_formats_that_do_not_fit_the_gpus_are_located) {
   Llm llm = model("mixtral-8x7b");
   llm.num_experts = 12;
   const Hardware hardware = machine("dgx-h100");
+  cr_expect_eq(hardware_check_split(&llm, &hardware, (Parallelism){8, 1, 1, 1, 8}, at, &diag), 0);
+  cr_expect_eq(hardware_experts_held(&llm, 8), 2, "8 parts of 12 experts, the largest has 2");
+  llm.num_experts = 4;
   cr_expect_eq(hardware_check_split(&llm, &hardware, (Parallelism){8, 1, 1, 1, 8}, at, &diag), -1);
   const Llm weights_alone = model("gpt-oss-120b");
   const Hardware old = machine("dgx-a100");

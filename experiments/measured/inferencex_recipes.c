@@ -1,0 +1,107 @@
+/* Numbers of instances that a row leaves out. InferenceX publishes which deployments it runs with
+ * how many clients, and what a row has of its own — engine, version, month, GPU, number format,
+ * lengths, clients, the GPUs of an instance or of all of them — is enough to find the one that it
+ * is of, or to see that there are several. */
+#include "experiments/measured/inferencex.h"
+#include <string.h>
+
+typedef struct Heading {
+  const char *engine, *gpu, *precision;
+  int64_t prompt, output;
+  const char *version, *since, *before; // of dates and versions the beginnings; NULL: any
+} Heading;
+
+/* A heading, or a deployment of the one before it. */
+typedef struct Recipe {
+  Heading of;
+  bool drafts; // with speculative decoding
+  MeasuredPool pools[MEASURED_POOLS];
+  int64_t clients[12]; // 0: no more
+} Recipe;
+
+#define OF(...) {.of = {__VA_ARGS__}},
+/* The two differ in a field: a macro that both went through would count an instance's degrees as
+ * arguments of its own. */
+#define PLAIN(prefills, prefill, decodes, decode, ...)                                             \
+  {.pools = {{prefills, prefill, 1, 0}, {decodes, decode, 1, 0}}, .clients = {__VA_ARGS__}},
+#define DRAFT(prefills, prefill, decodes, decode, ...)                                             \
+  {.drafts = true,                                                                                 \
+   .pools = {{prefills, prefill, 1, 0}, {decodes, decode, 1, 0}},                                  \
+   .clients = {__VA_ARGS__}},
+#define TP(n)  n, 1, 1
+#define TEP(n) n, 1, n
+#define DP(n)  1, n, 1
+#define DEP(n) 1, n, n
+static const Recipe recipes[] = {
+#include "experiments/measured/inferencex_recipes.def"
+};
+
+static bool begins(const char *text, const char *with) {
+  return !with || !*text || strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool is_heading_of(const Heading *self, const MeasuredPoint *point,
+                          const InferenceXRow *row) {
+  const char *day = row->measured_at;
+  return strcmp(self->engine, row->backend) == 0 && strcmp(self->gpu, row->system) == 0 &&
+         strcmp(self->precision, row->precision) == 0 && strstr(row->model_path, "DeepSeek") &&
+         self->prompt == point->prompt_tokens.written &&
+         self->output == point->output_tokens.written &&
+         begins(row->backend_version, self->version) &&
+         (!*day || ((!self->since || strcmp(day, self->since) >= 0) &&
+                    (!self->before || strcmp(day, self->before) < 0)));
+}
+
+static int64_t gpus_of(const MeasuredPool *pool) {
+  return pool->tensor * pool->attention;
+}
+
+static bool has_degrees(const Recipe *self, const InferenceXWritten *written) {
+  const MeasuredPool *prefill = &self->pools[MEASURED_PREFILL],
+                     *decode = &self->pools[MEASURED_DECODE];
+  const int64_t all = prefill->workers * gpus_of(prefill) + decode->workers * gpus_of(decode);
+  if (written->gpus > 0 && written->gpus == all) return true;
+  if (written->decode_gpus == 0) return false; // all that is written is of all GPUs
+  if (written->prefill_gpus * written->decode_gpus == 1) return true; // nothing is written
+  return written->prefill_gpus == gpus_of(prefill) && written->decode_gpus == gpus_of(decode) &&
+         written->prefill_expert == prefill->expert;
+}
+
+static bool has_clients(const Recipe *self, int64_t clients) {
+  for (size_t i = 0; i < sizeof self->clients / sizeof *self->clients; i++)
+    if (clients > 0 && self->clients[i] == clients) return true;
+  return false;
+}
+
+static bool same_pools(const Recipe *a, const Recipe *b) {
+  return memcmp(a->pools, b->pools, sizeof a->pools) == 0;
+}
+
+static const char listed[] = "the one deployment that InferenceX lists for its columns";
+static const char listed_twice[] =
+    "the one deployment that InferenceX lists for its columns, without speculative decoding, "
+    "with which it is listed, too";
+
+const char *inferencex_solve(MeasuredPoint *point, const InferenceXRow *row,
+                             const InferenceXWritten *written) {
+  const Recipe *found[2] = {NULL, NULL}; // plain, with speculative decoding
+  bool here = false, several = false;
+  for (const Recipe *recipe = recipes; recipe < recipes + sizeof recipes / sizeof *recipes;
+       recipe++) {
+    if (recipe->of.engine) {
+      here = is_heading_of(&recipe->of, point, row);
+    } else if (here && has_clients(recipe, point->clients) && has_degrees(recipe, written)) {
+      const Recipe **first = &found[recipe->drafts];
+      several |= *first && !same_pools(*first, recipe);
+      if (!*first) *first = recipe;
+    }
+  }
+  if (!found[0] && !found[1]) return "none that InferenceX lists fits its columns";
+  if (!found[0])
+    return "InferenceX lists its columns with speculative decoding only, which is not simulated";
+  if (several || (found[1] && !same_pools(found[0], found[1])))
+    return "several that InferenceX lists fit its columns";
+  memcpy(point->pools, found[0]->pools, sizeof point->pools);
+  point->solved = found[1] ? listed_twice : listed;
+  return NULL;
+}
