@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "perfmodel/compose/layers.h"
 #include "perfmodel/fit_file.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,18 +114,75 @@ static int fit_terms(PerfModel *self, const Profile *profile, int64_t max_decode
   return perfmodel_parse(self, profile->path, text, length, max_decode_seqs, arena, diag);
 }
 
-/* ", experts of trtllm-1.3.0rc20 (41% of the time)", …; each adds to the error of iterations what
- * its own error is by its share of them. */
-static const char *note_borrowed(Layers *layers, double *error) {
+/* ---- Errors ---- */
+
+/* Adds to a term the error of a part of it, by the share that this has of the term; in the batch
+ * where it is more. */
+static void widen(TermErrors *errors, const LayerTimes *all, const LayerTimes *added) {
+  for (int t = 0; t < PERF_TERMS; t++) {
+    double most = 0;
+    for (int b = 0; b < LAYER_BATCHES; b++)
+      if (all->us[b][t] > 0) most = fmax(most, added->us[b][t] / all->us[b][t]);
+    errors->of[t] += most;
+  }
+}
+
+static void add_error(LayerTimes *sum, const LayerTimes *part, double error) {
+  for (int b = 0; b < LAYER_BATCHES; b++)
+    for (int t = 0; t < PERF_TERMS; t++)
+      sum->us[b][t] += error * part->us[b][t];
+}
+
+/* ", experts of trtllm-1.3.0rc20 (41% of the time)", …, and in `sum` what each adds to the error of
+ * terms. */
+static const char *note_borrowed(Layers *layers, const LayerTimes *all, LayerTimes *sum) {
   const char *text = "";
   for (size_t i = 0; i < layers->n_borrowed; i++) {
     const Borrowed *borrowed = &layers->borrowed[i];
-    const double share = layers_borrowed_share(layers, borrowed);
+    const LayerTimes part = layers_times_of(layers, borrowed->found);
     text = arena_printf(layers->arena, "%s, %s of %s (%.0f%% of the time)", text, borrowed->what,
-                        borrowed->from, 100 * share);
-    *error += share * borrowed->error;
+                        borrowed->from, 100 * layers_share(&part, all));
+    add_error(sum, &part, borrowed->error);
   }
   return text;
+}
+
+/* Fits SpreadShare, of layers. */
+static double exchange_share(const void *context, double tokens) {
+  Layers *layers = (Layers *)context; // whose tables are afterwards as they were
+  const int64_t n = tokens < 1 ? 1 : (int64_t)tokens;
+  return layers_exchange_us(layers, n) / layers_linear_us(layers, n);
+}
+
+/* Communication is a part of `linear`: its curve, and its error by its tables, each point held out
+ * once that is of a token or more. */
+static void tell_exchange_apart(PerfModel *self, Layers *layers, LayerTimes *sum, Arena *arena) {
+  KernelFound *exchanges[EXCHANGES + 1];
+  layers_exchanges(layers, exchanges);
+  for (int i = 0; exchanges[i]; i++) {
+    LayerTimes part = layers_times_of(layers, exchanges[i]);
+    for (int b = 0; b < LAYER_BATCHES; b++)
+      part.us[b][PERF_HEAD] = 0; // held out with its other rows
+    add_error(sum, &part, kernel_table_held_out(&exchanges[i]->table, layers->llm.hidden_size));
+  }
+  if (exchanges[0])
+    perfmodel_share(&self->communication, &self->linear, exchange_share, layers, arena);
+}
+
+/* From the errors of terms held out, which the fit has left there, to all that is known. Returns
+ * what is borrowed. */
+static const char *fill_errors(PerfModel *self, Layers *layers, Arena *arena) {
+  const LayerTimes all = layers_times(layers);
+  LayerTimes sum = {0};
+  const char *taken = note_borrowed(layers, &all, &sum);
+  tell_exchange_apart(self, layers, &sum, arena);
+  widen(&self->errors, &all, &sum);
+  self->errors.of[PERF_SUM] = residual_spread(&self->residual);
+  if (isnan(self->held_out_error)) return taken;
+  self->held_out_error = 0;
+  for (int b = 0; b < LAYER_BATCHES; b++)
+    self->held_out_error = fmax(self->held_out_error, term_errors_of(&self->errors, all.us[b]));
+  return taken;
 }
 
 /* All that is not the model itself is in `scratch`. */
@@ -138,7 +196,8 @@ static int load(PerfModel *self, const ComposeInput *input, const char *folder,
   profile_number(&profile);
   if (fit_terms(self, &profile, max_decode_seqs, arena, diag)) return -1;
   const char *version = layers->setup.engine_version;
-  const char *taken = note_borrowed(layers, &self->held_out_error);
+  if (residual_load(&self->residual, &layers->setup, input->data_dir, arena, diag)) return -1;
+  const char *taken = fill_errors(self, layers, arena);
   self->setup = layers->setup;
   self->setup.engine_version = arena_copy(arena, version, strlen(version));
   self->taken = arena_copy(arena, taken, strlen(taken));
