@@ -86,15 +86,15 @@ static const char *off(double percent, Arena *arena) {
   return arena_printf(arena, "%.0f%% %s", fabs(percent), side);
 }
 
+const char *residual_rows_text(const Residual *self, Arena *arena) {
+  const char *of = self->elsewhere ? ", none of them of this engine and GPU"
+                                   : arena_printf(arena, " of %s on %s", self->engine, self->gpu);
+  return arena_printf(arena, "%" PRId64 " measured rows%s", self->rows, of);
+}
+
 const char *residual_text(const Residual *self, Arena *arena) {
-  if (self->rows == 0) return NULL;
-  const char *of = self->elsewhere
-                       ? "rows of other engines and GPUs (none are of these)"
-                       : arena_printf(arena, "rows of %s on %s", self->engine, self->gpu);
-  return arena_printf(arena,
-                      "on %" PRId64 " measured %s, TPOT was %s to %s (median %s), TTFT %s to %s "
-                      "(median %s)",
-                      self->rows, of, off(self->tpot_low, arena), off(self->tpot_high, arena),
+  return arena_printf(arena, "TPOT was %s to %s (median %s), TTFT %s to %s (median %s)",
+                      off(self->tpot_low, arena), off(self->tpot_high, arena),
                       off(self->tpot_median, arena), off(self->ttft_low, arena),
                       off(self->ttft_high, arena), off(self->ttft_median, arena));
 }

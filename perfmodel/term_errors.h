@@ -67,7 +67,8 @@ int residual_load(Residual *self, const PerfSetup *setup, const char *data_dir, 
                   Diag *diag);
 /* Half of the range of TPOT. */
 double residual_spread(const Residual *self);
-/* "on 214 measured rows of vllm on h100-80gb, TPOT was 3% low to 9% high (median 2% high), TTFT …";
- * NULL: no rows. */
+/* "214 measured rows of vllm on h100-80gb". */
+const char *residual_rows_text(const Residual *self, Arena *arena);
+/* "TPOT was 3% low to 9% high (median 2% high), TTFT …". */
 const char *residual_text(const Residual *self, Arena *arena);
 #endif

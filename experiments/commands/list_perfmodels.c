@@ -65,8 +65,11 @@ static void print_composed_errors(const PerfModel *model, Arena *arena) {
     if (errors->of[t] > 0) printf("%s %.1f%%, ", perf_term_names[t], 100 * errors->of[t]);
   const double all = model->held_out_error, sum = errors->of[PERF_SUM];
   printf("all terms %.1f%%)", 100 * sqrt(fmax(0, all * all - sum * sum)));
-  const char *residual = residual_text(&model->residual, arena);
-  printf("%s%s%s\n", model->taken, residual ? "; " : "", residual ? residual : "");
+  fputs(model->taken, stdout);
+  if (model->residual.rows > 0)
+    printf("; on two thirds of %s, %s", residual_rows_text(&model->residual, arena),
+           residual_text(&model->residual, arena));
+  putchar('\n');
 }
 
 /* Prints a setup with its error and what is borrowed for it, unless `quiet`; whether it can be

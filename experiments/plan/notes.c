@@ -40,8 +40,11 @@ static void note_formats(Notes *self, const Config *config) {
 /* What is known of the first pool's times against measured engines; all pools have one engine and
  * one GPU. */
 static void note_residual(Notes *self, const Config *config) {
-  const char *text = residual_text(&config->sim.pools[0].perfmodel->residual, self->arena);
-  if (text) add(self, text);
+  const Residual *residual = &config->sim.pools[0].perfmodel->residual;
+  if (residual->rows == 0) return;
+  add(self,
+      arena_printf(self->arena, "on two thirds of %s,", residual_rows_text(residual, self->arena)));
+  add(self, residual_text(residual, self->arena));
 }
 
 /* "an instance of 'serve' has KV memory for 25 requests of 2,500 tokens"; for a trace, tokens. */

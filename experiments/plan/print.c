@@ -118,7 +118,8 @@ static double lower(double a, double b) {
   return a < b ? a : b;
 }
 
-/* "ttft.p99 0.49 to 0.6 s, tpot.p99 0.021 to 0.025 s, mostly by the error of attention (4.1%)" */
+/* "ttft.p99 0.49 to 0.6 s, tpot.p99 0.021 to 0.025 s", and "mostly by the error of attention
+ * (4.1%)". */
 static void print_moved_limits(const DesignOutcome *outcome, FILE *out) {
   const Answer *answer = &outcome->answers[0];
   const SloOutcome *shorter = answer->moved_slos[0], *longer = answer->moved_slos[MOVES - 1];
@@ -135,7 +136,7 @@ static void print_moved_limits(const DesignOutcome *outcome, FILE *out) {
   for (int g = 1; g < TERM_MOVES; g++)
     if (by->part.by[g] > by->part.by[most]) most = g;
   if (any)
-    fprintf(out, ", mostly by the error of %s (%.1f%%)", term_move_names[most],
+    fprintf(out, ",\n            mostly by the error of %s (%.1f%%)", term_move_names[most],
             100 * by->error[most]);
   putc('\n', out);
 }
