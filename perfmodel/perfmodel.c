@@ -104,7 +104,7 @@ static void compile_row(PieceList *list, const CurveTable *table, RowRanks ranks
   }
 }
 
-static FineTick constant_of_row(const PerfModel *self, int64_t n, FineTick head,
+FineTick perfmodel_row_constant(const PerfModel *self, int64_t n, FineTick head,
                                 Extrapolation *ret_flag) {
   *ret_flag = curve_flag(&self->head, ranks_padded(n, self->ranks));
   if (self->form == PERF_SPLITWISE_SIM) return head;
@@ -190,7 +190,7 @@ void perfmodel_compile(PerfModel *self, const CurveTable *table, int64_t max_dec
     Extrapolation flag;
     const RowRanks ranks = {n, ranks_padded(n, self->ranks)};
     heads[n] = pwl_fine(&self->head, ranks.even);
-    constants[n] = constant_of_row(self, n, heads[n], &flag);
+    constants[n] = perfmodel_row_constant(self, n, heads[n], &flag);
     if (table->n_rows == 0) {
       pieces_push(&list, (DecodePiece){constants[n], 0, 0, INT64_MAX, flag});
     } else {
@@ -207,28 +207,39 @@ void perfmodel_compile(PerfModel *self, const CurveTable *table, int64_t max_dec
   self->digest = digest_of(self);
 }
 
-/* The curve whose knots are those of `curve` times `share` of the x there, or what that leaves. */
-static void take_share(Pwl *self, const Pwl *curve, SpreadShare *share, const void *context,
-                       bool rest, Arena *arena) {
+void perfmodel_share(Pwl *self, const Pwl *curve, SpreadShare *share, const void *context,
+                     Arena *arena) {
   const int32_t n = curve->n_segments;
   PwlKnot *knots = ARENA_ARRAY(arena, PwlKnot, n + 1);
   for (int32_t i = 0; i <= n; i++) {
     const PwlSegment *last = &curve->segments[n - 1];
     const int64_t x = i < n ? curve->segments[i].start : last->start + last->run;
-    const double part = share(context, (double)x), seconds = fine_ticks(pwl_fine(curve, x)) / 1e12;
-    knots[i] = (PwlKnot){x, seconds * (rest ? 1 - part : part)};
+    const double seconds = fine_ticks(pwl_fine(curve, x)) / 1e12;
+    knots[i] = (PwlKnot){x, seconds * share(context, (double)x)};
   }
+  const Pwl range = *curve; // which may be `self`
   pwl_init(self, knots, n + 1, false, arena);
-  self->low = curve->low;
-  self->high = curve->high;
+  self->low = range.low;
+  self->high = range.high;
+}
+
+/* What a share leaves. */
+typedef struct Rest {
+  SpreadShare *share;
+  const void *context;
+} Rest;
+
+static double rest_of(const void *context, double tokens) {
+  const Rest *self = context;
+  return 1 - self->share(self->context, tokens);
 }
 
 void perfmodel_spread(PerfModel *self, SpreadShare *share, const void *context, Arena *arena) {
   assert(self->form == PERF_COMPOSED && self->ranks > 1 && self->spread.n_segments == 0);
   if (self->linear.n_segments == 0) return;
-  const Pwl all = self->linear;
-  take_share(&self->spread, &all, share, context, false, arena);
-  take_share(&self->linear, &all, share, context, true, arena);
+  const Rest rest = {share, context};
+  perfmodel_share(&self->spread, &self->linear, share, context, arena);
+  perfmodel_share(&self->linear, &self->linear, rest_of, &rest, arena);
   self->digest = digest_of(self);
 }
 

@@ -38,6 +38,7 @@
 #include "perfmodel/captured.h"
 #include "perfmodel/curve_table.h"
 #include "perfmodel/setup.h"
+#include "perfmodel/term_errors.h"
 
 /* The numbers of one iteration, by the letters that stand for them everywhere. */
 typedef struct BatchShape {
@@ -84,7 +85,10 @@ typedef struct PerfModel {
   /* Mean relative error of iterations that its fit did not see; NAN: unknown. Decides no time, so
    * it is not in the digest. */
   double held_out_error;
-  bool host_inside; // its fit was of whole iterations of an engine, whose host is in them
+  TermErrors errors; // by term; PERF_SUM where iterations alone are known
+  Pwl communication; // of P + n, what of `linear` and `spread` it is; empty: none, or not known
+  Residual residual; // of a composed one: on measured rows
+  bool host_inside;  // its fit was of whole iterations of an engine, whose host is in them
   PerfForm form;
   Tick overhead;
   Pwl linear;                 // of P + n            | splitwise-sim: prefill(tokens)
@@ -114,11 +118,18 @@ typedef struct PerfModel {
 /* Takes out of `linear` of a model with ranks what is `spread`: of x tokens the share that `share`
  * says. Balanced iterations last as long as before. */
 typedef double SpreadShare(const void *context, double tokens);
+/* The curve whose knots are those of `curve` times what `share` says of their x. */
+void perfmodel_share(Pwl *self, const Pwl *curve, SpreadShare *share, const void *context,
+                     Arena *arena);
 void perfmodel_spread(PerfModel *self, SpreadShare *share, const void *context, Arena *arena);
 
 /* Fills the compiled part from the curves and `table` (used only during the call). */
 void perfmodel_compile(PerfModel *self, const CurveTable *table, int64_t max_decode_seqs,
                        Arena *arena);
+
+/* What row n of decodes takes beside attention, 1 <= n <= max_decode_seqs. */
+FineTick perfmodel_row_constant(const PerfModel *self, int64_t n, FineTick head,
+                                Extrapolation *ret_flag);
 
 /* One iteration, to the nearest tick; the batch is not empty, decode_seqs <= max_decode_seqs.
  * Without prefill, logit_seqs is taken to be decode_seqs. `busiest`, with ranks, and

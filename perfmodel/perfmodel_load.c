@@ -317,18 +317,41 @@ static int terms_load(const Loader *self, const ModelFile *file, PerfModel *mode
   return status | term_load(self, file->head, &model->head);
 }
 
-/* What the fit recorded of whole iterations, in percent: its mean. Other parts of the record are
- * read by fit_load.c. */
-static int error_load(const ModelFile *file, double *ret_error, Diag *diag) {
+/* The mean of what the fit recorded of a part of iterations on what it had not seen, in percent;
+ * NAN: nothing. Other parts of the record are read by fit_load.c. */
+static int held_out_load(const Node *scores, const char *part, double *ret_error, Diag *diag) {
   static const OptionSpec percent = {.key = "held_out", .type = OPTION_REAL, .max = 1e6};
-  const Node *scores = node_find(file->fit, "scores");
-  const Node *node = node_find(node_find(scores, "iterations"), "held_out");
+  const Node *node = node_find(node_find(scores, part), "held_out");
   *ret_error = NAN;
   if (!node) return 0;
   if (node->kind != NODE_LIST || node->n_children != 3)
     return diag_error(diag, node->at, "expected errors in percent, '[mean, p95, worst]'");
   if (option_bind_one(&percent, node->first, ret_error, diag)) return -1;
   *ret_error /= 100;
+  return 0;
+}
+
+/* Whether iterations were composed of operators, each of which then has an error of its own. */
+static bool was_composed(const Node *scores) {
+  const char *rows = node_find_text(node_find(scores, "iterations"), "rows");
+  return rows && strcmp(rows, "0") == 0;
+}
+
+/* Of a term without an error of its own the iterations'. */
+static int errors_load(const ModelFile *file, PerfModel *model, Diag *diag) {
+  static const char *const parts[] = {[PERF_LINEAR] = "linear",
+                                      [PERF_PREFILL_ATTENTION] = "prefill_attention",
+                                      [PERF_DECODE_ATTENTION] = "decode_attention",
+                                      [PERF_HEAD] = "head"};
+  const Node *scores = node_find(file->fit, "scores");
+  if (held_out_load(scores, "iterations", &model->held_out_error, diag)) return -1;
+  const double whole = isnan(model->held_out_error) ? 0 : model->held_out_error;
+  const bool composed = was_composed(scores);
+  model->errors = (TermErrors){.of = {[PERF_SUM] = composed ? 0 : whole}};
+  for (int t = 0; composed && t <= PERF_HEAD; t++) {
+    if (held_out_load(scores, parts[t], &model->errors.of[t], diag)) return -1;
+    if (isnan(model->errors.of[t])) model->errors.of[t] = whole;
+  }
   return 0;
 }
 
@@ -358,7 +381,7 @@ static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs
   int status = terms_load(&loader, &file, &model, &table);
   if (file.captured_batch_sizes)
     status |= captured_bind(&model.captured, file.captured_batch_sizes, arena, diag);
-  status |= error_load(&file, &model.held_out_error, diag);
+  status |= errors_load(&file, &model, diag);
   if (status) return -1;
   perfmodel_compile(&model, &table, max_decode_seqs, arena);
   *self = model;

@@ -72,11 +72,15 @@ static void scale_rows(const Scale *scale, PerfModel *self) {
   self->row_head = heads;
 }
 
-void perfmodel_scale(PerfModel *self, double scale, Arena *arena) {
+static Scale scale_of(double scale, Arena *arena) {
   assert(scale >= TIME_SCALE_MIN && scale <= SLOWDOWN_MAX);
-  if (scale == 1) return;
   const int64_t factor = llround(scale * 4294967296.0);
-  const Scale by = {factor, (double)factor / 4294967296.0, arena};
+  return (Scale){factor, (double)factor / 4294967296.0, arena};
+}
+
+void perfmodel_scale(PerfModel *self, double scale, Arena *arena) {
+  if (scale == 1) return;
+  const Scale by = scale_of(scale, arena);
   self->overhead = scaled_ticks(&by, self->overhead);
   self->eager = scaled_ticks(&by, self->eager);
   self->host_per_sequence = scaled_ticks(&by, self->host_per_sequence);
@@ -88,5 +92,71 @@ void perfmodel_scale(PerfModel *self, double scale, Arena *arena) {
   scale_table(&by, &self->prefill_rows);
   scale_table(&by, &self->mixed_attention);
   scale_rows(&by, self);
-  self->digest = hash_fold(self->digest, hash_bytes(&factor, sizeof factor));
+  self->digest = hash_fold(self->digest, hash_bytes(&by.factor, sizeof by.factor));
+}
+
+/* ---- Terms ---- */
+
+typedef struct LinearMove {
+  Pwl linear, spread, communication; // as they are
+  double products, exchange;         // factors of the two
+} LinearMove;
+
+/* Fits SpreadShare. */
+static double linear_factor(const void *context, double tokens) {
+  const LinearMove *self = context;
+  const int64_t x = (int64_t)tokens;
+  const double all = fine_ticks(pwl_fine(&self->linear, x) + pwl_fine(&self->spread, x));
+  const double exchange = fine_ticks(pwl_fine(&self->communication, x));
+  const double share = all > 0 ? fmin(1, exchange / all) : 0;
+  return self->products + share * (self->exchange - self->products);
+}
+
+static void scale_linear(PerfModel *self, const double *factors, Arena *arena) {
+  const LinearMove move = {self->linear, self->spread, self->communication, factors[PERF_LINEAR],
+                           factors[PERF_COMMUNICATION]};
+  if (self->linear.n_segments > 0)
+    perfmodel_share(&self->linear, &move.linear, linear_factor, &move, arena);
+  if (self->spread.n_segments > 0)
+    perfmodel_share(&self->spread, &move.spread, linear_factor, &move, arena);
+}
+
+/* Rows anew: attention by its factor, the rest as its curves have become. */
+static void scale_row_terms(const Scale *decode, PerfModel *self) {
+  const int64_t n_rows = self->max_decode_seqs;
+  const int32_t *first = self->row_first;
+  DecodePiece *pieces = ARENA_ARRAY(decode->arena, DecodePiece, first[n_rows + 1]);
+  FineTick *constants = ARENA_ARRAY(decode->arena, FineTick, n_rows + 1);
+  FineTick *heads = ARENA_ARRAY(decode->arena, FineTick, n_rows + 1);
+  for (int64_t n = 1; n <= n_rows; n++) {
+    Extrapolation flag;
+    heads[n] = pwl_fine(&self->head, ranks_padded(n, self->ranks));
+    constants[n] = perfmodel_row_constant(self, n, heads[n], &flag);
+    for (int32_t i = first[n]; i < first[n + 1]; i++) {
+      pieces[i] = self->pieces[i];
+      pieces[i].base = constants[n] + scaled(decode, pieces[i].base - self->row_constant[n]);
+      pieces[i].slope = scaled(decode, pieces[i].slope);
+    }
+  }
+  self->pieces = pieces;
+  self->row_constant = constants;
+  self->row_head = heads;
+}
+
+void perfmodel_scale_terms(PerfModel *self, const double factors[PERF_TERMS], Arena *arena) {
+  bool any = false;
+  for (int t = 0; t < PERF_HOST; t++)
+    any |= factors[t] != 1;
+  if (!any) return;
+  assert(self->form == PERF_COMPOSED);
+  const Scale prefill = scale_of(factors[PERF_PREFILL_ATTENTION], arena);
+  const Scale decode = scale_of(factors[PERF_DECODE_ATTENTION], arena);
+  const Scale head = scale_of(factors[PERF_HEAD], arena);
+  scale_linear(self, factors, arena);
+  scale_curve(&prefill, &self->prefill_attention);
+  scale_table(&prefill, &self->prefill_rows);
+  scale_curve(&head, &self->head);
+  scale_table(&decode, &self->mixed_attention);
+  scale_row_terms(&decode, self);
+  self->digest = hash_fold(self->digest, hash_bytes(factors, PERF_HOST * sizeof *factors));
 }

@@ -11,4 +11,7 @@
 /* Of a compiled model, with its engine's host if it has one; `scale`, TIME_SCALE_MIN to
  * SLOWDOWN_MAX, is taken to 2^-32. 1 changes nothing, the digest neither. */
 void perfmodel_scale(PerfModel *self, double scale, Arena *arena);
+/* The terms of a compiled model, before its host is added, each by its factor in the same range;
+ * those of PERF_HOST and PERF_SUM are not read. Factors of 1 change nothing. */
+void perfmodel_scale_terms(PerfModel *self, const double factors[PERF_TERMS], Arena *arena);
 #endif

@@ -6,6 +6,7 @@
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
 #include "perfmodel/gpu_facts.h"
+#include <math.h>
 #include <string.h>
 
 const char *list_data_dir(Arena *arena) {
@@ -92,6 +93,22 @@ static int print_measured(const ListOptions *wanted, const PerfFile *files, size
 
 /* ---- What can be composed ---- */
 
+/* "; held-out error 8.5% (linear 2.1%, …, all terms 3.2%)", what is borrowed, and what it was on
+ * measured rows. */
+static void print_composed_errors(const PerfModel *model, Arena *arena) {
+  const TermErrors *errors = &model->errors;
+  printf("; held-out error %.1f%% (", 100 * model->held_out_error);
+  for (int t = 0; t < PERF_HOST; t++)
+    if (errors->of[t] > 0) printf("%s %.1f%%, ", perf_term_names[t], 100 * errors->of[t]);
+  const double all = model->held_out_error, sum = errors->of[PERF_SUM];
+  printf("all terms %.1f%%)", 100 * sqrt(fmax(0, all * all - sum * sum)));
+  fputs(model->taken, stdout);
+  if (model->residual.rows > 0)
+    printf("; on two thirds of %s, %s", residual_rows_text(&model->residual, arena),
+           residual_text(&model->residual, arena));
+  putchar('\n');
+}
+
 /* Prints a setup with its error and what is borrowed for it, unless `quiet`; whether it can be
  * composed. */
 static bool print_setup(const ComposeInput *input, const char *folder, const char *engine,
@@ -104,9 +121,10 @@ static bool print_setup(const ComposeInput *input, const char *folder, const cha
   const bool good =
       folder &&
       (quiet ? compose_can(input) : compose_load(&model, input, folder, 1, &arena, &unknown) == 0);
-  if (good && !quiet)
-    printf("%s%-18s %s; held-out error %.1f%%%s\n", indent, engine,
-           setup_name(&input->setup, &arena), 100 * model.held_out_error, model.taken);
+  if (good && !quiet) {
+    printf("%s%-18s %s", indent, engine, setup_name(&input->setup, &arena));
+    print_composed_errors(&model, &arena);
+  }
   arena_done(&arena);
   diag_done(&unknown);
   return good;

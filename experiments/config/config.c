@@ -366,7 +366,8 @@ int config_bind(Config *self, const char *path, Node *root, const ConfigChanges 
                    .data_root = config_data_root(),
                    .slo = &slo_sets[0],
                    .cache = cache,
-                   .error_shift = changes ? changes->error_shift : 0};
+                   .error_shift = changes ? changes->error_shift : 0,
+                   .apart = changes ? changes->apart : (TermShifts){{0}}};
   const char *slash = strrchr(path, '/');
   self->directory = slash ? arena_copy(arena, path, (size_t)(slash - path) + 1) : ".";
   self->perfmodel_root = arena_printf(arena, "%s/perfmodel", self->data_root);

@@ -95,6 +95,7 @@ typedef struct Config {
   AdapterSet *adapter_sets;  // the same as the run has them
   PerfModelInputs perfmodel; // without a name: the key was not in order
   double error_shift;        // as in ConfigChanges
+  TermShifts apart;          // likewise
   EngineChoice engine;
   const Node *prices; // of machine types and GPUs, in order; NULL: as their files have them
   double cost_per_hour, gpu_cost_per_hour; // of those that `prices` does not name; 0: likewise
@@ -127,6 +128,7 @@ typedef struct ConfigChanges {
   /* Iteration times of the pools, moved by so many errors that their models have on what their fits
    * did not see; those whose error is unknown stay. */
   double error_shift;
+  TermShifts apart; // and each term by its own error
 } ConfigChanges;
 
 /* Times moved down and up by one error: values of error_shift. */

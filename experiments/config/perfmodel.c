@@ -182,6 +182,7 @@ typedef struct PerfModelLoad {
   PerfSetup setup; // that is looked for
   Place at;
   Cache *cache;
+  const PerfModel *plain; // as it was loaded, without its host
 } PerfModelLoad;
 
 /* What 'fitted' looks for. Of an engine that the pool names, too, it is the version that is nearest
@@ -320,34 +321,52 @@ static int make_roofline(PerfModel *self, const PerfModelLoad *load, Arena *aren
   return 0;
 }
 
+/* A time of the host, moved as the terms are. */
+static Tick moved_host(const PerfModel *self, const PerfModelInputs *of, Tick time) {
+  const double factor = term_factor(&self->errors, &of->apart, PERF_HOST) *
+                        term_factor(&self->errors, &of->apart, PERF_SUM);
+  return factor == 1 ? time : llround(factor * (double)time);
+}
+
 /* Whole iterations, as the sets have them and logs of an engine, and rooflines with a preset have
  * their host in them. */
 static int add_host(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
   const EngineTimes *times = &load->of->times;
-  const HostTime host = {.per_iteration = times->iteration_time,
-                         .per_sequence = times->sequence_time,
-                         .eager = times->eager_layer_time * load->of->model->num_hidden_layers,
-                         .graph_tokens = times->graph_tokens};
-  if (host.per_iteration + host.per_sequence + host.eager == 0) return 0;
+  const Tick eager = times->eager_layer_time * load->of->model->num_hidden_layers;
+  if (times->iteration_time + times->sequence_time + eager == 0) return 0;
   const bool kernels_alone = self->setup.engine && !self->host_inside;
   if (!kernels_alone && !load->of->says_times) return 0;
   if (self->form != PERF_COMPOSED)
     return diag_error(diag, load->at,
                       "iteration times of the form 'splitwise-sim' include the host time");
+  self->errors.of[PERF_HOST] = HOST_TIME_ERROR;
+  const HostTime host = {.per_iteration = moved_host(self, load->of, times->iteration_time),
+                         .per_sequence = moved_host(self, load->of, times->sequence_time),
+                         .eager = moved_host(self, load->of, eager),
+                         .graph_tokens = times->graph_tokens};
   perfmodel_add_host(self, &host, arena);
   return 0;
 }
 
 const double config_moves[MOVES] = {-1, 1};
 
+static double bounded(double scale) {
+  return fmin(fmax(scale, TIME_SCALE_MIN), TIME_SCALE_MAX);
+}
+
 /* Of all that the model says, before its host is added. */
 static void scale_times(PerfModel *self, const PerfModelInputs *of, Arena *arena) {
   const double error = isnan(self->held_out_error) ? 0 : self->held_out_error;
-  const double scale = of->time_scale * (1 + of->error_shift * error);
-  perfmodel_scale(self, fmin(fmax(scale, TIME_SCALE_MIN), TIME_SCALE_MAX), arena);
+  const double scale = of->time_scale * (1 + of->error_shift * error) *
+                       term_factor(&self->errors, &of->apart, PERF_SUM);
+  double factors[PERF_TERMS];
+  for (PerfTerm t = 0; t < PERF_TERMS; t++)
+    factors[t] = bounded(term_factor(&self->errors, &of->apart, t));
+  perfmodel_scale_terms(self, factors, arena);
+  perfmodel_scale(self, bounded(scale), arena);
 }
 
-static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
+static const void *load_plain(const void *context, Arena *arena, Diag *diag) {
   const PerfModelLoad *load = context;
   const bool roofline = load->of->added;
   PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
@@ -355,6 +374,13 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
                : load_measured(perfmodel, load, arena, diag))
     return NULL;
   if (!roofline) spread_linear(perfmodel, load->of, arena);
+  return perfmodel;
+}
+
+static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
+  const PerfModelLoad *load = context;
+  PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
+  *perfmodel = *load->plain;
   scale_times(perfmodel, load->of, arena);
   return add_host(perfmodel, load, arena, diag) ? NULL : perfmodel;
 }
@@ -364,7 +390,8 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
 /* Of a preset all but the name, and of fields of kind `words` all, are words of 64 bits. */
 _Static_assert(sizeof(EnginePreset) == sizeof(char *) + 4 * sizeof(Tick) &&
                    sizeof(Parallelism) == 5 * sizeof(int64_t) &&
-                   sizeof(EngineTimes) == 5 * sizeof(int64_t),
+                   sizeof(EngineTimes) == 5 * sizeof(int64_t) &&
+                   sizeof(TermShifts) == TERM_MOVES * sizeof(double),
                "hashed as they stand, without a gap");
 
 static uint64_t preset_digest(const EnginePreset *preset) {
@@ -390,7 +417,13 @@ uint64_t perfmodel_inputs_digest(const PerfModelInputs *self) {
   return hash;
 }
 
-static const char PERFMODEL_KEY[] = "perfmodel ";
+static const char PERFMODEL_KEY[] = "perfmodel ", PLAIN_KEY[] = "plain ";
+
+/* The name comes first: notes are in the order of the keys. */
+static const char *key_of(const char *kind, const PerfModelLoad *load, Arena *arena) {
+  return arena_printf(arena, "%s%s of %s %016" PRIx64, kind, load->of->name,
+                      setup_name(&load->setup, arena), perfmodel_inputs_digest(load->of));
+}
 
 const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
                                        const EngineChoice *engine, Place at, Arena *arena,
@@ -400,11 +433,14 @@ const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
   of.serving = serving ? serving->name : NULL;
   of.times = engine->times;
   of.says_times = engine->says_times;
-  const PerfModelLoad load = {&of, wanted(&of, arena), at, self->cache};
-  // The name comes first: notes are in the order of the keys.
-  const char *key = arena_printf(arena, "%s%s of %s %016" PRIx64, PERFMODEL_KEY, of.name,
-                                 setup_name(&load.setup, arena), perfmodel_inputs_digest(&of));
-  return cache_get(self->cache, key, load_perfmodel, &load, diag);
+  PerfModelInputs plain = of; // which models with times moved have in common
+  plain.error_shift = 0;
+  plain.apart = (TermShifts){{0}};
+  PerfModelLoad load = {.of = &plain, .setup = wanted(&of, arena), .at = at, .cache = self->cache};
+  load.plain = cache_get(self->cache, key_of(PLAIN_KEY, &load, arena), load_plain, &load, diag);
+  if (!load.plain) return NULL;
+  load.of = &of;
+  return cache_get(self->cache, key_of(PERFMODEL_KEY, &load, arena), load_perfmodel, &load, diag);
 }
 
 void config_note_perfmodels(Cache *cache, FILE *out) {

@@ -376,6 +376,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
     return -1;
   if (!choice.name) return -1;
   choice.error_shift = self->error_shift;
+  choice.apart = self->apart;
   choice.model = model;
   choice.hardware = &hardware;
   choice.degrees = degrees;

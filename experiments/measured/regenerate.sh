@@ -1,11 +1,12 @@
 #!/bin/sh
-# Writes the tables of experiments/guide/measured.md again:
+# Writes the tables of experiments/guide/measured.md and perfmodel/residuals.csv again:
 #
 #   experiments/measured/regenerate.sh TANDEM FOLDER
 #
 # TANDEM is the program, FOLDER that of the measurements, with e2e/ in it.
 set -eu
-page=$(dirname "$(realpath "$0")")/../guide/measured.md
+root=$(dirname "$(realpath "$0")")/../..
+page=$root/experiments/guide/measured.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$1" report measured "$2" --format markdown -o "$work/groups"
@@ -53,6 +54,39 @@ END {
       odd[key] + 0 " | " median("tpot", key " | even") " | " median("ttft", key " | even") " |"
   }
 }' "$work/points" >"$work/summary"
+
+# By how much composed models were off, by engine and GPU and of all: the median, and what a sixth
+# of the rows are below and above. GPUs have the names of their tables.
+errors='($column["why"] $column["fitted"] == "" && $column["set"] == "inferencex" && \
+  $column["tpot_error"] != "") {
+  gpu = $column["gpu"]
+  sub(/_.*/, "", gpu)
+  print $column["engine"] "," names[gpu] "," $column[figure]
+  print "all,all," $column[figure]
+}'
+for figure in tpot_error ttft_error; do
+  for tables in "$root"/perfmodel/tables/*/; do basename "$tables"; done |
+    awk -F, -v figure=$figure 'NR == FNR { gpu = $0; sub(/-.*/, "", gpu); names[gpu] = $0; next }
+      FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+      '"$errors" - "$work/points" | sort -t, -k1,1 -k2,2 -k3,3g | awk -F, '
+      function tell(    lowest, highest) {
+        if (n == 0) return
+        lowest = int(n / 6)
+        highest = n - 1 - lowest
+        printf "%s,%d,%.1f,%.1f,%.1f\n", key, n, 100 * error[lowest], \
+          50 * (error[int((n - 1) / 2)] + error[int(n / 2)]), 100 * error[highest]
+      }
+      $1 "," $2 != key { tell(); n = 0; key = $1 "," $2 }
+      { error[n++] = $3 }
+      END { tell() }' >"$work/$figure"
+done
+{
+  echo '# By how many percent models composed of tables were off on rows of InferenceX:'
+  echo '# (predicted - measured) / measured. A sixth of the rows is below low, a sixth above high.'
+  echo "# Written by experiments/measured/regenerate.sh on $(date -u +%Y-%m-%d)."
+  echo engine,gpu,rows,tpot_low,tpot_median,tpot_high,ttft_low,ttft_median,ttft_high
+  paste -d, "$work/tpot_error" "$work/ttft_error" | cut -d, -f1-6,10-12
+} >"$root/perfmodel/residuals.csv"
 
 # Beside another tool's predictions, which lie beside the measurements.
 "$1" report measured "$2" --against "$2/aic-predictions/inferencex.csv.gz" --columns aic_ \

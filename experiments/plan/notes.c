@@ -1,5 +1,5 @@
-/* What an answer rests on and a reader should know: times of another KV cache, KV memory that
- * binds. */
+/* What an answer rests on and a reader should know: times of another KV cache, how far the same
+ * engine on the same GPU was off where it was measured, KV memory that binds. */
 #include "base/text.h"
 #include "experiments/plan/plan.h"
 #include <inttypes.h>
@@ -35,6 +35,16 @@ static void note_formats(Notes *self, const Config *config) {
                   config->sim.pools[i].name, dtype_names[times->setup.kv_cache_dtype],
                   dtype_names[counted]));
   }
+}
+
+/* What is known of the first pool's times against measured engines; all pools have one engine and
+ * one GPU. */
+static void note_residual(Notes *self, const Config *config) {
+  const Residual *residual = &config->sim.pools[0].perfmodel->residual;
+  if (residual->rows == 0) return;
+  add(self,
+      arena_printf(self->arena, "on two thirds of %s,", residual_rows_text(residual, self->arena)));
+  add(self, residual_text(residual, self->arena));
 }
 
 /* "an instance of 'serve' has KV memory for 25 requests of 2,500 tokens"; for a trace, tokens. */
@@ -80,6 +90,7 @@ const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
   notes.items[0] = NULL;
   if (self->best < 0) return notes.items;
   note_formats(&notes, self->config);
+  note_residual(&notes, self->config);
   note_memory(&notes, &self->outcomes[self->best].answers[0], self->config, self->plan->question);
   return notes.items;
 }

@@ -64,7 +64,7 @@ static int take(Measuring *self, Slot *slot) {
 /* Begins the run of a choice, or takes it from the database. */
 static int begin(Measuring *self, Slot *slot) {
   Results *results = self->options->results;
-  probe_run_load(&slot->run, self->provision, slot->outcome->design, self->seed, 0);
+  probe_run_load(&slot->run, self->provision, slot->outcome->design, self->seed, 0, NULL);
   const int found =
       results && !slot->run.failed
           ? probe_run_find(&slot->run, results, self->last_before, self->arena, self->diag)
@@ -205,7 +205,7 @@ static int next_moved(void *context, void *run) {
     if (self->move == MOVES || !answer_moves(answer)) continue;
     *slot = (Slot){
         .run = {.probe = {{answer->choice, 0}, 0}}, .outcome = outcome, .move = self->move++};
-    probe_run_load(&slot->run, self->provision, outcome->design, 0, config_moves[slot->move]);
+    probe_run_load(&slot->run, self->provision, outcome->design, 0, config_moves[slot->move], NULL);
     if (!slot->run.failed) {
       self->n_in_flight++;
       return 1;

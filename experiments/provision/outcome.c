@@ -139,14 +139,22 @@ void outcome_fill_range(const Provision *self, DesignOutcome *outcome) {
   }
 }
 
+static void count_moved(DesignOutcome *outcome, const Replicate *moved) {
+  DesignOutcome work = {0};
+  count_runs(&work, moved);
+  outcome->n_moved_simulations += work.n_simulations;
+  outcome->moved_events += work.events;
+}
+
 void outcome_fill_moved(const Provision *study, const Replicate *moved, DesignOutcome *outcome) {
   Answer *answer = (Answer *)&outcome->answers[0];
   const Probe *cluster = &(moved - moved->place)->result.answer;
+  const Replicate *screens = moved - TERM_SCREENS;
+  for (int g = 0; g < TERM_SCREENS && answer_moves(answer); g++)
+    count_moved(outcome, &screens[g]);
+  outcome->moved_by = moved->moved;
   for (int i = 0; i < MOVES && answer_moves(answer); i++) {
-    DesignOutcome work = {0};
-    count_runs(&work, &moved[i]);
-    outcome->n_moved_simulations += work.n_simulations;
-    outcome->moved_events += work.events;
+    count_moved(outcome, &moved[i]);
     outcome->moved[i] = replicate_answer(study, &moved[i]);
     const ProbeRun *run = replicate_find(&moved[i], cluster);
     answer->moved_slos[i] = run->slos;

@@ -9,12 +9,13 @@ const ProbeFigure probe_figures[PROBE_FIGURES] = {
 };
 
 void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
-                    double error_shift) {
+                    double error_shift, const TermShifts *apart) {
   Trial *trial = &self->trial;
   trial_init(trial);
   self->has_trial = true;
   ConfigChanges changes = provision_changes(study, design, &self->probe, seed, &trial->arena);
   changes.error_shift = error_shift;
+  if (apart) changes.apart = *apart;
   self->failed = trial_load(trial, study->base, &changes) != 0;
   self->measured = !self->failed;
   for (uint32_t i = 0; self->measured && i < trial->config.sim.n_pools; i++)

@@ -41,10 +41,10 @@ typedef struct ProbeRun {
   uint64_t next_look;
 } ProbeRun;
 
-/* Binds it, on the caller's thread, with times moved as in ConfigChanges; sets `failed` when it
- * cannot be. */
+/* Binds it, on the caller's thread, with times moved as in ConfigChanges (`apart` NULL: not);
+ * sets `failed` when it cannot be. */
 void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
-                    double error_shift);
+                    double error_shift, const TermShifts *apart);
 /* Simulates; a job of Workers, `self` a ProbeRun. */
 void probe_run_simulate(void *self);
 /* Of one that was found in the database: what of its workload is beyond a context. -1 with entries

@@ -8,6 +8,7 @@
 #include "experiments/provision/replicate.h"
 #include "experiments/results/results.h"
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 enum { GUESSES_MAX = 4 }; // verdicts that are guessed one after the other
@@ -37,15 +38,15 @@ typedef struct Knowledge {
 /* Of the answer's cluster with times moved all limits are asked for. */
 static bool is_answer(const Replicate *replicate, const Probe *probe) {
   const Replicate *first = replicate - replicate->place;
-  return replicate->error_shift != 0 && probe_equal(probe, &first->result.answer);
+  return replicate->direction != 0 && probe_equal(probe, &first->result.answer);
 }
 
 /* What times as they are say of moved ones: what holds still does when they are shorter, and what
  * fails when they are longer. */
 static ProbeVerdict infer(const Replicate *self, const Probe *probe) {
   const SearchResult *first = &(self - self->place)->result;
-  const ProbeVerdict verdict = self->error_shift < 0 ? PROBE_HOLDS : PROBE_FAILS;
-  if (self->error_shift == 0 || is_answer(self, probe)) return PROBE_UNKNOWN;
+  const ProbeVerdict verdict = self->direction < 0 ? PROBE_HOLDS : PROBE_FAILS;
+  if (self->direction == 0 || is_answer(self, probe)) return PROBE_UNKNOWN;
   return search_implies(first, probe, verdict) ? verdict : PROBE_UNKNOWN;
 }
 
@@ -60,7 +61,7 @@ static ProbeVerdict recall(void *context, const Probe *probe) {
 static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_result,
                    Arena *arena) {
   const SearchSpace *space = &knowledge->replicate->space;
-  if (self->provision->objective == OBJECTIVE_THROUGHPUT)
+  if (self->provision->objective == OBJECTIVE_THROUGHPUT && !knowledge->replicate->alone)
     search_largest_rate(space, recall, knowledge, ret_result, arena);
   else
     search_least(space, recall, knowledge, ret_result, arena);
@@ -73,14 +74,17 @@ static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_re
  * for it. */
 static int begin_run(Study *self, Replicate *replicate, const Probe *probe, ProbeRun **ret_run) {
   if (replicate_find(replicate, probe)) return 0;
-  Results *results = replicate->error_shift == 0 ? self->options->results : NULL;
+  Results *results = replicate->direction == 0 ? self->options->results : NULL;
   ProbeRun *run = ARENA_NEW(self->arena, ProbeRun);
   *run = (ProbeRun){.probe = *probe,
                     .early_stop = !self->options->no_early_stop && !is_answer(replicate, probe),
                     .kept = results != NULL};
   ARENA_RESERVE(self->arena, replicate->runs, replicate->capacity, replicate->n_runs + 1);
   replicate->runs[replicate->n_runs++] = run;
-  probe_run_load(run, self->provision, replicate->design, replicate->seed, replicate->error_shift);
+  TermShifts apart = replicate->moved.part;
+  for (int g = 0; g < TERM_MOVES; g++)
+    apart.by[g] *= replicate->direction;
+  probe_run_load(run, self->provision, replicate->design, replicate->seed, 0, &apart);
   if (run->failed) return 0;
   const int found =
       results ? probe_run_find(run, results, self->last_before, self->arena, self->diag) : 0;
@@ -113,18 +117,50 @@ static int keep_asked(Study *self, const Replicate *replicate) {
   return 0;
 }
 
+/* The errors of the times of an answer, by group of terms. */
+static void find_errors(const Study *self, const Replicate *first, double error[TERM_MOVES]) {
+  ProbeRun run = {.probe = first->result.answer};
+  probe_run_load(&run, self->provision, first->design, first->seed, 0, NULL);
+  const SimConfig *sim = &run.trial.config.sim;
+  for (uint32_t i = 0; !run.failed && i < sim->n_pools; i++)
+    for (TermMove g = 0; g < TERM_MOVES; g++)
+      error[g] = fmax(error[g], term_errors_moved(&sim->pools[i].perfmodel->errors, g));
+  probe_run_release(&run);
+}
+
+/* Of a replicate with moved times: what it moves. False: that is not known yet. */
+static bool prepare_moved(const Study *self, Replicate *replicate) {
+  Replicate *first = replicate - replicate->place;
+  Replicate *screens = first + self->provision->n_seeds;
+  double *error = screens[0].moved.error;
+  if (replicate == screens) find_errors(self, first, error);
+  if (replicate->alone) {
+    const int group = (int)(replicate - screens);
+    replicate->moved.part.by[group] = 1;
+    replicate->result.done = !(error[group] > 0);
+    replicate_begin_alone(replicate, &first->result.answer);
+    return true;
+  }
+  for (int g = 0; g < TERM_SCREENS; g++)
+    if (!screens[g].result.done) return false;
+  replicate->moved = replicate_moved(first, screens, error);
+  return true;
+}
+
 /* Replicates of further seeds, and with moved times, begin where the first one ended. */
 static void prepare(Study *self, Replicate *replicate) {
   const Replicate *first = replicate - replicate->place;
   if (replicate->ready || (replicate->place > 0 && !first->result.done)) return;
-  replicate->ready = true;
   Answer likely = {0};
   const bool has_likely = replicate->place > 0 && first->result.found;
   if (has_likely) likely = replicate_answer(self->provision, first);
-  if (replicate->error_shift != 0 && !answer_moves(&likely)) {
-    replicate->result.done = true;
+  if (replicate->direction != 0 && !answer_moves(&likely)) {
+    replicate->ready = replicate->result.done = true;
     return;
   }
+  if (replicate->direction != 0 && !prepare_moved(self, replicate)) return;
+  replicate->ready = true;
+  if (replicate->alone) return;
   replicate_begin(self->provision, replicate, has_likely ? &likely : NULL, self->arena);
 }
 
@@ -241,11 +277,18 @@ static int run_searches(Study *self) {
   return status;
 }
 
-/* For each design its seeds, then, for a range, the first one with times moved. */
+/* The i-th of those with times moved: up, but the first of those that search. */
+static void move_replicate(Replicate *replicate, int i) {
+  replicate->alone = i < TERM_SCREENS;
+  replicate->direction = i == TERM_SCREENS ? -1 : 1;
+}
+
+/* For each design its seeds, then, for a range, the first one with times moved: one group of terms
+ * alone, then all of them down and up. */
 static void plan_replicates(Study *self) {
   const Provision *provision = self->provision;
   const int n_seeds = provision->n_seeds;
-  self->n_places = n_seeds + (self->options->range ? MOVES : 0);
+  self->n_places = n_seeds + (self->options->range ? TERM_SCREENS + MOVES : 0);
   self->n_replicates = provision->n_designs * self->n_places;
   self->replicates = ARENA_ARRAY(self->arena, Replicate, self->n_replicates);
   for (int i = 0; i < self->n_replicates; i++) {
@@ -255,7 +298,7 @@ static void plan_replicates(Study *self) {
     if (place < n_seeds)
       replicate->seed = place;
     else
-      replicate->error_shift = config_moves[place - n_seeds];
+      move_replicate(replicate, place - n_seeds);
   }
 }
 
@@ -273,7 +316,8 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
   for (int d = 0; d < self->n_designs; d++) {
     const Replicate *replicates = &study.replicates[d * study.n_places];
     outcome_fill(self, &self->designs[d], replicates, &outcomes[d], arena);
-    if (options->range) outcome_fill_moved(self, replicates + self->n_seeds, &outcomes[d]);
+    if (options->range)
+      outcome_fill_moved(self, replicates + self->n_seeds + TERM_SCREENS, &outcomes[d]);
   }
   *ret_outcomes = outcomes;
   return 0;

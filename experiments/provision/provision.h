@@ -165,6 +165,14 @@ typedef struct Measurement {
   const char *why_not; // one line; NULL: it may be the answer
 } Measurement;
 
+/* By what the terms of iteration times are moved: of each group its error, and the part of it that
+ * counts. The squares of the parts sum to 1: of errors that are independent it is the most likely
+ * way to be so far off in the limit that binds. */
+typedef struct MovedTerms {
+  double error[TERM_MOVES]; // the largest of its pools
+  TermShifts part;          // 0: it does not move that limit
+} MovedTerms;
+
 /* What is known of one design. */
 typedef struct DesignOutcome {
   const Design *design;
@@ -187,6 +195,7 @@ typedef struct DesignOutcome {
    * its best choice gives. */
   bool ranged;         // it was asked for, there is an answer, and its models' error is known
   Answer moved[MOVES]; // not found: nothing holds
+  MovedTerms moved_by; // of both, up and down; zeroes of an offline study, where all move together
   double low_model, high_model; // of the objective over the seeds and these; else NAN. INFINITY, or
                                 // a rate of 0: nothing holds
   int64_t n_moved_simulations;  // which the numbers above are without

@@ -1,6 +1,7 @@
 /* See replicate.h. */
 #include "experiments/provision/replicate.h"
 #include <math.h>
+#include <string.h>
 
 ProbeRun *replicate_find(const Replicate *self, const Probe *probe) {
   for (size_t i = 0; i < self->n_runs; i++)
@@ -92,6 +93,44 @@ void replicate_begin(const Provision *self, Replicate *replicate, const Answer *
   space->start.rate = start < space->rate_low    ? space->rate_low
                       : start > space->rate_high ? space->rate_high
                                                  : start;
+}
+
+/* ---- Terms ---- */
+
+void replicate_begin_alone(Replicate *self, const Probe *answer) {
+  self->space = (SearchSpace){
+      .n_counts = self->design->n_counts, .has_start = true, .start = *answer, .each = {1, 1}};
+  for (int i = 0; i < SEARCH_DIMENSIONS; i++)
+    self->space.low[i] = self->space.high[i] = answer->counts[i];
+}
+
+/* How much less a run has left of the limit that binds the other one; 0: no less. */
+static double lost_margin(const Replicate *screen, const Probe *answer, const ProbeRun *base) {
+  const ProbeRun *run = replicate_find(screen, answer);
+  const SloOutcome *binding = probe_run_binding(base);
+  if (!run || !binding) return 0;
+  const double lost = binding->margin - run->slos[binding - base->slos].margin;
+  return lost > 0 ? lost : 0; // also not if it is not a number
+}
+
+MovedTerms replicate_moved(const Replicate *first, const Replicate *screens,
+                           const double error[TERM_MOVES]) {
+  MovedTerms moved = {0};
+  const Probe *answer = &first->result.answer;
+  const ProbeRun *base = replicate_find(first, answer);
+  double lost[TERM_MOVES] = {0}, all = 0, squares = 0;
+  memcpy(moved.error, error, sizeof moved.error);
+  for (int g = 0; g < TERM_SCREENS; g++) {
+    lost[g] = error[g] > 0 ? lost_margin(&screens[g], answer, base) : 0;
+    if (error[g] > 0) all += lost[g] / error[g];
+  }
+  lost[MOVE_SUM] = all * error[MOVE_SUM]; // of all terms at once
+  for (int g = 0; g < TERM_MOVES; g++)
+    squares += lost[g] * lost[g];
+  // Where nothing moves the limit, all of it counts.
+  for (int g = 0; g < TERM_MOVES; g++)
+    moved.part.by[g] = squares > 0 ? lost[g] / sqrt(squares) : error[g] > 0;
+  return moved;
 }
 
 /* ---- Its answer ---- */

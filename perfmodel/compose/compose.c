@@ -6,6 +6,7 @@
 #include "perfmodel/fit_file.h"
 #include "perfmodel/gpu_facts.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,38 +127,85 @@ const char *const *compose_engines(const char *gpu, const char *data_dir, Arena 
   return engines;
 }
 
-/* A composed model in a form that any number of decodes is compiled from. */
-typedef struct Composed {
-  PerfSetup setup;
-  const char *text; // of its terms, as the file of a fit has them
-  size_t length;
-  const char *taken;  // what was borrowed
-  double added_error; // by that
-} Composed;
+/* ---- Errors ---- */
 
-static int fit_terms(Composed *self, const Profile *profile, Diag *diag) {
-  Arena *scratch = profile->arena;
-  ProfileGroup *groups = NULL;
-  profile_groups(profile, &groups, scratch);
-  const FitOptions options = {.preset = profile_fact(profile, "engine_preset")};
-  FitResult *result = ARENA_NEW(scratch, FitResult);
-  if (fit_group(result, profile, &groups[0], &options, scratch, diag)) return -1;
-  self->text = fit_text(result, profile, &self->length);
-  return 0;
-}
-
-/* ", experts of trtllm-1.3.0rc20 (41% of the time)", …; each adds to the error of iterations what
- * its own error is by its share of them. */
-static void note_borrowed(Composed *self, Layers *layers) {
-  self->taken = "";
-  for (size_t i = 0; i < layers->n_borrowed; i++) {
-    const Borrowed *borrowed = &layers->borrowed[i];
-    const double share = layers_borrowed_share(layers, borrowed);
-    self->taken = arena_printf(layers->arena, "%s, %s of %s (%.0f%% of the time)", self->taken,
-                               borrowed->what, borrowed->from, 100 * share);
-    self->added_error += share * borrowed->error;
+/* Adds to a term the error of a part of it, by the share that this has of the term; in the batch
+ * where it is more. */
+static void widen(TermErrors *errors, const LayerTimes *all, const LayerTimes *added) {
+  for (int t = 0; t < PERF_TERMS; t++) {
+    double most = 0;
+    for (int b = 0; b < LAYER_BATCHES; b++)
+      if (all->us[b][t] > 0) most = fmax(most, added->us[b][t] / all->us[b][t]);
+    errors->of[t] += most;
   }
 }
+
+static void add_error(LayerTimes *sum, const LayerTimes *part, double error) {
+  for (int b = 0; b < LAYER_BATCHES; b++)
+    for (int t = 0; t < PERF_TERMS; t++)
+      sum->us[b][t] += error * part->us[b][t];
+}
+
+/* ", experts of trtllm-1.3.0rc20 (41% of the time)", …, and in `sum` what each adds to the error of
+ * terms. */
+static const char *note_borrowed(Layers *layers, const LayerTimes *all, LayerTimes *sum) {
+  const char *text = "";
+  for (size_t i = 0; i < layers->n_borrowed; i++) {
+    const Borrowed *borrowed = &layers->borrowed[i];
+    const LayerTimes part = layers_times_of(layers, borrowed->found);
+    text = arena_printf(layers->arena, "%s, %s of %s (%.0f%% of the time)", text, borrowed->what,
+                        borrowed->from, 100 * layers_share(&part, all));
+    add_error(sum, &part, borrowed->error);
+  }
+  return text;
+}
+
+/* Fits SpreadShare, of layers. */
+static double exchange_share(const void *context, double tokens) {
+  Layers *layers = (Layers *)context; // whose tables are afterwards as they were
+  const int64_t n = tokens < 1 ? 1 : (int64_t)tokens;
+  return layers_exchange_us(layers, n) / layers_linear_us(layers, n);
+}
+
+/* Communication is a part of `linear`: its curve, and its error by its tables, each point held out
+ * once that is of a token or more. */
+static void tell_exchange_apart(PerfModel *self, Layers *layers, LayerTimes *sum, Arena *arena) {
+  KernelFound *exchanges[EXCHANGES + 1];
+  layers_exchanges(layers, exchanges);
+  for (int i = 0; exchanges[i]; i++) {
+    LayerTimes part = layers_times_of(layers, exchanges[i]);
+    for (int b = 0; b < LAYER_BATCHES; b++)
+      part.us[b][PERF_HEAD] = 0; // held out with its other rows
+    add_error(sum, &part, kernel_table_held_out(&exchanges[i]->table, layers->llm.hidden_size));
+  }
+  if (exchanges[0])
+    perfmodel_share(&self->communication, &self->linear, exchange_share, layers, arena);
+}
+
+/* From the errors of terms held out, which the fit has left there, to all that is known. Returns
+ * what is borrowed. */
+static const char *fill_errors(PerfModel *self, Layers *layers, Arena *arena) {
+  const LayerTimes all = layers_times(layers);
+  LayerTimes sum = {0};
+  const char *taken = note_borrowed(layers, &all, &sum);
+  tell_exchange_apart(self, layers, &sum, arena);
+  widen(&self->errors, &all, &sum);
+  self->errors.of[PERF_SUM] = residual_spread(&self->residual);
+  if (isnan(self->held_out_error)) return taken;
+  self->held_out_error = 0;
+  for (int b = 0; b < LAYER_BATCHES; b++)
+    self->held_out_error = fmax(self->held_out_error, term_errors_of(&self->errors, all.us[b]));
+  return taken;
+}
+
+/* ---- Composing ---- */
+
+/* What any number of decodes is compiled from. */
+typedef struct Composed {
+  const char *text; // of the terms, as the file of a fit has them
+  size_t length;
+  PerfModel model; // of one decode
+} Composed;
 
 /* Where a model is composed, and of what. */
 typedef struct Composing {
@@ -165,46 +213,54 @@ typedef struct Composing {
   const char *folder;
 } Composing;
 
-/* What entries point to is in the arena of `diag`, the tables with them. */
-static int compose(Composed *self, const Composing *of, Arena *scratch, Diag *diag) {
-  Layers *layers = ARENA_NEW(scratch, Layers);
-  Profile profile;
-  if (find_layers(layers, of->input, of->folder, scratch, diag)) return -1;
-  profile_init(&profile, of->folder, scratch);
-  layers_profile(layers, &profile);
-  profile_number(&profile);
-  if (fit_terms(self, &profile, diag)) return -1;
-  self->setup = layers->setup;
-  note_borrowed(self, layers);
-  return 0;
+static int fit_terms(Composed *self, const Profile *profile, Arena *arena, Diag *diag) {
+  Arena *scratch = profile->arena;
+  ProfileGroup *groups = NULL;
+  profile_groups(profile, &groups, scratch);
+  const FitOptions options = {.preset = profile_fact(profile, "engine_preset")};
+  FitResult *result = ARENA_NEW(scratch, FitResult);
+  if (fit_group(result, profile, &groups[0], &options, scratch, diag)) return -1;
+  const char *text = fit_text(result, profile, &self->length);
+  self->text = arena_copy(arena, text, self->length);
+  return perfmodel_parse(&self->model, profile->path, self->text, self->length, 1, arena, diag);
 }
 
 static const char *copy_text(const char *text, Arena *arena) {
   return text ? arena_copy(arena, text, strlen(text)) : NULL;
 }
 
-/* A CacheLoad: keeps nothing of the tables. */
+/* What is not kept is in `scratch`. */
+static int compose(Composed *self, const Composing *of, Arena *scratch, Arena *arena, Diag *diag) {
+  Layers *layers = ARENA_NEW(scratch, Layers);
+  Profile profile;
+  if (find_layers(layers, of->input, of->folder, scratch, diag)) return -1;
+  profile_init(&profile, of->folder, scratch);
+  layers_profile(layers, &profile);
+  profile_number(&profile);
+  if (fit_terms(self, &profile, arena, diag)) return -1;
+  PerfModel *model = &self->model;
+  if (residual_load(&model->residual, &layers->setup, of->input->data_dir, arena, diag)) return -1;
+  model->taken = copy_text(fill_errors(model, layers, arena), arena);
+  model->setup = layers->setup;
+  model->setup.model = copy_text(layers->setup.model, arena);
+  model->setup.gpu = copy_text(layers->setup.gpu, arena);
+  model->setup.engine = copy_text(layers->setup.engine, arena);
+  model->setup.engine_version = copy_text(layers->setup.engine_version, arena);
+  return 0;
+}
+
+/* A CacheLoad: keeps nothing of the tables, unless what entries point to must stay. */
 static const void *load_composed(const void *context, Arena *arena, Diag *diag) {
-  Composed *kept = NULL, composed = {0};
+  Composed *self = ARENA_NEW(arena, Composed);
   Arena scratch;
   Diag unknown;
   arena_init(&scratch);
   diag_init(&unknown);
-  if (compose(&composed, context, &scratch, &unknown) == 0) {
-    kept = ARENA_NEW(arena, Composed);
-    *kept = composed;
-    kept->text = arena_copy(arena, composed.text, composed.length);
-    kept->taken = copy_text(composed.taken, arena);
-    kept->setup.model = copy_text(composed.setup.model, arena);
-    kept->setup.gpu = copy_text(composed.setup.gpu, arena);
-    kept->setup.engine = copy_text(composed.setup.engine, arena);
-    kept->setup.engine_version = copy_text(composed.setup.engine_version, arena);
-  } else { // once more, since what entries point to must stay
-    compose(&composed, context, &diag->arena, diag);
-  }
+  const bool good = compose(self, context, &scratch, arena, &unknown) == 0;
+  if (!good) compose(self, context, &diag->arena, &diag->arena, diag);
   diag_done(&unknown);
   arena_done(&scratch);
-  return kept;
+  return good ? self : NULL;
 }
 
 /* All that a composition is made of. */
@@ -225,8 +281,12 @@ int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
   if (!composed ||
       perfmodel_parse(self, folder, composed->text, composed->length, max_decode_seqs, arena, diag))
     return -1;
-  self->setup = composed->setup;
-  self->taken = composed->taken;
-  self->held_out_error += composed->added_error;
+  const PerfModel *model = &composed->model;
+  self->setup = model->setup;
+  self->taken = model->taken;
+  self->residual = model->residual;
+  self->errors = model->errors;
+  self->held_out_error = model->held_out_error;
+  self->communication = model->communication;
   return 0;
 }

@@ -22,7 +22,7 @@ typedef struct ComposeInput {
 const char *compose_find(const ComposeInput *input, PerfSetup *ret_there, Arena *arena);
 /* Composes the model of the tables in a folder that compose_find has found. What that lacks is
  * borrowed from another folder, and what is of another GPU is scaled: `taken` then names it with
- * its share of the time after a comma, and the held-out error has what this adds. 0, or −1 with
+ * its share of the time after a comma, and the errors of terms have what this adds. 0, or −1 with
  * entries for all that is lacking. */
 int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
                  int64_t max_decode_seqs, Arena *arena, Diag *diag);

@@ -90,3 +90,18 @@ double kernel_slice_eval(KernelSlice self, const double *keys) {
   const double low = kernel_slice_eval(kernel_slice_at(self, below), keys + 1);
   return low + (high - low) * (key - (double)below) / (double)(above - below);
 }
+
+double kernel_table_held_out(const KernelTable *self, int64_t least) {
+  assert(self->n_keys == 1);
+  double sum = 0;
+  int n = 0;
+  for (size_t i = 1; i + 1 < self->n_points; i++) {
+    const KernelPoint *low = &self->points[i - 1], *point = &self->points[i], *high = point + 1;
+    if (point->key[0] < least) continue;
+    const double part =
+        (double)(point->key[0] - low->key[0]) / (double)(high->key[0] - low->key[0]);
+    sum += fabs((low->us + part * (high->us - low->us)) / point->us - 1);
+    n++;
+  }
+  return n > 0 ? sum / n : 0;
+}

@@ -43,6 +43,10 @@ KernelSlice kernel_table_all(const KernelTable *self);
 KernelSlice kernel_slice_at(KernelSlice self, int64_t key);
 /* The largest value of the next key; 0 of an empty slice. */
 int64_t kernel_slice_last(KernelSlice self);
+/* Of a table over one key: the mean relative error of its points at `least` and above by the line
+ * between their two neighbours. The first and the last one, which have one, are left out; 0: there
+ * are no others. */
+double kernel_table_held_out(const KernelTable *self, int64_t least);
 /* Microseconds at `keys`, those that are left; the slice must not be empty. */
 double kernel_slice_eval(KernelSlice self, const double *keys);
 #endif

@@ -248,31 +248,74 @@ double layers_head_us(const Layers *self, int64_t seqs) {
          layers_kernel_us(self, LOGIT_BYTES * n * words) + all_reduce_us(self, n * all);
 }
 
-/* ---- What was borrowed ---- */
+/* ---- Shares ---- */
 
-static double prompt_us(const Layers *self) {
-  enum { TOKENS = 2048 };
-  return layers_linear_us(self, TOKENS) + layers_prefill_us(self, 1, TOKENS, 0) +
-         layers_head_us(self, 1);
+/* Twice its time, and half of that, are exact, so a table is afterwards as it was. */
+static void scale(KernelFound *found, double factor) {
+  for (size_t i = 0; i < found->table.n_points; i++)
+    found->table.points[i].us *= factor;
 }
 
-static double decodes_us(const Layers *self) {
-  enum { SEQS = 64, CONTEXT = 1024 };
-  return layers_linear_us(self, SEQS) + layers_decode_us(self, SEQS, CONTEXT) +
-         layers_head_us(self, SEQS);
+void layers_exchanges(Layers *self, KernelFound *ret_found[EXCHANGES + 1]) {
+  KernelFound *const all[EXCHANGES] = {&self->all_reduce, &self->nccl, &self->gather,
+                                       &self->scatter};
+  int n = 0;
+  for (int i = 0; i < EXCHANGES; i++)
+    if (all[i]->table.n_points > 0) ret_found[n++] = all[i];
+  ret_found[n] = NULL;
 }
 
-static void scale(KernelTable *table, double factor) {
-  for (size_t i = 0; i < table->n_points; i++)
-    table->points[i].us *= factor;
+double layers_exchange_us(Layers *self, int64_t tokens) {
+  KernelFound *exchanges[EXCHANGES + 1];
+  layers_exchanges(self, exchanges);
+  const double us = layers_linear_us(self, tokens);
+  for (int i = 0; exchanges[i]; i++)
+    scale(exchanges[i], 2);
+  const double twice = layers_linear_us(self, tokens);
+  for (int i = 0; exchanges[i]; i++)
+    scale(exchanges[i], 0.5);
+  return twice - us;
 }
 
-/* Twice its time, and half of that, are exact, so the table is afterwards as it was. */
-double layers_borrowed_share(Layers *self, const Borrowed *borrowed) {
-  const double prompt = prompt_us(self), decodes = decodes_us(self);
-  if (!borrowed->found) return 1;
-  scale(&borrowed->found->table, 2);
-  const double share = fmax(prompt_us(self) / prompt - 1, decodes_us(self) / decodes - 1);
-  scale(&borrowed->found->table, 0.5);
-  return share;
+static void fill_linear(Layers *self, int64_t tokens, double us[PERF_TERMS]) {
+  us[PERF_COMMUNICATION] = layers_exchange_us(self, tokens);
+  us[PERF_LINEAR] = layers_linear_us(self, tokens) - us[PERF_COMMUNICATION];
+}
+
+LayerTimes layers_times(Layers *self) {
+  enum { TOKENS = 2048, SEQS = 64, CONTEXT = 1024 };
+  LayerTimes times = {0};
+  fill_linear(self, TOKENS, times.us[LAYERS_PROMPT]);
+  times.us[LAYERS_PROMPT][PERF_PREFILL_ATTENTION] = layers_prefill_us(self, 1, TOKENS, 0);
+  times.us[LAYERS_PROMPT][PERF_HEAD] = layers_head_us(self, 1);
+  fill_linear(self, SEQS, times.us[LAYERS_DECODES]);
+  times.us[LAYERS_DECODES][PERF_DECODE_ATTENTION] = layers_decode_us(self, SEQS, CONTEXT);
+  times.us[LAYERS_DECODES][PERF_HEAD] = layers_head_us(self, SEQS);
+  return times;
+}
+
+LayerTimes layers_times_of(Layers *self, KernelFound *found) {
+  const LayerTimes all = layers_times(self);
+  if (!found) return all;
+  scale(found, 2);
+  LayerTimes part = layers_times(self);
+  scale(found, 0.5);
+  for (int b = 0; b < LAYER_BATCHES; b++)
+    for (int t = 0; t < PERF_TERMS; t++)
+      part.us[b][t] -= all.us[b][t];
+  return part;
+}
+
+static double sum_of(const double us[PERF_TERMS]) {
+  double sum = 0;
+  for (int t = 0; t < PERF_TERMS; t++)
+    sum += us[t];
+  return sum;
+}
+
+double layers_share(const LayerTimes *part, const LayerTimes *all) {
+  double most = 0;
+  for (int b = 0; b < LAYER_BATCHES; b++)
+    most = fmax(most, sum_of(part->us[b]) / sum_of(all->us[b]));
+  return most;
 }

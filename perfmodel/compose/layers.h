@@ -9,6 +9,7 @@
 #include "perfmodel/compose/kernel_read.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/profile.h"
+#include "perfmodel/term_errors.h"
 
 enum { LAYER_SOURCES = 8 }; // engines whose tables have the same product
 
@@ -74,9 +75,24 @@ double layers_decode_us(const Layers *self, int64_t batch, int64_t context);
  * groups that do the same; fewer sequences than groups take the time of one each. */
 void layers_profile(const Layers *self, Profile *profile);
 
-/* The share that what was borrowed has of an iteration: the larger one of a prompt of 2,048 tokens
- * and of 64 decodes with 1,024 tokens of context each. */
-double layers_borrowed_share(Layers *self, const Borrowed *borrowed);
+/* Two iterations that shares are of: a prompt of 2,048 tokens; 64 decodes with 1,024 tokens of
+ * context each. */
+enum { LAYERS_PROMPT, LAYERS_DECODES, LAYER_BATCHES };
+
+/* Microseconds of their terms. */
+typedef struct LayerTimes {
+  double us[LAYER_BATCHES][PERF_TERMS];
+} LayerTimes;
+
+LayerTimes layers_times(Layers *self);
+/* The part of it that is of one table; of all tables: NULL. */
+LayerTimes layers_times_of(Layers *self, KernelFound *found);
+/* The larger share that a part has of one of the two. */
+double layers_share(const LayerTimes *part, const LayerTimes *all);
+/* What of layers_linear_us GPUs exchange, by these tables; NULL-terminated. */
+enum { EXCHANGES = 4 };
+void layers_exchanges(Layers *self, KernelFound *ret_found[EXCHANGES + 1]);
+double layers_exchange_us(Layers *self, int64_t tokens);
 
 /* What one GPU holds of attention: query heads, and key-value heads, of which there is at least
  * one. */

@@ -14,11 +14,11 @@ for gpu in "$(dirname "$0")"/*/; do
   "$tandem" list perfmodels --gpu "$(basename "$gpu")" --model '' |
     grep "_$(basename "$gpu")_.*; held-out error " | awk -v gpu="$(basename "$gpu")" '{
         error = $0
-        sub(/.*held-out error /, "", error)
+        sub(/.*all terms /, "", error)
         n[$1]++
         sum[$1] += error + 0
         if (error + 0 > worst[$1]) worst[$1] = error + 0
-        borrowed[$1] += error ~ /,/
+        borrowed[$1] += error ~ /^[^;]*,/
       }
       END {
         for (engine in n)

@@ -14,6 +14,20 @@ for text in 'question    llama3.1-8b (bf16) on dgx-h100, vllm-' 'answer      ' '
   '$/M tokens' 'tokens/s and user' 'vllm serve meta-llama/' 'tandem run study.yaml'; do
   prints "$text"
 done
+# How far the answer moves: each limit as a range, around its value, which term moves it most, and
+# how far the same engine on the same GPU was off where it was measured.
+for pattern in '^sure .* with times up to [0-9.]*% shorter or longer' \
+  '^ *mostly by the error of [a-z ]* ([0-9.]*%)$' \
+  '^note .* two thirds of [0-9]* measured rows of vllm on h100-80gb,$' \
+  '^ *TPOT was [0-9]*% [a-z]* to [0-9]*% [a-z]* (median .*), TTFT '; do
+  grep -q "$pattern" out || fail "no line '$pattern'"
+done
+awk '$1 == "ttft.p90" && $3 == "of" { ttft = $2 }
+  $1 == "tpot.p90" && $3 == "of" { tpot = $2 }
+  $1 == "ttft.p90" && $3 == "to" {
+    found = $2 < ttft && ttft < $4 && $7 < tpot && tpot < $9 && $6 == "tpot.p90"
+  }
+  END { exit !found }' out || fail 'a limit is not within its range'
 # The table's first row is the answer.
 is_first() {
   awk '
@@ -190,6 +204,12 @@ says 'prices.csv:2:'
 # Of designs that cost the same, the one with fewer GPUs.
 expect 0 ask --rate 2 --slo "$limits" --seeds 1
 prints 'answer      1 instance of tp1: 1 GPU, 31.92 $/h'
+prints 'without the error of the times, which is unknown'
+! grep -q 'mostly by' out || fail 'an error that is unknown moves the answer'
+# Nor an engine on this GPU: the spread is that of all others.
+expect 0 "$tandem" plan --model llama3.1-8b --gpu l40s --isl 500 --osl 50 --rate 1 \
+  --slo 'ttft.p50<5s' --split no
+prints 'measured rows, none of them of this engine and GPU,'
 
 # What was not tried, times of another KV cache than the one that is counted, and flags that say so.
 big() {

@@ -119,7 +119,7 @@ Test(provision, threads_and_ending_early_change_no_answer) {
 static ProbeVerdict verdict_of(const Provision *study, int64_t prefill, int64_t decode,
                                bool early_stop, bool *ret_stopped) {
   ProbeRun probe = {.probe = {{prefill, decode}, 0}, .early_stop = early_stop};
-  probe_run_load(&probe, study, &study->designs[0], 0, 0);
+  probe_run_load(&probe, study, &study->designs[0], 0, 0, NULL);
   cr_assert(!probe.failed);
   probe_run_simulate(&probe);
   probe_run_take(&probe, &arena);
@@ -349,7 +349,7 @@ static SloOutcome limit_of(int64_t machines, double error_shift) {
       provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag),
       0);
   ProbeRun probe = {.probe = {{machines, 0}, 0}};
-  probe_run_load(&probe, &study, &study.designs[0], 0, error_shift);
+  probe_run_load(&probe, &study, &study.designs[0], 0, error_shift, NULL);
   cr_assert(!probe.failed);
   probe_run_simulate(&probe);
   probe_run_take(&probe, &arena);

@@ -265,3 +265,33 @@ Test(provision_outcome, a_rival_reaches_the_range_of_the_best) {
   outcomes[0].ranged = false;
   cr_expect(!provision_rivals(&study, outcomes, 0, 1));
 }
+
+/* The first limit's margin is 0.5; with linear longer 0.2, with attention longer 0.1, and 0.3 and
+ * 0.4 are as 0.6 and 0.8. Of whole iterations 0.1 of error is 0.1 · (0.3 / 0.1 + 0.4 / 0.2) = 0.5:
+ * parts of 0.3, 0.4 and 0.5 over the root of 0.5. What gains margin, or has no error, has none. */
+Test(provision_outcome, terms_move_by_what_each_takes_of_the_limit_that_binds) {
+  static const SearchStep step = {{{2, 1}, 4}, PROBE_HOLDS};
+  static const double margins[TERM_SCREENS] = {0.2, 0.1, 0.6, 0.1};
+  const double errors[][TERM_MOVES] = {{0.1, 0.2, 0.3}, {0.1, 0.2, 0.3, 0, 0.1}, {0}};
+  const double root = sqrt(0.5);
+  const double parts[][TERM_MOVES] = {{0.6, 0.8}, {0.3 / root, 0.4 / root, 0, 0, 0.5 / root}, {0}};
+  Replicate first = replicate_of(&step, 1), screens[TERM_SCREENS];
+  first.runs[0]->slos[0].margin = 0.5;
+  for (int g = 0; g < TERM_SCREENS; g++) {
+    screens[g] = replicate_of(&step, 1);
+    screens[g].runs[0]->slos[0].margin = margins[g];
+  }
+  for (size_t i = 0; i < COUNT(errors); i++) {
+    const MovedTerms moved = replicate_moved(&first, screens, errors[i]);
+    for (int g = 0; g < TERM_MOVES; g++) {
+      cr_expect_float_eq(moved.part.by[g], parts[i][g], 1e-12, "%zu: %s", i, term_move_names[g]);
+      cr_expect_eq(moved.error[g], errors[i][g]);
+    }
+  }
+  // Where no term takes any of it, all of each counts.
+  for (int g = 0; g < TERM_SCREENS; g++)
+    screens[g].runs[0]->slos[0].margin = 0.5;
+  const MovedTerms all = replicate_moved(&first, screens, errors[1]);
+  for (int g = 0; g < TERM_MOVES; g++)
+    cr_expect_eq(all.part.by[g], errors[1][g] > 0);
+}

@@ -117,3 +117,42 @@ Test(time_scale, pools_are_moved_and_their_reference_is_not) {
   const PerfModel *computed = roofline->sim.pools[0].perfmodel;
   cr_expect(!computed->measured && isnan(computed->held_out_error));
 }
+
+/* A pool's model of an engine with host time, one group of terms longer by its error. */
+static const PerfModel *apart(TermMove move, double by) {
+  static const char text[] = "engine: vllm-0.12\nmodel: qwen3-32b\n"
+                             "workload: {arrivals: {process: poisson, rate: 1 /s}, duration: 10 s, "
+                             "lengths: {prompt: {constant: 100}, output: {constant: 10}}}\n"
+                             "pools: {all: {machine: dgx-h100, tensor_parallel_size: 2}}\n";
+  Config *config = ARENA_NEW(&arena, Config);
+  ConfigChanges changes = {.seed = -1, .tie_seed = -1};
+  changes.apart.by[move] = by;
+  write_file(path, text);
+  cr_assert_eq(config_load(config, path, &changes, &arena, &diag), 0, "%s",
+               diag.n_entries ? diag.entries[0].message : "");
+  return config->sim.pools[0].perfmodel;
+}
+
+/* 0.8 ms of host time, a quarter more; whole iterations have the host in them, other terms do not.
+ * What linear and communication gain apart is a part of `linear`, each less than all of it. */
+Test(time_scale, each_term_of_a_pool_moves_by_its_error) {
+  const PerfModel *is = apart(MOVE_SUM, 0), *host = apart(MOVE_HOST, 1);
+  const PerfModel *linear = apart(MOVE_LINEAR, 1), *reduces = apart(MOVE_COMMUNICATION, 1);
+  const PerfModel *whole = apart(MOVE_SUM, -1);
+  cr_assert(is->residual.rows > 0 && is->errors.of[PERF_SUM] > 0);
+  cr_expect_eq(is->overhead, INT64_C(800000000));
+  cr_expect_eq(host->overhead, INT64_C(1000000000));
+  cr_expect_eq(linear->overhead, is->overhead);
+  cr_expect_float_eq((double)whole->overhead, (1 - is->errors.of[PERF_SUM]) * 8e8, 1);
+  for (int64_t tokens = 16; tokens <= 4096; tokens *= 4) {
+    const double all = (double)pwl_eval(&is->linear, tokens);
+    const double exchange = (double)pwl_eval(&is->communication, tokens);
+    cr_assert(exchange > 0 && exchange < all);
+    cr_expect_float_eq((double)pwl_eval(&linear->linear, tokens) - all,
+                       is->errors.of[PERF_LINEAR] * (all - exchange), 1e-4 * all);
+    cr_expect_float_eq((double)pwl_eval(&reduces->linear, tokens) - all,
+                       is->errors.of[PERF_COMMUNICATION] * exchange, 1e-4 * all);
+    cr_expect_float_eq((double)pwl_eval(&whole->linear, tokens),
+                       (1 - is->errors.of[PERF_SUM]) * all, 2 + all / 8e9);
+  }
+}
