@@ -235,16 +235,16 @@ static int find_preset(const Profile *profile, const Options *options, FitOption
   const char *fact = profile_fact(profile, "engine_preset"), *asked = options->preset;
   fit->preset = asked ? asked : fact ? fact : "unknown";
   if (!asked) return 0;
-  const ServingEngine *engine;
+  const char *engine;
   const Place at = place_of_file("--preset");
   fit->ideal = !fact || strcmp(fact, preset_ideal.name) != 0; // else kernels alone were measured
-  if (!serving_preset(asked, &engine)) {
+  if (!preset_find(asked, &engine)) {
     diag_error(diag, at, "unknown preset '%s'", asked);
-    return diag_hint_near(diag, asked, serving_presets(&diag->arena));
+    return diag_hint_near(diag, asked, preset_names(&diag->arena));
   }
   if (!engine) return 0;
   diag_error(diag, at, "the host time of '%s' is not part of a fit", asked);
-  return diag_hint(diag, "it is that of engine '%s', which a configuration names", engine->name);
+  return diag_hint(diag, "it is that of engine '%s', which a configuration names", engine);
 }
 
 /* Two all-reduces a layer; without a model of that name nothing is known of them. */

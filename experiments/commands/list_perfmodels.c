@@ -236,6 +236,6 @@ void list_perfmodels(const ListOptions *wanted, Arena *arena, Diag *diag) {
       n_found += (size_t)print_composed(wanted, *model, false, "", arena);
   if (n_found == 0) note_relaxed(wanted, files, n);
   if (list_is_filtered(wanted)) return;
-  for (const char *const *name = serving_presets(arena); *name; name++)
+  for (const char *const *name = preset_names(arena); *name; name++)
     printf("%-18s preset %s\n", "roofline", *name);
 }

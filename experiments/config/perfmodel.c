@@ -57,14 +57,13 @@ const OptionSpec config_perfmodel_options[] = {
 /* A preset by its name, or of a file. */
 static const EnginePreset *load_preset(const Config *self, const char *written, Place at,
                                        Arena *arena, Diag *diag) {
-  const ServingEngine *engine;
-  const EnginePreset *preset = written ? serving_preset(written, &engine) : &preset_graph_engine;
+  const EnginePreset *preset = written ? preset_find(written, NULL) : &preset_graph_engine;
   if (preset) return preset;
   EnginePreset *own = ARENA_NEW(arena, EnginePreset);
   if (datafile_is_path(written))
     return preset_load(own, config_data_name(self, written, arena), arena, diag) ? NULL : own;
   diag_error(diag, at, "unknown preset '%s'", written);
-  diag_hint_near(diag, written, serving_presets(&diag->arena));
+  diag_hint_near(diag, written, preset_names(&diag->arena));
   return NULL;
 }
 
@@ -318,21 +317,39 @@ static int make_roofline(PerfModel *self, const PerfModelLoad *load, Arena *aren
   return 0;
 }
 
-/* Whole iterations, as the sets have them and logs of an engine, and rooflines with a preset have
- * their host in them. */
+/* Times that the configuration gives are added to any iterations, with those of the release that it
+ * leaves out; else whole iterations, as the sets have them and logs of an engine, and rooflines
+ * have their host in them. */
+const HostRow *config_host_row(const char *serving, const HostTimes *said, const PerfModel *model,
+                               const char *gpu) {
+  const char *kernels = model->kernels;
+  if (!kernels && serving_says_times(said)) kernels = KERNELS_PUBLIC;
+  return kernels ? host_row_find(serving, kernels, gpu) : NULL;
+}
+
+/* Kernels of another source, or another GPU. */
+static const char *note_host(const PerfModel *self, const HostRow *row, const char *gpu,
+                             Arena *arena) {
+  if (!row || !self->kernels || !self->taken) return self->taken;
+  const bool is_source = strcmp(row->kernels, self->kernels) == 0;
+  const bool is_gpu = !row->gpu || strcmp(row->gpu, gpu) == 0;
+  if (is_source && is_gpu) return self->taken;
+  return arena_printf(arena, "%s, host time of %s fitted on %s kernels%s%s", self->taken,
+                      row->engine, row->kernels, row->gpu ? " of " : "", row->gpu ? row->gpu : "");
+}
+
 static int add_host(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
-  const EngineTimes *times = &load->of->times;
-  const HostTime host = {.per_iteration = times->iteration_time,
-                         .per_sequence = times->sequence_time,
-                         .eager = times->eager_layer_time * load->of->model->num_hidden_layers,
-                         .graph_tokens = times->graph_tokens};
-  if (host.per_iteration + host.per_sequence + host.eager == 0) return 0;
-  const bool kernels_alone = self->setup.engine && !self->host_inside;
-  if (!kernels_alone && !load->of->says_times) return 0;
+  const PerfModelInputs *of = load->of;
+  const char *gpu = of->hardware->gpu;
+  const HostRow *row = config_host_row(of->serving, &of->said, self, gpu);
+  const HostTimes times = host_times_filled(&of->said, row);
+  if (!self->kernels && !serving_says_times(&of->said)) return 0;
+  if (times.iteration_time + times.sequence_time + times.eager_layer_time == 0) return 0;
   if (self->form != PERF_COMPOSED)
     return diag_error(diag, load->at,
                       "iteration times of the form 'splitwise-sim' include the host time");
-  perfmodel_add_host(self, &host, arena);
+  self->taken = note_host(self, row, gpu, arena);
+  perfmodel_add_host(self, &times, of->model->num_hidden_layers, arena);
   return 0;
 }
 
@@ -362,7 +379,7 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
 /* Of a preset all but the name, and of fields of kind `words` all, are words of 64 bits. */
 _Static_assert(sizeof(EnginePreset) == sizeof(char *) + 4 * sizeof(Tick) &&
                    sizeof(Parallelism) == 5 * sizeof(int64_t) &&
-                   sizeof(EngineTimes) == 5 * sizeof(int64_t),
+                   sizeof(HostTimes) == 5 * sizeof(int64_t),
                "hashed as they stand, without a gap");
 
 static uint64_t preset_digest(const EnginePreset *preset) {
@@ -396,8 +413,7 @@ const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
   const ServingEngine *serving = serving_at(engine->row);
   of.root = self->perfmodel_root;
   of.serving = serving ? serving->name : NULL;
-  of.times = engine->times;
-  of.says_times = engine->says_times;
+  of.said = engine->said;
   const PerfModelLoad load = {&of, wanted(&of, arena), at};
   // The name comes first: notes are in the order of the keys.
   const char *key = arena_printf(arena, "%s%s of %s %016" PRIx64, PERFMODEL_KEY, of.name,
