@@ -246,7 +246,7 @@ static void choose_way(FitTask *self, Arena *arena) {
 void fit_task_choose(FitTask *self, Arena *arena) {
   FitModel model;
   self->table = self->grid && !self->operators && self->op != PROFILE_ITERATION &&
-                fit_is_table(self->points, self->n_points) &&
+                fit_is_table(self->points, self->n_points, self->grid) &&
                 fit_table_build(&model, self->term, self->points, self->n_points, arena);
   if (self->table) return;
   if (self->operators)

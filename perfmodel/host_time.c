@@ -13,7 +13,8 @@ static const HostRow rows[] = {
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
-const HostTimes host_unsaid = {HOST_UNSAID, HOST_UNSAID, HOST_UNSAID, HOST_UNSAID, HOST_UNSAID};
+const HostTimes host_unsaid = {HOST_UNSAID, HOST_UNSAID, HOST_UNSAID,
+                               HOST_UNSAID, HOST_UNSAID, HOST_UNSAID};
 
 const HostRow *host_row_at(int i) {
   return i < N_ROWS ? &rows[i] : NULL;
@@ -23,25 +24,39 @@ static bool same(const char *a, const char *b) {
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-const HostRow *host_row_find(const char *engine, const char *kernels, const char *gpu) {
+/* Whether both are releases of one engine: vllm-0.24, vllm-0.33. */
+static bool same_family(const char *a, const char *b) {
+  const size_t length = strcspn(a, "-");
+  return length == strcspn(b, "-") && strncmp(a, b, length) == 0;
+}
+
+static const HostRow *find(const char *engine, const char *kernels, const char *gpu, bool family) {
   const HostRow *found = NULL;
-  for (int i = 0; engine && i < N_ROWS; i++) {
-    if (strcmp(rows[i].engine, engine) != 0 || !same(rows[i].kernels, kernels)) continue;
-    if (!found || same(rows[i].gpu, gpu)) found = &rows[i];
+  for (int i = 0; i < N_ROWS; i++) {
+    const bool is_engine =
+        family ? same_family(rows[i].engine, engine) : strcmp(rows[i].engine, engine) == 0;
+    if (!is_engine || !same(rows[i].kernels, kernels)) continue;
+    if (!found || (!family && same(rows[i].gpu, gpu))) found = &rows[i];
   }
-  return found || !same(kernels, KERNELS_TANDEM) ? found
-                                                 : host_row_find(engine, KERNELS_PUBLIC, gpu);
+  return found;
+}
+
+const HostRow *host_row_find(const char *engine, const char *kernels, const char *gpu) {
+  const HostRow *found = engine ? find(engine, kernels, gpu, false) : NULL;
+  if (found || !engine || !same(kernels, KERNELS_TANDEM)) return found;
+  found = find(engine, kernels, gpu, true);
+  return found ? found : find(engine, KERNELS_PUBLIC, gpu, false);
 }
 
 HostTimes host_times_filled(const HostTimes *said, const HostRow *row) {
   const HostTimes of_row = row ? row->times : (HostTimes){0};
 #define FILLED(field) said->field == HOST_UNSAID ? of_row.field : said->field
-  return (HostTimes){FILLED(iteration_time), FILLED(sequence_time), FILLED(eager_layer_time),
-                     FILLED(graph_tokens), FILLED(request_time)};
+  return (HostTimes){FILLED(iteration_time),   FILLED(layer_time),   FILLED(sequence_time),
+                     FILLED(eager_layer_time), FILLED(graph_tokens), FILLED(request_time)};
 #undef FILLED
 }
 
-/* Rows of decodes pay it as iterations with prefill do: by `overhead` and `head`. */
+/* Rows of decodes pay it as iterations with prefill do: by `overhead`, `linear` and `head`. */
 static void add_to_rows(PerfModel *self, Tick per_iteration, Arena *arena) {
   const int32_t *first = self->row_first;
   const int64_t n_rows = self->max_decode_seqs;
@@ -64,13 +79,15 @@ static void add_to_rows(PerfModel *self, Tick per_iteration, Arena *arena) {
 
 void perfmodel_add_host(PerfModel *self, const HostTimes *times, int64_t layers, Arena *arena) {
   assert(self->form == PERF_COMPOSED);
+  const Tick all_layers = times->layer_time * layers;
   self->overhead += times->iteration_time;
+  if (all_layers > 0) pwl_raise(&self->linear, all_layers, arena);
   pwl_add_line(&self->head, times->sequence_time, arena);
-  add_to_rows(self, times->iteration_time, arena);
+  add_to_rows(self, times->iteration_time + all_layers, arena);
   self->host_per_sequence = times->sequence_time;
   self->eager = times->eager_layer_time * layers;
   self->graph_tokens = times->graph_tokens;
-  const int64_t words[] = {times->iteration_time, times->sequence_time, self->eager,
+  const int64_t words[] = {times->iteration_time + all_layers, times->sequence_time, self->eager,
                            times->graph_tokens};
   self->digest = hash_fold(self->digest, hash_bytes(words, sizeof words));
 }

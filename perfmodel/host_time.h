@@ -7,7 +7,8 @@
 
 /* What the host of an engine takes; 0: nothing. */
 typedef struct HostTimes {
-  Tick iteration_time, sequence_time; // of each iteration, and of each sequence with logits in it
+  /* Of each iteration, of each layer of it, and of each sequence with logits in it. */
+  Tick iteration_time, layer_time, sequence_time;
   Tick eager_layer_time; // at least, of a layer of an iteration with prefill that is in no graph
   int64_t graph_tokens;  // of an iteration with prefill that is in one, at most
   Tick request_time;     // until the scheduler has a request: server, tokenizer
@@ -28,12 +29,13 @@ typedef struct HostRow {
 /* The i-th row; NULL past the last. */
 const HostRow *host_row_at(int i);
 /* The row of an engine for a source of kernels (NULL: what no source decides), of this GPU before
- * others. Where it has none for TANDEM, that for PUBLIC. NULL: there is none. */
+ * others. Where a release has none for TANDEM, the first that another release of the engine has, else
+ * that for PUBLIC. NULL: there is none. */
 const HostRow *host_row_find(const char *engine, const char *kernels, const char *gpu);
 /* `said` with the times of the row (NULL: 0) in the place of HOST_UNSAID. */
 HostTimes host_times_filled(const HostTimes *said, const HostRow *row);
 
 /* Adds the host of a model with so many layers to a compiled model, which must be composed. Of
- * `times` the first four count. */
+ * `times` all but request_time count. */
 void perfmodel_add_host(PerfModel *self, const HostTimes *times, int64_t layers, Arena *arena);
 #endif

@@ -136,10 +136,12 @@ static int print_tables(const ListOptions *wanted, Arena *arena) {
       const char *tables = arena_printf(arena, "%s/%s", of_gpu, *engine), *separator = "";
       if (!has(*engine, wanted->engine) || !has(*gpu, wanted->gpu)) continue;
       printf("%-18s tables of %s: ", *engine, *gpu);
-      for (const char *const *name = folder_names(tables, ".csv.gz", arena); *name; name++) {
-        printf("%s%s", separator, *name);
-        separator = ", ";
-      }
+      static const char *const endings[] = {".csv.gz", ".csv"};
+      for (int i = 0; i < 2; i++)
+        for (const char *const *name = folder_names(tables, endings[i], arena); *name; name++) {
+          printf("%s%s", separator, *name);
+          separator = ", ";
+        }
       putchar('\n');
       n_found++;
     }

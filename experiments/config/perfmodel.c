@@ -327,13 +327,16 @@ const HostRow *config_host_row(const char *serving, const HostTimes *said, const
   return kernels ? host_row_find(serving, kernels, gpu) : NULL;
 }
 
-/* Kernels of another source, or another GPU. */
-static const char *note_host(const PerfModel *self, const HostRow *row, const char *gpu,
-                             Arena *arena) {
-  if (!row || !self->kernels || !self->taken) return self->taken;
-  const bool is_source = strcmp(row->kernels, self->kernels) == 0;
-  const bool is_gpu = !row->gpu || strcmp(row->gpu, gpu) == 0;
-  if (is_source && is_gpu) return self->taken;
+/* Kernels of another source, another GPU or release; or none, where kernels alone are no engine. */
+static const char *note_host(const PerfModel *self, const HostRow *row, const char *serving,
+                             const char *gpu, Arena *arena) {
+  if (!self->kernels || !self->taken || !serving) return self->taken;
+  if (!row && strcmp(self->kernels, KERNELS_TANDEM) == 0)
+    return arena_printf(arena, "%s, without what %s adds to them: it was not fitted", self->taken,
+                        serving);
+  if (!row || (strcmp(row->kernels, self->kernels) == 0 && strcmp(row->engine, serving) == 0 &&
+               (!row->gpu || strcmp(row->gpu, gpu) == 0)))
+    return self->taken;
   return arena_printf(arena, "%s, host time of %s fitted on %s kernels%s%s", self->taken,
                       row->engine, row->kernels, row->gpu ? " of " : "", row->gpu ? row->gpu : "");
 }
@@ -343,12 +346,13 @@ static int add_host(PerfModel *self, const PerfModelLoad *load, Arena *arena, Di
   const char *gpu = of->hardware->gpu;
   const HostRow *row = config_host_row(of->serving, &of->said, self, gpu);
   const HostTimes times = host_times_filled(&of->said, row);
+  self->taken = note_host(self, row, of->serving, gpu, arena);
   if (!self->kernels && !serving_says_times(&of->said)) return 0;
-  if (times.iteration_time + times.sequence_time + times.eager_layer_time == 0) return 0;
+  if (times.iteration_time + times.layer_time + times.sequence_time + times.eager_layer_time == 0)
+    return 0;
   if (self->form != PERF_COMPOSED)
     return diag_error(diag, load->at,
                       "iteration times of the form 'splitwise-sim' include the host time");
-  self->taken = note_host(self, row, gpu, arena);
   perfmodel_add_host(self, &times, of->model->num_hidden_layers, arena);
   return 0;
 }
@@ -379,7 +383,7 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
 /* Of a preset all but the name, and of fields of kind `words` all, are words of 64 bits. */
 _Static_assert(sizeof(EnginePreset) == sizeof(char *) + 4 * sizeof(Tick) &&
                    sizeof(Parallelism) == 5 * sizeof(int64_t) &&
-                   sizeof(HostTimes) == 5 * sizeof(int64_t),
+                   sizeof(HostTimes) == 6 * sizeof(int64_t),
                "hashed as they stand, without a gap");
 
 static uint64_t preset_digest(const EnginePreset *preset) {

@@ -35,6 +35,9 @@ const OptionSpec config_engine_options[] = {
     OPTION_AT(EngineChoice, "name", row, OPTION_CHOICE, .choices = serving_choices,
               .help = "Name of the release.", .absent = "none", .listed = "engines"),
     TIME(iteration_time, OPTION_TICKS, 10, "Host time that is added to each iteration."),
+    TIME(layer_time, OPTION_TICKS, 1,
+         "Time that is added for each layer of an iteration: what the engine's kernels take beyond "
+         "the measured ones."),
     TIME(sequence_time, OPTION_TICKS, 1,
          "Host time that is added for each sequence that needs logits."),
     TIME(eager_layer_time, OPTION_TICKS, 1,
@@ -58,8 +61,8 @@ Tick serving_time(const HostTimes *times, const OptionSpec *row) {
 }
 
 bool serving_says_times(const HostTimes *said) {
-  return said->iteration_time != HOST_UNSAID || said->sequence_time != HOST_UNSAID ||
-         said->eager_layer_time != HOST_UNSAID;
+  return said->iteration_time != HOST_UNSAID || said->layer_time != HOST_UNSAID ||
+         said->sequence_time != HOST_UNSAID || said->eager_layer_time != HOST_UNSAID;
 }
 
 Tick serving_request_time(const EngineChoice *choice) {

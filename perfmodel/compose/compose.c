@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char PRODUCTS[] = "gemm"; // a folder of an engine has at least these
+/* A folder of an engine has at least one of these. */
+static const char PRODUCTS[] = "gemm", LAYERS[] = "linear";
+
+static bool is_of_engine(const char *path, const char *name, PerfSetup *ret_there, Arena *arena) {
+  return setup_parse_folder(ret_there, name, arena) &&
+         (kernel_folder_has(path, PRODUCTS, arena) || kernel_folder_has(path, LAYERS, arena));
+}
 
 static const char *gpu_folder(const char *gpu, const char *data_dir, Arena *arena) {
   return arena_printf(arena, "%s/tables/%s", data_dir, gpu);
@@ -19,7 +25,10 @@ const char *compose_find(const ComposeInput *input, PerfSetup *ret_there, Arena 
   for (const char *const *name = folder_names(root, "*", arena); *name; name++) {
     const char *path = arena_printf(arena, "%s/%s", root, *name);
     PerfSetup there = input->setup;
-    if (!setup_parse_folder(&there, *name, arena) || !kernel_folder_has(path, PRODUCTS, arena))
+    if (!is_of_engine(path, *name, &there, arena)) continue;
+    // our own stand for no engine
+    if (strcmp(there.engine, KERNELS_TANDEM) == 0 &&
+        strcmp(input->setup.engine, KERNELS_TANDEM) != 0)
       continue;
     const int64_t distance = setup_distance(&there, &input->setup);
     if (distance >= least) continue;
@@ -38,6 +47,7 @@ static int find_layers(Layers *ret_layers, const ComposeInput *input, const char
                          .hardware = *input->hardware,
                          .setup = input->setup,
                          .at = input->at,
+                         .alone = input->alone,
                          .arena = arena};
   PerfSetup *setup = &ret_layers->setup;
   if (!setup->engine_version)
@@ -64,8 +74,7 @@ static void add_engines(const char *folder, const char ***engines, size_t *n, si
   for (const char *const *name = folder_names(folder, "*", arena); *name; name++) {
     PerfSetup there;
     const char *path = arena_printf(arena, "%s/%s", folder, *name);
-    if (!setup_parse_folder(&there, *name, arena) || !kernel_folder_has(path, PRODUCTS, arena))
-      continue;
+    if (!is_of_engine(path, *name, &there, arena)) continue;
     size_t i = 0;
     while (i < *n && strcmp((*engines)[i], there.engine) != 0)
       i++;
@@ -140,6 +149,7 @@ static int load(PerfModel *self, const ComposeInput *input, const char *folder,
   const char *version = layers->setup.engine_version;
   const char *taken = note_borrowed(layers, &self->held_out_error);
   self->setup = layers->setup;
+  if (!layers->linear.path) self->kernels = KERNELS_PUBLIC; // most of it is borrowed
   self->setup.engine_version = arena_copy(arena, version, strlen(version));
   self->taken = arena_copy(arena, taken, strlen(taken));
   return 0;

@@ -11,7 +11,8 @@ typedef struct ComposeInput {
   const Llm *llm;
   const Hardware *hardware;
   const char *data_dir;
-  Place at; // of what asks for it
+  bool alone; // one GPU of several: without all-reduces
+  Place at;   // of what asks for it
 } ComposeInput;
 
 /* The folder of the engine's tables on this GPU whose version is nearest to the one that is asked

@@ -23,7 +23,7 @@ static PerfModel load_model(const char *head) {
 }
 
 /* 3 ms an iteration, 100 us a sequence, 30 layers of 2 ms for prefill of more than 20 tokens. */
-static const HostTimes host = {3 * MS, 100 * US, 2 * MS, 20, 0};
+static const HostTimes host = {2940 * US, 2 * US, 100 * US, 2 * MS, 20, 0};
 
 Test(host_time, iterations_take_their_host_and_launches) {
   static const char *const heads[] = {"none", "{knots: [[5, 0.002], [10, 0.004]]}"};
@@ -82,12 +82,16 @@ Test(host_time, rows_are_found_by_engine_source_and_gpu) {
   cr_expect_null(host_row_find("vllm-0.33", KERNELS_PUBLIC, NULL));
   cr_expect_null(host_row_find("vllm-2023", KERNELS_PUBLIC, NULL), "a preset is of rooflines");
   cr_expect_eq(host_row_find("trtllm-1.3", KERNELS_TANDEM, NULL),
-               host_row_find("trtllm-1.3", KERNELS_PUBLIC, NULL), "nearest source");
-  const HostTimes said = {HOST_UNSAID, 7, HOST_UNSAID, HOST_UNSAID, 0};
+               host_row_find("trtllm-1.0", KERNELS_TANDEM, NULL), "another release");
+  cr_expect_eq(host_row_find("vllm-0.33", KERNELS_TANDEM, NULL),
+               host_row_find("vllm-0.24", KERNELS_TANDEM, NULL));
+  cr_expect_null(host_row_find("sglang-0.5", KERNELS_TANDEM, NULL));
+  const HostTimes said = {HOST_UNSAID, HOST_UNSAID, 7, HOST_UNSAID, HOST_UNSAID, 0};
   const HostTimes times =
       host_times_filled(&said, host_row_find("vllm-0.12", KERNELS_PUBLIC, "a100-80gb"));
   cr_expect_eq(times.iteration_time, 800 * US);
   cr_expect_eq(times.sequence_time, 7);
+  cr_expect_eq(times.layer_time, 0);
   cr_expect_eq(times.eager_layer_time + times.graph_tokens + times.request_time, 0);
   cr_expect_eq(host_times_filled(&host_unsaid, NULL).iteration_time, 0);
 }
