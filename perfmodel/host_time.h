@@ -29,8 +29,8 @@ typedef struct HostRow {
 /* The i-th row; NULL past the last. */
 const HostRow *host_row_at(int i);
 /* The row of an engine for a source of kernels (NULL: what no source decides), of this GPU before
- * others. Where a release has none for TANDEM, the first that another release of the engine has, else
- * that for PUBLIC. NULL: there is none. */
+ * others. Where a release has none for TANDEM, the first that another release of the engine has,
+ * else that for PUBLIC. NULL: there is none. */
 const HostRow *host_row_find(const char *engine, const char *kernels, const char *gpu);
 /* `said` with the times of the row (NULL: 0) in the place of HOST_UNSAID. */
 HostTimes host_times_filled(const HostTimes *said, const HostRow *row);

@@ -181,16 +181,21 @@ static const char *list_kernels(const Composing *self) {
   const Llm *llm = &layers->llm;
   const int dtypes[] = {llm->attention_dtype, llm->weight_dtype, llm->weight_dtype,
                         llm->expert_dtype};
-  const char *text = "embedding, drawing";
+  const char *text = layers->linear.path ? "" : "embedding, drawing";
   for (int i = 0; small_kernel_at(i); i++) {
     const SmallKernel *kernel = small_kernel_at(i);
-    const SmallKernelRun run = {
-        layers->engine->name, kernel->part, layers->hardware.sm, layers->setup.tensor_parallel_size,
-        dtypes[kernel->part], llm->qk_norm, llm_latent(llm)};
-    if (small_kernel_runs(kernel, &run) && !strstr(text, kernel->name))
-      text = arena_printf(arena, "%s, %s", text, kernel->name);
+    const SmallKernelRun run = {engine_rules_kernels(layers->engine),
+                                kernel->part,
+                                layers->hardware.sm,
+                                layers->setup.tensor_parallel_size,
+                                dtypes[kernel->part],
+                                llm->qk_norm,
+                                llm_latent(llm)};
+    if (small_kernel_runs(kernel, &run) && (!layers->linear.path || kernel->qk_norm) &&
+        !strstr(text, kernel->name))
+      text = arena_printf(arena, "%s%s%s", text, *text ? ", " : "", kernel->name);
   }
-  return text;
+  return *text ? text : "none";
 }
 
 /* Tables of other folders that times are of. */

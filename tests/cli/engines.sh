@@ -60,7 +60,8 @@ own='--set perfmodel.engine=tandem --set model=llama3.1-8b --set pools.all.tenso
 # shellcheck disable=SC2086 # words
 expect 0 "$tandem" run good.yaml --check --set engine=vllm-0.12 $own
 says 'iteration_time 800 us, layer_time 19 us, request_time 40 ms'
-says 'iteration times are those of tandem-2026.11.26/llama3.1-8b_h100-80gb_tp1_bf16$'
+says 'iteration times are those of tandem-2026.11.26/llama3.1-8b_h100-80gb_tp1_bf16'
+! grep -q 'host time of' err || fail 'fitted on this GPU, with these kernels'
 # shellcheck disable=SC2086 # words
 expect 0 "$tandem" run good.yaml --check --set engine=vllm-0.33 $own
 says 'host time of vllm-0.24 fitted on tandem kernels of h100-80gb'

@@ -1,5 +1,5 @@
-/* Tables of kernels from profiles of `tandem calibrate`. Pinned: their bytes, which rows count, what
- * is refused, and that a model composed of them takes what was measured. */
+/* Tables of kernels from profiles of `tandem calibrate`. Pinned: their bytes, which rows count,
+ * what is refused, and that a model composed of them takes what was measured. */
 #include "perfmodel/compose/compose.h"
 #include "perfmodel/compose/kernel_write.h"
 #include "tests/unit/testing.h"
@@ -133,8 +133,7 @@ Test(kernel_write, what_is_no_kernel_of_one_gpu_is_refused) {
   cr_expect_eq(diag.n_entries, 3);
 }
 
-/* Llama-3-8B on two GPUs from the shipped tables of public kernels but for what was measured; of one
- * GPU alone the sum is that of the rows. */
+/* One of two GPUs of Llama-3-8B, without all-reduces: the sum is that of the rows. */
 Test(kernel_write, what_is_composed_of_them_takes_what_was_measured) {
   const char *written = NULL;
   text_of = "";
