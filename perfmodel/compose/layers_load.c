@@ -8,12 +8,13 @@ static int no_format(const Layers *self, const char *what, int dtype, Diag *diag
                     dtype_names[dtype]);
 }
 
-/* Reads a table of another folder, where it has the rows: no diagnostics. */
+/* Reads a table, where the folder has the rows: no diagnostics. Else there is none. */
 static bool read_beside(KernelFound *found, const KernelQuery *query, const char *folder,
                         Arena *arena) {
   Diag unknown;
   diag_init(&unknown);
   const bool good = kernel_read(found, query, folder, arena, &unknown) == 0;
+  if (!good) *found = (KernelFound){.path = NULL};
   diag_done(&unknown);
   return good;
 }
@@ -82,6 +83,7 @@ static bool borrow(Layers *self, KernelFound *found, const KernelQuery *query, c
   for (int i = 0; !any && engine_rules_names[i]; i++) {
     error = other_engine(query);
     any = strcmp(engine_rules_names[i], own) != 0 &&
+          strcmp(engine_rules_names[i], KERNELS_TANDEM) != 0 && // is no engine
           read_version(self, found, query, engine_rules_names[i], NULL);
   }
   if (any) note_borrowed(self, found, what, error);
@@ -150,7 +152,7 @@ static bool read_whole(Layers *self, KernelFound *found, const KernelQuery *quer
                        const char *what) {
   if (read_beside(found, query, self->folder, self->arena)) return true;
   if (!read_version(self, found, query, self->setup.engine, self->setup.engine_version))
-    return *found = (KernelFound){.path = NULL}, false;
+    return false;
   note_borrowed(self, found, what, OTHER_VERSION);
   return true;
 }
@@ -384,6 +386,7 @@ static bool read_both(Layers *self, const KernelQuery *split, const KernelQuery 
     if (read_beside(&self->split, split, folder, self->arena) &&
         read_beside(&self->whole, whole, folder, self->arena))
       return true;
+  self->split = self->whole = (KernelFound){.path = NULL};
   return false;
 }
 

@@ -182,6 +182,13 @@ Test(kernel_write, what_is_composed_of_them_takes_what_was_measured) {
       {{.decode_seqs = 16, .context_tokens = 16 * 513, .logit_seqs = 16},
        3200 + 64 * 16 + 64 + 0.032 * 16 * 512 + 316},
   };
+  // a window that nobody measured: decodes are those of so long a context
+  PerfModel windowed;
+  llm.sliding_window = 64;
+  llm.num_sliding_layers = llm.num_hidden_layers;
+  cr_assert_eq(compose_load(&windowed, &input, written, 64, &arena, &diag), 0);
+  cr_expect_lt(perfmodel_iteration(&windowed, &cases[2].batch, NULL),
+               perfmodel_iteration(&model, &cases[2].batch, NULL));
   for (size_t i = 0; i < COUNT(cases); i++) {
     const double us = 1e6 * tick_seconds(perfmodel_iteration(&model, &cases[i].batch, NULL));
     cr_expect(us > 0.98 * cases[i].us && us < 1.02 * cases[i].us, "case %zu: %g, not %g us", i, us,
