@@ -1,6 +1,7 @@
 /* A fit from end to end: which rows serve which terms, how many knots, the scores. */
 #include "perfmodel/fit.h"
 #include "perfmodel/fit_compose.h"
+#include "perfmodel/fit_table.h"
 #include "perfmodel/fit_task.h"
 #include <gsl/gsl_errno.h>
 #include <math.h>
@@ -34,12 +35,19 @@ static void count_parts(FitResult *self) {
 
 /* ---- From a profile ---- */
 
+static int grid_of(const Profile *profile, FitTerm term) {
+  const char *grid = profile_fact(profile, "grid");
+  const bool is_curve = term == FIT_LINEAR || term == FIT_HEAD;
+  if (!grid) return 0;
+  return is_curve && strcmp(grid, fit_grid_few) == 0 ? FIT_GRID_FEW : FIT_GRID_POINTS;
+}
+
 static FitTask task_of(FitResult *self, FitRows *rows, FitTerm term, Arena *arena) {
   const bool mixed = term == FIT_MIXED_ATTENTION;
   FitTask task = {.op = mixed ? PROFILE_DECODE_ATTENTION : (ProfileOp)term,
                   .term = term,
                   .prefill = mixed ? &self->model : NULL,
-                  .grid = profile_fact(rows->profile, "grid") != NULL,
+                  .grid = grid_of(rows->profile, term),
                   .rows = ARENA_ARRAY(arena, const ProfileRow *, self->group.n_rows),
                   .points = ARENA_ARRAY(arena, FitPoint, self->group.n_rows),
                   .seed = self->options.seed};

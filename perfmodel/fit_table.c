@@ -8,7 +8,6 @@
 #include <string.h>
 
 enum {
-  POINTS_LEAST = 64,
   FOLLOWED_LEAST = 12,
   GRID_MAX = 24,    // knots of all rows of a table together
   KEYS_MAX = 64,    // that are looked at
@@ -25,10 +24,12 @@ static const double LINEAR_TOLERANCE = 0.003, HEAD_TOLERANCE = 0.01, TABLE_TOLER
 /* A row of a table has no knots of its own where lines are so near. */
 static const double ROW_TOLERANCE = 0.005;
 
-bool fit_is_table(const FitPoint *points, int n_points) {
+const char fit_grid_few[] = "each point once, few of them";
+
+bool fit_is_table(const FitPoint *points, int n_points, int least) {
   for (int i = 0; i < n_points; i++)
     if (points[i].rows > 1 || points[i].spread > 0) return false;
-  return n_points >= POINTS_LEAST;
+  return n_points >= least;
 }
 
 bool fit_table_can(FitTerm term, const FitPoint *points, int n_points) {

@@ -10,10 +10,15 @@
 #define PERFMODEL_FIT_TABLE_H
 #include "perfmodel/fit_model.h"
 
-/* Whether points are such a table: many, of one row each, without spread. */
-bool fit_is_table(const FitPoint *points, int n_points);
+/* The fact of a grid whose curves of one variable are followed though they have few points: each is
+ * the edge of a tile or between two. */
+extern const char fit_grid_few[];
+
+/* Whether points are such a table: at least so many, of one row each, without spread. */
+bool fit_is_table(const FitPoint *points, int n_points, int least);
 /* Whether points of a term can be followed like one: of two variables, with little noise. */
 bool fit_table_can(FitTerm term, const FitPoint *points, int n_points);
+enum { FIT_GRID_POINTS = 64, FIT_GRID_FEW = 8 };
 /* Fills the term of a task. False where the points do not make one: fewer than two keys. */
 bool fit_table_build(FitModel *self, FitTerm term, const FitPoint *points, int n_points,
                      Arena *arena);

@@ -263,7 +263,7 @@ void fit_task_choose(FitTask *self, Arena *arena) {
     return;
   }
   const bool operators = self->op != PROFILE_ITERATION;
-  const bool is = operators && self->grid && fit_is_table(self->points, self->n_points);
+  const bool is = operators && self->grid && fit_is_table(self->points, self->n_points, self->grid);
   const bool can = is || (operators && fit_table_can(self->term, self->points, self->n_points));
   self->table = can && fit_table_build(&model, self->term, self->points, self->n_points, arena);
   if (self->table && is) return;

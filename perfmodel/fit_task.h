@@ -12,7 +12,8 @@ typedef struct FitTask {
   ProfileOp op;
   FitTerm term;            // the same, or that part of attention of both which is the decodes'
   const FitModel *prefill; // of that: has the other part
-  bool grid, table;        // measured on a grid; and followed, not searched (fit_table.h)
+  int grid;                // of points measured on a grid so many make a table; 0: none does
+  bool table;              // it is followed, not searched (fit_table.h)
   const ProfileRow **rows;
   int n_rows;
   FitPoint *points;

@@ -71,6 +71,12 @@ typedef struct DecodePiece {
   Extrapolation extrapolation;
 } DecodePiece;
 
+/* Sources of kernels: the tables of engines that others measured, those of `tandem calibrate`, and
+ * the facts of a machine. */
+#define KERNELS_PUBLIC   "public"
+#define KERNELS_TANDEM   "tandem"
+#define KERNELS_ROOFLINE "roofline"
+
 typedef enum PerfForm { PERF_COMPOSED, PERF_SPLITWISE_SIM } PerfForm;
 
 typedef struct PerfModel {
@@ -85,10 +91,12 @@ typedef struct PerfModel {
   /* Mean relative error of iterations that its fit did not see; NAN: unknown. Decides no time, so
    * it is not in the digest. */
   double held_out_error;
+  /* The source of its times, where they are of kernels alone: a host time is added to them by it
+   * (host_times.def). NULL: they are of whole iterations, whose host is in them, or not known. */
+  const char *kernels;
   TermErrors errors; // by term; PERF_SUM where iterations alone are known
   Pwl communication; // of P + n, what of `linear` and `spread` it is; empty: none, or not known
   Residual residual; // of a composed one: on measured rows
-  bool host_inside;  // its fit was of whole iterations of an engine, whose host is in them
   PerfForm form;
   Tick overhead;
   Pwl linear;                 // of P + n            | splitwise-sim: prefill(tokens)
@@ -102,7 +110,7 @@ typedef struct PerfModel {
   int64_t stages;             // of a pipeline, the last of which this is; 0 or 1: it is the whole
   FineTick send;              // per token, to the next stage
   CapturedSizes captured;     // composed only: what decodes alone are padded to
-  Tick eager;                 // composed only: see host_time.h; 0: none
+  Tick eager;                 // composed only: all layers (host_time.h); 0: none
   int64_t graph_tokens;       // likewise
   Tick host_per_sequence;     // likewise; `head` has it, as overhead what the host takes besides
   // what perfmodel_compile made

@@ -355,6 +355,16 @@ static int errors_load(const ModelFile *file, PerfModel *model, Diag *diag) {
   return 0;
 }
 
+/* Profiles of Tandem's own kernels name no engine. */
+static const char *kernels_of(const ModelFile *file) {
+  const char *inside = node_find_text(file->fit, "engine_inside");
+  const char *backend = node_find_text(node_find(file->fit, "facts"), "backend");
+  const char *engine = file->setup.engine;
+  if (inside && strcmp(inside, "linear") == 0) return NULL;
+  if (!engine) return backend && strcmp(backend, "cuda") == 0 ? KERNELS_TANDEM : NULL;
+  return strcmp(engine, KERNELS_TANDEM) == 0 ? KERNELS_TANDEM : KERNELS_PUBLIC;
+}
+
 static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs, Arena *arena,
                       Diag *diag) {
   ModelFile file = {.setup = {.weight_dtype = DTYPE_BF16, .kv_cache_dtype = DTYPE_BF16}};
@@ -364,14 +374,13 @@ static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs
   if (option_bind(physical ? COMPOSED_SPECS : SPLITWISE_SIM_SPECS, root, NULL, root->at, &file,
                   diag))
     return -1;
-  const char *inside = node_find_text(file.fit, "engine_inside");
   PerfModel model = {.name = setup_name(&file.setup, arena),
                      .setup = file.setup,
                      .says_weights = node_find(root, "weight_dtype") != NULL,
                      .says_kv_cache = node_find(root, "kv_cache_dtype") != NULL,
                      .measured_on = node_find_text(node_find(file.fit, "facts"), "machine"),
                      .measured = true,
-                     .host_inside = inside && strcmp(inside, "linear") == 0,
+                     .kernels = kernels_of(&file),
                      .form = (PerfForm)file.form,
                      .ranks = file.setup.attention_data_parallel_size,
                      .overhead = file.overhead,

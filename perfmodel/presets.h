@@ -1,6 +1,6 @@
 /* What an engine's host and its kernels take beside the operators of a roofline. Two are of no
- * engine and stand here; those of engines are part of their releases (experiments/config/
- * engines.def), and any other is a file. Fitted models have what they were measured of. */
+ * engine and stand here; those of engines are in the table of host times (host_times.def), and any
+ * other is a file. Fitted models have what they were measured of. */
 #ifndef PERFMODEL_PRESETS_H
 #define PERFMODEL_PRESETS_H
 #include "base/option.h"
@@ -24,6 +24,11 @@ extern const EnginePreset preset_ideal;
 extern const EnginePreset preset_graph_engine;
 
 extern const OptionSpec preset_options[]; // keys of a file
+
+/* The preset of this name, NULL if there is none, and in `ret_engine` (may be NULL) the engine that
+ * it is of, NULL if it is of none. */
+const EnginePreset *preset_find(const char *name, const char **ret_engine);
+const char *const *preset_names(Arena *arena); // NULL-terminated
 
 int preset_load(EnginePreset *self, const char *path, Arena *arena, Diag *diag);
 #endif

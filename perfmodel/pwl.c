@@ -96,3 +96,13 @@ void pwl_add_line(Pwl *self, Tick ticks, Arena *arena) {
   self->segments = segments;
   self->n_segments += before;
 }
+
+void pwl_raise(Pwl *self, Tick ticks, Arena *arena) {
+  assert(!self->knots && self->n_segments > 0);
+  PwlSegment *segments = ARENA_ARRAY(arena, PwlSegment, self->n_segments);
+  for (int32_t i = 0; i < self->n_segments; i++) {
+    segments[i] = self->segments[i];
+    segments[i].base += fine_from_ticks(ticks);
+  }
+  self->segments = segments;
+}

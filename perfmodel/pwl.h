@@ -49,4 +49,6 @@ void pwl_init(Pwl *self, const PwlKnot *knots, int n, bool interp1d, Arena *aren
 /* Adds `ticks` >= 0 per x to a curve that is not of interp1d, left of its first knot too. The
  * measured range stays; an empty curve, which has none, is then measured everywhere. */
 void pwl_add_line(Pwl *self, Tick ticks, Arena *arena);
+/* Adds `ticks` to all of a curve with segments that is not of interp1d. */
+void pwl_raise(Pwl *self, Tick ticks, Arena *arena);
 #endif

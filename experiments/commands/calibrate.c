@@ -9,6 +9,7 @@
 #include "experiments/base/progress.h"
 #include "experiments/base/version.h"
 #include "experiments/commands/cli.h"
+#include "experiments/commands/fit_tables.h"
 #include "experiments/config/config.h"
 #include "experiments/doctor/doctor.h"
 #include "experiments/results/results.h"
@@ -20,7 +21,7 @@
 
 typedef struct Options {
   const Node *models;
-  const char *backend, *degrees, *dtype, *weights, *attention, *output, *only, *machine;
+  const char *tables, *backend, *degrees, *dtype, *weights, *attention, *output, *only, *machine;
   int64_t device, threads, layers, seed;
   Tick budget;
   bool resume, dry_run, no_verify;
@@ -39,6 +40,8 @@ static const OptionSpec options[] = {
     {CLI_BUDGET("time limit; the most important points come first", "600 s")},
     {CLI_TEXT("-o", output, "FILE", "profile to write"), .absent = "GPU.csv"},
     {CLI_TEXT("--output", output, "FILE", "same as -o")},
+    {CLI_TEXT("--tables", tables, "FOLDER",
+              "then write tables of kernels, as 'tandem fit --tables' does")},
     {.group = "What is measured", CLI_DTYPE},
     {CLI_TEXT("--weights", weights, "FORMAT", "number format of the weights: fp8 or fp8_block"),
      .absent = "that of --dtype"},
@@ -398,8 +401,10 @@ static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Di
   const bool is_file = stat(path, &status) != 0 || S_ISREG(status.st_mode);
   if (is_file && results_lock_file(&lock, path, "calibration", self->arena, diag))
     return EXIT_INPUT;
-  const int code = measure_into(self, options, dtype, path, diag);
+  int code = measure_into(self, options, dtype, path, diag);
   results_unlock(&lock);
+  if (options->tables && code == EXIT_DONE && diag->n_entries == 0)
+    code = fit_tables(&path, 1, options->tables, OUTPUT_TABLE, self->arena, diag);
   return code;
 }
 
@@ -440,6 +445,7 @@ const Command command_calibrate = {
     CLI_OPTIONS,
     .notes = "'tandem doctor' shows whether the device is fit to measure on.",
     .examples = "tandem calibrate --backend cuda --model llama2-70b --tp 1,2,4,8 -o h200.csv\n"
+                "tandem calibrate --model llama3.1-8b --tables perfmodel/tables\n"
                 "tandem calibrate --model llama2-70b --dry-run --machine dgx-h100",
     .exits = {[EXIT_DONE] = "success, also if the budget ended before the plan"},
     .run = run_calibrate,

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
+#include "experiments/commands/fit_tables.h"
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/fit_file.h"
@@ -15,7 +16,7 @@
 #include <sys/stat.h>
 
 typedef struct Options {
-  const char *output_path, *model, *gpu, *preset, *mode, *machine;
+  const char *output_path, *tables, *model, *gpu, *preset, *mode, *machine;
   int64_t tensor_parallel_size, seed;
   bool verify;
   int format;
@@ -24,6 +25,8 @@ typedef struct Options {
 static const OptionSpec options[] = {
     {CLI_MAIN,
      CLI_TEXT("-o", output_path, "PATH", "file to write (MODEL.yaml), or a folder for all groups")},
+    {CLI_TEXT("--tables", tables, "FOLDER",
+              "write tables of kernels to FOLDER/GPU/tandem-DATE, such as perfmodel/tables")},
     {CLI_TEXT("--model", model, "NAME", "fit only this model"), .listed = "models"},
     {CLI_TEXT("--gpu", gpu, "NAME", "fit only this GPU")},
     {CLI_COUNT("--tp", tensor_parallel_size, "fit only this tensor-parallel degree", INT32_MAX)},
@@ -237,16 +240,16 @@ static int find_preset(const Profile *profile, const Options *options, FitOption
   const char *fact = profile_fact(profile, "engine_preset"), *asked = options->preset;
   fit->preset = asked ? asked : fact ? fact : "unknown";
   if (!asked) return 0;
-  const ServingEngine *engine;
+  const char *engine;
   const Place at = place_of_file("--preset");
   fit->ideal = !fact || strcmp(fact, preset_ideal.name) != 0; // else kernels alone were measured
-  if (!serving_preset(asked, &engine)) {
+  if (!preset_find(asked, &engine)) {
     diag_error(diag, at, "unknown preset '%s'", asked);
-    return diag_hint_near(diag, asked, serving_presets(&diag->arena));
+    return diag_hint_near(diag, asked, preset_names(&diag->arena));
   }
   if (!engine) return 0;
   diag_error(diag, at, "the host time of '%s' is not part of a fit", asked);
-  return diag_hint(diag, "it is that of engine '%s', which a configuration names", engine->name);
+  return diag_hint(diag, "it is that of engine '%s', which a configuration names", engine);
 }
 
 /* Two all-reduces a layer; without a model of that name nothing is known of them. */
@@ -367,6 +370,13 @@ static int verify(const char *profile_path, const char *model_path, Arena *arena
 static int run_fit(Cli *cli) {
   const Options *given = cli->given;
   const char *path = cli->operands[0], *model = cli->operands[1];
+  if (given->tables && (given->output_path || given->verify))
+    return cli_usage(cli, "'--tables' and '%s' exclude each other",
+                     given->verify ? "--verify" : "-o");
+  if (given->tables)
+    return fit_tables(cli->operands, cli->n_operands, given->tables, (OutputFormat)given->format,
+                      cli->arena, cli->diag);
+  if (cli->n_operands > 2) return cli_usage(cli, "several profiles need '--tables'");
   if (given->verify && !model) return cli_usage(cli, "'--verify' needs MODEL");
   if (given->mode && strcmp(given->mode, "graph") != 0 && strcmp(given->mode, "eager") != 0)
     return cli_usage(cli, "'--mode' must be graph or eager, not '%s'", given->mode);
@@ -383,14 +393,16 @@ const Command command_fit = {
     .description =
         "Fits the terms of iteration times to a profile, and prints the errors: on the rows "
         "fitted, on a random fifth of the rows, and on held-out configurations.",
-    .operands = "PROFILE [MODEL]",
-    .arguments = (const CliTerm[]){{"PROFILE", "profile (CSV); 'tandem check' finds its bad rows"},
+    .operands = "PROFILE... [MODEL]",
+    .arguments = (const CliTerm[]){{"PROFILE", "profile (CSV); 'tandem check' finds its bad rows; "
+                                               "several with --tables only"},
                                    {"MODEL", "fitted model to check, with --verify only"},
                                    {0}},
     CLI_OPTIONS,
     .notes = "A fit of operators has no host time: a run adds that of its engine. Times of whole "
              "iterations include it.",
-    .examples = "tandem fit profile.csv -o perfmodel/fitted/mine --model llama2-70b",
+    .examples = "tandem fit profile.csv -o perfmodel/fitted/mine --model llama2-70b\n"
+                "tandem fit llama.csv qwen.csv --tables perfmodel/tables",
     .exits = {[EXIT_INPUT] = "the profile or the model is wrong"},
     .run = run_fit,
 };

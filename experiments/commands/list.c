@@ -60,14 +60,22 @@ static void print_limits(const ServingEngine *engine, const char *key, size_t of
   }
 }
 
-static void print_times(const EngineTimes *times) {
-  const OptionSpec *row = NULL;
-  while ((row = serving_next_time(row))) {
+/* "iteration_time 800 us, sequence_time 30 us with public kernels; fitted on …, h100-80gb". */
+static void print_host(const HostRow *host) {
+  const char *separator = "";
+  printf("    %-24s", "host time");
+  for (const OptionSpec *row = NULL; (row = serving_next_time(row));) {
     char text[32];
-    const Tick time = serving_time(times, row);
+    const Tick time = serving_time(&host->times, row);
+    if (time == 0) continue;
     units_format(text, sizeof text, DIM_TIME, tick_seconds(time));
-    if (time > 0) printf("    %-24s%s\n", row->key, text);
+    printf("%s%s %s", separator, row->key, text);
+    separator = ", ";
   }
+  if (host->preset.name) printf("preset %s", host->preset.name);
+  if (host->kernels) printf(" with %s kernels", host->kernels);
+  printf("; fitted on %s%s%s; error %s; %s\n", host->fitted_on, host->gpu ? ", " : "",
+         host->gpu ? host->gpu : "", host->error, host->source);
 }
 
 static void print_engines(Arena *arena, Diag *diag) {
@@ -86,7 +94,8 @@ static void print_engines(Arena *arena, Diag *diag) {
     if (engine->captured_batch_sizes)
       printf("    %-24s%s, where a performance model says so\n", "captured_batch_sizes",
              engine->captured_batch_sizes);
-    print_times(&engine->times);
+    for (int k = 0; host_row_at(k); k++)
+      if (strcmp(host_row_at(k)->engine, engine->name) == 0) print_host(host_row_at(k));
     printf("    %-24s%s\n", "source", engine->source);
   }
 }

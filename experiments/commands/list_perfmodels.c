@@ -215,10 +215,12 @@ static int print_tables(const ListOptions *wanted, Arena *arena) {
       const char *tables = arena_printf(arena, "%s/%s", of_gpu, *engine), *separator = "";
       if (!has(*engine, wanted->engine) || !has_gpu(wanted, *gpu)) continue;
       printf("%-18s tables of %s: ", *engine, *gpu);
-      for (const char *const *name = folder_names(tables, ".csv.gz", arena); *name; name++) {
-        printf("%s%s", separator, *name);
-        separator = ", ";
-      }
+      static const char *const endings[] = {".csv.gz", ".csv"};
+      for (int i = 0; i < 2; i++)
+        for (const char *const *name = folder_names(tables, endings[i], arena); *name; name++) {
+          printf("%s%s", separator, *name);
+          separator = ", ";
+        }
       putchar('\n');
       n_found++;
     }
@@ -317,6 +319,6 @@ void list_perfmodels(const ListOptions *given, Arena *arena, Diag *diag) {
       n_found += (size_t)print_composed(wanted, *model, false, "", arena);
   if (n_found == 0) note_relaxed(wanted, files, n);
   if (list_is_filtered(wanted)) return;
-  for (const char *const *name = serving_presets(arena); *name; name++)
+  for (const char *const *name = preset_names(arena); *name; name++)
     printf("%-18s preset %s\n", "roofline", *name);
 }

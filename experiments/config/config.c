@@ -235,8 +235,9 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   status |= option_bind(config_options, self->root, study_blocks, self->root->at, &keys, diag);
   if (self->root->kind != NODE_MAP) return status;
   status |= config_bind_perfmodel(self, keys.perfmodel, &self->perfmodel, arena, diag);
+  self->engine.said = host_unsaid;
   status |= serving_bind(&self->engine, keys.engine, diag);
-  self->sim.request_time = self->engine.times.request_time;
+  self->sim.request_time = serving_request_time(&self->engine);
   self->sim.seed = (uint64_t)keys.seed;
   self->sim.tie_seed = (uint64_t)keys.tie_seed;
   status |= config_bind_models(self, keys.model, keys.models, arena, diag);

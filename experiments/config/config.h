@@ -238,6 +238,8 @@ int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *no
  * Its hardware is known. */
 int config_bind_pool_engine(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,
                             Diag *diag);
+/* What its engine gives of host time, once the performance model is loaded. */
+void config_give_host_times(PoolConfig *pool, Arena *arena);
 /* Error when the pool at `node`, whose policies are bound, has what its engine cannot have. */
 int config_check_pool_engine(const Config *self, const Node *node, const PoolConfig *pool,
                              Diag *diag);
@@ -257,6 +259,10 @@ extern const PerfModelInputs config_fitted; // without the key
 const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
                                        const EngineChoice *engine, Place at, Arena *arena,
                                        Diag *diag);
+/* The host time that is added to a loaded model for the engine `serving` (NULL: none), beside what
+ * the configuration has said; NULL: none. */
+const HostRow *config_host_row(const char *serving, const HostTimes *said, const PerfModel *model,
+                               const char *gpu);
 /* The key of its cache: equal when all inputs say the same, wherever they lie. */
 uint64_t perfmodel_inputs_digest(const PerfModelInputs *self);
 /* The values of `model` and `models`, of which there must be one; NULL when absent. */

@@ -57,14 +57,13 @@ const OptionSpec config_perfmodel_options[] = {
 /* A preset by its name, or of a file. */
 static const EnginePreset *load_preset(const Config *self, const char *written, Place at,
                                        Arena *arena, Diag *diag) {
-  const ServingEngine *engine;
-  const EnginePreset *preset = written ? serving_preset(written, &engine) : &preset_graph_engine;
+  const EnginePreset *preset = written ? preset_find(written, NULL) : &preset_graph_engine;
   if (preset) return preset;
   EnginePreset *own = ARENA_NEW(arena, EnginePreset);
   if (datafile_is_path(written))
     return preset_load(own, config_data_name(self, written, arena), arena, diag) ? NULL : own;
   diag_error(diag, at, "unknown preset '%s'", written);
-  diag_hint_near(diag, written, serving_presets(&diag->arena));
+  diag_hint_near(diag, written, preset_names(&diag->arena));
   return NULL;
 }
 
@@ -321,30 +320,55 @@ static int make_roofline(PerfModel *self, const PerfModelLoad *load, Arena *aren
   return 0;
 }
 
-/* A time of the host, moved as the terms are. */
-static Tick moved_host(const PerfModel *self, const PerfModelInputs *of, Tick time) {
-  const double factor = term_factor(&self->errors, &of->apart, PERF_HOST) *
-                        term_factor(&self->errors, &of->apart, PERF_SUM);
-  return factor == 1 ? time : llround(factor * (double)time);
+/* Times that the configuration gives are added to any iterations, with those of the release that it
+ * leaves out; else whole iterations, as the sets have them and logs of an engine, and rooflines
+ * have their host in them. */
+const HostRow *config_host_row(const char *serving, const HostTimes *said, const PerfModel *model,
+                               const char *gpu) {
+  const char *kernels = model->kernels;
+  if (!kernels && serving_says_times(said)) kernels = KERNELS_PUBLIC;
+  return kernels ? host_row_find(serving, kernels, gpu) : NULL;
 }
 
-/* Whole iterations, as the sets have them and logs of an engine, and rooflines with a preset have
- * their host in them. */
+/* Kernels of another source, another GPU or release; or none, where kernels alone are no engine. */
+static const char *note_host(const PerfModel *self, const HostRow *row, const char *serving,
+                             const char *gpu, Arena *arena) {
+  if (!self->kernels || !self->taken || !serving) return self->taken;
+  if (!row && strcmp(self->kernels, KERNELS_TANDEM) == 0)
+    return arena_printf(arena, "%s, without what %s adds to them: it was not fitted", self->taken,
+                        serving);
+  if (!row || (strcmp(row->kernels, self->kernels) == 0 && strcmp(row->engine, serving) == 0 &&
+               (!row->gpu || strcmp(row->gpu, gpu) == 0)))
+    return self->taken;
+  return arena_printf(arena, "%s, host time of %s fitted on %s kernels%s%s", self->taken,
+                      row->engine, row->kernels, row->gpu ? " of " : "", row->gpu ? row->gpu : "");
+}
+
+/* The times, moved as the terms are. */
+static void move_host(HostTimes *times, const PerfModel *self, const PerfModelInputs *of) {
+  const double factor = term_factor(&self->errors, &of->apart, PERF_HOST) *
+                        term_factor(&self->errors, &of->apart, PERF_SUM);
+  Tick *const moved[] = {&times->iteration_time, &times->layer_time, &times->sequence_time,
+                         &times->eager_layer_time};
+  for (size_t i = 0; factor != 1 && i < sizeof moved / sizeof *moved; i++)
+    *moved[i] = llround(factor * (double)*moved[i]);
+}
+
 static int add_host(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
-  const EngineTimes *times = &load->of->times;
-  const Tick eager = times->eager_layer_time * load->of->model->num_hidden_layers;
-  if (times->iteration_time + times->sequence_time + eager == 0) return 0;
-  const bool kernels_alone = self->setup.engine && !self->host_inside;
-  if (!kernels_alone && !load->of->says_times) return 0;
+  const PerfModelInputs *of = load->of;
+  const char *gpu = of->hardware->gpu;
+  const HostRow *row = config_host_row(of->serving, &of->said, self, gpu);
+  HostTimes times = host_times_filled(&of->said, row);
+  self->taken = note_host(self, row, of->serving, gpu, arena);
+  if (!self->kernels && !serving_says_times(&of->said)) return 0;
+  if (times.iteration_time + times.layer_time + times.sequence_time + times.eager_layer_time == 0)
+    return 0;
   if (self->form != PERF_COMPOSED)
     return diag_error(diag, load->at,
                       "iteration times of the form 'splitwise-sim' include the host time");
   self->errors.of[PERF_HOST] = HOST_TIME_ERROR;
-  const HostTime host = {.per_iteration = moved_host(self, load->of, times->iteration_time),
-                         .per_sequence = moved_host(self, load->of, times->sequence_time),
-                         .eager = moved_host(self, load->of, eager),
-                         .graph_tokens = times->graph_tokens};
-  perfmodel_add_host(self, &host, arena);
+  move_host(&times, self, of);
+  perfmodel_add_host(self, &times, of->model->num_hidden_layers, arena);
   return 0;
 }
 
@@ -390,7 +414,7 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
 /* Of a preset all but the name, and of fields of kind `words` all, are words of 64 bits. */
 _Static_assert(sizeof(EnginePreset) == sizeof(char *) + 4 * sizeof(Tick) &&
                    sizeof(Parallelism) == 5 * sizeof(int64_t) &&
-                   sizeof(EngineTimes) == 5 * sizeof(int64_t) &&
+                   sizeof(HostTimes) == 6 * sizeof(int64_t) &&
                    sizeof(TermShifts) == TERM_MOVES * sizeof(double),
                "hashed as they stand, without a gap");
 
@@ -431,8 +455,7 @@ const PerfModel *config_load_perfmodel(const Config *self, PerfModelInputs of,
   const ServingEngine *serving = serving_at(engine->row);
   of.root = self->perfmodel_root;
   of.serving = serving ? serving->name : NULL;
-  of.times = engine->times;
-  of.says_times = engine->says_times;
+  of.said = engine->said;
   PerfModelInputs plain = of; // which models with times moved have in common
   plain.error_shift = 0;
   plain.apart = (TermShifts){{0}};

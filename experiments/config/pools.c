@@ -384,6 +384,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   spec->perfmodel = config_load_perfmodel(
       self, choice, &pool->engine, times_place(self, node, &choice, machine_at), arena, diag);
   if (!spec->perfmodel) return -1;
+  config_give_host_times(pool, arena);
   fill_spec(self, pool, &hardware, &capacity);
   if (bind_host(node, pool, &hardware, spec, arena, diag) ||
       check_batcher(self, spec, pool->batcher ? pool->batcher : node_find(node, "engine"), arena,

@@ -12,7 +12,6 @@
 #define TRTLLM_OPTIONS                                                                             \
   "{" VLLM_OPTIONS("true", "true") ", enable_chunked_prefill: false, "                             \
                                    "capacity_scheduler_policy: guaranteed_no_evict}"
-#define MICROSECONDS(n) ((n) * (TICKS_PER_SECOND / 1000000))
 
 static const ServingEngine engines[] = {
 #define ENGINE(name_, ...) {.name = name_, __VA_ARGS__},
@@ -29,13 +28,16 @@ const char *const serving_choices[] = {"none",
 enum { N_ENGINES = sizeof engines / sizeof *engines };
 
 #define TIME(field, kind, most, text)                                                              \
-  OPTION_AT(EngineChoice, #field, times.field, kind, .max = most, .help = text,                    \
+  OPTION_AT(EngineChoice, #field, said.field, kind, .max = most, .help = text,                     \
             .absent = "that of the release")
 
 const OptionSpec config_engine_options[] = {
     OPTION_AT(EngineChoice, "name", row, OPTION_CHOICE, .choices = serving_choices,
               .help = "Name of the release.", .absent = "none", .listed = "engines"),
     TIME(iteration_time, OPTION_TICKS, 10, "Host time that is added to each iteration."),
+    TIME(layer_time, OPTION_TICKS, 1,
+         "Time that is added for each layer of an iteration: what the engine's kernels take beyond "
+         "the measured ones."),
     TIME(sequence_time, OPTION_TICKS, 1,
          "Host time that is added for each sequence that needs logits."),
     TIME(eager_layer_time, OPTION_TICKS, 1,
@@ -54,14 +56,19 @@ const OptionSpec *serving_next_time(const OptionSpec *row) {
   return row->key ? row : NULL;
 }
 
-Tick serving_time(const EngineTimes *times, const OptionSpec *row) {
-  return *(const Tick *)((const char *)times + row->offset - offsetof(EngineChoice, times));
+Tick serving_time(const HostTimes *times, const OptionSpec *row) {
+  return *(const Tick *)((const char *)times + row->offset - offsetof(EngineChoice, said));
 }
 
-static void set_row(EngineChoice *choice, int row) {
-  const ServingEngine *engine = serving_at(row);
-  *choice = (EngineChoice){.row = row};
-  if (engine) choice->times = engine->times;
+bool serving_says_times(const HostTimes *said) {
+  return said->iteration_time != HOST_UNSAID || said->layer_time != HOST_UNSAID ||
+         said->sequence_time != HOST_UNSAID || said->eager_layer_time != HOST_UNSAID;
+}
+
+Tick serving_request_time(const EngineChoice *choice) {
+  const ServingEngine *engine = serving_at(choice->row);
+  const HostRow *row = engine ? host_row_find(engine->name, NULL, NULL) : NULL;
+  return host_times_filled(&choice->said, row).request_time;
 }
 
 int serving_bind(EngineChoice *choice, const Node *node, Diag *diag) {
@@ -70,40 +77,14 @@ int serving_bind(EngineChoice *choice, const Node *node, Diag *diag) {
   int row = 0;
   if (name) {
     if (option_bind_one(&bare, name, &row, diag)) return -1;
-    set_row(choice, row);
+    *choice = (EngineChoice){row, host_unsaid};
   }
   if (!node || node == name) return 0;
-  choice->says_times = node_find(node, "iteration_time") || node_find(node, "sequence_time") ||
-                       node_find(node, "eager_layer_time");
   return option_bind(config_engine_options, node, NULL, node->at, choice, diag);
 }
 
 const ServingEngine *serving_at(int choice) {
   return choice > 0 && choice <= N_ENGINES ? &engines[choice - 1] : NULL;
-}
-
-/* The i-th: first those of no engine; NULL: it is past the last. An engine may have none. */
-static const EnginePreset *preset_at(int i, const ServingEngine **ret_engine) {
-  static const EnginePreset *const plain[] = {&preset_ideal, &preset_graph_engine};
-  enum { N_PLAIN = sizeof plain / sizeof *plain };
-  *ret_engine = i >= N_PLAIN && i < N_PLAIN + N_ENGINES ? &engines[i - N_PLAIN] : NULL;
-  return i < N_PLAIN ? plain[i] : *ret_engine ? &(*ret_engine)->preset : NULL;
-}
-
-const EnginePreset *serving_preset(const char *name, const ServingEngine **ret_engine) {
-  const EnginePreset *preset;
-  for (int i = 0; (preset = preset_at(i, ret_engine)); i++)
-    if (preset->name && strcmp(preset->name, name) == 0) break;
-  return preset;
-}
-
-const char *const *serving_presets(Arena *arena) {
-  const char **names = ARENA_ARRAY(arena, const char *, N_ENGINES + 3);
-  const EnginePreset *preset;
-  const ServingEngine *engine;
-  for (int i = 0, n = 0; (preset = preset_at(i, &engine)); i++)
-    if (preset->name) names[n++] = preset->name;
-  return names;
 }
 
 const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware) {
@@ -238,17 +219,24 @@ static void say_given(PoolConfig *pool, const char *text, Arena *arena) {
   pool->given = arena_printf(arena, "%s%s%s", pool->given, *pool->given ? ", " : "", text);
 }
 
-/* Those that the engine has, unless the configuration says them. */
-static void give_times(PoolConfig *pool, Arena *arena) {
-  const EngineTimes *own = &serving_at(pool->engine.row)->times, *times = &pool->engine.times;
-  const OptionSpec *row = NULL;
-  while ((row = serving_next_time(row))) {
+/* Times of a row (NULL: none) that the configuration does not say. */
+static void say_times(PoolConfig *pool, const HostRow *host, Arena *arena) {
+  for (const OptionSpec *row = NULL; host && (row = serving_next_time(row));) {
     char text[32];
-    const Tick time = serving_time(own, row);
-    if (time == 0 || time != serving_time(times, row)) continue;
+    const Tick time = serving_time(&host->times, row);
+    if (time == 0 || serving_time(&pool->engine.said, row) != HOST_UNSAID) continue;
     units_format(text, sizeof text, DIM_TIME, tick_seconds(time));
     say_given(pool, arena_printf(arena, "%s %s", row->key, text), arena);
   }
+}
+
+void config_give_host_times(PoolConfig *pool, Arena *arena) {
+  const ServingEngine *engine = serving_at(pool->engine.row);
+  const char *gpu = pool->hardware.gpu;
+  if (!engine) return;
+  say_times(pool, config_host_row(engine->name, &pool->engine.said, pool->spec.perfmodel, gpu),
+            arena);
+  say_times(pool, host_row_find(engine->name, NULL, gpu), arena);
 }
 
 static void give_memory(const Node *node, PoolConfig *pool, Arena *arena) {
@@ -266,7 +254,6 @@ static void give_memory(const Node *node, PoolConfig *pool, Arena *arena) {
     pool->kv.block_size = engine->block_size;
     say_given(pool, arena_printf(arena, "block_size %" PRId64, engine->block_size), arena);
   }
-  give_times(pool, arena);
 }
 
 int config_bind_pool_engine(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,

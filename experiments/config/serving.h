@@ -6,7 +6,7 @@
 #define EXPERIMENTS_CONFIG_SERVING_H
 #include "base/option.h"
 #include "perfmodel/hardware.h"
-#include "perfmodel/presets.h"
+#include "perfmodel/host_time.h"
 #include "sim/policy.h"
 
 /* What an iteration may hold on some GPUs. */
@@ -17,14 +17,6 @@ typedef struct ServingLimits {
 } ServingLimits;
 
 enum { SERVING_LIMITS_MAX = 3 };
-
-/* What the host of an engine takes; 0: nothing. */
-typedef struct EngineTimes {
-  Tick iteration_time, sequence_time; // of each iteration, and of each sequence with logits in it
-  Tick eager_layer_time; // at least, of a layer of an iteration with prefill that is in no graph
-  int64_t graph_tokens;  // of an iteration with prefill that is in one, at most
-  Tick request_time;     // until the scheduler has a request: server, tokenizer
-} EngineTimes;
 
 typedef struct ServingEngine {
   const char *name, *help;
@@ -40,21 +32,22 @@ typedef struct ServingEngine {
   bool is_the_batcher;              // the batcher without an engine has these limits too
   bool swaps;                       // its tier may move KV to CPU memory
   const char *captured_batch_sizes; // the word for them (perfmodel/captured.h); NULL: none
-  EngineTimes times;                // of its host beside measured times of its kernels
-  EnginePreset preset;              // the same beside a roofline, by a name; NULL: none
 } ServingEngine;
 
 /* The value of a key `engine`: a name, or a map of it and times. */
 typedef struct EngineChoice {
-  int row; // as for serving_at
-  EngineTimes times;
-  bool says_times; // itself: then they are of whatever gives the times of iterations
+  int row;        // as for serving_at
+  HostTimes said; // HOST_UNSAID: as the table of host times has it
 } EngineChoice;
 
 extern const OptionSpec config_engine_options[];
 /* Its next row that is a time, NULL at the end, the first after NULL; what `times` have there. */
 const OptionSpec *serving_next_time(const OptionSpec *row);
-Tick serving_time(const EngineTimes *times, const OptionSpec *row);
+Tick serving_time(const HostTimes *times, const OptionSpec *row);
+/* Whether the configuration gives times of iterations: they are then added to any. */
+bool serving_says_times(const HostTimes *said);
+/* Until a request reaches the router. */
+Tick serving_request_time(const EngineChoice *choice);
 /* `choice` is as it is without the node, which may be NULL. */
 int serving_bind(EngineChoice *choice, const Node *node, Diag *diag);
 
@@ -62,9 +55,6 @@ int serving_bind(EngineChoice *choice, const Node *node, Diag *diag);
 extern const char *const serving_choices[];
 /* The engine of a choice; NULL for none, and past the last. */
 const ServingEngine *serving_at(int choice);
-/* The preset of this name, NULL if there is none, and the engine that has it, NULL if none has. */
-const EnginePreset *serving_preset(const char *name, const ServingEngine **ret_engine);
-const char *const *serving_presets(Arena *arena); // all names, NULL-terminated
 /* What holds on this GPU; NULL: on the one with the most. */
 const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware);
 

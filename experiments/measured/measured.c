@@ -101,20 +101,24 @@ void measured_draw(MeasuredRange *tokens, double least, double most) {
 
 typedef struct Fitted {
   const char *id, *what;
-  bool ttft; // alone
+  bool ttft;        // alone
+  const char *with; // only where the performance model names this engine; NULL: always
 } Fitted;
 
 static const Fitted fitted[] = {
-#define FITTED(id, what)      {id, what, false},
-#define FITTED_TTFT(id, what) {id, what, true},
+#define FITTED(id, what)            {id, what, false, NULL},
+#define FITTED_TTFT(id, what)       {id, what, true, NULL},
+#define FITTED_WITH(with, id, what) {id, what, false, with},
 #include "experiments/measured/fitted.def"
 #undef FITTED
 #undef FITTED_TTFT
+#undef FITTED_WITH
 };
 
-static void mark_fitted(MeasuredPoint *point) {
+static void mark_fitted(MeasuredPoint *point, const char *perfmodel) {
   for (size_t i = 0; i < sizeof fitted / sizeof *fitted; i++)
-    if (strcmp(fitted[i].id, point->id) == 0) {
+    if (strcmp(fitted[i].id, point->id) == 0 &&
+        (!fitted[i].with || (perfmodel && strstr(perfmodel, fitted[i].with)))) {
       point->fitted = fitted[i].what;
       point->fitted_ttft = fitted[i].ttft;
     }
@@ -157,7 +161,7 @@ int measured_load(Measured *self, const MeasuredOptions *options, Arena *arena, 
   if (status) return -1;
   keep_asked_for(self, options);
   for (size_t i = 0; i < self->n_points; i++) {
-    mark_fitted(&self->points[i]);
+    mark_fitted(&self->points[i], options->perfmodel);
     measured_write_config(&self->points[i], options, arena, diag);
   }
   return diag->n_entries > 0 ? -1 : 0;

@@ -43,8 +43,15 @@ static double equal_length(double isl, double window) {
   return isl <= window ? isl : sqrt(window * (2 * isl - window));
 }
 
+bool layers_single_prompts(const Layers *self) {
+  return !llm_latent(&self->llm) && kernel_slice_last(kernel_table_all(&self->prefill.table)) == 1;
+}
+
 double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t past) {
   const KernelSlice all = kernel_table_all(&self->prefill.table);
+  if (batch > 1 && layers_single_prompts(self))
+    return fmin((double)batch * layers_prefill_us(self, 1, isl, past),
+                layers_prefill_us(self, 1, batch * isl, past));
   const LlmAttention full = llm_full_attention(&self->llm);
   const LlmAttention sliding = llm_sliding_attention(&self->llm);
   if (llm_latent(&self->llm))

@@ -10,7 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char PRODUCTS[] = "gemm"; // a folder of an engine has at least these
+/* A folder of an engine has at least one of these. */
+static const char PRODUCTS[] = "gemm", LAYERS[] = "linear";
+
+static bool is_of_engine(const char *path, const char *name, PerfSetup *ret_there, Arena *arena) {
+  return setup_parse_folder(ret_there, name, arena) &&
+         (kernel_folder_has(path, PRODUCTS, arena) || kernel_folder_has(path, LAYERS, arena));
+}
 
 static const char *gpu_folder(const char *gpu, const char *data_dir, Arena *arena) {
   return arena_printf(arena, "%s/tables/%s", data_dir, gpu);
@@ -25,7 +31,10 @@ static const char *find_folder(const ComposeInput *input, const char *gpu, PerfS
     const char *path = arena_printf(arena, "%s/%s", root, *name);
     PerfSetup there = input->setup;
     there.gpu = gpu;
-    if (!setup_parse_folder(&there, *name, arena) || !kernel_folder_has(path, PRODUCTS, arena))
+    if (!is_of_engine(path, *name, &there, arena)) continue;
+    // our own stand for no engine
+    if (strcmp(there.engine, KERNELS_TANDEM) == 0 &&
+        strcmp(input->setup.engine, KERNELS_TANDEM) != 0)
       continue;
     const int64_t distance = setup_distance(&there, &input->setup);
     if (distance >= least) continue;
@@ -63,6 +72,7 @@ static int find_layers(Layers *ret_layers, const ComposeInput *input, const char
                          .hardware = *input->hardware,
                          .setup = input->setup,
                          .at = input->at,
+                         .alone = input->alone,
                          .arena = arena};
   PerfSetup *setup = &ret_layers->setup;
   if (!setup->engine_version)
@@ -92,8 +102,7 @@ static void add_engines(const char *folder, const char ***engines, size_t *n, si
   for (const char *const *name = folder_names(folder, "*", arena); *name; name++) {
     PerfSetup there;
     const char *path = arena_printf(arena, "%s/%s", folder, *name);
-    if (!setup_parse_folder(&there, *name, arena) || !kernel_folder_has(path, PRODUCTS, arena))
-      continue;
+    if (!is_of_engine(path, *name, &there, arena)) continue;
     size_t i = 0;
     while (i < *n && strcmp((*engines)[i], there.engine) != 0)
       i++;
@@ -246,6 +255,7 @@ static int compose(Composed *self, const Composing *of, Arena *scratch, Arena *a
   model->setup.gpu = copy_text(layers->setup.gpu, arena);
   model->setup.engine = copy_text(layers->setup.engine, arena);
   model->setup.engine_version = copy_text(layers->setup.engine_version, arena);
+  if (!layers->linear.path) model->kernels = KERNELS_PUBLIC; // most of it is borrowed
   return 0;
 }
 
@@ -288,5 +298,6 @@ int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
   self->errors = model->errors;
   self->held_out_error = model->held_out_error;
   self->communication = model->communication;
+  self->kernels = model->kernels;
   return 0;
 }

@@ -12,6 +12,7 @@ typedef struct ComposeInput {
   const Llm *llm;
   const Hardware *hardware;
   const char *data_dir;
+  bool alone;   // one GPU of several: without all-reduces
   Place at;     // of what asks for it
   Cache *cache; // keeps what was composed; NULL: it is composed anew
 } ComposeInput;

@@ -21,7 +21,7 @@ typedef struct EngineRules {
   unsigned fastest; // bits of Dtype
   const char *experts_of, *experts_kernels[ENGINE_KERNELS], *attention_kernels[ENGINE_KERNELS];
   unsigned experts_formats; // bits of Dtype
-  bool shared_fused, gathers_8bit, exchanges;
+  bool shared_fused, gathers_8bit, exchanges, whole_layers;
 } EngineRules;
 
 typedef enum LayerPart { PART_ATTENTION, PART_FFN, PART_MLP, PART_EXPERTS } LayerPart;

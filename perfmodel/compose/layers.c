@@ -85,7 +85,7 @@ static double kernels_us(const Layers *self, LayerPart part, int dtype, double t
   double us = 0;
   for (int i = 0; small_kernel_at(i); i++) {
     const SmallKernel *kernel = small_kernel_at(i);
-    if (!small_kernel_runs(kernel, &run)) continue;
+    if (!small_kernel_runs(kernel, &run) || (self->linear.path && !kernel->qk_norm)) continue;
     const double bytes = kernel->hidden * (double)llm->hidden_size + kernel->query * query +
                          kernel->kv * kv + kernel->inter * inter +
                          kernel->experts * (double)llm->num_experts;
@@ -124,6 +124,15 @@ static double plain_products_us(const Layers *self, double tokens) {
 static double wide_norm_us(const Layers *self, double tokens) {
   static const double NUMBERS = 2 * 2; // 16-bit ones, which the table counts
   return self->llm.wide_qk_norm ? all_reduce_us(self, NUMBERS * tokens) : 0;
+}
+
+/* Layers of which all but attention was measured at once, each with its part of the embedding. */
+static double whole_us(const Layers *self, double tokens) {
+  const double hidden = tokens * (double)self->llm.hidden_size;
+  return (double)self->llm.num_hidden_layers *
+         (layers_curve_us(&self->linear, tokens) + wide_norm_us(self, tokens) +
+          kernels_us(self, PART_ATTENTION, self->llm.attention_dtype, tokens) +
+          2 * all_reduce_us(self, hidden));
 }
 
 static double attention_us(const Layers *self, double tokens) {
@@ -231,6 +240,7 @@ double layers_linear_us(const Layers *self, int64_t tokens) {
   const Llm *llm = &self->llm;
   const double n = ceil((double)tokens / (double)self->setup.attention_data_parallel_size);
   const double row = (double)(llm->hidden_size * llm->dtype_bytes);
+  if (self->linear.path) return whole_us(self, n);
   double us = (double)llm->num_hidden_layers * attention_us(self, n);
   if (llm_dense_layers(llm) > 0) us += (double)llm_dense_layers(llm) * dense_us(self, n);
   if (llm_moe_layers(llm) > 0) us += (double)llm_moe_layers(llm) * experts_us(self, n);
@@ -243,6 +253,7 @@ double layers_head_us(const Layers *self, int64_t seqs) {
   const double n = (double)seqs, h = (double)self->llm.hidden_size;
   const double all = (double)self->llm.vocab_size;
   const double words = all / (double)self->setup.tensor_parallel_size;
+  if (self->head.path) return layers_curve_us(&self->head, n) + all_reduce_us(self, n * all);
   return layers_kernel_us(self, 4 * n * h * (double)self->llm.dtype_bytes) +
          layers_product_us(self, DTYPE_BF16, n, words, h) +
          layers_kernel_us(self, LOGIT_BYTES * n * words) + all_reduce_us(self, n * all);

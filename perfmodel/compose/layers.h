@@ -32,13 +32,16 @@ typedef struct Layers {
   Llm llm;
   Hardware hardware;
   PerfSetup setup;
-  Place at; // of what asks for it
+  Place at;   // of what asks for it
+  bool alone; // without all-reduces, as one GPU of several was measured
   Arena *arena;
   // by layers_load; tables of another GPU are scaled in other_gpu.c, each by what its kernel does
   const EngineRules *engine;
   LayerProducts products[DTYPE_COUNT]; // by format of the weights
-  KernelFound prefill; // over batch_size, step, isl; of latent attention without step
-  KernelFound decode;  // over batch_size, step
+  KernelFound linear, head; // of all of a layer and of the head, where those were measured: over
+                            // num_tokens
+  KernelFound prefill;      // over batch_size, step, isl; of latent attention without step
+  KernelFound decode;       // over batch_size, step
   KernelFound window_prefill, window_decode; // the same of layers with a sliding window, if any
   KernelFound all_reduce, nccl;              // over message_size; not read where none is called
   KernelFound gather, scatter;               // of tokens to experts and back: over message_size
@@ -64,6 +67,9 @@ int layers_load(Layers *self, Diag *diag);
 double layers_linear_us(const Layers *self, int64_t tokens);
 /* Logits of `seqs` sequences of one group, and drawing from them. */
 double layers_head_us(const Layers *self, int64_t seqs);
+/* Whether only single prompts were measured. Several take at most as long as one after the other,
+ * and as one with as many tokens as they have together: the lesser of both. */
+bool layers_single_prompts(const Layers *self);
 /* Attention of `batch` prompts of `isl` tokens, or of one token each with `context`, on one GPU. */
 double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t past);
 int64_t layers_context_of(const Layers *self, int64_t step); // of a row of the decode table

@@ -1,28 +1,21 @@
 /* Which tables, and which of their rows, a setup needs. */
+#include "perfmodel/compose/kernel_write.h"
 #include "perfmodel/compose/layers.h"
 #include <math.h>
 #include <string.h>
-
-/* As the tables call a format of products and of the KV cache; NULL: they have none. */
-static const char *dtype_name(int dtype) {
-  static const char *const names[DTYPE_COUNT] = {
-      [DTYPE_BF16] = "bfloat16", [DTYPE_FP8] = "fp8",      [DTYPE_FP8_BLOCK] = "fp8_block",
-      [DTYPE_NVFP4] = "nvfp4",   [DTYPE_INT8] = "int8_wo", [DTYPE_INT4] = "int4_wo",
-  };
-  return names[dtype];
-}
 
 static int no_format(const Layers *self, const char *what, int dtype, Diag *diag) {
   return diag_error(diag, place_of_file(self->folder), "no table has %s in '%s'", what,
                     dtype_names[dtype]);
 }
 
-/* Reads a table of another folder, where it has the rows: no diagnostics. */
+/* Reads a table, where the folder has the rows: no diagnostics. Else there is none. */
 static bool read_beside(KernelFound *found, const KernelQuery *query, const char *folder,
                         Arena *arena) {
   Diag unknown;
   diag_init(&unknown);
   const bool good = kernel_read(found, query, folder, arena, &unknown) == 0;
+  if (!good) *found = (KernelFound){.path = NULL};
   diag_done(&unknown);
   return good;
 }
@@ -84,7 +77,7 @@ static void note_borrowed(Layers *self, KernelFound *found, const char *what, do
  * fewer each has kernels of its own. */
 static double other_engine(const KernelQuery *query) {
   if (strcmp(query->name, "gemm") != 0) return OTHER_ENGINE;
-  const bool is_16bit = strcmp(query->filters[0].texts[0], dtype_name(DTYPE_BF16)) == 0;
+  const bool is_16bit = strcmp(query->filters[0].texts[0], kernel_dtype_name(DTYPE_BF16)) == 0;
   return is_16bit ? OTHER_VERSION : OTHER_PRODUCTS;
 }
 
@@ -96,6 +89,7 @@ static bool borrow(Layers *self, KernelFound *found, const KernelQuery *query, c
   for (int i = 0; !any && engine_rules_names[i]; i++) {
     error = other_engine(query);
     any = strcmp(engine_rules_names[i], own) != 0 &&
+          strcmp(engine_rules_names[i], KERNELS_TANDEM) != 0 && // is no engine
           read_version(self, found, query, engine_rules_names[i], NULL);
   }
   if (any) note_borrowed(self, found, what, error);
@@ -128,17 +122,24 @@ static int read_nearest(Layers *self, KernelFound *found, const KernelQuery *que
 
 /* ---- Products ---- */
 
+/* Kernels of Tandem are no engine's. */
+static bool is_of_engines(const char *folder, Arena *arena) {
+  return strncmp(kernel_folder_name(folder, arena), KERNELS_TANDEM "-", sizeof KERNELS_TANDEM) != 0;
+}
+
 static int read_products(Layers *self, int dtype, Diag *diag) {
   LayerProducts *products = &self->products[dtype];
   if (products->n > 0) return 0;
-  if (!dtype_name(dtype)) return no_format(self, "products", dtype, diag);
-  const KernelQuery query = {
-      .name = "gemm", .filters = {{"gemm_dtype", {dtype_name(dtype)}}}, .keys = {"n", "k", "m"}};
+  if (!kernel_dtype_name(dtype)) return no_format(self, "products", dtype, diag);
+  const KernelQuery query = {.name = "gemm",
+                             .filters = {{"gemm_dtype", {kernel_dtype_name(dtype)}}},
+                             .keys = {"n", "k", "m"}};
   if (self->engine->fastest & 1u << dtype) {
     products->n = read_beside(&products->found[0], &query, self->folder, self->arena);
     const char *const *beside = kernel_folders_beside(self->folder, NULL, query.name, self->arena);
     for (; *beside && products->n < LAYER_SOURCES; beside++)
-      products->n += read_beside(&products->found[products->n], &query, *beside, self->arena);
+      products->n += is_of_engines(*beside, self->arena) &&
+                     read_beside(&products->found[products->n], &query, *beside, self->arena);
   }
   const char *what = arena_printf(self->arena, "products in %s", dtype_names[dtype]);
   if (products->n == 0) {
@@ -150,6 +151,64 @@ static int read_products(Layers *self, int dtype, Diag *diag) {
   return 0;
 }
 
+/* ---- Layers as a whole ---- */
+
+/* From the engine's own folder, else from another version of it. */
+static bool read_whole(Layers *self, KernelFound *found, const KernelQuery *query,
+                       const char *what) {
+  if (read_beside(found, query, self->folder, self->arena)) return true;
+  if (!read_version(self, found, query, self->setup.engine, self->setup.engine_version))
+    return false;
+  note_borrowed(self, found, what, OTHER_VERSION);
+  return true;
+}
+
+/* All of a dense layer but attention, where the engine measured such layers. */
+static void read_linear(Layers *self) {
+  const Llm *llm = &self->llm;
+  const char *format = kernel_dtype_name(llm->weight_dtype);
+  if (!self->engine->whole_layers || !format || llm_moe_layers(llm) > 0 || llm_latent(llm) ||
+      llm->attention_dtype != llm->weight_dtype)
+    return;
+  const KernelQuery query = {.name = "linear",
+                             .filters = {{"gemm_dtype", {format}},
+                                         {"hidden_size", .number = llm->hidden_size},
+                                         {"num_heads", .number = layers_heads(self)},
+                                         {"num_key_value_heads", .number = layers_kv_heads(self)},
+                                         {"head_dim", .number = llm->head_dim},
+                                         {"inter_size", .number = llm->intermediate_size /
+                                                                  self->setup.tensor_parallel_size},
+                                         {"gated", .number = llm->gated_mlp}},
+                             .keys = {"num_tokens"}};
+  read_whole(self, &self->linear, &query, "layers");
+}
+
+static void read_head(Layers *self) {
+  const KernelQuery query = {
+      .name = "head",
+      .filters = {{"gemm_dtype", {kernel_dtype_name(DTYPE_BF16)}},
+                  {"hidden_size", .number = self->llm.hidden_size},
+                  {"vocab_size",
+                   .number = self->llm.vocab_size / self->setup.tensor_parallel_size}},
+      .keys = {"num_tokens"}};
+  if (self->engine->whole_layers) read_whole(self, &self->head, &query, "the head");
+}
+
+/* Of what is not in the tables of layers. */
+static int read_all_products(Layers *self, Diag *diag) {
+  const Llm *llm = &self->llm;
+  int error = 0;
+  read_linear(self);
+  read_head(self);
+  if (!self->head.path || llm_moe_layers(llm) > 0)
+    error |= read_products(self, DTYPE_BF16, diag); // the head, routers
+  if (self->linear.path) return error;
+  error |= read_products(self, llm->attention_dtype, diag);
+  if (llm_dense_layers(llm) > 0 || llm->shared_expert_intermediate_size > 0)
+    error |= read_products(self, llm->weight_dtype, diag);
+  return error;
+}
+
 /* ---- Attention ---- */
 
 /* Another format of the KV cache was measured. */
@@ -158,7 +217,7 @@ static void note_format(Layers *self, const char *wanted) {
   static const char *const names[] = {"prompts", "decodes"};
   for (int i = 0; i < 2; i++) {
     if (!found[i]->texts[0] || strcmp(found[i]->texts[0], wanted) == 0) continue;
-    const bool narrow = strcmp(found[i]->texts[0], dtype_name(DTYPE_FP8)) == 0;
+    const bool narrow = strcmp(found[i]->texts[0], kernel_dtype_name(DTYPE_FP8)) == 0;
     self->setup.kv_cache_dtype = narrow ? DTYPE_FP8 : DTYPE_BF16;
     note_borrowed(self, found[i],
                   arena_printf(self->arena, "attention of %s with a KV cache in %s", names[i],
@@ -194,7 +253,7 @@ static void read_windows(Layers *self, const KernelQuery *query) {
 }
 
 static int read_attention(Layers *self, Diag *diag) {
-  const char *kv = dtype_name(self->setup.kv_cache_dtype);
+  const char *kv = kernel_dtype_name(self->setup.kv_cache_dtype);
   if (!kv) return no_format(self, "a KV cache", self->setup.kv_cache_dtype, diag);
   KernelQuery query = {.name = "context_attention",
                        .filters = {{"kv_cache_dtype", {kv, "bfloat16", "fp8"}},
@@ -217,8 +276,8 @@ static int read_attention(Layers *self, Diag *diag) {
 
 /* Of engines that ran the whole of latent attention, else of its parts. */
 static int read_latent(Layers *self, Diag *diag) {
-  const char *kv = dtype_name(self->setup.kv_cache_dtype);
-  const char *products = dtype_name(self->llm.attention_dtype);
+  const char *kv = kernel_dtype_name(self->setup.kv_cache_dtype);
+  const char *products = kernel_dtype_name(self->llm.attention_dtype);
   if (!kv) return no_format(self, "a KV cache", self->setup.kv_cache_dtype, diag);
   if (!products) return no_format(self, "products", self->llm.attention_dtype, diag);
   self->modules = kernel_folder_has(self->folder, "mla_generation_module", self->arena);
@@ -332,7 +391,7 @@ static int read_all_reduce(Layers *self, Diag *diag) {
                   {"allreduce_dtype", {"bfloat16", "half"}, .may_miss = true},
                   {"num_gpus", .number = gpus}},
       .keys = {"message_size"}};
-  if (gpus == 1) return 0;
+  if (gpus == 1 || self->alone) return 0;
   const char *of = engine->all_reduce_of ? engine->all_reduce_of : engine->name;
   const char *version = engine->all_reduce_of ? NULL : self->setup.engine_version;
   Diag lacking;
@@ -367,7 +426,7 @@ static int read_exchange(Layers *self, Diag *diag) {
   int64_t parts = 1;
   while (parts < gpus)
     parts *= 2;
-  const char *dtype = dtype_name((int)dtype_compute((Dtype)llm->expert_dtype));
+  const char *dtype = kernel_dtype_name((int)dtype_compute((Dtype)llm->expert_dtype));
   KernelQuery query = {.name = "trtllm_alltoall",
                        .filters = {{"op_name", {"alltoall_prepare"}},
                                    {"kernel_source", {"NVLinkTwoSided"}},
@@ -435,6 +494,7 @@ static bool read_both(Layers *self, const KernelQuery *split, const KernelQuery 
     if (read_beside(&self->split, split, folder, self->arena) &&
         read_beside(&self->whole, whole, folder, self->arena))
       return true;
+  self->split = self->whole = (KernelFound){.path = NULL};
   return false;
 }
 
@@ -564,10 +624,7 @@ int layers_load(Layers *self, Diag *diag) {
   // NVFP4 checkpoints with experts leave attention in 16 bits (hf_quant_config.json's excludes)
   if (self->llm.weight_dtype == DTYPE_NVFP4 && llm_moe_layers(&self->llm) > 0)
     self->llm.attention_dtype = DTYPE_BF16;
-  int error = read_products(self, DTYPE_BF16, diag); // the head, routers
-  error |= read_products(self, self->llm.attention_dtype, diag);
-  if (llm_dense_layers(&self->llm) > 0 || self->llm.shared_expert_intermediate_size > 0)
-    error |= read_products(self, self->llm.weight_dtype, diag);
+  int error = read_all_products(self, diag);
   error |= llm_latent(&self->llm) ? read_latent(self, diag) : read_attention(self, diag);
   error |= read_all_reduce(self, diag);
   error |= read_experts(self, diag);

@@ -1,6 +1,7 @@
 /* What layers take, as the rows and facts of a profile: see layers.h. */
 #include "base/sort.h"
 #include "perfmodel/compose/layers.h"
+#include "perfmodel/fit_table.h"
 #include <limits.h>
 #include <string.h>
 
@@ -52,22 +53,36 @@ static KeyValues list_key(const Composing *self, const KernelTable *table, int k
   return list;
 }
 
+/* The sizes that products of a format were measured at, or the whole of which they are a part. */
+static KeyValues list_sizes(const Composing *self, int dtype, const KernelFound *whole) {
+  return whole->path ? list_key(self, &whole->table, 0, MAX_SIZES)
+                     : list_key(self, &self->layers->products[dtype].found[0].table, 2, MAX_SIZES);
+}
+
 /* One token of each group takes as long where fewer groups have one. */
-static void add_linear(Composing *self) {
+static void add_sizes(Composing *self, ProfileOp op, KeyValues sizes) {
   const int64_t most = self->layers->setup.attention_data_parallel_size;
-  const int dtype = self->layers->llm.attention_dtype;
-  const KeyValues measured =
-      list_key(self, &self->layers->products[dtype].found[0].table, 2, MAX_SIZES);
-  const int64_t *tokens = measured.values;
-  for (size_t i = 0; i < measured.n; i++) {
-    if (tokens[i] > MAX_TOKENS / most) continue;
-    const double us = layers_linear_us(self->layers, tokens[i] * most);
-    const double head_us = layers_head_us(self->layers, tokens[i]);
-    for (int64_t groups = most; groups >= 1; groups = tokens[i] == 1 ? groups / 2 : 0) {
-      add_row(self, PROFILE_LINEAR, (BatchShape){.prefill_tokens = groups * tokens[i]}, us);
-      add_row(self, PROFILE_HEAD, (BatchShape){.logit_seqs = groups * tokens[i]}, head_us);
-    }
+  for (size_t i = 0; i < sizes.n; i++) {
+    const int64_t tokens = sizes.values[i];
+    if (tokens > MAX_TOKENS / most) continue;
+    const bool is_head = op == PROFILE_HEAD;
+    const double us = is_head ? layers_head_us(self->layers, tokens)
+                              : layers_linear_us(self->layers, tokens * most);
+    for (int64_t groups = most; groups >= 1; groups = tokens == 1 ? groups / 2 : 0)
+      add_row(self, op,
+              is_head ? (BatchShape){.logit_seqs = groups * tokens}
+                      : (BatchShape){.prefill_tokens = groups * tokens},
+              us);
   }
+}
+
+static void add_linear(Composing *self) {
+  const Layers *layers = self->layers;
+  const KeyValues linear = list_sizes(self, layers->llm.attention_dtype, &layers->linear);
+  add_sizes(self, PROFILE_LINEAR, linear);
+  add_sizes(self, PROFILE_HEAD,
+            layers->head.path || layers->linear.path ? list_sizes(self, DTYPE_BF16, &layers->head)
+                                                     : linear);
 }
 
 /* Whether one GPU can hold the KV of a row. */
@@ -99,16 +114,20 @@ static void add_prompts(Composing *self, int64_t batch, int64_t isl, int64_t pas
 static void add_prefill(Composing *self) {
   const KernelTable *table = &self->layers->prefill.table;
   const int last = table->n_keys - 1;
-  const KeyValues batches = list_key(self, table, 0, MAX_BATCHES);
+  static int64_t powers[] = {1, 2, 4, 8, 16};
+  const bool single = layers_single_prompts(self->layers);
+  const KeyValues batches = single ? (KeyValues){powers, sizeof powers / sizeof *powers}
+                                   : list_key(self, table, 0, MAX_BATCHES);
   const KeyValues lengths = list_key(self, table, last, MAX_LENGTHS);
   const KeyValues pasts =
       last > 1 ? list_key(self, table, 1, MAX_PASTS) : (KeyValues){&(int64_t){0}, 1};
   for (size_t b = 0; b < batches.n; b++)
-    for (size_t p = 0; p < pasts.n; p++) {
-      KernelSlice slice = kernel_slice_at(kernel_table_all(table), batches.values[b]);
+    for (size_t p = 0; p < (single && batches.values[b] > 1 ? 1 : pasts.n); p++) {
+      const int64_t batch = batches.values[b];
+      KernelSlice slice = kernel_slice_at(kernel_table_all(table), single ? 1 : batch);
       if (last > 1) slice = kernel_slice_at(slice, pasts.values[p]);
       for (size_t i = 0; i < lengths.n && lengths.values[i] <= kernel_slice_last(slice); i++)
-        add_prompts(self, batches.values[b], lengths.values[i], pasts.values[p]);
+        add_prompts(self, batch, lengths.values[i], pasts.values[p]);
     }
 }
 
@@ -137,6 +156,7 @@ static void add_decode(Composing *self) {
 
 static void set_setup_facts(const Composing *self) {
   const PerfSetup *setup = &self->layers->setup;
+  const EngineRules *rules = self->layers->engine;
   Profile *profile = self->profile;
   profile_set_fact(profile, "engine", setup->engine);
   if (setup->engine_version) profile_set_fact(profile, "engine_version", setup->engine_version);
@@ -145,11 +165,13 @@ static void set_setup_facts(const Composing *self) {
   profile_count_fact(profile, "tensor_parallel_size", setup->tensor_parallel_size);
   profile_count_fact(profile, "attention_data_parallel_size", setup->attention_data_parallel_size);
   profile_count_fact(profile, "expert_parallel_size", setup->expert_parallel_size);
-  profile_set_fact(profile, "licence", "Apache-2.0");
+  profile_set_fact(profile, "licence", rules->whole_layers ? "GPL-3.0-or-later" : "Apache-2.0");
   profile_set_fact(profile, "attribution",
-                   "NVIDIA AIConfigurator (ai-dynamo/aiconfigurator), measured by NVIDIA");
+                   rules->whole_layers
+                       ? "Tandem's own kernels, tandem calibrate"
+                       : "NVIDIA AIConfigurator (ai-dynamo/aiconfigurator), measured by NVIDIA");
   profile_set_fact(profile, "engine_preset", "ideal");
-  profile_set_fact(profile, "grid", "each point once");
+  profile_set_fact(profile, "grid", rules->whole_layers ? fit_grid_few : "each point once");
 }
 
 /* "norm, RoPE, …": the kernels of a part, each once. */
@@ -159,16 +181,21 @@ static const char *list_kernels(const Composing *self) {
   const Llm *llm = &layers->llm;
   const int dtypes[] = {llm->attention_dtype, llm->weight_dtype, llm->weight_dtype,
                         llm->expert_dtype};
-  const char *text = "embedding, drawing";
+  const char *text = layers->linear.path ? "" : "embedding, drawing";
   for (int i = 0; small_kernel_at(i); i++) {
     const SmallKernel *kernel = small_kernel_at(i);
-    const SmallKernelRun run = {
-        layers->engine->name, kernel->part, layers->hardware.sm, layers->setup.tensor_parallel_size,
-        dtypes[kernel->part], llm->qk_norm, llm_latent(llm)};
-    if (small_kernel_runs(kernel, &run) && !strstr(text, kernel->name))
-      text = arena_printf(arena, "%s, %s", text, kernel->name);
+    const SmallKernelRun run = {engine_rules_kernels(layers->engine),
+                                kernel->part,
+                                layers->hardware.sm,
+                                layers->setup.tensor_parallel_size,
+                                dtypes[kernel->part],
+                                llm->qk_norm,
+                                llm_latent(llm)};
+    if (small_kernel_runs(kernel, &run) && (!layers->linear.path || kernel->qk_norm) &&
+        !strstr(text, kernel->name))
+      text = arena_printf(arena, "%s%s%s", text, *text ? ", " : "", kernel->name);
   }
-  return text;
+  return *text ? text : "none";
 }
 
 /* Tables of other folders that times are of. */

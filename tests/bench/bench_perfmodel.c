@@ -91,10 +91,9 @@ static double predict_ms(const Llm *llm, const char *machine, const char *preset
   const Place at = place_of_file("bench_perfmodel");
   Hardware hardware;
   Roofline roofline;
-  const ServingEngine *engine;
   if (hardware_load(&hardware, machine, data, at, arena, diag)) fail(diag);
   roofline_init(&roofline, llm, &hardware, (Parallelism){8, 1, 1, 1, 1},
-                serving_preset(preset_name, &engine), arena);
+                preset_find(preset_name, NULL), arena);
   return 1e3 * roofline_stage_seconds(&roofline, batch, true);
 }
 

@@ -101,6 +101,17 @@ expect 0 fake --only linear,gemm_qkv --output some.csv
 expect 0 "$tandem" fit some.csv -o some.yaml
 prints 'not measured, and counted as 0: prefill_attention, decode_attention, head'
 
+# --- tables
+
+expect 0 fake --only linear,head,decode_attention,gemm_o -o part.csv --tables tables
+says "tables of kernels in 'tables/fake-gpu/tandem-"
+says "note: no machine type has the GPU 'fake-gpu'"
+for name in gemm generation_attention head linear; do
+  grep -q '^# part.csv, rows [0-9a-f]*, date 20' tables/fake-gpu/tandem-*/$name.csv ||
+    fail "no table '$name' with its source"
+done
+[ ! -e tables/fake-gpu/tandem-*/context_attention.csv ] || fail 'a table of what was not measured'
+
 # --- experts
 
 expect 0 "$tandem" calibrate --backend fake --model qwen3-30b-a3b --layers 2 -o experts.csv

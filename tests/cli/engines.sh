@@ -40,6 +40,35 @@ says 'max_num_batched_tokens 8192, max_num_seqs 1024, gpu_memory_utilization 0.9
 expect 0 "$tandem" run good.yaml --check --set engine=vllm-0.33 --set pools.all.machine=dgx-a100
 says 'max_num_batched_tokens 2048, max_num_seqs 256, gpu_memory_utilization 0.92'
 
+# Host time by the source of the kernels: added to sums of tables, not to a roofline nor to whole
+# iterations, and named where it was fitted on another GPU.
+host='--set engine=vllm-0.12 --set perfmodel.engine=vllm --set model=llama3.1-8b --set slo=none'
+# shellcheck disable=SC2086 # words
+expect 0 "$tandem" run good.yaml --check $host --set pools.all.tensor_parallel_size=1
+says 'block_size 16, iteration_time 800 us, sequence_time 30 us, request_time 40 ms'
+! grep -q 'host time of' err || fail 'fitted on this GPU'
+# shellcheck disable=SC2086 # words
+expect 0 "$tandem" run good.yaml --check $host --set pools.all.tensor_parallel_size=1 \
+  --set pools.all.machine=dgx-a100
+says 'host time of vllm-0.12 fitted on public kernels of h100-80gb'
+expect 0 "$tandem" run good.yaml --check --set engine=vllm-0.12 --set perfmodel=roofline
+says 'block_size 16, request_time 40 ms'
+
+# Tables of Tandem's own kernels, with what engines add to these.
+own='--set perfmodel.engine=tandem --set model=llama3.1-8b --set pools.all.tensor_parallel_size=1
+     --set slo=none'
+# shellcheck disable=SC2086 # words
+expect 0 "$tandem" run good.yaml --check --set engine=vllm-0.12 $own
+says 'iteration_time 800 us, layer_time 19 us, request_time 40 ms'
+says 'iteration times are those of tandem-2026.11.26/llama3.1-8b_h100-80gb_tp1_bf16'
+! grep -q 'host time of' err || fail 'fitted on this GPU, with these kernels'
+# shellcheck disable=SC2086 # words
+expect 0 "$tandem" run good.yaml --check --set engine=vllm-0.33 $own
+says 'host time of vllm-0.24 fitted on tandem kernels of h100-80gb'
+# shellcheck disable=SC2086 # words
+expect 0 "$tandem" run good.yaml --check --set engine=sglang-0.5 $own
+says 'without what sglang-0.5 adds to them: it was not fitted'
+
 # An axis of a sweep, and a design of a study.
 { cat good.yaml; echo 'sweep: {engine: [none, vllm-0.33, vllm-0.5.4, vllm-2023]}'; } >sweep.yaml
 expect 0 "$tandem" sweep sweep.yaml --output sweep.db

@@ -128,6 +128,19 @@ sed '/^ *digest:/d; /^ *profile:/d' plain.yaml >plain
 sed '/^ *digest:/d; /^ *profile:/d' sustained.yaml >fitted
 expect 0 '' cmp plain fitted
 expect 0 '' "$tandem" fit bare.csv --mode eager
+
+# Tables of kernels, and how far what is composed of them is from the iterations beside.
+expect 0 "note: 'llama2-70b' cannot be composed of these tables" "$tandem" fit bare.csv \
+  --tables tables
+cp -r "$TANDEM_SOURCE_DIR/perfmodel/tables/h100-80gb/vllm-0.24.0" tables/h100-80gb
+expect 0 'all              13' "$tandem" fit bare.csv --tables tables
+expect 0 'lack a part of it, attention of decodes of vllm-0.24.0 (' "$tandem" fit bare.csv \
+  --tables tables
+expect 0 'bfloat16,8192,32,4,128,14336,1,250.6' cat tables/h100-80gb/tandem-0.0/linear.csv
+expect 2 "several profiles need '--tables'" "$tandem" fit bare.csv reduced.csv one.csv
+expect 2 "'--tables' and '-o' exclude each other" "$tandem" fit bare.csv --tables t -o x.yaml
+expect 3 "the profile is of the engine 'vllm'" \
+  sh -c "sed '1i # engine: vllm' bare.csv >engine.csv; '$tandem' fit engine.csv --tables t"
 expect 2 "'--mode' must be graph or eager, not 'fast'" "$tandem" fit bare.csv --mode fast
 expect 3 "dgx-h100" "$tandem" fit bare.csv --machine dgx-h10
 

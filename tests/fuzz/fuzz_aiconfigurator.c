@@ -1,6 +1,7 @@
 /* Tables of AIConfigurator of any bytes: the first says which table ('0' the first of FILES), the
  * rest is the file, and the others are sound. Those of experts and of latent attention are for a
- * model that has both, its experts spread over two GPUs. What is refused has an entry, what is not
+ * model that has both, its experts spread over two GPUs; those of whole layers and of the head are
+ * Tandem's. What is refused has an entry, what is not
  * has none; what is composed has positive times. */
 #include "perfmodel/import/import.h"
 #include <assert.h>
@@ -30,8 +31,11 @@ static const struct {
     {"generation_mla.csv", LATENT "batch_size,isl,step,latency_us\nbfloat16,2,1,1,7,10\n"},
     {"mla_bmm.csv", "op_name,bmm_dtype,num_heads,num_tokens,latency_us\n"
                     "mla_gen_pre,bfloat16,2,1,1\nmla_gen_post,bfloat16,2,1,1\n"},
+    {"linear.csv", "gemm_dtype,hidden_size,num_heads,num_key_value_heads,head_dim,inter_size,gated,"
+                   "num_tokens=1,num_tokens=64\nbfloat16,8192,32,4,128,14336,1,100,200\n"},
+    {"head.csv", "gemm_dtype,hidden_size,vocab_size,num_tokens=1\nbfloat16,8192,64128,300\n"},
 };
-enum { N_FILES = sizeof FILES / sizeof *FILES, FIRST_LATENT = 4 };
+enum { N_FILES = sizeof FILES / sizeof *FILES, KINDS = 16, FIRST_LATENT = 4, FIRST_WHOLE = 8 };
 
 static const char MODEL[] =
     "num_hidden_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\nvocab_size: 100\n"
@@ -46,13 +50,14 @@ static void write_file(const char *path, const void *bytes, size_t size) {
   assert(fclose(file) == 0);
 }
 
-static void import_folder(const char *folder, bool latent, Arena *arena) {
+static void import_folder(const char *folder, int kind, Arena *arena) {
+  const bool latent = kind >= FIRST_LATENT && kind < FIRST_WHOLE;
   const char *source = getenv("TANDEM_SOURCE_DIR");
   const ImportInput input = {
       .path = folder,
       .model = latent ? arena_printf(arena, "%s/model.yaml", folder) : "llama3-70b",
       .machine = "dgx-h100",
-      .engine = "vllm",
+      .engine = kind < FIRST_WHOLE ? "vllm" : "tandem-1.0",
       .tensor_parallel_size = 2,
       .expert_parallel_size = latent ? 2 : 1,
       .data_dir = arena_printf(arena, "%s/perfmodel", source ? source : "."),
@@ -73,20 +78,21 @@ static void import_folder(const char *folder, bool latent, Arena *arena) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
+  const int kind = data[0] % KINDS; // of those beyond FILES all are sound
   char folder[] = "/tmp/tandem-fuzz-XXXXXX";
   Arena arena;
   arena_init(&arena);
   assert(mkdtemp(folder));
   for (int i = 0; i < N_FILES; i++) {
     const char *path = arena_printf(&arena, "%s/%s", folder, FILES[i].name);
-    if (i == data[0] % N_FILES)
+    if (i == kind)
       write_file(path, data + 1, size - 1);
     else
       write_file(path, FILES[i].sound, strlen(FILES[i].sound));
   }
   const char *model = arena_printf(&arena, "%s/model.yaml", folder);
   write_file(model, MODEL, strlen(MODEL));
-  import_folder(folder, data[0] % N_FILES >= FIRST_LATENT, &arena);
+  import_folder(folder, kind, &arena);
   unlink(model);
   for (int i = 0; i < N_FILES; i++)
     unlink(arena_printf(&arena, "%s/%s", folder, FILES[i].name));

@@ -22,8 +22,8 @@ static PerfModel load_model(const char *head) {
   return model;
 }
 
-/* 3 ms an iteration, 100 us a sequence, 60 ms for prefill of more than 20 tokens. */
-static const HostTime host = {3 * MS, 100 * US, 60 * MS, 20};
+/* 3 ms an iteration, 100 us a sequence, 30 layers of 2 ms for prefill of more than 20 tokens. */
+static const HostTimes host = {2940 * US, 2 * US, 100 * US, 2 * MS, 20, 0};
 
 Test(host_time, iterations_take_their_host_and_launches) {
   static const char *const heads[] = {"none", "{knots: [[5, 0.002], [10, 0.004]]}"};
@@ -46,7 +46,7 @@ Test(host_time, iterations_take_their_host_and_launches) {
   for (int h = 0; h < 2; h++) {
     const PerfModel before = load_model(heads[h]);
     PerfModel after = before;
-    perfmodel_add_host(&after, &host, &arena);
+    perfmodel_add_host(&after, &host, 30, &arena);
     cr_expect_neq(after.digest, before.digest);
     for (size_t i = 0; i < COUNT(cases); i++) {
       const Tick more = perfmodel_iteration(&after, &cases[i].batch, NULL) -
@@ -59,6 +59,41 @@ Test(host_time, iterations_take_their_host_and_launches) {
     cr_expect_eq(perfmodel_decode_step(&after, 7, 50) - perfmodel_decode_step(&before, 7, 50),
                  3700 * US);
   }
+}
+
+/* Every row is of an engine that there is, and says what it was fitted on. */
+Test(host_time, rows_are_found_by_engine_source_and_gpu) {
+  for (int i = 0; host_row_at(i); i++) {
+    const HostRow *row = host_row_at(i);
+    int k = 1;
+    while (serving_choices[k] && strcmp(serving_choices[k], row->engine) != 0)
+      k++;
+    cr_expect_not_null(serving_choices[k], "%s", row->engine);
+    cr_expect(row->fitted_on && row->error && row->source, "%s", row->engine);
+    cr_expect_eq(host_row_find(row->engine, row->kernels, row->gpu), row, "row %d", i);
+    cr_expect(row->kernels || row->times.request_time > 0, "of any source: before the scheduler");
+    for (int other = 0; other < i; other++)
+      cr_expect(strcmp(host_row_at(other)->engine, row->engine) != 0 ||
+                    host_row_at(other)->kernels != row->kernels ||
+                    host_row_at(other)->gpu != row->gpu,
+                "rows %d and %d are the same", other, i);
+  }
+  cr_expect_null(host_row_find(NULL, KERNELS_PUBLIC, NULL));
+  cr_expect_null(host_row_find("vllm-0.33", KERNELS_PUBLIC, NULL));
+  cr_expect_null(host_row_find("vllm-2023", KERNELS_PUBLIC, NULL), "a preset is of rooflines");
+  cr_expect_eq(host_row_find("trtllm-1.3", KERNELS_TANDEM, NULL),
+               host_row_find("trtllm-1.0", KERNELS_TANDEM, NULL), "another release");
+  cr_expect_eq(host_row_find("vllm-0.33", KERNELS_TANDEM, NULL),
+               host_row_find("vllm-0.24", KERNELS_TANDEM, NULL));
+  cr_expect_null(host_row_find("sglang-0.5", KERNELS_TANDEM, NULL));
+  const HostTimes said = {HOST_UNSAID, HOST_UNSAID, 7, HOST_UNSAID, HOST_UNSAID, 0};
+  const HostTimes times =
+      host_times_filled(&said, host_row_find("vllm-0.12", KERNELS_PUBLIC, "a100-80gb"));
+  cr_expect_eq(times.iteration_time, 800 * US);
+  cr_expect_eq(times.sequence_time, 7);
+  cr_expect_eq(times.layer_time, 0);
+  cr_expect_eq(times.eager_layer_time + times.graph_tokens + times.request_time, 0);
+  cr_expect_eq(host_times_filled(&host_unsaid, NULL).iteration_time, 0);
 }
 
 /* A model file of an engine or of none, on a pool of one GPU. */

@@ -109,7 +109,7 @@ Test(parts, chunks_scheduled_step_by_step) {
 /* A host of 3 ms an iteration and 100 us a sequence beside the 10 ms. */
 Test(parts, the_host_of_an_engine_is_told_apart) {
   PerfModel model = *plain_model(&arena);
-  perfmodel_add_host(&model, &(HostTime){.per_iteration = 3 * MS, .per_sequence = 100 * US},
+  perfmodel_add_host(&model, &(HostTimes){.iteration_time = 3 * MS, .sequence_time = 100 * US}, 32,
                      &arena);
   scene.pools[0].perfmodel = &model;
   const TraceRow rows[] = {row(0, 100, 2), row(0, 50, 2)};

@@ -28,8 +28,7 @@ static Llm model(const char *name) {
 }
 
 static EnginePreset preset(const char *name) {
-  const ServingEngine *of;
-  const EnginePreset *engine = serving_preset(name, &of);
+  const EnginePreset *engine = preset_find(name, NULL);
   cr_assert_not_null(engine, "%s", name);
   return *engine;
 }
