@@ -215,12 +215,19 @@ static inline uint8_t sim_model_of(const SimConfig *config, uint16_t component) 
   return config->n_components > 0 ? config->components[component].model : 0;
 }
 
-/* Output tokens of a row: an engine ends an output where the model's context ends, so that one
- * which went on is cut there. A prompt that leaves no room is rejected, its output as it is. */
-static inline int32_t sim_output_tokens(const SimConfig *config, const TraceRow *row) {
+/* An engine ends an output where the model's context ends, so that one which went on is cut there.
+ * A prompt that leaves no room is rejected, its output as it is. */
+static inline int32_t sim_cut_output(const SimConfig *config, const TraceRow *row, int32_t tokens) {
   const ModelSpec *model = sim_model(config, sim_model_of(config, row->component));
   const int64_t room = model->max_model_len - row->prompt_tokens;
-  return 0 < room && room < row->output_tokens ? (int32_t)room : row->output_tokens;
+  return 0 < room && room < tokens ? (int32_t)room : tokens;
+}
+/* Output tokens of a row, and those that its client allows. */
+static inline int32_t sim_output_tokens(const SimConfig *config, const TraceRow *row) {
+  return sim_cut_output(config, row, row->output_tokens);
+}
+static inline int32_t sim_max_tokens(const SimConfig *config, const TraceRow *row) {
+  return sim_cut_output(config, row, row->max_tokens > 0 ? row->max_tokens : row->output_tokens);
 }
 
 typedef struct PoolResult {

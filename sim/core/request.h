@@ -97,6 +97,7 @@ typedef struct Request {
   InstanceIx lost_with;                 // the last of them; INSTANCE_NONE: none
   Tick failed_at;                       // that failed; -1: none did
   uint32_t adapter;                     // that it asks for (adapters.c); 0: none
+  int32_t max_tokens;                   // that its client allows: at least its output
   uint32_t retry;                       // 1 + its place in the heap of retrying.c; 0: none
   int32_t resumed_tokens;               // of its prompt: output that attempts before delivered
 } Request;
@@ -132,6 +133,11 @@ static inline bool request_resumes(const Request *request) {
 /* Whether the next token that it delivers is the second of its output. */
 static inline bool request_has_one_token(const Request *request) {
   return request->resumed_tokens + request->generated_tokens == 1;
+}
+
+/* Whether its output ends with an EOS token, which nobody foresees, before max_tokens. */
+static inline bool request_stops(const Request *request) {
+  return request->output_tokens < request->max_tokens;
 }
 
 /* Whether it leaves where it is, though it has not yet. */
