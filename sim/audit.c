@@ -302,7 +302,7 @@ static void check_batches(const Simulation *self) {
       const Request *request = &self->requests.slots[batch->entries[i].request];
       assert(in_batch(request) && request->batch_index == i);
       const int64_t remaining = batch_remaining(batch, request);
-      assert(remaining >= 0 && remaining < request->output_tokens);
+      assert(remaining >= 0 && remaining < request->max_tokens);
       assert(remaining > 0 || self->instances[m].run.booked > 0);
       context += batch_context(batch, request);
     }

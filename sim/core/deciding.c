@@ -13,9 +13,16 @@ static int64_t min(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* Tokens that it makes here: a request that will be decoded elsewhere ends with its first. */
-static int32_t tokens_here(const Instance *instance, const Request *request) {
-  return request->decode_instance == instance->ix ? request->output_tokens : 1;
+/* Whether it is decoded here. One that will be elsewhere ends with its first token: the engine asks
+ * for no more. */
+static bool stays(const Instance *instance, const Request *request) {
+  return request->decode_instance == instance->ix;
+}
+
+/* Tokens that steps are decided for, of one decoded here. Where they are decided ahead, it is in
+ * one more than those that make its output if that ends with an EOS token. */
+static int32_t decided_tokens(const Instance *instance, const Request *request) {
+  return request->output_tokens + (instance->lag > 0 && request_stops(request));
 }
 
 /* Whether the KV of all tokens but the newest is made, or will be by decided steps. */
@@ -54,7 +61,7 @@ static void join_batch(Simulation *self, Instance *instance, RequestIx ix, int32
   request->scheduled = SCHEDULED_BATCH;
   request->joined_step = scheduler->number;
   batch_push(&instance->batch, self->requests.slots, ix, (int64_t)request->prompt_tokens + made,
-             request->output_tokens - made, self->arena);
+             decided_tokens(instance, request) - made, self->arena);
   scheduler->n_seconds[sim_counts(self, request)] += request->resumed_tokens + made == 1;
   scheduler->version++;
 }
@@ -192,8 +199,8 @@ static RequestIx victim_of(const Simulation *self, const Instance *instance) {
   RequestIx victim = REQUEST_NONE;
   for (RequestIx ix = instance->running.last; ix != REQUEST_NONE; ix = slots[ix].previous) {
     const Request *request = &slots[ix];
-    if (request->scheduled == SCHEDULED_ENDS &&
-        tokens_here(instance, request) < request->output_tokens)
+    if (request->scheduled == SCHEDULED_ENDS && !stays(instance, request) &&
+        request->output_tokens > 1)
       continue;
     if (!instance->scheduler->limits.priority) return ix;
     if (victim == REQUEST_NONE || !goes_before(instance, request, &slots[victim])) victim = ix;
@@ -301,6 +308,7 @@ static void advance_batch(Simulation *self, Instance *instance, Step *step) {
   step->shape.decode_seqs = step->n_regular;
   step->shape.context_tokens = batch->context_tokens;
   step->n_counted = sim_counted_seqs(self, instance);
+  step->n_thrown[0] = step->n_thrown[1] = 0;
   step->version = scheduler->version;
   for (int counted = 0; counted < 2; counted++) {
     step->n_seconds[counted] = scheduler->n_seconds[counted];
@@ -311,17 +319,31 @@ static void advance_batch(Simulation *self, Instance *instance, Step *step) {
   scheduler_end_sequences(self, instance, step);
 }
 
+/* Its token of the step is thrown away: the step that runs makes its last, and ends it. */
+static void overrun(Simulation *self, const Instance *instance, Step *step, RequestIx ix) {
+  Scheduler *scheduler = instance->scheduler;
+  const Request *request = &self->requests.slots[ix];
+  const bool counts = sim_counts(self, request);
+  step->n_thrown[counts]++;
+  step->n_seconds[counts] -= request->resumed_tokens + request->output_tokens == 1;
+  if (request->joined_step + 1 < scheduler->number)
+    add_item(self, scheduler->current, ix, STEP_LEAVES)->done = request->output_tokens;
+}
+
 void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step) {
   Batch *batch = &instance->batch;
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {
     const RequestIx ix = batch->entries[0].request;
     Request *request = &self->requests.slots[ix];
-    const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens;
+    const int64_t context = batch_context(batch, request);
     batch_remove(batch, self->requests.slots, ix, context);
     instance->scheduler->version++;
     request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
     request->scheduled = SCHEDULED_ENDS;
-    add_item(self, step, ix, STEP_LEAVES)->done = request->output_tokens;
+    if (request->overruns)
+      overrun(self, instance, step, ix);
+    else
+      add_item(self, step, ix, STEP_LEAVES)->done = request->output_tokens;
   }
 }
 
@@ -338,9 +360,10 @@ static bool may_admit(const Instance *instance) {
          instance->running.count < instance->scheduler->limits.max_num_seqs;
 }
 
-/* Blocks that it will hold at most. */
+/* Blocks that it may hold at most, as far as anybody knows; never more than there are. */
 static int64_t most_blocks(const Instance *instance, const Request *request) {
-  return blocks_of(instance, (int64_t)request->prompt_tokens + tokens_here(instance, request) - 1);
+  const int64_t tokens = stays(instance, request) ? request->max_tokens : 1;
+  return min(blocks_of(instance, request->prompt_tokens + tokens - 1), instance->kv_blocks);
 }
 
 /* Whether all that run may end beside it without that any gives way; what their caches share counts
@@ -491,7 +514,8 @@ static void place_items(Simulation *self, Instance *instance, Step *step) {
     if (request->scheduled == SCHEDULED_ALONE)
       scheduler_forget_alone(instance->scheduler, item->request);
     request->scheduled = SCHEDULED_ENDS;
-    item->ends = request->generated_tokens + 1 >= tokens_here(instance, request);
+    item->ends = !stays(instance, request) ||
+                 request->generated_tokens + 1 >= decided_tokens(instance, request);
     if (!item->ends) join_batch(self, instance, item->request, request->generated_tokens + 1);
   }
   shape->logit_seqs += step->n_regular;

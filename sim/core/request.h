@@ -90,6 +90,7 @@ typedef struct Request {
   bool is_copy : 1;                     // of one that is served elsewhere too (hedging.c)
   bool waited_for_kv : 1;               // first in line it found no room: counted in kv_waits
   bool redundant : 1;                   // the other copy was first, and it has not left yet
+  bool overruns : 1; // its batch has it for one token more than it makes (scheduler.h)
   uint32_t admission;                   // number of it on its instance, in order
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
   uint32_t joined_step, decided_step;   // of its instance (scheduler.h)

@@ -7,7 +7,8 @@
  * which is as of the newest decision; all others have an item in the steps that they are part of.
  * With `lag` 1 a step is decided when the one before it begins, so there is always one that runs
  * and one that is decided; with 0 it is decided when it begins. A request counts as having the
- * tokens that decided steps will make. Steps of one and the same batch are a decode run
+ * tokens that decided steps will make. That an output ends with an EOS token is known once the step
+ * that makes it has ended, so with lag 1 the request is in one more step: it overruns. Steps of one and the same batch are a decode run
  * (decode_run.h), booked ahead by `lag`. */
 #ifndef SIM_CORE_SCHEDULER_H
 #define SIM_CORE_SCHEDULER_H
@@ -57,6 +58,7 @@ typedef struct Step {
   Tick decided_at;
   int64_t n_regular;    // of the batch, which take part
   int64_t n_counted;    // of those, whose requests are (warm_up.h)
+  int64_t n_thrown[2];  // of those, whose output has ended, by whether they are counted
   int64_t n_seconds[2]; // that make their second token, by whether they are counted
   bool preempted;       // somebody was, so nobody could be admitted
   uint64_t version;     // of the batch

@@ -170,6 +170,14 @@ static void end_here(Simulation *self, Instance *instance, RequestIx ix) {
     sim_begin_transfer(self, ix);
 }
 
+/* Its last token is made. It may have been left out of the step after that. */
+static void finish(Simulation *self, Instance *instance, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  if (request->state != REQUEST_WAITS_PREFILL && request->scheduled == SCHEDULED_ALONE)
+    scheduler_forget_alone(instance->scheduler, ix);
+  life_finished(self, instance, ix);
+}
+
 /* It has left the batch with a token of the step. */
 static void end_leaving(Simulation *self, Instance *instance, const ScheduledItem *item) {
   Request *request = &self->requests.slots[item->request];
@@ -179,7 +187,7 @@ static void end_leaving(Simulation *self, Instance *instance, const ScheduledIte
   if (self->keeps_parts) parts_left(self, instance, item->request, item->done);
   if (request->state == REQUEST_GENERATES)
     sim_register_blocks(self, instance, item->request, request_kv_tokens(request));
-  if (item->done == request->output_tokens) life_finished(self, instance, item->request);
+  if (item->done == request->output_tokens) finish(self, instance, item->request);
 }
 
 static void end_parts(Simulation *self, const Instance *instance, const ScheduledItem *item,
@@ -207,7 +215,7 @@ static void end_item(Simulation *self, Instance *instance, const ScheduledItem *
   }
   life_generates(self, instance, item->request);
   if (request->generated_tokens == request->output_tokens) {
-    life_finished(self, instance, item->request);
+    finish(self, instance, item->request);
     return;
   }
   if (!runs) return;
@@ -315,7 +323,8 @@ static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
   const bool goes_on = instance->run.goes_on;
   for (int counted = 0; counted < 2; counted++) {
     Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
-    const int64_t n = counted ? step->n_counted : step->n_regular - step->n_counted;
+    const int64_t n = (counted ? step->n_counted : step->n_regular - step->n_counted) -
+                      step->n_thrown[counted];
     if (goes_on && n > 0)
       histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
                            (uint64_t)n);
