@@ -1,23 +1,14 @@
-/* Decisions: vLLM 0.33's scheduler, rule by rule (RULES.md, "Step by step"). */
+/* Decisions: vLLM 0.33's scheduler, rule by rule (RULES.md, "Step by step"): who of those that run
+ * gets tokens. Who of those that wait is admitted is in admitting.c. */
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
+#include "sim/core/decision.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
-#include "sim/core/scheduling.h"
 #include "sim/core/step_listing.h"
 #include <assert.h>
 
 /* --- who is scheduled how */
-
-static int64_t min(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-/* Whether it is decoded here. One that will be elsewhere ends with its first token: the engine asks
- * for no more. */
-static bool stays(const Instance *instance, const Request *request) {
-  return request->decode_instance == instance->ix;
-}
 
 /* Tokens that steps are decided for, of one decoded here. Where they are decided ahead, it is in
  * one more than those that make its output if that ends with an EOS token. */
@@ -125,21 +116,18 @@ static int64_t needed_in_batch(const Instance *instance, const Request *request)
 
 /* --- items */
 
-typedef struct Decision {
-  Step *step;
-  int64_t budget;    // tokens left
-  int64_t threshold; // of a prefill; INT64_MAX: none
-  int64_t n_preempted;
-} Decision;
-
-/* Tokens that it gets of a budget. */
-static int64_t share(const Decision *self, const Request *request) {
-  return min(min(left_tokens(request), self->threshold), self->budget);
+/* Tokens that it wants, scheduled alone, and those that it gets of a budget. */
+static int64_t wanted_tokens(const Decision *self, const Request *request) {
+  if (self->holds && !decodes(request)) return 0;
+  return lesser(left_tokens(request), self->threshold);
 }
 
-/* Its next `tokens`, for which there are blocks, are in the step. */
-static void schedule(Simulation *self, Instance *instance, Decision *decision, RequestIx ix,
-                     int64_t tokens) {
+static int64_t share(const Decision *self, const Request *request) {
+  return lesser(wanted_tokens(self, request), self->budget);
+}
+
+void decision_schedule(Simulation *self, Instance *instance, Decision *decision, RequestIx ix,
+                       int64_t tokens) {
   Request *request = &self->requests.slots[ix];
   const bool decode = decodes(request);
   sim_hold_blocks(self, instance, ix, needed_blocks(instance, request, tokens));
@@ -167,7 +155,7 @@ static bool all_fit(const Simulation *self, const Instance *instance, const Deci
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
     const int64_t tokens = share(&rest, request);
-    const bool cut = tokens < min(left_tokens(request), decision->threshold);
+    const bool cut = tokens < wanted_tokens(decision, request);
     if (cut && (ix != instance->running.last || tokens == 0)) return false;
     blocks += needed_blocks(instance, request, tokens);
     rest.budget -= tokens;
@@ -182,8 +170,11 @@ static void schedule_all(Simulation *self, Instance *instance, Decision *decisio
   for (size_t i = 0; i < scheduler->n_alone; i++) {
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
+    const int64_t tokens = share(decision, request);
+    if (tokens == 0) continue;
     sim_grow_until(self, instance, &growth, request->admission);
-    schedule(self, instance, decision, ix, share(decision, request));
+    decision->prefills |= !decodes(request);
+    decision_schedule(self, instance, decision, ix, tokens);
   }
   sim_grow_until(self, instance, &growth, UINT32_MAX);
 }
@@ -199,7 +190,7 @@ static RequestIx victim_of(const Simulation *self, const Instance *instance) {
   RequestIx victim = REQUEST_NONE;
   for (RequestIx ix = instance->running.last; ix != REQUEST_NONE; ix = slots[ix].previous) {
     const Request *request = &slots[ix];
-    if (request->scheduled == SCHEDULED_ENDS && !stays(instance, request) &&
+    if (request->scheduled == SCHEDULED_ENDS && !stays_here(instance, request) &&
         request->output_tokens > 1)
       continue;
     if (!instance->scheduler->limits.priority) return ix;
@@ -273,19 +264,22 @@ static bool make_room(Simulation *self, Instance *instance, Decision *decision, 
 /* Some must be left out, or give way. */
 static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *decision) {
   Request *slots = self->requests.slots;
+  const SchedulerLimits *limits = &instance->scheduler->limits;
   RequestIx ix = instance->running.first, next;
   for (; ix != REQUEST_NONE && decision->budget > 0; ix = next) {
     Request *request = &slots[ix];
     next = request->next;
     if (request->scheduled == SCHEDULED_ENDS) continue;
     const int64_t tokens = request->scheduled == SCHEDULED_BATCH ? 1 : share(decision, request);
+    if (tokens == 0) continue;
     if (!make_room(self, instance, decision, ix, tokens, &next)) {
-      if (instance->scheduler->limits.priority) continue;
+      if (limits->priority && !limits->self_preemption_ends_step) continue;
       break;
     }
     next = request->next;
     if (request->scheduled == SCHEDULED_ALONE) {
-      schedule(self, instance, decision, ix, tokens);
+      decision->prefills |= !decodes(request);
+      decision_schedule(self, instance, decision, ix, tokens);
       continue;
     }
     sim_grow_one(self, instance, ix, batch_context(&instance->batch, request));
@@ -347,151 +341,6 @@ void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step) {
   }
 }
 
-/* --- those that wait */
-
-/* The first in line: KV that has come from elsewhere needs no more than a block. */
-static RequestIx first_waiting(const Instance *instance) {
-  return instance->decode_queue.count > 0 ? instance->decode_queue.first
-                                          : instance->prefill_queue.first;
-}
-
-static bool may_admit(const Instance *instance) {
-  return instance->decode_queue.count + instance->prefill_queue.count > 0 &&
-         instance->running.count < instance->scheduler->limits.max_num_seqs;
-}
-
-/* Blocks that it may hold at most, as far as anybody knows; never more than there are. */
-static int64_t most_blocks(const Instance *instance, const Request *request) {
-  const int64_t tokens = stays(instance, request) ? request->max_tokens : 1;
-  return min(blocks_of(instance, request->prompt_tokens + tokens - 1), instance->kv_blocks);
-}
-
-/* Whether all that run may end beside it without that any gives way; what their caches share counts
- * for each. */
-static bool may_end(const Simulation *self, const Instance *instance, const Request *request) {
-  const Request *slots = self->requests.slots;
-  if (!instance->scheduler->limits.no_evict || instance->running.count == 0) return true;
-  int64_t blocks = most_blocks(instance, request);
-  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
-    blocks += most_blocks(instance, &slots[ix]);
-  return blocks <= instance->kv_blocks;
-}
-
-/* Whether what the step has room for of a prompt is too little. */
-static bool would_cut(const Scheduler *scheduler, int64_t left, int64_t tokens) {
-  return scheduler->limits.whole_prompts && tokens < left &&
-         left <= scheduler->limits.max_num_batched_tokens;
-}
-
-typedef enum Fit { FIT_NOW, FIT_LATER, FIT_NO_ROOM } Fit;
-
-/* Whether the first in line may join: its next tokens, behind `*ret_hits` blocks of the cache. */
-static Fit fit_of(const Simulation *self, const Instance *instance, const Decision *decision,
-                  RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
-  const Request *request = &self->requests.slots[ix];
-  int64_t unheld, tokens = 1;
-  const InstanceView view = sim_view(self, instance);
-  const int64_t hits = view_hit_blocks(&view, ix, &unheld);
-  int64_t context = request_kv_tokens(request) + 1, done = context;
-  if (request->state == REQUEST_WAITS_PREFILL) {
-    context = request_prefill_tokens(request);
-    tokens = min(min(context - hits * instance->pool->block_size, decision->threshold),
-                 decision->budget);
-    done = hits * instance->pool->block_size + tokens;
-    if (would_cut(instance->scheduler, context - hits * instance->pool->block_size, tokens))
-      return FIT_LATER;
-  }
-  *ret_hits = hits;
-  *ret_tokens = tokens;
-  if (!may_end(self, instance, request)) return FIT_NO_ROOM;
-  if (!instance->scheduler->limits.reserve_full_isl) context = done;
-  const int64_t blocks = blocks_of(instance, context) - hits - request->kv_blocks;
-  return (blocks > 0 ? blocks : 0) + unheld <= instance->free_blocks ? FIT_NOW : FIT_NO_ROOM;
-}
-
-/* Admits the first in line if there are blocks: nobody is overtaken. */
-static bool admit(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  int64_t hits, tokens;
-  const Fit fit = fit_of(self, instance, decision, ix, &hits, &tokens);
-  if (fit == FIT_NO_ROOM) life_found_no_room(self, instance, ix);
-  if (fit != FIT_NOW) return false;
-  const bool first = request->prefill_began_at < 0;
-  life_scheduled(self, instance, ix, hits);
-  request->admission = ++instance->n_admissions;
-  schedule(self, instance, decision, ix, tokens);
-  ScheduledItem *item = &decision->step->items[decision->step->n_items - 1];
-  if (first) item->hit_tokens = (int32_t)(hits * instance->pool->block_size);
-  request->scheduled = SCHEDULED_ENDS; // until it is known how it goes on
-  if (!item->last) scheduler_schedule_alone(self, instance, ix);
-  return true;
-}
-
-/* Admits in line while it can; those whose adapter has no room are passed over. */
-static void admit_waiting(Simulation *self, Instance *instance, Decision *decision) {
-  tell_decision_begins(self, instance);
-  RequestIx ix = first_waiting(instance), next;
-  for (; decision->budget > 0 && may_admit(instance) && ix != REQUEST_NONE; ix = next) {
-    const Request *request = &self->requests.slots[ix];
-    const bool decodes = request->state == REQUEST_WAITS_DECODE;
-    next = request->next;
-    if (next == REQUEST_NONE && decodes) next = instance->prefill_queue.first;
-    if (ask_passes_over(self, instance, decision->step, request)) continue;
-    if (!admit(self, instance, decision, ix)) return;
-    tell_admitted_to_step(self, instance, &self->requests.slots[ix]);
-    instance->scheduler->n_waited = 0;
-  }
-}
-
-/* Tokens of the prompts that tokens and sequences are left for. */
-static int64_t joining_tokens(const Simulation *self, const Instance *instance,
-                              const Decision *decision) {
-  const Request *slots = self->requests.slots;
-  int64_t seqs = instance->scheduler->limits.max_num_seqs - instance->running.count, tokens = 0;
-  for (RequestIx ix = instance->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
-       ix = slots[ix].next, seqs--) {
-    const int64_t more = request_prefill_tokens(&slots[ix]);
-    if (tokens + more > decision->budget) return decision->budget;
-    tokens += more;
-  }
-  return tokens;
-}
-
-/* Whether prompts that may join wait for more to join with them; never where nothing else runs. */
-static bool batch_waits(const Simulation *self, const Instance *instance,
-                        const Decision *decision) {
-  const Scheduler *scheduler = instance->scheduler;
-  const SchedulerLimits *limits = &scheduler->limits;
-  const int64_t scheduled = limits->max_num_batched_tokens - decision->budget;
-  int64_t hits, tokens;
-  return scheduler->n_waited < limits->batch_wait_iters && scheduled > 0 &&
-         instance->decode_queue.count == 0 && may_admit(instance) &&
-         scheduled + joining_tokens(self, instance, decision) < limits->batch_wait_tokens &&
-         fit_of(self, instance, decision, instance->prefill_queue.first, &hits, &tokens) == FIT_NOW;
-}
-
-int64_t scheduler_watch(const Simulation *self, const Instance *instance) {
-  if (!instance->cache || !may_admit(instance)) return INT64_MAX;
-  if (instance->adapters) return 1; // the first in line may be passed over
-  const RequestIx waiting = first_waiting(instance);
-  const Request *slots = self->requests.slots;
-  if (slots[waiting].state != REQUEST_WAITS_PREFILL) return INT64_MAX;
-  int64_t unheld, least = INT64_MAX;
-  const InstanceView view = sim_view(self, instance);
-  const int64_t hits = view_hit_blocks(&view, waiting, &unheld);
-  const int64_t end = (hits + 1) * instance->pool->block_size;
-  if (end >= request_prefill_tokens(&slots[waiting])) return INT64_MAX;
-  const uint64_t key = content_key(&self->memory[waiting].content, end);
-  for (size_t i = 0; i < instance->batch.n_seqs; i++) {
-    const RequestIx ix = instance->batch.entries[i].request;
-    if (self->memory[ix].held.n_registered > hits ||
-        content_key(&self->memory[ix].content, end) != key)
-      continue;
-    least = min(least, end + instance->lag - (batch_context(&instance->batch, &slots[ix]) - 1));
-  }
-  return least > 1 ? least : 1;
-}
-
 /* --- the decision */
 
 /* How those whose prefill ends with the step, or who come with a token, go on. */
@@ -514,7 +363,7 @@ static void place_items(Simulation *self, Instance *instance, Step *step) {
     if (request->scheduled == SCHEDULED_ALONE)
       scheduler_forget_alone(instance->scheduler, item->request);
     request->scheduled = SCHEDULED_ENDS;
-    item->ends = !stays(instance, request) ||
+    item->ends = !stays_here(instance, request) ||
                  request->generated_tokens + 1 >= decided_tokens(instance, request);
     if (!item->ends) join_batch(self, instance, item->request, request->generated_tokens + 1);
   }
@@ -523,16 +372,40 @@ static void place_items(Simulation *self, Instance *instance, Step *step) {
     ranks_spread_step(&self->ranks, instance, step, self->arena);
 }
 
-bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
+/* Whether prompts, those that have begun as well, wait because decodes run: fewer than
+ * `prefill_interval` steps have passed since one with prefill, and the last decision that did not
+ * hold them could admit all. */
+static bool holds_prompts(const Simulation *self, const Instance *instance) {
+  const Scheduler *scheduler = instance->scheduler;
+  if (scheduler->crowded ||
+      scheduler->n_steps + 1 - scheduler->prefilled_step >= scheduler->limits.prefill_interval)
+    return false;
+  int64_t n_decodes = instance->running.count;
+  for (size_t i = 0; i < scheduler->n_alone; i++)
+    n_decodes -= !decodes(&self->requests.slots[scheduler->alone[i]]);
+  return n_decodes > 0;
+}
+
+/* Tokens of one prompt in a step; INT64_MAX: no limit. */
+static int64_t prompt_threshold(const Instance *instance) {
   const SchedulerLimits *limits = &instance->scheduler->limits;
   const int64_t n_here =
       instance->running.count + instance->decode_queue.count + instance->prefill_queue.count;
-  const bool cuts =
-      limits->long_prefill_token_threshold > 0 && n_here > 1 && !limits->whole_prompts;
-  Decision decision = {
-      .step = step, .budget = limits->max_num_batched_tokens, .threshold = ranks_budget(instance)};
-  if (cuts) decision.threshold = min(decision.threshold, limits->long_prefill_token_threshold);
-  instance->scheduler->number++;
+  int64_t threshold = limits->long_prefill_token_threshold;
+  if (threshold == 0 || n_here <= 1) return ranks_budget(instance);
+  const int64_t each = limits->max_num_batched_tokens / n_here;
+  if (limits->adaptive_threshold && each > threshold) threshold = each;
+  return lesser(threshold, ranks_budget(instance));
+}
+
+bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
+  Scheduler *scheduler = instance->scheduler;
+  Decision decision = {.step = step,
+                       .budget = scheduler->limits.max_tokens,
+                       .threshold = prompt_threshold(instance),
+                       .holds =
+                           scheduler->limits.prefill_interval > 1 && holds_prompts(self, instance)};
+  scheduler->number++;
   step->n_items = 0;
   step->shape = (BatchShape){0};
   step->decided_at = self->now;
@@ -542,12 +415,12 @@ bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
   else
     schedule_one_by_one(self, instance, &decision);
   advance_batch(self, instance, step);
-  const bool admits = decision.n_preempted == 0 && decision.budget > 0;
-  Scheduler *scheduler = instance->scheduler;
-  scheduler->waits = admits && batch_waits(self, instance, &decision);
-  if (scheduler->waits) scheduler->n_waited++;
-  if (admits && !scheduler->waits) admit_waiting(self, instance, &decision);
+  scheduler->waits = false;
+  if (decision.n_preempted == 0) decision_admit(self, instance, &decision);
+  scheduler->waits |= decision.holds && scheduler->n_alone > 0;
   place_items(self, instance, step);
+  scheduler->n_steps += !step_is_empty(step);
+  if (decision.prefills) scheduler->prefilled_step = scheduler->n_steps;
   sim_list_step(self, instance, step);
   step->preempted = decision.n_preempted > 0;
   return step->preempted;

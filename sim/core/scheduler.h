@@ -16,9 +16,15 @@
 #include "sim/sim.h"
 
 typedef struct SchedulerLimits {
-  int64_t max_num_batched_tokens, max_num_seqs;
+  int64_t max_num_batched_tokens;
+  int64_t max_tokens; // that a decision gives, at most as many
+  int64_t max_num_seqs;
   int64_t long_prefill_token_threshold; // 0: none
-  bool priority;                        // else first come, first served
+  bool adaptive_threshold;              // at least a fair share of max_num_batched_tokens
+  int64_t prefill_interval; // at least so many steps from one with prefill to the next; 0, 1: any
+  double watermark;         // share of the blocks that admissions leave free
+  bool self_preemption_ends_step; // by priority, too: those after it get nothing
+  bool priority;                  // else first come, first served
   bool reserve_full_isl;
   bool no_evict; // who is admitted can end: there are blocks for all that those who run may make
   bool whole_prompts; // a prompt is not cut, unless no step has room for it
@@ -81,8 +87,12 @@ typedef struct Scheduler {
   uint64_t plain_version; // of the newest step that ended, if it was of the batch alone
   int64_t n_seconds[2];   // of the batch, that have one token, by whether they are counted
   int64_t n_waited;       // decisions since somebody was admitted, in which those who might wait
-  bool waits;             // the newest decision was one
-  int64_t n_leaving;      // of `running`, given up: they go as the present step ends
+  bool waits;             // the newest decision was one, or held prompts
+  int64_t n_steps;        // decided that were not empty
+  int64_t prefilled_step; // number of the newest of those with prefill
+  bool crowded;           // the newest decision that held no prompts left somebody waiting
+  RequestIx *leaving;     // given up: they go as the present step ends, in this order
+  size_t n_leaving, leaving_capacity;
   RequestIx *alone;       // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
 } Scheduler;

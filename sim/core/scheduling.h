@@ -18,7 +18,7 @@ bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request);
 bool scheduler_decide(Simulation *self, Instance *instance, Step *step);
 /* The most iterations of the batch until a decision may admit the first of those that wait though
  * nothing else happens: what a run makes may be what its prompt begins with. INT64_MAX: however
- * many there are. In deciding.c. */
+ * many there are. In admitting.c. */
 int64_t scheduler_watch(const Simulation *self, const Instance *instance);
 /* Those of the batch that have made their last token in the step leave it. In deciding.c. */
 void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step);

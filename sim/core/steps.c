@@ -16,6 +16,7 @@ static void start(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler = ARENA_NEW(self->arena, Scheduler);
   scheduler->limits = instance->batcher->schedules(instance->batcher_options);
   scheduler->version = 1;
+  scheduler->prefilled_step = -scheduler->limits.prefill_interval;
   scheduler->next = &scheduler->steps[0];
   instance->lag = scheduler->limits.lag;
 }
@@ -23,6 +24,7 @@ static void start(Simulation *self, Instance *instance) {
 bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request) {
   const Instance *instance = view->instance;
   if (instance->activity == ACTIVITY_IDLE) return true;
+  if (instance->scheduler->limits.prefill_interval > 1) return true; // it is to know who waits
   if (instance->running.count >= instance->scheduler->limits.max_num_seqs) return false;
   const bool decode_waits = instance->decode_queue.count > 0;
   if (instance->adapters && why != WAKE_RELEASE) return true; // those before it may be passed over
@@ -137,6 +139,7 @@ static void end_run(Simulation *self, Instance *instance, int64_t n) {
   Scheduler *scheduler = instance->scheduler;
   const DecodeRun *run = &instance->run;
   sim_book_iterations(self, instance, n + instance->lag);
+  scheduler->n_steps += n - 1;
   Step *newest = instance->lag > 0 ? scheduler->next : scheduler->current;
   newest->shape.context_tokens = run->context + run->seqs * (n - 1 + instance->lag);
   newest->n_seconds[0] = newest->n_seconds[1] = 0;
@@ -237,15 +240,13 @@ static void end_lost_chunk(Simulation *self, const Instance *instance, RequestIx
 /* Their tokens of the step are for nobody. */
 static void end_given_up(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
-  RequestIx ix = instance->running.first, next;
-  for (; scheduler->n_leaving > 0; ix = next) {
-    next = self->requests.slots[ix].next;
-    if (!request_leaves(&self->requests.slots[ix])) continue;
+  for (size_t i = 0; i < scheduler->n_leaving; i++) {
+    const RequestIx ix = scheduler->leaving[i];
     if (self->keeps_parts && instance_works(instance)) end_lost_chunk(self, instance, ix);
     sim_abandon_transfer(self, ix, false);
     life_left_early(self, ix, 0);
-    scheduler->n_leaving--;
   }
+  scheduler->n_leaving = 0;
 }
 
 static bool end(Simulation *self, Instance *instance, bool prefills) {
@@ -292,12 +293,15 @@ static void leave(Simulation *self, Instance *instance, RequestIx ix) {
     life_left_early(self, ix, 0);
     return;
   }
-  instance->scheduler->n_leaving++;
+  Scheduler *scheduler = instance->scheduler;
+  ARENA_RESERVE(self->arena, scheduler->leaving, scheduler->leaving_capacity,
+                scheduler->n_leaving + 1);
+  scheduler->leaving[scheduler->n_leaving++] = ix;
   sim_mark(self, instance, MARK_BEGIN);
 }
 
 static int64_t count_leaving(const Instance *instance) {
-  return instance->scheduler->n_leaving;
+  return (int64_t)instance->scheduler->n_leaving;
 }
 
 /* --- what is recorded */
