@@ -190,7 +190,8 @@ void sim_begin_steps(Simulation *self, Instance *instance, const BatchShape *sha
   const uint32_t carry = goes_on ? series_after(run->compute, run->part).carry : SERIES_CARRY;
   instance->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
-  run->tokens = run->seqs = shape->decode_seqs;
+  run->seqs = shape->decode_seqs;
+  run->tokens = run->seqs - instance->padding.decode_seqs;
   run->context = shape->context_tokens;
   run->done = 0;
   run->booked = 1 + instance->lag;

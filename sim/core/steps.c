@@ -91,7 +91,7 @@ static bool repeats(const Scheduler *scheduler, int lag) {
   const bool same = !scheduler->waits && step->n_items == 0 &&
                     step->version == scheduler->version && !step->preempted;
   return same && (lag == 0 || (scheduler->has_next && next->n_items == 0 &&
-                               next->version == scheduler->version));
+                               next->version == scheduler->version && !next->preempted));
 }
 
 /* Whether it is of the batch alone. */
@@ -102,6 +102,7 @@ static bool is_plain(const Step *step) {
 static void begin_step(Simulation *self, Instance *instance) {
   const Step *step = instance->scheduler->current;
   tell_of_beginnings(self, instance, step);
+  instance->padding.decode_seqs = step->n_thrown[0] + step->n_thrown[1];
   Tick first;
   if (step->shape.prefill_tokens > 0) {
     instance->busiest = step->busiest;
