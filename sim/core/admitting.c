@@ -104,6 +104,7 @@ static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *dec
     const bool decodes = request->state == REQUEST_WAITS_DECODE;
     next = request->next;
     if (next == REQUEST_NONE && decodes) next = instance->prefill_queue.first;
+    if (instance->scheduler->pause == PAUSE_NEW && !decodes) break;
     const bool passed = ask_passes_over(self, instance, decision->step, request);
     n_passed += passed;
     if (passed) continue;

@@ -93,6 +93,10 @@ static void leave_batch(Simulation *self, Instance *instance, RequestIx ix, Sche
   if (self->keeps_parts) parts_left(self, instance, ix, made);
 }
 
+void scheduler_leave_batch(Simulation *self, Instance *instance, RequestIx ix) {
+  leave_batch(self, instance, ix, SCHEDULED_ENDS);
+}
+
 /* --- blocks */
 
 /* Tokens of a request whose KV is there once it has computed `tokens` more. */
@@ -221,6 +225,14 @@ bool step_ends(const Step *step, RequestIx ix) {
   return false;
 }
 
+RequestIx scheduler_head_for(const Simulation *self, const Instance *instance,
+                             const Request *request) {
+  RequestIx next = instance->prefill_queue.first;
+  while (next != REQUEST_NONE && goes_before(instance, &self->requests.slots[next], request))
+    next = self->requests.slots[next].next;
+  return next;
+}
+
 static void preempt(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool grown = request->decided_step == instance->scheduler->number;
@@ -238,10 +250,7 @@ static void preempt(Simulation *self, Instance *instance, Decision *decision, Re
   }
   decision->n_preempted++;
   sim_list_preempted(self, decision->step, ix);
-  RequestIx next = instance->prefill_queue.first;
-  while (next != REQUEST_NONE && goes_before(instance, &self->requests.slots[next], request))
-    next = self->requests.slots[next].next;
-  life_preempted(self, instance, ix, next, evicted);
+  life_preempted(self, instance, ix, scheduler_head_for(self, instance, request), evicted);
 }
 
 /* Whether there are blocks for its next `tokens` once enough others have given way; else it had to
@@ -400,16 +409,17 @@ static int64_t prompt_threshold(const Instance *instance) {
 
 bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
   Scheduler *scheduler = instance->scheduler;
-  Decision decision = {.step = step,
-                       .budget = scheduler->limits.max_tokens,
-                       .threshold = prompt_threshold(instance),
-                       .holds =
-                           scheduler->limits.prefill_interval > 1 && holds_prompts(self, instance)};
   scheduler->number++;
   step->n_items = 0;
   step->shape = (BatchShape){0};
   step->decided_at = self->now;
   sim_begin_listing(self, step);
+  if (scheduler->n_pauses > 0) scheduler_hear_pauses(self, instance, step);
+  Decision decision = {.step = step,
+                       .budget = scheduler->pause == PAUSE_ALL ? 0 : scheduler->limits.max_tokens,
+                       .threshold = prompt_threshold(instance),
+                       .holds =
+                           scheduler->limits.prefill_interval > 1 && holds_prompts(self, instance)};
   if (all_fit(self, instance, &decision))
     schedule_all(self, instance, &decision);
   else

@@ -84,14 +84,14 @@ typedef struct Request {
   uint32_t deadline;     // 1 + its place in the heap of patience.c; 0: none
   uint32_t ticket;
   Tick session_began_at;
-  uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
-  uint8_t model;                        // of SimConfig.models, that serves it
-  bool admitted : 1;                    // and counts as in flight of its class (admission.c)
-  bool is_copy : 1;                     // of one that is served elsewhere too (hedging.c)
-  bool waited_for_kv : 1;               // first in line it found no room: counted in kv_waits
-  bool redundant : 1;                   // the other copy was first, and it has not left yet
-  bool overruns : 1; // its batch has it for one token more than it makes (scheduler.h)
-  uint32_t admission;                   // number of it on its instance, in order
+  uint8_t scheduled;      // Scheduled (scheduler.h), while in `running`
+  uint8_t model;          // of SimConfig.models, that serves it
+  bool admitted : 1;      // and counts as in flight of its class (admission.c)
+  bool is_copy : 1;       // of one that is served elsewhere too (hedging.c)
+  bool waited_for_kv : 1; // first in line it found no room: counted in kv_waits
+  bool redundant : 1;     // the other copy was first, and it has not left yet
+  bool overruns : 1;      // its batch has it for one token more than it makes (scheduler.h)
+  uint32_t admission;     // number of it on its instance, in order
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
   uint32_t joined_step, decided_step;   // of its instance (scheduler.h)
   uint32_t n_lost;                      // times it was lost with an instance

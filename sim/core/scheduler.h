@@ -91,9 +91,12 @@ typedef struct Scheduler {
   int64_t n_steps;        // decided that were not empty
   int64_t prefilled_step; // number of the newest of those with prefill
   bool crowded;           // the newest decision that held no prompts left somebody waiting
-  RequestIx *leaving;     // given up: they go as the present step ends, in this order
+  PauseMode pause;
+  const PauseSpec **pauses; // that it has not heard of yet
+  size_t n_pauses, pauses_capacity;
+  RequestIx *leaving; // given up: they go as the present step ends, in this order
   size_t n_leaving, leaving_capacity;
-  RequestIx *alone;       // SCHEDULED_ALONE, by admission
+  RequestIx *alone; // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
 } Scheduler;
 #endif

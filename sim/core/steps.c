@@ -120,7 +120,7 @@ static void begin_step(Simulation *self, Instance *instance) {
 
 static void begin(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
-  const bool any = scheduler->has_next || instance->running.count > 0 ||
+  const bool any = scheduler->has_next || scheduler->n_pauses > 0 || instance->running.count > 0 ||
                    instance->prefill_queue.count + instance->decode_queue.count > 0;
   const bool begins = instance_works(instance) && any && take_step(self, instance);
   sim_book_idleness(self, instance, !begins);
@@ -328,8 +328,8 @@ static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
   const bool goes_on = instance->run.goes_on;
   for (int counted = 0; counted < 2; counted++) {
     Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
-    const int64_t n = (counted ? step->n_counted : step->n_regular - step->n_counted) -
-                      step->n_thrown[counted];
+    const int64_t n =
+        (counted ? step->n_counted : step->n_regular - step->n_counted) - step->n_thrown[counted];
     if (goes_on && n > 0)
       histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
                            (uint64_t)n);

@@ -74,5 +74,6 @@ void scheduler_forget(Instance *instance) {
   scheduler->n_waited = scheduler->n_steps = 0;
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
   scheduler->crowded = false;
+  scheduler->pause = PAUSE_NONE;
   scheduler->plain_version = 0;
 }

@@ -56,8 +56,9 @@ typedef struct RecordedRun {
   RequestTimes *times;         // [n_requests]
   RequestName *index;          // [n_indexed] by name
   RecordedStep *steps;
-  size_t n_requests, n_indexed, n_steps;
-  size_t capacities[5];
+  PauseSpec *pauses;
+  size_t n_requests, n_indexed, n_steps, n_pauses;
+  size_t capacities[6];
   Arena *arena;
 } RecordedRun;
 

@@ -13,7 +13,14 @@ enum {
 };
 
 /* Of RecordedRun.capacities, and what holds unless the file says otherwise. */
-enum { CAPACITY_ROWS, CAPACITY_NAMES, CAPACITY_SCHEDULED, CAPACITY_TIMES, CAPACITY_STEPS };
+enum {
+  CAPACITY_ROWS,
+  CAPACITY_NAMES,
+  CAPACITY_SCHEDULED,
+  CAPACITY_TIMES,
+  CAPACITY_STEPS,
+  CAPACITY_PAUSES
+};
 enum { BLOCK_SIZE = 16, MAX_NUM_SEQS = 1024, MAX_NUM_BATCHED_TOKENS = 8192 };
 
 const char *const step_part_names[STEP_PARTS] = {
@@ -360,6 +367,32 @@ static int read_end(RecordedRun *self, Json *json) {
   return rc;
 }
 
+/* One before the decisions of its time. */
+static int read_pause(RecordedRun *self, Json *json) {
+  PauseSpec pause = {0};
+  bool resumes = false;
+  Field key, value;
+  int rc;
+  while ((rc = json_key(json, &key)) > 0) {
+    if (json_value(json, &value) < 0) return -1;
+    if (field_is(key, "event")) resumes = field_is(value, "resume");
+    if (field_is(key, "event") && !resumes && !field_is(value, "pause"))
+      return refuse(json, "run", value);
+    if (field_is(key, "at_us") && !field_decimal(value, MICRO_PLACES, &pause.at))
+      return refuse(json, "event", value);
+    if (field_is(key, "mode")) pause.mode = field_is(value, "all") ? PAUSE_ALL : PAUSE_NEW;
+    if (field_is(key, "reset")) pause.reset = field_is(value, "true"); // null: not tried
+  }
+  if (resumes) pause.mode = PAUSE_NONE;
+  /* Heard before the arrivals of its time, as they are before it goes on; what it goes on with then
+   * it never does where it pauses again at once. */
+  if (!resumes && pause.at > 0) pause.at--;
+  if (self->n_pauses > 0 && self->pauses[self->n_pauses - 1].at > pause.at) self->n_pauses--;
+  ARENA_RESERVE(self->arena, self->pauses, self->capacities[CAPACITY_PAUSES], self->n_pauses + 1);
+  self->pauses[self->n_pauses++] = pause;
+  return rc;
+}
+
 static int read_line(RecordedRun *self, const Line *line, Diag *diag) {
   Json json = json_open(line, diag), start = json;
   Field key;
@@ -369,6 +402,7 @@ static int read_line(RecordedRun *self, const Line *line, Diag *diag) {
   if (field_is(key, "request")) return read_request(self, &start);
   if (field_is(key, "step")) return read_step(self, &start);
   if (field_is(key, "finished") || field_is(key, "cancelled")) return read_end(self, &start);
+  if (field_is(key, "event")) return read_pause(self, &start);
   return refuse(&json, "run", key);
 }
 

@@ -311,6 +311,8 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
   SimConfig config = {.pools = &pool,
                       .n_pools = 1,
                       .trace = &trace.source,
+                      .pauses = run->pauses,
+                      .n_pauses = (uint32_t)run->n_pauses,
                       .model.max_model_len = run->max_model_len,
                       .on_request = keep_times,
                       .on_request_context = self,
