@@ -233,11 +233,18 @@ RequestIx scheduler_head_for(const Simulation *self, const Instance *instance,
   return next;
 }
 
+/* Whether the batch had it in the step that runs, which makes its last token. */
+static bool makes_last(const Instance *instance, const Request *request) {
+  return request->scheduled == SCHEDULED_BATCH &&
+         batch_context(&instance->batch, request) ==
+             (int64_t)request->prompt_tokens + request->output_tokens;
+}
+
 static void preempt(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool grown = request->decided_step == instance->scheduler->number;
-  const bool ends = request->scheduled == SCHEDULED_ENDS;
-  const bool evicted = request->scheduled == SCHEDULED_BATCH || (!ends && decodes(request));
+  const bool ends = request->scheduled == SCHEDULED_ENDS || makes_last(instance, request);
+  const bool evicted = !ends && (request->scheduled == SCHEDULED_BATCH || decodes(request));
   take_out(self, instance, decision, ix);
   if (request->scheduled == SCHEDULED_BATCH) {
     const int64_t more = grown ? needed_in_batch(instance, request) : 0;

@@ -487,9 +487,8 @@ static void draw_max_tokens(const Draw *self, TraceRow *rows, int n) {
   const int64_t most = one_in(&own, 2) ? 3 : 1000;
   for (int i = 0; i < n; i++)
     if (!one_in(&own, 4))
-      rows[i].max_tokens = one_in(&own, 4)
-                               ? INT32_MAX
-                               : rows[i].output_tokens + (int32_t)between(&own, 0, most);
+      rows[i].max_tokens =
+          one_in(&own, 4) ? INT32_MAX : rows[i].output_tokens + (int32_t)between(&own, 0, most);
 }
 
 /* For batchers that mind. From a stream of their own too. */
@@ -537,6 +536,7 @@ static void draw_features(Draw *draw, Cluster *self) {
   const bool scales = rule && rule->kind == POLICY_SCALER;
   if (!rule || (scales && rule->policy != policy_list(POLICY_SCALER)[0]))
     cluster_draw_scaling(self, draw);
+  if (!rule) cluster_draw_pauses(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {
