@@ -1,8 +1,7 @@
 /* vLLM 0.33's scheduler: the core decides step by step as it does (sim/core/deciding.c,
- * admitting.c); here are
- * the engine's own names and defaults of what it can be told, and of what TensorRT-LLM does
- * otherwise (SchedulerConfig: capacity_scheduler_policy, and TorchLlmArgs: enable_chunked_prefill,
- * batch_wait_timeout_iters, batch_wait_max_tokens_ratio). */
+ * admitting.c); here are the engine's own names and defaults of what it can be told, and of what
+ * TensorRT-LLM does otherwise (SchedulerConfig: capacity_scheduler_policy, and TorchLlmArgs:
+ * enable_chunked_prefill, batch_wait_timeout_iters, batch_wait_max_tokens_ratio). */
 #include "sim/batcher/batcher.h"
 #include "sim/core/scheduling.h"
 
@@ -58,7 +57,7 @@ static const OptionSpec options[] = {
      .help = "Order in which requests are admitted, and preempted last: by arrival (fcfs) or by "
              "priority, lower values first."},
     {"self_preemption_ends_step", OPTION_BOOL, offsetof(Vllm, self_preemption_ends_step), "false",
-     .help = "With policy: priority, a request that is preempted for want of blocks for itself ends "
+     .help = "With policy: priority, a request that is preempted for want of its own blocks ends "
              "the scheduling of running requests, as in vLLM 0.32."},
     {"scheduler_reserve_full_isl", OPTION_BOOL, offsetof(Vllm, scheduler_reserve_full_isl), "true",
      .help = "Admit a prompt only if there are free KV blocks for all of it."},
@@ -92,25 +91,23 @@ static int64_t least(int64_t limit, int64_t further) {
 
 static SchedulerLimits schedules(const void *options_) {
   const Vllm *self = options_;
-  return (SchedulerLimits){.max_num_batched_tokens = self->limits.max_num_batched_tokens,
-                           .max_tokens = least(self->limits.max_num_batched_tokens,
-                                               self->max_num_scheduled_tokens),
-                           .max_num_seqs =
-                               least(self->limits.max_num_seqs, self->max_num_active_seqs),
-                           .long_prefill_token_threshold = self->long_prefill_token_threshold,
-                           .adaptive_threshold = self->long_prefill_token_threshold_adaptive,
-                           .prefill_interval = self->prefill_schedule_interval,
-                           .watermark = self->watermark,
-                           .self_preemption_ends_step = self->self_preemption_ends_step,
-                           .priority = self->policy == POLICY_PRIORITY,
-                           .reserve_full_isl = self->scheduler_reserve_full_isl,
-                           .no_evict = self->capacity_scheduler_policy == GUARANTEED_NO_EVICT,
-                           .whole_prompts = !self->enable_chunked_prefill,
-                           .batch_wait_iters = self->batch_wait_timeout_iters,
-                           .batch_wait_tokens =
-                               least_whole(self->batch_wait_max_tokens_ratio *
-                                           (double)self->limits.max_num_batched_tokens),
-                           .lag = self->async_scheduling};
+  return (SchedulerLimits){
+      .max_num_batched_tokens = self->limits.max_num_batched_tokens,
+      .max_tokens = least(self->limits.max_num_batched_tokens, self->max_num_scheduled_tokens),
+      .max_num_seqs = least(self->limits.max_num_seqs, self->max_num_active_seqs),
+      .long_prefill_token_threshold = self->long_prefill_token_threshold,
+      .adaptive_threshold = self->long_prefill_token_threshold_adaptive,
+      .prefill_interval = self->prefill_schedule_interval,
+      .watermark = self->watermark,
+      .self_preemption_ends_step = self->self_preemption_ends_step,
+      .priority = self->policy == POLICY_PRIORITY,
+      .reserve_full_isl = self->scheduler_reserve_full_isl,
+      .no_evict = self->capacity_scheduler_policy == GUARANTEED_NO_EVICT,
+      .whole_prompts = !self->enable_chunked_prefill,
+      .batch_wait_iters = self->batch_wait_timeout_iters,
+      .batch_wait_tokens = least_whole(self->batch_wait_max_tokens_ratio *
+                                       (double)self->limits.max_num_batched_tokens),
+      .lag = self->async_scheduling};
 }
 
 static bool caches(const void *options_) {

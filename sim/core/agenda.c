@@ -5,8 +5,9 @@
 #include "base/hash.h"
 #include <assert.h>
 
-/* Arrivals take the numbers below FIRST_SEQ − 1, which is that of an early timer; those from LAST_SEQ on are of the last of a tick, one
- * for each timer, so that no two events have the same. */
+/* Arrivals take the numbers below FIRST_SEQ − 1, which is that of an early timer; those from
+ * LAST_SEQ on are of the last of a tick, one for each timer, so that no two events have the
+ * same. */
 static const uint64_t FIRST_SEQ = UINT64_C(1) << 62;
 static const uint64_t LAST_SEQ = UINT64_MAX - ((uint64_t)EVENT_KINDS << 32);
 

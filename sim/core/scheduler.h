@@ -8,8 +8,8 @@
  * With `lag` 1 a step is decided when the one before it begins, so there is always one that runs
  * and one that is decided; with 0 it is decided when it begins. A request counts as having the
  * tokens that decided steps will make. That an output ends with an EOS token is known once the step
- * that makes it has ended, so with lag 1 the request is in one more step: it overruns. Steps of one and the same batch are a decode run
- * (decode_run.h), booked ahead by `lag`. */
+ * that makes it has ended, so with lag 1 the request is in one more step: it overruns. Steps of one
+ * and the same batch are a decode run (decode_run.h), booked ahead by `lag`. */
 #ifndef SIM_CORE_SCHEDULER_H
 #define SIM_CORE_SCHEDULER_H
 #include "perfmodel/perfmodel.h"

@@ -60,8 +60,8 @@ Test(stopping, reservations_are_for_what_clients_allow) {
     }
 }
 
-/* At 31.11 ms, with two tokens made. Prompts of 12 and 10 tokens, or 10 beside a decode, take 32 and
- * 21.12 ms. */
+/* At 31.11 ms, with two tokens made. Prompts of 12 and 10 tokens take 32 ms, one of 10 beside a
+ * decode 21.12 ms. */
 Test(stopping, pauses_are_heard_between_steps) {
   static const struct {
     PauseMode mode;
