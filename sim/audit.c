@@ -27,13 +27,23 @@ static uint64_t check_queue(const Simulation *self, Instance *instance, const Re
   return (uint64_t)queue->count;
 }
 
-/* Those that are computed and whose clients have given up leave with an iteration in progress. */
-static void check_leaving(const Simulation *self, const Instance *instance) {
+static int32_t count_leaving(const Simulation *self, const RequestQueue *queue) {
   int32_t n = 0;
-  check_links(self, &instance->leaving);
-  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE;
-       ix = self->requests.slots[ix].next)
+  for (RequestIx ix = queue->first; ix != REQUEST_NONE; ix = self->requests.slots[ix].next)
     n += request_leaves(&self->requests.slots[ix]);
+  return n;
+}
+
+/* Those that are computed and whose clients have given up leave with an iteration in progress; a
+ * scheduler's, those that wait as well. */
+static void check_leaving(const Simulation *self, const Instance *instance) {
+  int32_t n = count_leaving(self, &instance->running);
+  const int32_t n_waiting =
+      count_leaving(self, &instance->decode_queue) +
+      (instance->loop->decides_ahead ? count_leaving(self, &instance->prefill_queue) : 0);
+  check_links(self, &instance->leaving);
+  assert(instance->loop->decides_ahead || n_waiting == 0);
+  n += n_waiting;
   for (size_t i = 0; i < instance->batch.n_seqs; i++) {
     const Request *request = &self->requests.slots[instance->batch.entries[i].request];
     n += request->state == REQUEST_RUNS && request_leaves(request);
@@ -46,7 +56,8 @@ static void check_leaving(const Simulation *self, const Instance *instance) {
 static bool check_request(const Request *request) {
   const RequestStateRow *row = &request_states[request->state];
   assert(request->state != REQUEST_NOWHERE && request->state != REQUEST_PREFILLED);
-  assert(!request_leaves(request) || row->leaves != LEAVES_AT_ONCE);
+  assert(!request_leaves(request) || row->leaves != LEAVES_AT_ONCE ||
+         request->state == REQUEST_WAITS_PREFILL || request->state == REQUEST_WAITS_DECODE);
   assert((row->kv_places & 1 << KV_GPU) || request->kv_blocks == 0);
   assert((row->kv_places & 1 << KV_STORE) || request->store_blocks == 0);
   return row->queue >= 0;
@@ -302,7 +313,7 @@ static void check_batches(const Simulation *self) {
       const Request *request = &self->requests.slots[batch->entries[i].request];
       assert(in_batch(request) && request->batch_index == i);
       const int64_t remaining = batch_remaining(batch, request);
-      assert(remaining >= 0 && remaining < request->output_tokens);
+      assert(remaining >= 0 && remaining < request->max_tokens);
       assert(remaining > 0 || self->instances[m].run.booked > 0);
       context += batch_context(batch, request);
     }

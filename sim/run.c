@@ -78,7 +78,7 @@ static size_t n_controls(const Simulation *self) {
   const uint32_t *n = self->agenda.n_pending;
   return n[EVENT_MONITOR] + n[EVENT_REPORT] + n[EVENT_SCALING] + n[EVENT_FLIP] + n[EVENT_FAULT] +
          n[EVENT_BOOT] + n[EVENT_PATIENCE] + n[EVENT_HEDGE] +
-         (self->requests.n_live > 0 ? 0 : n[EVENT_DETECTION]);
+         (self->requests.n_live > 0 ? 0 : n[EVENT_DETECTION] + n[EVENT_PAUSE]);
 }
 
 static bool has_arrival(const Simulation *self) {
@@ -91,7 +91,7 @@ static bool has_arrival(const Simulation *self) {
 static bool is_stuck(const Simulation *self) {
   const uint32_t *n = self->agenda.n_pending;
   const size_t most =
-      self->n_retries + n[EVENT_FLIP] + n[EVENT_FAULT] + n[EVENT_BOOT] + n[EVENT_DETECTION] + 6;
+      self->n_retries + n[EVENT_FLIP] + n[EVENT_FAULT] + n[EVENT_BOOT] + n[EVENT_DETECTION] + 7;
   if (self->agenda.n_events > most) return false; // mostly
   const bool arrives = has_arrival(self);
   if (arrives && self->requests.n_live == 0) return false;

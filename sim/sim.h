@@ -53,6 +53,22 @@ typedef struct StepRecord {
   int64_t n_waiting, free_blocks; // these and `running` as they were once it was decided
 } StepRecord;
 
+/* What a scheduler may do, as it is told from time to time (vLLM's pause and resume). */
+typedef enum PauseMode {
+  PAUSE_NONE, // all
+  PAUSE_NEW,  // not admit prompts
+  PAUSE_ALL,  // decide nothing
+} PauseMode;
+
+/* The instances of a pool are told so. It holds from their next decision on. */
+typedef struct PauseSpec {
+  Tick at;
+  uint32_t pool; // scheduled step by step
+  PauseMode mode;
+  bool reset; // the prefix cache is emptied; with PAUSE_ALL all that run are preempted first, and
+              // tokens that a step makes of them are dropped; else nothing happens if any holds KV
+} PauseSpec;
+
 /* The links that KV takes from GPU to GPU (TetriInfer §3.3.4, Fig. 9). */
 typedef enum NetworkPath {
   NETWORK_NIC,      // each instance's NIC, straight from and to GPU memory ("Direct-NIC")
@@ -125,6 +141,8 @@ typedef struct SimConfig {
   PolicyChoice policies[POLICY_KINDS];
   const FaultSource *faults; // [n_faults]
   uint32_t n_faults;
+  const PauseSpec *pauses; // [n_pauses], by time
+  uint32_t n_pauses;
   HedgeOptions hedge;           // not where routers keep books of their own, nor of groups
   Tick detection;               // from a fault until the router knows
   RetryOptions retry;           // of requests that are lost with an instance
@@ -215,12 +233,19 @@ static inline uint8_t sim_model_of(const SimConfig *config, uint16_t component) 
   return config->n_components > 0 ? config->components[component].model : 0;
 }
 
-/* Output tokens of a row: an engine ends an output where the model's context ends, so that one
- * which went on is cut there. A prompt that leaves no room is rejected, its output as it is. */
-static inline int32_t sim_output_tokens(const SimConfig *config, const TraceRow *row) {
+/* An engine ends an output where the model's context ends, so that one which went on is cut there.
+ * A prompt that leaves no room is rejected, its output as it is. */
+static inline int32_t sim_cut_output(const SimConfig *config, const TraceRow *row, int32_t tokens) {
   const ModelSpec *model = sim_model(config, sim_model_of(config, row->component));
   const int64_t room = model->max_model_len - row->prompt_tokens;
-  return 0 < room && room < row->output_tokens ? (int32_t)room : row->output_tokens;
+  return 0 < room && room < tokens ? (int32_t)room : tokens;
+}
+/* Output tokens of a row, and those that its client allows. */
+static inline int32_t sim_output_tokens(const SimConfig *config, const TraceRow *row) {
+  return sim_cut_output(config, row, row->output_tokens);
+}
+static inline int32_t sim_max_tokens(const SimConfig *config, const TraceRow *row) {
+  return sim_cut_output(config, row, row->max_tokens > 0 ? row->max_tokens : row->output_tokens);
 }
 
 typedef struct PoolResult {

@@ -23,7 +23,7 @@ typedef struct RawRow {
   TraceTime time;
   Field text;       // its part of the line; NULL: the whole
   Field time_field; // where the time stands in the line
-  int32_t prompt_tokens, output_tokens;
+  int32_t prompt_tokens, output_tokens, max_tokens;
   SegmentList *segments; // to be filled; empty: the row names none
 } RawRow;
 
@@ -50,8 +50,14 @@ void trace_index_add(TraceIndex *self, TraceTime time, Field text);
 /* Puts the rows in order of time; of one time, in that of the file. */
 void trace_index_sort(TraceIndex *self);
 
-typedef enum TraceField { TRACE_ARRIVAL, TRACE_PROMPT, TRACE_OUTPUT, TRACE_SESSION } TraceField;
-enum { TRACE_NEEDED = TRACE_SESSION, TRACE_FIELDS = TRACE_SESSION + 1, TRACE_MARKS = 2 };
+typedef enum TraceField {
+  TRACE_ARRIVAL,
+  TRACE_PROMPT,
+  TRACE_OUTPUT,
+  TRACE_SESSION,
+  TRACE_MAX_TOKENS,
+} TraceField;
+enum { TRACE_NEEDED = TRACE_SESSION, TRACE_FIELDS = TRACE_MAX_TOKENS + 1, TRACE_MARKS = 2 };
 extern const char *const trace_field_names[TRACE_FIELDS + 1]; // "arrival", …, NULL
 
 typedef enum TraceForms {

@@ -249,7 +249,7 @@ static void take_names(TraceLayout *self, const TraceReading *reading, const Lin
     Field found = {0};
     if (given)
       found = (Field){given, (int)strlen(given)};
-    else if (format->is_usual && i < TRACE_NEEDED)
+    else if (format->is_usual)
       found = format_name(format, first, (TraceField)i);
     self->names[i] =
         found.text ? arena_copy(arena, found.text, (size_t)found.length) : format->columns[i];
@@ -324,6 +324,16 @@ int layout_tokens(const TraceLayout *self, const Line *line, Field field, TraceF
   return -1;
 }
 
+int layout_max_tokens(const TraceLayout *self, const Line *line, Field field, RawRow *ret_row,
+                      Diag *diag) {
+  if (field_is_none(field)) return 0;
+  const char *name = self->names[TRACE_MAX_TOKENS];
+  if (field_row_tokens(line, field, name, &ret_row->max_tokens, diag)) return -1;
+  if (ret_row->max_tokens >= ret_row->output_tokens) return 0;
+  return diag_error(diag, line_place(line, field), "'%s' is %d, but the output has %d tokens", name,
+                    ret_row->max_tokens, ret_row->output_tokens);
+}
+
 void layout_session(Field session, RawRow *ret_row) {
   SegmentList *segments = ret_row->segments;
   if (session.length == 0 || segments->n > 0) return;
@@ -352,7 +362,8 @@ static int parse_table(TraceLayout *self, const Line *line, RawRow *ret_row, Dia
       layout_tokens(self, line, fields[TRACE_OUTPUT], TRACE_OUTPUT, &ret_row->output_tokens, diag);
   if (timed < 0 || prompt < 0 || output < 0) return -1;
   layout_session(fields[TRACE_SESSION], ret_row);
-  return prompt > 0 && output > 0;
+  if (prompt == 0 || output == 0) return 0;
+  return layout_max_tokens(self, line, fields[TRACE_MAX_TOKENS], ret_row, diag) < 0 ? -1 : 1;
 }
 
 int layout_parse(TraceLayout *self, const Line *line, RawRow *ret_row, Diag *diag) {

@@ -144,7 +144,9 @@ static Turn draw_turn(const Sessions *self, uint64_t session, int32_t turn) {
 static void finish_turn(const Sessions *self, Session *session) {
   TraceRow *row = &session->row;
   const int64_t room = self->context - row->prompt_tokens;
+  const int64_t max_tokens = self->setting.max_tokens;
   if (0 < room && room < row->output_tokens) row->output_tokens = (int32_t)room;
+  if (0 < max_tokens && max_tokens < row->output_tokens) row->output_tokens = (int32_t)max_tokens;
   session->next = draw_turn(self, row->session, row->turn + 1);
   const int64_t so_far = (int64_t)row->prompt_tokens + row->output_tokens;
   row->ends_session =

@@ -27,6 +27,7 @@ typedef struct SessionsSetting {
   TraceSource *starts; // closed with it
   double correlation;  // of new tokens and answers
   int64_t context;     // tokens of a prompt and its answer at most; 0: no limit
+  int64_t max_tokens;  // of an answer at most; 0: no limit
   int64_t requests;    // at most; 0: no limit
   uint64_t seed;
 } SessionsSetting;

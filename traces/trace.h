@@ -29,6 +29,8 @@ typedef struct TraceRow {
   Tick at;               // arrival since the start of the run
   int32_t prompt_tokens; // 1 … TRACE_TOKENS_MAX
   int32_t output_tokens; // the same, the first token of prefill included
+  int32_t max_tokens;    // that its client allows: where it makes fewer it stops by its EOS token;
+                         // INT32_MAX: as many as the context has room for; 0: its output_tokens
   Place place;           // where the row stands, for messages about it; path NULL when synthetic
   const TraceSegment *segments; // by end, ascending; valid until the next call
   int32_t n_segments;           // tokens past the last are the request's own
@@ -67,8 +69,18 @@ typedef struct TraceSource {
   struct TraceSource *rows; // what its rows are made of, closed with it; NULL: no other source
   int status;               // 1 while rows may come; then the final answer of trace_next
   bool names_tokens;        // a row that came did
+  bool ignores_eos;         // each row allows its output_tokens
+  int32_t max_tokens;       // of rows that come with 0
   const int64_t *left_out;  // rows of a file that were, so far: requests that failed; NULL: none
 } TraceSource;
+
+/* What the client of a row allows, where the source says it. */
+static inline void trace_limit(const TraceSource *self, TraceRow *row) {
+  if (self->ignores_eos) row->max_tokens = row->output_tokens;
+  if (row->max_tokens == 0) row->max_tokens = self->max_tokens;
+  if (0 < row->max_tokens && row->max_tokens < row->output_tokens)
+    row->output_tokens = row->max_tokens;
+}
 
 /* Pulls the next row: 1 and `*ret_row`, 0 at the end, -1 with entries in `diag`. After 0 or -1 it
  * goes on returning the same. `ret_row->place` is valid until the next call. */
@@ -76,6 +88,7 @@ static inline int trace_next(TraceSource *self, TraceRow *ret_row, Diag *diag) {
   if (self->status <= 0) return self->status;
   const int status = self->next(self, ret_row, diag);
   if (status > 0 && ret_row->n_segments > 0) self->names_tokens = true;
+  if (status > 0) trace_limit(self, ret_row);
   if (status < 0 || !self->ended) self->status = status;
   return status;
 }

@@ -170,6 +170,7 @@ int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
   *ret_row = (TraceRow){.at = at,
                         .prompt_tokens = raw.prompt_tokens,
                         .output_tokens = raw.output_tokens,
+                        .max_tokens = raw.max_tokens,
                         .place = line_place(&line, raw.text),
                         .segments = self->segments.items,
                         .n_segments = self->segments.n};

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Between spaces. */
-static const char *const usual_names[TRACE_NEEDED] = {
+static const char *const usual_names[TRACE_FIELDS] = {
     [TRACE_ARRIVAL] = " timestamp timestamputc time ts datetime created createdat createdtime "
                       "starttime startedat startts arrival arrivals arrivaltime arrivalts "
                       "arrivaltimestamp arrivedat requesttime requestedat requesttimestamp "
@@ -25,6 +25,7 @@ static const char *const usual_names[TRACE_NEEDED] = {
                      "completionlength outputlen decodetokens numdecodetokens generatedtokens "
                      "generationtokens responsetokens tokensout outtokens completiontoks "
                      "outputtoks outputsize osl ",
+    [TRACE_MAX_TOKENS] = " maxtokens maxcompletiontokens maxoutputtokens maxnewtokens ",
 };
 
 /* Its letters and digits, small, between spaces; false when there are none or too many. */
@@ -54,7 +55,7 @@ static Field without_unit(Field name) {
 static bool usual_is(TraceField which, Field name) {
   char text[40];
   if (which == TRACE_ARRIVAL) name = without_unit(name);
-  return which != TRACE_SESSION && plain_name(name, text, sizeof text) &&
+  return usual_names[which] && plain_name(name, text, sizeof text) &&
          strstr(usual_names[which], text);
 }
 

@@ -36,6 +36,22 @@ typedef struct Bound {
 #define PRIORITIES_ROW                                                                             \
   CLIENT_ROW(priorities, "Priorities of the requests: {values: [{priority: …, share: …}, …]}.")
 
+#define MAX_TOKENS_ROW                                                                             \
+  {                                                                                                \
+    .key = "max_tokens", .type = OPTION_INT, .offset = AT(config.max_tokens), .min = 1,            \
+    .max = TRACE_TOKENS_MAX,                                                                       \
+    .help = "Most output tokens that the client of a request allows (max_tokens of the API). "     \
+            "Longer outputs end there; shorter ones end by an EOS token.",                         \
+    .absent = "the rest of the model's context"                                                    \
+  }
+#define IGNORE_EOS_ROW                                                                             \
+  {                                                                                                \
+    .key = "ignore_eos", .type = OPTION_BOOL, .offset = AT(config.ignore_eos),                     \
+    .fallback = "false",                                                                           \
+    .help = "Set max_tokens of each request to its output tokens, so that it ends by that, as "    \
+            "benchmarks do. With false it ends by an EOS token, which engines do not foresee."     \
+  }
+
 const OptionSpec workload_replay_options[] = {
     {"trace", OPTION_STRING, AT(config.trace), .required = true,
      .help = "Path of the trace file to replay."},
@@ -66,6 +82,8 @@ const OptionSpec workload_replay_options[] = {
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
      .help = "Number of requests after which the workload ends.", .absent = "the whole trace",
      .also = "num_prompts num_requests"},
+    MAX_TOKENS_ROW,
+    IGNORE_EOS_ROW,
     CLOSED_LOOP_ROW,
     PRIORITIES_ROW,
     {0}};
@@ -88,6 +106,8 @@ const OptionSpec workload_synthetic_options[] = {
      .absent = "none"},
     {"max_model_len", OPTION_INT, AT(config.max_model_len), .min = 2, .max = INFINITY,
      .help = "Context in tokens at which outputs end.", .absent = "outputs keep their lengths"},
+    MAX_TOKENS_ROW,
+    IGNORE_EOS_ROW,
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
      .word = "auto", .absent = "none; requests ends the workload",
      .help = "Time at which arrivals end. With auto the run stops as precision says."},
@@ -112,6 +132,8 @@ const OptionSpec workload_column_options[] = {
     COLUMN_ROW("session", TRACE_SESSION,
                "Column with the session of the request. Its prompt begins with the earlier turns "
                "of that session."),
+    COLUMN_ROW("max_tokens", TRACE_MAX_TOKENS,
+               "Column with the most output tokens that the client allows."),
     {0}};
 
 static bool has_key(const OptionSpec *specs, const char *key) {
@@ -303,6 +325,9 @@ int workload_bind(WorkloadConfig *self, const Node *node, const char *data_dir,
                      : bind_synthetic(&bound, node, data_dir, config_dir, arena, diag);
   if (bound.patience) status |= patience_bind(&bound.config.patience, bound.patience, diag);
   if (status) return -1;
+  const Node *max_tokens = node_find(node, "max_tokens");
+  if (max_tokens && bound.config.ignore_eos)
+    return diag_error(diag, max_tokens->key_at, "'max_tokens' and 'ignore_eos' exclude each other");
   *self = bound.config;
   return 0;
 }
@@ -333,6 +358,7 @@ static TraceSource *open_source(const WorkloadConfig *self, uint64_t seed, Arena
   const SessionsSetting setting = {.starts = source,
                                    .correlation = self->correlation,
                                    .context = lesser(self->max_model_len, self->context),
+                                   .max_tokens = self->max_tokens,
                                    .requests = self->requests,
                                    .seed = seed};
   return sessions_open(&self->sessions, &setting, arena);
@@ -343,8 +369,12 @@ TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena 
   const uint64_t seed = self->seed < 0 ? run_seed : (uint64_t)self->seed;
   if (self->n_components > 0) return mix_open(self, seed, arena, diag);
   TraceSource *source = open_source(self, seed, arena, diag);
-  if (!source || self->patience.share == 0) return source;
-  return patience_open(&self->patience, source, seed, arena);
+  if (source && self->patience.share > 0)
+    source = patience_open(&self->patience, source, seed, arena);
+  if (!source) return NULL;
+  source->ignores_eos = self->ignore_eos;
+  source->max_tokens = self->max_tokens > 0 ? (int32_t)self->max_tokens : INT32_MAX;
+  return source;
 }
 
 bool workload_waits(const WorkloadConfig *self) {

@@ -51,6 +51,8 @@ typedef struct WorkloadConfig {
   LengthDistribution prompt, output;
   double correlation;    // rank correlation of prompt and output in (-1, 1); 0: independent
   int64_t max_model_len; // prompt and output together are cut to this; 0: no limit
+  int64_t max_tokens;    // of rows that have none; 0: the rest of the context
+  bool ignore_eos;       // each ends by max_tokens, its output tokens
   int64_t seed;          // of arrivals and lengths; -1: the run's
   int64_t context;       // of the model that serves it, where sessions end, too; 0: none
   SharedTexts system_prompts, documents; // that prompts begin with

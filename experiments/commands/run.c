@@ -5,7 +5,9 @@
 #include "experiments/base/progress.h"
 #include "experiments/campaign/campaign.h"
 #include "experiments/commands/study.h"
+#include "sim/batcher/batcher.h"
 #include "sim/books/saved_caches.h"
+#include "sim/core/scheduler.h"
 
 typedef struct Options {
   const Node *set;
@@ -188,6 +190,30 @@ static void print_engines(const Config *config) {
   }
 }
 
+/* Whether requests may come without max_tokens, as far as is known before they do. */
+static bool sends_none(const WorkloadConfig *workload) {
+  bool none = workload->n_components == 0 && !workload->ignore_eos && workload->max_tokens == 0 &&
+              !workload->reading.columns[TRACE_MAX_TOKENS];
+  for (int i = 0; i < workload->n_components && !none; i++)
+    none = sends_none(&workload->components[i].of);
+  return none;
+}
+
+/* Memory that is reserved for outputs as long as the context leaves few requests at once. */
+static void note_reservations(const Config *config) {
+  for (uint32_t i = 0; i < config->sim.n_pools && sends_none(&config->workload); i++) {
+    const PoolSpec *pool = &config->sim.pools[i];
+    const PolicyChoice choice = sim_pool_policy(&config->sim, pool, POLICY_BATCHER);
+    const Batcher *batcher = (const Batcher *)choice.policy;
+    const bool no_evict = batcher->schedules && batcher->schedules(choice.state).no_evict;
+    if (!no_evict && (!batcher->reserves_output || batcher->foresees_outputs)) continue;
+    fprintf(stderr,
+            "note: pool '%s' reserves KV memory for max_tokens, and without it for the rest of the "
+            "context of %lld tokens: set workload.max_tokens or workload.ignore_eos\n",
+            pool->name, (long long)sim_model(&config->sim, pool->model)->max_model_len);
+  }
+}
+
 static void print_report(const Report *report, int format) {
   if (format == FORMAT_VLLM)
     report_print_vllm(report, stdout);
@@ -258,6 +284,7 @@ static int run_config(Run *run, const char *path) {
   const Options *given = run->options;
   if (load(run, path) || open_files(run)) return EXIT_INPUT;
   print_engines(&run->config);
+  note_reservations(&run->config);
   config_note_perfmodels(run->config.cache, stderr);
   if (given->check) {
     fprintf(stderr, "%s: the configuration is valid\n", text_shown(path, run->arena));

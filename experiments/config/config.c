@@ -262,6 +262,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
               config_check_adapters(self, diag);
   if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
   if (!status) status |= config_bind_faults(self, keys.faults, arena, diag);
+  if (!status) status |= config_bind_pauses(self, arena, diag);
   if (!status) status |= config_bind_scaling(self, keys.scaling, arena, diag);
   status |=
       option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);

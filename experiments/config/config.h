@@ -56,7 +56,7 @@ typedef struct PoolConfig {
   int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
   const Node *host_link;                    // NULL: as the machine type has it
-  const Node *faults;                       // NULL: none
+  const Node *faults, *pauses;              // NULL: none
   int64_t spares;                           // machines that are off until one fails
   const Node *start_up, *scaling;           // NULL: at once; not scaled
   const Node *lora_node;                    // NULL: no adapters
@@ -153,6 +153,7 @@ extern const OptionSpec config_hedge_options[];
 extern const OptionSpec config_pool_faults_options[];
 extern const OptionSpec config_lifetime_options[];
 extern const OptionSpec config_outage_options[];
+extern const OptionSpec config_pause_options[];
 extern const OptionSpec config_start_up_options[];
 extern const OptionSpec config_weights_options[]; // of `start_up`
 extern const OptionSpec config_pool_scaling_options[];
@@ -289,6 +290,8 @@ int config_load_hardware(Config *self, Hardware *ret_hardware, const char *writt
 int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* What fails, of pools that are bound; `node` is the value of `faults`, NULL when absent. */
 int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* When schedulers pause, of pools that are bound. */
+int config_bind_pauses(Config *self, Arena *arena, Diag *diag);
 /* How the pool's machines start, and how many it may have. */
 int config_bind_pool_scaling(PoolConfig *pool, Diag *diag);
 /* After the pools, policies and groups, all in order. `node` is the value of `scaling`, NULL when

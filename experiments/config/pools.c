@@ -73,6 +73,10 @@ const OptionSpec config_pool_options[] = {
          .absent = "the defaults of its keys"),
     POOL(faults, OPTION_NODE, .help = "Failures of GPUs, machines, links and stores.",
          .absent = "nothing fails"),
+    POOL(pauses, OPTION_NODE,
+         .help = "Times at which the engine is paused: [{at: 60 s, for: 5 s, mode: all}, …]. It "
+                 "needs batcher vllm.",
+         .absent = "none"),
     POOL(start_up, OPTION_NODE, .help = "Duration of the start of an instance, by phase.",
          .absent = "starts take no time"),
     POOL(spares, OPTION_INT, .fallback = "0", .max = 1e6,

@@ -115,6 +115,8 @@ static const KeyBlock BLOCKS[] = {
      config_lifetime_options},
     {NULL, "pools.NAME.faults.schedule", NULL, "Each item of the list has these keys.",
      config_outage_options},
+    {NULL, "pools.NAME.pauses", NULL, "Each item of the list has these keys.",
+     config_pause_options},
     {NULL, "faults", NULL, "The treatment of requests when something fails.",
      config_recovery_options},
     {NULL, "faults.retry", NULL, "Retries of lost requests.", config_retry_options},

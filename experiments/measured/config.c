@@ -15,13 +15,14 @@ static const char *quoted(const char *text, Arena *arena) {
 }
 
 static const char *workload_text(const MeasuredPoint *point, Arena *arena) {
-  if (point->log) return arena_printf(arena, "  trace: %s\n", quoted(point->log, arena));
+  if (point->log)
+    return arena_printf(arena, "  ignore_eos: true\n  trace: %s\n", quoted(point->log, arena));
   const char *load = point->clients > 0
                          ? arena_printf(arena, "closed_loop: {clients: %lld, requests: %lld}",
                                         (long long)point->clients, (long long)point->requests)
                          : arena_printf(arena, "arrivals: {process: at_once}\n  requests: %lld",
                                         (long long)point->requests);
-  return arena_printf(arena, "  lengths: {prompt: %s, output: %s}\n  %s\n",
+  return arena_printf(arena, "  lengths: {prompt: %s, output: %s}\n  ignore_eos: true\n  %s\n",
                       lengths_text(point->prompt_tokens, arena),
                       lengths_text(point->output_tokens, arena), load);
 }

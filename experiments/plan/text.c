@@ -114,7 +114,8 @@ static void add_workload(Text *self, double quantile) {
   else
     add(self,
         "  # All requests have these lengths, as from benchmark clients; a table has real ones.\n"
-        "  lengths: {prompt: {constant: %" PRId64 "}, output: {constant: %" PRId64 "}}\n",
+        "  lengths: {prompt: {constant: %" PRId64 "}, output: {constant: %" PRId64 "}}\n"
+        "  ignore_eos: true\n",
         asked->isl, asked->osl);
   if (asked->users > 0)
     add(self, "  closed_loop: {clients: %" PRId64 ", requests: %" PRId64 "}\n", asked->users,

@@ -90,7 +90,9 @@ typedef enum Wake {
 struct Batcher {
   Policy policy;
   size_t instance_state_size; // zeroed, one per instance
-  bool reserves_output;       // KV for the whole output is taken when a decode is first admitted
+  bool reserves_output;       // KV for max_tokens is taken when a decode is first admitted
+  bool foresees_outputs;      // or for the output that it will have, as nobody knows outside of a
+                              // simulator
   bool reorders;              // takes prompts in another order than that of their queue
   bool owns_queues;           // keeps order by its own books, so nothing may be evicted under it
   bool hears_chained;         // wants to be asked `wake` for WAKE_CHAINED too
@@ -196,14 +198,23 @@ static inline bool view_prompts_wait(const InstanceView *view) {
          (view->made_room && instance->decode_queue.count + instance->blocked.count > 0);
 }
 
+/* Blocks of a request in memory that is reserved for it: at most all there are, so that each has
+ * its turn. */
+static inline int64_t instance_reserved_blocks(const Instance *instance, const Request *request) {
+  const int64_t output =
+      instance->batcher->foresees_outputs ? request->output_tokens : request->max_tokens;
+  const int64_t blocks = blocks_of(instance, request->prompt_tokens + output);
+  return blocks < instance->kv_blocks ? blocks : instance->kv_blocks;
+}
+
 /* Blocks that admitting a decode takes beyond those it holds: for its newest token, which the next
- * iteration computes, or for its whole output when the batcher reserves that. */
+ * iteration computes, or all that a batcher reserves. */
 static inline int64_t view_admit_blocks(const InstanceView *view, RequestIx ix,
                                         bool reserves_output) {
   const Request *request = &view->requests[ix];
-  const int64_t tokens = (int64_t)request->prompt_tokens +
-                         (reserves_output ? request->output_tokens : request->generated_tokens);
-  const int64_t more = blocks_of(view->instance, tokens) - request->kv_blocks;
+  const int64_t blocks = reserves_output ? instance_reserved_blocks(view->instance, request)
+                                         : blocks_of(view->instance, request_tokens(request));
+  const int64_t more = blocks - request->kv_blocks;
   return more > 0 ? more : 0;
 }
 #endif

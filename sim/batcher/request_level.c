@@ -53,7 +53,7 @@ static void pad_prompts(const State *self, const InstanceView *view, BatchPlan *
   plan_pad(plan, tokens, area2);
 }
 
-/* Whole requests: prompts with the outputs they will have, where those are decoded here. */
+/* Whole requests: prompts with the outputs they may have, where those are decoded here. */
 static void plan_prompts(const State *self, const InstanceView *view, BatchPlan *plan) {
   const Instance *instance = view->instance;
   int64_t seqs = self->limits.max_num_seqs, blocks = instance->free_blocks;
@@ -61,8 +61,9 @@ static void plan_prompts(const State *self, const InstanceView *view, BatchPlan 
        ix = view->requests[ix].next, seqs--) {
     const Request *request = &view->requests[ix];
     const bool decoded_here = request->decode_instance == instance->ix;
-    const int64_t output = decoded_here ? request->output_tokens : 1;
-    blocks -= padded_blocks(self, instance, blocks_of(instance, request->prompt_tokens + output));
+    const int64_t own = decoded_here ? instance_reserved_blocks(instance, request)
+                                     : blocks_of(instance, request->prompt_tokens + 1);
+    blocks -= padded_blocks(self, instance, own);
     if (blocks < 0) break;
     plan_prefill(plan, ix, request_prefill_tokens(request));
   }

@@ -166,6 +166,7 @@ const Batcher batcher_splitwise_sim = {
                .options = options},
     .instance_state_size = sizeof(SimQueues),
     .reserves_output = true,
+    .foresees_outputs = true,
     .owns_queues = true,
     .hears_chained = true,
     .start = start,

@@ -54,6 +54,7 @@ const Batcher batcher_splitwise_sim_orca = {
                .options = options},
     .instance_state_size = sizeof(SimQueues),
     .reserves_output = true,
+    .foresees_outputs = true,
     .owns_queues = true,
     .hears_chained = true,
     .start = start,

@@ -1,16 +1,19 @@
-/* vLLM 0.33's scheduler: the core decides step by step as it does (sim/core/deciding.c); here are
- * the engine's own names and defaults of what it can be told, and of what TensorRT-LLM does
- * otherwise (SchedulerConfig: capacity_scheduler_policy, and TorchLlmArgs: enable_chunked_prefill,
- * batch_wait_timeout_iters, batch_wait_max_tokens_ratio, attention_dp_config). */
+/* vLLM 0.33's scheduler: the core decides step by step as it does (sim/core/deciding.c,
+ * admitting.c); here are the engine's own names and defaults of what it can be told, and of what
+ * TensorRT-LLM does otherwise (SchedulerConfig: capacity_scheduler_policy, and TorchLlmArgs:
+ * enable_chunked_prefill, batch_wait_timeout_iters, batch_wait_max_tokens_ratio,
+ * attention_dp_config). */
 #include "sim/batcher/batcher.h"
 #include "sim/core/scheduling.h"
 
 typedef struct Vllm {
   BatchLimits limits;
-  int64_t long_prefill_token_threshold;
-  int64_t batch_wait_timeout_iters, attention_dp_timeout_iters;
+  int64_t max_num_scheduled_tokens, max_num_active_seqs, long_prefill_token_threshold;
+  int64_t prefill_schedule_interval, batch_wait_timeout_iters, attention_dp_timeout_iters;
+  double watermark;
   double batch_wait_max_tokens_ratio;
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
+  bool long_prefill_token_threshold_adaptive, self_preemption_ends_step;
   int policy;                    // POLICY_FCFS or POLICY_PRIORITY
   int capacity_scheduler_policy; // MAX_UTILIZATION or GUARANTEED_NO_EVICT
 } Vllm;
@@ -26,6 +29,13 @@ static const OptionSpec options[] = {
         "8192", "Maximum number of tokens in a step (TensorRT-LLM max_num_tokens), one per decode. "
                 "Chunks of prompts take the rest."),
     BATCH_SEQS("1024", "Maximum number of running requests (TensorRT-LLM max_batch_size)."),
+    {"max_num_scheduled_tokens", OPTION_INT, offsetof(Vllm, max_num_scheduled_tokens), "0",
+     .max = 1e9,
+     .help = "Maximum number of tokens that a step schedules, where it is less than "
+             "max_num_batched_tokens. 0 means no limit."},
+    {"max_num_active_seqs", OPTION_INT, offsetof(Vllm, max_num_active_seqs), "0", .max = 1e6,
+     .help = "Number of running requests from which on none is admitted, where it is less than "
+             "max_num_seqs. 0 means no limit."},
     {"async_scheduling", OPTION_BOOL, offsetof(Vllm, async_scheduling), "true",
      .help = "Decide each step while the step before it runs."},
     {"enable_prefix_caching", OPTION_BOOL, offsetof(Vllm, enable_prefix_caching), "true",
@@ -34,9 +44,22 @@ static const OptionSpec options[] = {
      .max = 1e9,
      .help = "Maximum number of tokens of one prompt in a step while there are other requests. 0 "
              "means no limit."},
+    {"long_prefill_token_threshold_adaptive", OPTION_BOOL,
+     offsetof(Vllm, long_prefill_token_threshold_adaptive), "false",
+     .help = "Raise long_prefill_token_threshold to max_num_batched_tokens over the number of "
+             "requests that run or wait."},
+    {"prefill_schedule_interval", OPTION_INT, offsetof(Vllm, prefill_schedule_interval), "1",
+     .min = 1, .max = 1e6,
+     .help = "Minimum number of steps from one with prefill to the next while decodes run, unless "
+             "the last step that could admit left requests waiting."},
+    {"watermark", OPTION_REAL, offsetof(Vllm, watermark), "0", .max = 1,
+     .help = "Share of the KV blocks that stays free when a request is admitted while others run."},
     {"policy", OPTION_CHOICE, offsetof(Vllm, policy), "fcfs", .choices = policy_choices,
      .help = "Order in which requests are admitted, and preempted last: by arrival (fcfs) or by "
              "priority, lower values first."},
+    {"self_preemption_ends_step", OPTION_BOOL, offsetof(Vllm, self_preemption_ends_step), "false",
+     .help = "With policy: priority, a request that is preempted for want of its own blocks ends "
+             "the scheduling of running requests, as in vLLM 0.32."},
     {"scheduler_reserve_full_isl", OPTION_BOOL, offsetof(Vllm, scheduler_reserve_full_isl), "true",
      .help = "Admit a prompt only if there are free KV blocks for all of it."},
     {"capacity_scheduler_policy", OPTION_CHOICE, offsetof(Vllm, capacity_scheduler_policy),
@@ -67,21 +90,31 @@ static int64_t least_whole(double tokens) {
   return whole + ((double)whole < tokens);
 }
 
+/* The lesser of a limit and a further one, of which 0 is none. */
+static int64_t least(int64_t limit, int64_t further) {
+  return further > 0 && further < limit ? further : limit;
+}
+
 static SchedulerLimits schedules(const void *options_) {
   const Vllm *self = options_;
-  return (SchedulerLimits){.max_num_batched_tokens = self->limits.max_num_batched_tokens,
-                           .max_num_seqs = self->limits.max_num_seqs,
-                           .long_prefill_token_threshold = self->long_prefill_token_threshold,
-                           .priority = self->policy == POLICY_PRIORITY,
-                           .reserve_full_isl = self->scheduler_reserve_full_isl,
-                           .no_evict = self->capacity_scheduler_policy == GUARANTEED_NO_EVICT,
-                           .whole_prompts = !self->enable_chunked_prefill,
-                           .batch_wait_iters = self->batch_wait_timeout_iters,
-                           .batch_wait_tokens =
-                               least_whole(self->batch_wait_max_tokens_ratio *
-                                           (double)self->limits.max_num_batched_tokens),
-                           .rank_wait_iters = self->attention_dp_timeout_iters,
-                           .lag = self->async_scheduling};
+  return (SchedulerLimits){
+      .max_num_batched_tokens = self->limits.max_num_batched_tokens,
+      .max_tokens = least(self->limits.max_num_batched_tokens, self->max_num_scheduled_tokens),
+      .max_num_seqs = least(self->limits.max_num_seqs, self->max_num_active_seqs),
+      .long_prefill_token_threshold = self->long_prefill_token_threshold,
+      .adaptive_threshold = self->long_prefill_token_threshold_adaptive,
+      .prefill_interval = self->prefill_schedule_interval,
+      .watermark = self->watermark,
+      .self_preemption_ends_step = self->self_preemption_ends_step,
+      .priority = self->policy == POLICY_PRIORITY,
+      .reserve_full_isl = self->scheduler_reserve_full_isl,
+      .no_evict = self->capacity_scheduler_policy == GUARANTEED_NO_EVICT,
+      .whole_prompts = !self->enable_chunked_prefill,
+      .batch_wait_iters = self->batch_wait_timeout_iters,
+      .batch_wait_tokens = least_whole(self->batch_wait_max_tokens_ratio *
+                                       (double)self->limits.max_num_batched_tokens),
+      .rank_wait_iters = self->attention_dp_timeout_iters,
+      .lag = self->async_scheduling};
 }
 
 static bool caches(const void *options_) {
@@ -90,7 +123,7 @@ static bool caches(const void *options_) {
 
 static bool goes_before(const void *options_, const Request *a, const Request *b) {
   if (((const Vllm *)options_)->policy == POLICY_FCFS) return false;
-  return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
+  return a->priority != b->priority ? a->priority < b->priority : a->arrived_at < b->arrived_at;
 }
 
 static bool wake(void *state, void *instance_state, const InstanceView *view, Wake why,

@@ -5,8 +5,9 @@
 #include "base/hash.h"
 #include <assert.h>
 
-/* Arrivals take the numbers below FIRST_SEQ; those from LAST_SEQ on are of the last of a tick, one
- * for each timer, so that no two events have the same. */
+/* Arrivals take the numbers below FIRST_SEQ − 1, which is that of an early timer; those from
+ * LAST_SEQ on are of the last of a tick, one for each timer, so that no two events have the
+ * same. */
 static const uint64_t FIRST_SEQ = UINT64_C(1) << 62;
 static const uint64_t LAST_SEQ = UINT64_MAX - ((uint64_t)EVENT_KINDS << 32);
 
@@ -62,8 +63,12 @@ void agenda_move(Agenda *self, EventKind kind, uint32_t target, Tick at, uint64_
 }
 
 void agenda_set_arrival(Agenda *self, Tick at, uint64_t ordinal) {
-  assert(ordinal < FIRST_SEQ);
+  assert(ordinal < FIRST_SEQ - 1);
   set(self, EVENT_ARRIVAL, 0, at, ordinal);
+}
+
+void agenda_set_early(Agenda *self, EventKind kind, uint32_t target, Tick at) {
+  set(self, kind, target, at, FIRST_SEQ - 1);
 }
 
 void agenda_set_last(Agenda *self, EventKind kind, uint32_t target, Tick at) {

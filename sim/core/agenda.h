@@ -34,6 +34,8 @@ void agenda_set(Agenda *self, EventKind kind, uint32_t target, Tick at);
 void agenda_move(Agenda *self, EventKind kind, uint32_t target, Tick at, uint64_t seq);
 /* The arrival timer; arrivals are numbered by their place in the trace, below all other events. */
 void agenda_set_arrival(Agenda *self, Tick at, uint64_t ordinal);
+/* The same for a timer whose event comes right after the arrivals of its tick. There is one. */
+void agenda_set_early(Agenda *self, EventKind kind, uint32_t target, Tick at);
 /* The same for a timer whose event comes after all others of its tick; among such, by kind and
  * target. */
 void agenda_set_last(Agenda *self, EventKind kind, uint32_t target, Tick at);

@@ -55,7 +55,9 @@ static int32_t priority_of(const SimConfig *config, const TraceRow *row) {
 
 static RequestIx make_request(Simulation *self) {
   const int32_t wanted = sim_output_tokens(self->config, &self->next_row);
-  const int32_t output_tokens = ask_limits_output(self, &self->next_row, wanted);
+  const int32_t allowed = sim_max_tokens(self->config, &self->next_row);
+  const int32_t max_tokens = ask_limits_output(self, &self->next_row, allowed);
+  const int32_t output_tokens = max_tokens < wanted ? max_tokens : wanted;
   tell_row_comes(self);
   const RequestIx ix = request_table_take(&self->requests);
   Request *request = &self->requests.slots[ix];
@@ -72,6 +74,7 @@ static RequestIx make_request(Simulation *self) {
   if (self->keeps_parts) parts_begin(self, ix);
   request->prompt_tokens = self->next_row.prompt_tokens;
   request->output_tokens = output_tokens;
+  request->max_tokens = max_tokens;
   request->component = self->next_row.component;
   request->model = sim_model_of(self->config, request->component);
   request->session = self->next_row.session;

@@ -48,7 +48,7 @@ bool ranks_hold_requests(const Instance *instance) {
 }
 
 int64_t ranks_tokens(const Instance *instance) {
-  const int64_t tokens = instance->scheduler->limits.max_num_batched_tokens;
+  const int64_t tokens = instance->scheduler->limits.max_tokens;
   return ranks_hold_requests(instance) ? instance->pool->attention_ranks * tokens : tokens;
 }
 

@@ -62,6 +62,9 @@ void batch_push(Batch *self, Request *slots, RequestIx request, int64_t context,
   assert(remaining > 0 && context > 0);
   ARENA_RESERVE(arena, self->entries, self->capacity, self->n_seqs + 1);
   const BatchEntry entry = {.finish = self->iterations + remaining, .request = request};
+  const Request *added = &slots[request];
+  slots[request].overruns =
+      context + remaining > (int64_t)added->prompt_tokens + added->output_tokens;
   heap_rise(slots, self->entries, self->n_seqs++, &entry);
   self->context_tokens += context;
   const int64_t place = place_with(self, context);

@@ -44,7 +44,8 @@ void batch_keep_lists(Batch *self, Arena *arena);
 static inline const TakerList *batch_takers(const Batch *self, int64_t ahead) {
   return &self->lists[(self->place + ahead) % self->block_size];
 }
-/* Adds a request with `context` tokens of KV and `remaining` > 0 tokens to make. */
+/* Adds a request with `context` tokens of KV and `remaining` > 0 tokens to make; one more than it
+ * will, where that is not known. */
 void batch_push(Batch *self, Request *slots, RequestIx request, int64_t context, int64_t remaining,
                 Arena *arena);
 /* Takes a request out, wherever it is; returns the tokens it still has to make. `context` is what
@@ -56,7 +57,8 @@ static inline int64_t batch_remaining(const Batch *self, const Request *request)
 }
 /* Its context: the tokens that there are of it. */
 static inline int64_t batch_context(const Batch *self, const Request *request) {
-  return (int64_t)request->prompt_tokens + request->output_tokens - batch_remaining(self, request);
+  return (int64_t)request->prompt_tokens + request->output_tokens + request->overruns -
+         batch_remaining(self, request);
 }
 /* Iterations until the next sequence finishes; the batch must not be empty. */
 static inline int64_t batch_until_finish(const Batch *self) {

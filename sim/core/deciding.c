@@ -1,21 +1,19 @@
-/* Decisions: vLLM 0.33's scheduler, rule by rule (RULES.md, "Step by step"). */
+/* Decisions: vLLM 0.33's scheduler, rule by rule (RULES.md, "Step by step"): who of those that run
+ * gets tokens. Who of those that wait is admitted is in admitting.c. */
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
+#include "sim/core/decision.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
-#include "sim/core/scheduling.h"
 #include "sim/core/step_listing.h"
 #include <assert.h>
 
 /* --- who is scheduled how */
 
-static int64_t min(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-/* Tokens that it makes here: a request that will be decoded elsewhere ends with its first. */
-static int32_t tokens_here(const Instance *instance, const Request *request) {
-  return request->decode_instance == instance->ix ? request->output_tokens : 1;
+/* Tokens that steps are decided for, of one decoded here. Where they are decided ahead, it is in
+ * one more than those that make its output if that ends with an EOS token. */
+static int32_t decided_tokens(const Instance *instance, const Request *request) {
+  return request->output_tokens + (instance->lag > 0 && request_stops(request));
 }
 
 /* Whether the KV of all tokens but the newest is made, or will be by decided steps. */
@@ -54,7 +52,7 @@ static void join_batch(Simulation *self, Instance *instance, RequestIx ix, int32
   request->scheduled = SCHEDULED_BATCH;
   request->joined_step = scheduler->number;
   batch_push(&instance->batch, self->requests.slots, ix, (int64_t)request->prompt_tokens + made,
-             request->output_tokens - made, self->arena);
+             decided_tokens(instance, request) - made, self->arena);
   scheduler->n_seconds[sim_counts(self, request)] += request->resumed_tokens + made == 1;
   scheduler->version++;
 }
@@ -95,6 +93,10 @@ static void leave_batch(Simulation *self, Instance *instance, RequestIx ix, Sche
   if (self->keeps_parts) parts_left(self, instance, ix, made);
 }
 
+void scheduler_leave_batch(Simulation *self, Instance *instance, RequestIx ix) {
+  leave_batch(self, instance, ix, SCHEDULED_ENDS);
+}
+
 /* --- blocks */
 
 /* Tokens of a request whose KV is there once it has computed `tokens` more. */
@@ -118,22 +120,18 @@ static int64_t needed_in_batch(const Instance *instance, const Request *request)
 
 /* --- items */
 
-typedef struct Decision {
-  Step *step;
-  int64_t tokens, budget; // that it may have, and of those left
-  int64_t threshold;      // of a prefill; INT64_MAX: none
-  int64_t n_preempted;
-  bool by_rank; // prompts are on ranks, which have tokens of their own
-} Decision;
-
-/* Tokens that it gets of a budget. */
-static int64_t share(const Decision *self, const Request *request) {
-  return min(min(left_tokens(request), self->threshold), self->budget);
+/* Tokens that it wants, scheduled alone, and those that it gets of a budget. */
+static int64_t wanted_tokens(const Decision *self, const Request *request) {
+  if (self->holds && !decodes(request)) return 0;
+  return lesser(left_tokens(request), self->threshold);
 }
 
-/* Its next `tokens`, for which there are blocks, are in the step. */
-static void schedule(Simulation *self, Instance *instance, Decision *decision, RequestIx ix,
-                     int64_t tokens) {
+static int64_t share(const Decision *self, const Request *request) {
+  return lesser(wanted_tokens(self, request), self->budget);
+}
+
+void decision_schedule(Simulation *self, Instance *instance, Decision *decision, RequestIx ix,
+                       int64_t tokens) {
   Request *request = &self->requests.slots[ix];
   const bool decode = decodes(request);
   sim_hold_blocks(self, instance, ix, needed_blocks(instance, request, tokens));
@@ -161,7 +159,7 @@ static bool all_fit(const Simulation *self, const Instance *instance, const Deci
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
     const int64_t tokens = share(&rest, request);
-    const bool cut = tokens < min(left_tokens(request), decision->threshold);
+    const bool cut = tokens < wanted_tokens(decision, request);
     if (cut && (ix != instance->running.last || tokens == 0)) return false;
     blocks += needed_blocks(instance, request, tokens);
     rest.budget -= tokens;
@@ -176,8 +174,11 @@ static void schedule_all(Simulation *self, Instance *instance, Decision *decisio
   for (size_t i = 0; i < scheduler->n_alone; i++) {
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
+    const int64_t tokens = share(decision, request);
+    if (tokens == 0) continue;
     sim_grow_until(self, instance, &growth, request->admission);
-    schedule(self, instance, decision, ix, share(decision, request));
+    decision->prefills |= !decodes(request);
+    decision_schedule(self, instance, decision, ix, tokens);
   }
   sim_grow_until(self, instance, &growth, UINT32_MAX);
 }
@@ -193,8 +194,8 @@ static RequestIx victim_of(const Simulation *self, const Instance *instance) {
   RequestIx victim = REQUEST_NONE;
   for (RequestIx ix = instance->running.last; ix != REQUEST_NONE; ix = slots[ix].previous) {
     const Request *request = &slots[ix];
-    if (request->scheduled == SCHEDULED_ENDS &&
-        tokens_here(instance, request) < request->output_tokens)
+    if (request->scheduled == SCHEDULED_ENDS && !stays_here(instance, request) &&
+        request->output_tokens > 1)
       continue;
     if (!instance->scheduler->limits.priority) return ix;
     if (victim == REQUEST_NONE || !goes_before(instance, request, &slots[victim])) victim = ix;
@@ -224,11 +225,26 @@ bool step_ends(const Step *step, RequestIx ix) {
   return false;
 }
 
+RequestIx scheduler_head_for(const Simulation *self, const Instance *instance,
+                             const Request *request) {
+  RequestIx next = instance->prefill_queue.first;
+  while (next != REQUEST_NONE && goes_before(instance, &self->requests.slots[next], request))
+    next = self->requests.slots[next].next;
+  return next;
+}
+
+/* Whether the batch had it in the step that runs, which makes its last token. */
+static bool makes_last(const Instance *instance, const Request *request) {
+  return request->scheduled == SCHEDULED_BATCH &&
+         batch_context(&instance->batch, request) ==
+             (int64_t)request->prompt_tokens + request->output_tokens;
+}
+
 static void preempt(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool grown = request->decided_step == instance->scheduler->number;
-  const bool ends = request->scheduled == SCHEDULED_ENDS;
-  const bool evicted = request->scheduled == SCHEDULED_BATCH || (!ends && decodes(request));
+  const bool ends = request->scheduled == SCHEDULED_ENDS || makes_last(instance, request);
+  const bool evicted = !ends && (request->scheduled == SCHEDULED_BATCH || decodes(request));
   take_out(self, instance, decision, ix);
   if (request->scheduled == SCHEDULED_BATCH) {
     const int64_t more = grown ? needed_in_batch(instance, request) : 0;
@@ -241,10 +257,7 @@ static void preempt(Simulation *self, Instance *instance, Decision *decision, Re
   }
   decision->n_preempted++;
   sim_list_preempted(self, decision->step, ix);
-  RequestIx next = instance->prefill_queue.first;
-  while (next != REQUEST_NONE && goes_before(instance, &self->requests.slots[next], request))
-    next = self->requests.slots[next].next;
-  life_preempted(self, instance, ix, next, evicted);
+  life_preempted(self, instance, ix, scheduler_head_for(self, instance, request), evicted);
 }
 
 /* Whether there are blocks for its next `tokens` once enough others have given way; else it had to
@@ -267,19 +280,22 @@ static bool make_room(Simulation *self, Instance *instance, Decision *decision, 
 /* Some must be left out, or give way. */
 static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *decision) {
   Request *slots = self->requests.slots;
+  const SchedulerLimits *limits = &instance->scheduler->limits;
   RequestIx ix = instance->running.first, next;
   for (; ix != REQUEST_NONE && decision->budget > 0; ix = next) {
     Request *request = &slots[ix];
     next = request->next;
     if (request->scheduled == SCHEDULED_ENDS) continue;
     const int64_t tokens = request->scheduled == SCHEDULED_BATCH ? 1 : share(decision, request);
+    if (tokens == 0) continue;
     if (!make_room(self, instance, decision, ix, tokens, &next)) {
-      if (instance->scheduler->limits.priority) continue;
+      if (limits->priority && !limits->self_preemption_ends_step) continue;
       break;
     }
     next = request->next;
     if (request->scheduled == SCHEDULED_ALONE) {
-      schedule(self, instance, decision, ix, tokens);
+      decision->prefills |= !decodes(request);
+      decision_schedule(self, instance, decision, ix, tokens);
       continue;
     }
     sim_grow_one(self, instance, ix, batch_context(&instance->batch, request));
@@ -302,6 +318,7 @@ static void advance_batch(Simulation *self, Instance *instance, Step *step) {
   step->shape.decode_seqs = step->n_regular;
   step->shape.context_tokens = batch->context_tokens;
   step->n_counted = sim_counted_seqs(self, instance);
+  step->n_thrown[0] = step->n_thrown[1] = 0;
   step->version = scheduler->version;
   for (int counted = 0; counted < 2; counted++) {
     step->n_seconds[counted] = scheduler->n_seconds[counted];
@@ -312,169 +329,32 @@ static void advance_batch(Simulation *self, Instance *instance, Step *step) {
   scheduler_end_sequences(self, instance, step);
 }
 
+/* Its token of the step is thrown away: the step that runs makes its last, and ends it. */
+static void overrun(Simulation *self, const Instance *instance, Step *step, RequestIx ix) {
+  Scheduler *scheduler = instance->scheduler;
+  const Request *request = &self->requests.slots[ix];
+  const bool counts = sim_counts(self, request);
+  step->n_thrown[counts]++;
+  step->n_seconds[counts] -= request->resumed_tokens + request->output_tokens == 1;
+  if (request->joined_step + 1 < scheduler->number)
+    add_item(self, scheduler->current, ix, STEP_LEAVES)->done = request->output_tokens;
+}
+
 void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step) {
   Batch *batch = &instance->batch;
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {
     const RequestIx ix = batch->entries[0].request;
     Request *request = &self->requests.slots[ix];
-    const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens;
+    const int64_t context = batch_context(batch, request);
     batch_remove(batch, self->requests.slots, ix, context);
     instance->scheduler->version++;
     request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
     request->scheduled = SCHEDULED_ENDS;
-    add_item(self, step, ix, STEP_LEAVES)->done = request->output_tokens;
+    if (request->overruns)
+      overrun(self, instance, step, ix);
+    else
+      add_item(self, step, ix, STEP_LEAVES)->done = request->output_tokens;
   }
-}
-
-/* --- those that wait */
-
-/* The first in line: KV that has come from elsewhere needs no more than a block. */
-static RequestIx first_waiting(const Instance *instance) {
-  return instance->decode_queue.count > 0 ? instance->decode_queue.first
-                                          : instance->prefill_queue.first;
-}
-
-static bool may_admit(const Instance *instance) {
-  return instance->decode_queue.count + instance->prefill_queue.count > 0 &&
-         instance->running.count < instance->scheduler->limits.max_num_seqs;
-}
-
-/* Blocks that it will hold at most. */
-static int64_t most_blocks(const Instance *instance, const Request *request) {
-  return blocks_of(instance, (int64_t)request->prompt_tokens + tokens_here(instance, request) - 1);
-}
-
-/* Whether all that run may end beside it without that any gives way; what their caches share counts
- * for each. */
-static bool may_end(const Simulation *self, const Instance *instance, const Request *request) {
-  const Request *slots = self->requests.slots;
-  if (!instance->scheduler->limits.no_evict || instance->running.count == 0) return true;
-  int64_t blocks = most_blocks(instance, request);
-  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
-    blocks += most_blocks(instance, &slots[ix]);
-  return blocks <= instance->kv_blocks;
-}
-
-/* Whether what the step has room for of a prompt is too little. */
-static bool would_cut(const Scheduler *scheduler, int64_t left, int64_t tokens) {
-  return (scheduler->limits.whole_prompts && tokens < left &&
-          left <= scheduler->limits.max_num_batched_tokens) ||
-         tokens <= 0;
-}
-
-typedef enum Fit { FIT_NOW, FIT_LATER, FIT_NO_ROOM } Fit;
-
-/* Whether the first in line may join: its next tokens, behind `*ret_hits` blocks of the cache. */
-static Fit fit_of(const Simulation *self, const Instance *instance, const Decision *decision,
-                  RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
-  const Request *request = &self->requests.slots[ix];
-  int64_t unheld, tokens = 1;
-  const InstanceView view = sim_view(self, instance);
-  const int64_t hits = view_hit_blocks(&view, ix, &unheld);
-  int64_t context = request_kv_tokens(request) + 1, done = context;
-  if (request->state == REQUEST_WAITS_PREFILL) {
-    context = request_prefill_tokens(request);
-    tokens = min(min(context - hits * instance->pool->block_size, decision->threshold),
-                 decision->budget);
-    if (decision->by_rank) tokens = min(tokens, ranks_room(&self->ranks, request));
-    done = hits * instance->pool->block_size + tokens;
-    if (would_cut(instance->scheduler, context - hits * instance->pool->block_size, tokens))
-      return FIT_LATER;
-  }
-  *ret_hits = hits;
-  *ret_tokens = tokens;
-  if (!may_end(self, instance, request)) return FIT_NO_ROOM;
-  if (!instance->scheduler->limits.reserve_full_isl) context = done;
-  const int64_t blocks = blocks_of(instance, context) - hits - request->kv_blocks;
-  return (blocks > 0 ? blocks : 0) + unheld <= instance->free_blocks ? FIT_NOW : FIT_NO_ROOM;
-}
-
-/* Admits one if there are blocks for it. */
-static Fit admit(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  int64_t hits, tokens;
-  const Fit fit = fit_of(self, instance, decision, ix, &hits, &tokens);
-  if (fit == FIT_NO_ROOM) life_found_no_room(self, instance, ix);
-  if (fit != FIT_NOW) return fit;
-  const bool first = request->prefill_began_at < 0;
-  life_scheduled(self, instance, ix, hits);
-  request->admission = ++instance->n_admissions;
-  schedule(self, instance, decision, ix, tokens);
-  ScheduledItem *item = &decision->step->items[decision->step->n_items - 1];
-  if (first) item->hit_tokens = (int32_t)(hits * instance->pool->block_size);
-  request->scheduled = SCHEDULED_ENDS; // until it is known how it goes on
-  if (decision->by_rank && item->kind == STEP_CHUNK) ranks_take(&self->ranks, request, tokens);
-  if (!item->last) scheduler_schedule_alone(self, instance, ix);
-  return FIT_NOW;
-}
-
-/* Admits in line while it can; those whose adapter has no room are passed over, and those whose
- * rank has not enough tokens left. */
-static void admit_waiting(Simulation *self, Instance *instance, Decision *decision) {
-  tell_decision_begins(self, instance);
-  RequestIx ix = first_waiting(instance), next;
-  for (; decision->budget > 0 && may_admit(instance) && ix != REQUEST_NONE; ix = next) {
-    const Request *request = &self->requests.slots[ix];
-    const bool decodes = request->state == REQUEST_WAITS_DECODE;
-    next = request->next;
-    if (next == REQUEST_NONE && decodes) next = instance->prefill_queue.first;
-    if (ask_passes_over(self, instance, decision->step, request)) continue;
-    const Fit fit = admit(self, instance, decision, ix);
-    if (fit == FIT_LATER && decision->by_rank) continue;
-    if (fit != FIT_NOW) return;
-    tell_admitted_to_step(self, instance, &self->requests.slots[ix]);
-    instance->scheduler->n_waited = 0;
-    if (decision->by_rank) instance->scheduler->let_in_at = instance->batch.iterations;
-  }
-}
-
-/* Tokens of the prompts that tokens and sequences are left for. */
-static int64_t joining_tokens(const Simulation *self, const Instance *instance,
-                              const Decision *decision) {
-  const Request *slots = self->requests.slots;
-  int64_t seqs = instance->scheduler->limits.max_num_seqs - instance->running.count, tokens = 0;
-  for (RequestIx ix = instance->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
-       ix = slots[ix].next, seqs--) {
-    const int64_t more = request_prefill_tokens(&slots[ix]);
-    if (tokens + more > decision->budget) return decision->budget;
-    tokens += more;
-  }
-  return tokens;
-}
-
-/* Whether prompts that may join wait for more to join with them; never where nothing else runs. */
-static bool batch_waits(const Simulation *self, const Instance *instance,
-                        const Decision *decision) {
-  const Scheduler *scheduler = instance->scheduler;
-  const SchedulerLimits *limits = &scheduler->limits;
-  const int64_t scheduled = decision->tokens - decision->budget;
-  int64_t hits, tokens;
-  return scheduler->n_waited < limits->batch_wait_iters && scheduled > 0 &&
-         instance->decode_queue.count == 0 && may_admit(instance) &&
-         scheduled + joining_tokens(self, instance, decision) < limits->batch_wait_tokens &&
-         fit_of(self, instance, decision, instance->prefill_queue.first, &hits, &tokens) == FIT_NOW;
-}
-
-int64_t scheduler_watch(const Simulation *self, const Instance *instance) {
-  if (!instance->cache || !may_admit(instance)) return INT64_MAX;
-  if (instance->adapters) return 1; // the first in line may be passed over
-  const RequestIx waiting = first_waiting(instance);
-  const Request *slots = self->requests.slots;
-  if (slots[waiting].state != REQUEST_WAITS_PREFILL) return INT64_MAX;
-  int64_t unheld, least = INT64_MAX;
-  const InstanceView view = sim_view(self, instance);
-  const int64_t hits = view_hit_blocks(&view, waiting, &unheld);
-  const int64_t end = (hits + 1) * instance->pool->block_size;
-  if (end >= request_prefill_tokens(&slots[waiting])) return INT64_MAX;
-  const uint64_t key = content_key(&self->memory[waiting].content, end);
-  for (size_t i = 0; i < instance->batch.n_seqs; i++) {
-    const RequestIx ix = instance->batch.entries[i].request;
-    if (self->memory[ix].held.n_registered > hits ||
-        content_key(&self->memory[ix].content, end) != key)
-      continue;
-    least = min(least, end + instance->lag - (batch_context(&instance->batch, &slots[ix]) - 1));
-  }
-  return least > 1 ? least : 1;
 }
 
 /* --- the decision */
@@ -499,7 +379,8 @@ static void place_items(Simulation *self, Instance *instance, Step *step) {
     if (request->scheduled == SCHEDULED_ALONE)
       scheduler_forget_alone(instance->scheduler, item->request);
     request->scheduled = SCHEDULED_ENDS;
-    item->ends = request->generated_tokens + 1 >= tokens_here(instance, request);
+    item->ends = !stays_here(instance, request) ||
+                 request->generated_tokens + 1 >= decided_tokens(instance, request);
     if (!item->ends) join_batch(self, instance, item->request, request->generated_tokens + 1);
   }
   shape->logit_seqs += step->n_regular;
@@ -507,38 +388,61 @@ static void place_items(Simulation *self, Instance *instance, Step *step) {
     ranks_spread_step(&self->ranks, instance, self->requests.slots, step, self->arena);
 }
 
-bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
+/* Whether prompts, those that have begun as well, wait because decodes run: fewer than
+ * `prefill_interval` steps have passed since one with prefill, and the last decision that did not
+ * hold them could admit all. */
+static bool holds_prompts(const Simulation *self, const Instance *instance) {
+  const Scheduler *scheduler = instance->scheduler;
+  if (scheduler->crowded ||
+      scheduler->n_steps + 1 - scheduler->prefilled_step >= scheduler->limits.prefill_interval)
+    return false;
+  int64_t n_decodes = instance->running.count;
+  for (size_t i = 0; i < scheduler->n_alone; i++)
+    n_decodes -= !decodes(&self->requests.slots[scheduler->alone[i]]);
+  return n_decodes > 0;
+}
+
+/* Tokens of one prompt in a step; INT64_MAX: no limit. */
+static int64_t prompt_threshold(const Instance *instance) {
   const SchedulerLimits *limits = &instance->scheduler->limits;
   const int64_t n_here =
       instance->running.count + instance->decode_queue.count + instance->prefill_queue.count;
-  const bool cuts =
-      limits->long_prefill_token_threshold > 0 && n_here > 1 && !limits->whole_prompts;
-  const bool by_rank = ranks_hold_requests(instance) && instance->prefill_queue.count > 0;
-  const int64_t tokens = ranks_tokens(instance);
-  Decision decision = {.step = step,
-                       .tokens = tokens,
-                       .budget = tokens,
-                       .threshold = ranks_budget(instance),
-                       .by_rank = by_rank};
-  if (by_rank) ranks_place(&self->ranks, instance, self->requests.slots, self->arena);
-  if (cuts) decision.threshold = min(decision.threshold, limits->long_prefill_token_threshold);
-  instance->scheduler->number++;
+  int64_t threshold = limits->long_prefill_token_threshold;
+  if (threshold == 0 || n_here <= 1) return ranks_budget(instance);
+  const int64_t each = limits->max_num_batched_tokens / n_here;
+  if (limits->adaptive_threshold && each > threshold) threshold = each;
+  return lesser(threshold, ranks_budget(instance));
+}
+
+bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
+  Scheduler *scheduler = instance->scheduler;
+  scheduler->number++;
   step->n_items = 0;
   step->shape = (BatchShape){0};
   step->decided_at = self->now;
   sim_begin_listing(self, step);
+  if (scheduler->n_pauses > 0) scheduler_hear_pauses(self, instance, step);
+  const bool by_rank = ranks_hold_requests(instance) && instance->prefill_queue.count > 0;
+  const int64_t tokens = scheduler->pause == PAUSE_ALL ? 0 : ranks_tokens(instance);
+  Decision decision = {.step = step,
+                       .tokens = tokens,
+                       .budget = tokens,
+                       .threshold = prompt_threshold(instance),
+                       .by_rank = by_rank,
+                       .holds =
+                           scheduler->limits.prefill_interval > 1 && holds_prompts(self, instance)};
+  if (by_rank) ranks_place(&self->ranks, instance, self->requests.slots, self->arena);
   if (all_fit(self, instance, &decision))
     schedule_all(self, instance, &decision);
   else
     schedule_one_by_one(self, instance, &decision);
   advance_batch(self, instance, step);
-  const bool admits = decision.n_preempted == 0 && decision.budget > 0;
-  Scheduler *scheduler = instance->scheduler;
-  const bool for_batch = admits && batch_waits(self, instance, &decision);
-  if (for_batch) scheduler->n_waited++;
-  scheduler->waits = for_batch || (admits && by_rank && ranks_wait(&self->ranks, instance));
-  if (admits && !scheduler->waits) admit_waiting(self, instance, &decision);
+  scheduler->waits = false;
+  if (decision.n_preempted == 0) decision_admit(self, instance, &decision);
+  scheduler->waits |= decision.holds && scheduler->n_alone > 0;
   place_items(self, instance, step);
+  scheduler->n_steps += !step_is_empty(step);
+  if (decision.prefills) scheduler->prefilled_step = scheduler->n_steps;
   sim_list_step(self, instance, step);
   step->preempted = decision.n_preempted > 0;
   return step->preempted;

@@ -190,7 +190,8 @@ void sim_begin_steps(Simulation *self, Instance *instance, const BatchShape *sha
   const uint32_t carry = goes_on ? series_after(run->compute, run->part).carry : SERIES_CARRY;
   instance->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
-  run->tokens = run->seqs = shape->decode_seqs;
+  run->seqs = shape->decode_seqs;
+  run->tokens = run->seqs - instance->padding.decode_seqs;
   run->context = shape->context_tokens;
   run->done = 0;
   run->booked = 1 + instance->lag;
@@ -259,9 +260,8 @@ static bool run_over(const Simulation *self, const Instance *instance) {
   int64_t growth = 0;
   for (size_t i = 0; i < batch->n_seqs; i++) {
     const Request *request = &slots[batch->entries[i].request];
-    const int64_t remaining = batch->entries[i].finish - batch->iterations;
-    if (remaining == done) return true;
-    const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens - remaining;
+    if (batch_remaining(batch, request) == done) return true;
+    const int64_t context = batch_context(batch, request);
     growth += blocks_of(instance, context + done) - blocks_of(instance, context - 1);
   }
   return !instance->batcher->reserves_output && growth > instance->free_blocks;

@@ -26,6 +26,7 @@ typedef enum EventKind {
   EVENT_ADMISSION, // target 0: somebody who is held may come in, after all else of its tick
   EVENT_HEDGE,     // target 0: the earliest copy of a request that waits (hedging.c)
   EVENT_SCALING,   // target 0: the scaler is asked, after all else of its tick
+  EVENT_PAUSE,     // target 0: the next pause of schedulers, before all else but arrivals
   EVENT_PATIENCE,  // target 0: the earliest deadline of a request, after all else of its tick
   EVENT_KINDS,
 } EventKind;

@@ -9,6 +9,13 @@ static void leave_iteration(Simulation *self, RequestIx ix) {
   instance->loop->leave(self, instance, ix);
 }
 
+/* Whether a scheduler has it among those that wait: it hears of it between two steps. */
+static bool waits_for_scheduler(const Simulation *self, const Request *request) {
+  if (request->state != REQUEST_WAITS_PREFILL && request->state != REQUEST_WAITS_DECODE)
+    return false;
+  return self->instances[life_instance(self, request)].loop->decides_ahead;
+}
+
 /* Out of a group or into it: as the copy ends. */
 static void leave_links(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
@@ -19,8 +26,13 @@ static void leave_links(Simulation *self, RequestIx ix) {
 }
 
 void sim_leave(Simulation *self, RequestIx ix) {
-  switch (request_states[self->requests.slots[ix].state].leaves) {
+  const Request *request = &self->requests.slots[ix];
+  switch (request_states[request->state].leaves) {
   case LEAVES_AT_ONCE:
+    if (waits_for_scheduler(self, request)) {
+      leave_iteration(self, ix);
+      break;
+    }
     sim_abandon_transfer(self, ix, false);
     life_left_early(self, ix, 0);
     break;

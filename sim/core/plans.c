@@ -359,9 +359,7 @@ static void push_decodes(Simulation *self, const Instance *instance, int64_t don
   const Batch *batch = &instance->batch;
   for (size_t i = 0; i < batch->n_seqs; i++) {
     const Request *request = &self->requests.slots[batch->entries[i].request];
-    const int64_t remaining = batch->entries[i].finish - batch->iterations - done;
-    const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens - remaining;
-    push(self, request, 1, context - 1);
+    push(self, request, 1, batch_context(batch, request) + done - 1);
   }
 }
 

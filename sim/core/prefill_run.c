@@ -23,7 +23,7 @@ static void add_prefills(const Instance *instance, const BatchShape *shape, Tick
   totals->prefill_ticks += ticks;
   if (shape->decode_seqs > 0) totals->mixed_ticks += ticks;
   totals->prefill_tokens += shape->prefill_tokens - instance->padding.prefill_tokens;
-  totals->padding_tokens += instance->padding.prefill_tokens;
+  totals->padding_tokens += instance->padding.prefill_tokens + instance->padding.decode_seqs;
   totals->decode_tokens += shape->decode_seqs - instance->padding.decode_seqs;
 }
 

@@ -84,20 +84,22 @@ typedef struct Request {
   uint32_t deadline;     // 1 + its place in the heap of patience.c; 0: none
   uint32_t ticket;
   Tick session_began_at;
-  uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
-  uint8_t model;                        // of SimConfig.models, that serves it
-  uint8_t rank;                         // 1 + that of its instance (attention_ranks.h); 0: none yet
-  bool admitted : 1;                    // and counts as in flight of its class (admission.c)
-  bool is_copy : 1;                     // of one that is served elsewhere too (hedging.c)
-  bool waited_for_kv : 1;               // first in line it found no room: counted in kv_waits
-  bool redundant : 1;                   // the other copy was first, and it has not left yet
-  uint32_t admission;                   // number of it on its instance, in order
+  uint8_t scheduled;      // Scheduled (scheduler.h), while in `running`
+  uint8_t model;          // of SimConfig.models, that serves it
+  uint8_t rank;           // 1 + that of its instance (attention_ranks.h); 0: none yet
+  bool admitted : 1;      // and counts as in flight of its class (admission.c)
+  bool is_copy : 1;       // of one that is served elsewhere too (hedging.c)
+  bool waited_for_kv : 1; // first in line it found no room: counted in kv_waits
+  bool redundant : 1;     // the other copy was first, and it has not left yet
+  bool overruns : 1;      // its batch has it for one token more than it makes (scheduler.h)
+  uint32_t admission;     // number of it on its instance, in order
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
   uint32_t joined_step, decided_step;   // of its instance (scheduler.h)
   uint32_t n_lost;                      // times it was lost with an instance
   InstanceIx lost_with;                 // the last of them; INSTANCE_NONE: none
   Tick failed_at;                       // that failed; -1: none did
   uint32_t adapter;                     // that it asks for (adapters.c); 0: none
+  int32_t max_tokens;                   // that its client allows: at least its output
   uint32_t retry;                       // 1 + its place in the heap of retrying.c; 0: none
   int32_t resumed_tokens;               // of its prompt: output that attempts before delivered
 } Request;
@@ -133,6 +135,11 @@ static inline bool request_resumes(const Request *request) {
 /* Whether the next token that it delivers is the second of its output. */
 static inline bool request_has_one_token(const Request *request) {
   return request->resumed_tokens + request->generated_tokens == 1;
+}
+
+/* Whether its output ends with an EOS token, which nobody foresees, before max_tokens. */
+static inline bool request_stops(const Request *request) {
+  return request->output_tokens < request->max_tokens;
 }
 
 /* Whether it leaves where it is, though it has not yet. */

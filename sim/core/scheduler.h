@@ -7,17 +7,24 @@
  * which is as of the newest decision; all others have an item in the steps that they are part of.
  * With `lag` 1 a step is decided when the one before it begins, so there is always one that runs
  * and one that is decided; with 0 it is decided when it begins. A request counts as having the
- * tokens that decided steps will make. Steps of one and the same batch are a decode run
- * (decode_run.h), booked ahead by `lag`. */
+ * tokens that decided steps will make. That an output ends with an EOS token is known once the step
+ * that makes it has ended, so with lag 1 the request is in one more step: it overruns. Steps of one
+ * and the same batch are a decode run (decode_run.h), booked ahead by `lag`. */
 #ifndef SIM_CORE_SCHEDULER_H
 #define SIM_CORE_SCHEDULER_H
 #include "perfmodel/perfmodel.h"
 #include "sim/sim.h"
 
 typedef struct SchedulerLimits {
-  int64_t max_num_batched_tokens, max_num_seqs;
+  int64_t max_num_batched_tokens;
+  int64_t max_tokens; // that a decision gives, at most as many
+  int64_t max_num_seqs;
   int64_t long_prefill_token_threshold; // 0: none
-  bool priority;                        // else first come, first served
+  bool adaptive_threshold;              // at least a fair share of max_num_batched_tokens
+  int64_t prefill_interval; // at least so many steps from one with prefill to the next; 0, 1: any
+  double watermark;         // share of the blocks that admissions leave free
+  bool self_preemption_ends_step; // by priority, too: those after it get nothing
+  bool priority;                  // else first come, first served
   bool reserve_full_isl;
   bool no_evict; // who is admitted can end: there are blocks for all that those who run may make
   bool whole_prompts; // a prompt is not cut, unless no step has room for it
@@ -58,6 +65,7 @@ typedef struct Step {
   Tick decided_at;
   int64_t n_regular;    // of the batch, which take part
   int64_t n_counted;    // of those, whose requests are (warm_up.h)
+  int64_t n_thrown[2];  // of those, whose output has ended, by whether they are counted
   int64_t n_seconds[2]; // that make their second token, by whether they are counted
   bool preempted;       // somebody was, so nobody could be admitted
   uint64_t version;     // of the batch
@@ -80,10 +88,17 @@ typedef struct Scheduler {
   uint64_t plain_version; // of the newest step that ended, if it was of the batch alone
   int64_t n_seconds[2];   // of the batch, that have one token, by whether they are counted
   int64_t n_waited;       // decisions since somebody was admitted, in which those who might wait
-  bool waits;             // the newest decision was one
+  bool waits;             // the newest decision was one, or held prompts
   int64_t let_in_at;      // iterations of the batch when prompts of ranks were last let in
-  int64_t n_leaving;      // of `running`, given up: they go as the present step ends
-  RequestIx *alone;       // SCHEDULED_ALONE, by admission
+  int64_t n_steps;        // decided that were not empty
+  int64_t prefilled_step; // number of the newest of those with prefill
+  bool crowded;           // the newest decision that held no prompts left somebody waiting
+  PauseMode pause;
+  const PauseSpec **pauses; // that it has not heard of yet
+  size_t n_pauses, pauses_capacity;
+  RequestIx *leaving; // given up: they go as the present step ends, in this order
+  size_t n_leaving, leaving_capacity;
+  RequestIx *alone; // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
 } Scheduler;
 #endif

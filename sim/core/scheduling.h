@@ -18,10 +18,19 @@ bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request);
 bool scheduler_decide(Simulation *self, Instance *instance, Step *step);
 /* The most iterations of the batch until a decision may admit the first of those that wait though
  * nothing else happens: what a run makes may be what its prompt begins with. INT64_MAX: however
- * many there are. In deciding.c. */
+ * many there are. In admitting.c. */
 int64_t scheduler_watch(const Simulation *self, const Instance *instance);
 /* Those of the batch that have made their last token in the step leave it. In deciding.c. */
 void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step);
+/* It leaves the batch, and is in no further step. In deciding.c. */
+void scheduler_leave_batch(Simulation *self, Instance *instance, RequestIx request);
+/* Before whom a request waits that has given way: ahead of its likes. In deciding.c. */
+RequestIx scheduler_head_for(const Simulation *self, const Instance *instance,
+                             const Request *request);
+/* Has it pause or go on from its next decision on. In pausing.c. */
+void scheduler_pause(Simulation *self, Instance *instance, const PauseSpec *pause);
+/* It decides a step: what it was told to do holds. In pausing.c. */
+void scheduler_hear_pauses(Simulation *self, Instance *instance, Step *decided);
 /* Enters it among those that are scheduled alone. In deciding.c. */
 void scheduler_schedule_alone(Simulation *self, Instance *instance, RequestIx request);
 /* Takes it out of those. In deciding.c. */

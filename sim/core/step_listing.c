@@ -13,6 +13,7 @@ typedef struct StepListing {
   StepItem *items; // for a record
   uint64_t *preempted, *running;
   size_t n_listed, listed_capacity, items_capacity;
+  size_t n_reset; // of those preempted: by a pause, and told of with the next step that has tokens
   size_t n_preempted, preempted_capacity, n_running, running_capacity;
   int64_t n_waiting, free_blocks;
 } StepListing;
@@ -24,7 +25,8 @@ static bool is_wanted(const Simulation *self) {
 void sim_begin_listing(Simulation *self, Step *step) {
   if (!is_wanted(self)) return;
   if (!step->listing) step->listing = ARENA_NEW(self->arena, StepListing);
-  step->listing->n_listed = step->listing->n_preempted = step->listing->n_running = 0;
+  step->listing->n_listed = step->listing->n_running = 0;
+  step->listing->n_preempted = step->listing->n_reset;
 }
 
 void sim_list_preempted(Simulation *self, Step *step, RequestIx ix) {
@@ -33,6 +35,11 @@ void sim_list_preempted(Simulation *self, Step *step, RequestIx ix) {
   ARENA_RESERVE(self->arena, listing->preempted, listing->preempted_capacity,
                 listing->n_preempted + 1);
   listing->preempted[listing->n_preempted++] = self->requests.slots[ix].id;
+}
+
+void sim_list_reset(Simulation *self, Step *step, RequestIx ix) {
+  sim_list_preempted(self, step, ix);
+  if (step->listing) step->listing->n_reset++;
 }
 
 static void list(Simulation *self, StepListing *listing, StepItem item, int64_t past_tokens,
@@ -87,7 +94,9 @@ size_t step_sequences(const Step *step, bool prefills, BatchSequence *sequences)
 
 void sim_tell_step(Simulation *self, const Instance *instance, const Step *step, Tick end) {
   StepListing *listing = step->listing;
-  if (!self->config->on_step || (step_is_empty(step) && listing->n_preempted == 0)) return;
+  if (!self->config->on_step) return;
+  if (step_is_empty(step) && listing->n_preempted == listing->n_reset) return;
+  listing->n_reset = 0;
   ARENA_RESERVE(self->arena, listing->items, listing->items_capacity, listing->n_listed);
   for (size_t i = 0; i < listing->n_listed; i++)
     listing->items[i] = listing->listed[i].item;

@@ -8,6 +8,8 @@
 /* A decision begins; somebody is preempted for it; its batch takes part; it is made. */
 void sim_begin_listing(Simulation *self, Step *step);
 void sim_list_preempted(Simulation *self, Step *step, RequestIx request);
+/* Somebody is preempted by a pause: told of with the next step that has tokens. */
+void sim_list_reset(Simulation *self, Step *step, RequestIx request);
 void sim_list_batch(Simulation *self, const Instance *instance, Step *step);
 void sim_list_step(Simulation *self, const Instance *instance, Step *step);
 /* The step begins now, or is empty. */

@@ -16,6 +16,7 @@ static void start(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler = ARENA_NEW(self->arena, Scheduler);
   scheduler->limits = instance->batcher->schedules(instance->batcher_options);
   scheduler->version = 1;
+  scheduler->prefilled_step = -scheduler->limits.prefill_interval;
   scheduler->next = &scheduler->steps[0];
   instance->lag = scheduler->limits.lag;
 }
@@ -23,6 +24,7 @@ static void start(Simulation *self, Instance *instance) {
 bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request) {
   const Instance *instance = view->instance;
   if (instance->activity == ACTIVITY_IDLE) return true;
+  if (instance->scheduler->limits.prefill_interval > 1) return true; // it is to know who waits
   if (instance->running.count >= instance->scheduler->limits.max_num_seqs) return false;
   const bool decode_waits = instance->decode_queue.count > 0;
   if (instance->adapters && why != WAKE_RELEASE) return true; // those before it may be passed over
@@ -89,7 +91,7 @@ static bool repeats(const Scheduler *scheduler, int lag) {
   const bool same = !scheduler->waits && step->n_items == 0 &&
                     step->version == scheduler->version && !step->preempted;
   return same && (lag == 0 || (scheduler->has_next && next->n_items == 0 &&
-                               next->version == scheduler->version));
+                               next->version == scheduler->version && !next->preempted));
 }
 
 /* Whether it is of the batch alone. */
@@ -100,6 +102,7 @@ static bool is_plain(const Step *step) {
 static void begin_step(Simulation *self, Instance *instance) {
   const Step *step = instance->scheduler->current;
   tell_of_beginnings(self, instance, step);
+  instance->padding.decode_seqs = step->n_thrown[0] + step->n_thrown[1];
   Tick first;
   if (step->shape.prefill_tokens > 0) {
     instance->busiest = step->busiest;
@@ -117,7 +120,7 @@ static void begin_step(Simulation *self, Instance *instance) {
 
 static void begin(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
-  const bool any = scheduler->has_next || instance->running.count > 0 ||
+  const bool any = scheduler->has_next || scheduler->n_pauses > 0 || instance->running.count > 0 ||
                    instance->prefill_queue.count + instance->decode_queue.count > 0;
   const bool begins = instance_works(instance) && any && take_step(self, instance);
   sim_book_idleness(self, instance, !begins);
@@ -137,6 +140,7 @@ static void end_run(Simulation *self, Instance *instance, int64_t n) {
   Scheduler *scheduler = instance->scheduler;
   const DecodeRun *run = &instance->run;
   sim_book_iterations(self, instance, n + instance->lag);
+  scheduler->n_steps += n - 1;
   Step *newest = instance->lag > 0 ? scheduler->next : scheduler->current;
   newest->shape.context_tokens = run->context + run->seqs * (n - 1 + instance->lag);
   newest->n_seconds[0] = newest->n_seconds[1] = 0;
@@ -170,6 +174,14 @@ static void end_here(Simulation *self, Instance *instance, RequestIx ix) {
     sim_begin_transfer(self, ix);
 }
 
+/* Its last token is made. It may have been left out of the step after that. */
+static void finish(Simulation *self, Instance *instance, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  if (request->state != REQUEST_WAITS_PREFILL && request->scheduled == SCHEDULED_ALONE)
+    scheduler_forget_alone(instance->scheduler, ix);
+  life_finished(self, instance, ix);
+}
+
 /* It has left the batch with a token of the step. */
 static void end_leaving(Simulation *self, Instance *instance, const ScheduledItem *item) {
   Request *request = &self->requests.slots[item->request];
@@ -179,7 +191,7 @@ static void end_leaving(Simulation *self, Instance *instance, const ScheduledIte
   if (self->keeps_parts) parts_left(self, instance, item->request, item->done);
   if (request->state == REQUEST_GENERATES)
     sim_register_blocks(self, instance, item->request, request_kv_tokens(request));
-  if (item->done == request->output_tokens) life_finished(self, instance, item->request);
+  if (item->done == request->output_tokens) finish(self, instance, item->request);
 }
 
 static void end_parts(Simulation *self, const Instance *instance, const ScheduledItem *item,
@@ -207,7 +219,7 @@ static void end_item(Simulation *self, Instance *instance, const ScheduledItem *
   }
   life_generates(self, instance, item->request);
   if (request->generated_tokens == request->output_tokens) {
-    life_finished(self, instance, item->request);
+    finish(self, instance, item->request);
     return;
   }
   if (!runs) return;
@@ -229,15 +241,13 @@ static void end_lost_chunk(Simulation *self, const Instance *instance, RequestIx
 /* Their tokens of the step are for nobody. */
 static void end_given_up(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
-  RequestIx ix = instance->running.first, next;
-  for (; scheduler->n_leaving > 0; ix = next) {
-    next = self->requests.slots[ix].next;
-    if (!request_leaves(&self->requests.slots[ix])) continue;
+  for (size_t i = 0; i < scheduler->n_leaving; i++) {
+    const RequestIx ix = scheduler->leaving[i];
     if (self->keeps_parts && instance_works(instance)) end_lost_chunk(self, instance, ix);
     sim_abandon_transfer(self, ix, false);
     life_left_early(self, ix, 0);
-    scheduler->n_leaving--;
   }
+  scheduler->n_leaving = 0;
 }
 
 static bool end(Simulation *self, Instance *instance, bool prefills) {
@@ -284,12 +294,15 @@ static void leave(Simulation *self, Instance *instance, RequestIx ix) {
     life_left_early(self, ix, 0);
     return;
   }
-  instance->scheduler->n_leaving++;
+  Scheduler *scheduler = instance->scheduler;
+  ARENA_RESERVE(self->arena, scheduler->leaving, scheduler->leaving_capacity,
+                scheduler->n_leaving + 1);
+  scheduler->leaving[scheduler->n_leaving++] = ix;
   sim_mark(self, instance, MARK_BEGIN);
 }
 
 static int64_t count_leaving(const Instance *instance) {
-  return instance->scheduler->n_leaving;
+  return (int64_t)instance->scheduler->n_leaving;
 }
 
 /* --- what is recorded */
@@ -315,7 +328,8 @@ static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
   const bool goes_on = instance->run.goes_on;
   for (int counted = 0; counted < 2; counted++) {
     Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
-    const int64_t n = counted ? step->n_counted : step->n_regular - step->n_counted;
+    const int64_t n =
+        (counted ? step->n_counted : step->n_regular - step->n_counted) - step->n_thrown[counted];
     if (goes_on && n > 0)
       histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
                            (uint64_t)n);

@@ -71,6 +71,9 @@ void scheduler_forget(Instance *instance) {
   if (scheduler->current) scheduler->current->n_items = 0;
   scheduler->current = NULL;
   scheduler->has_next = scheduler->waits = false;
-  scheduler->n_waited = 0;
+  scheduler->n_waited = scheduler->n_steps = 0;
+  scheduler->prefilled_step = -scheduler->limits.prefill_interval;
+  scheduler->crowded = false;
+  scheduler->pause = PAUSE_NONE;
   scheduler->plain_version = 0;
 }

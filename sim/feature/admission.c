@@ -158,12 +158,12 @@ static void leave_front(Simulation *self, RequestIx ix) {
 }
 
 /* Fewer where its class serves more than it may by cutting them. */
-static int32_t limit_output(Simulation *self, const TraceRow *row, int32_t output_tokens) {
+static int32_t limit_output(Simulation *self, const TraceRow *row, int32_t max_tokens) {
   const Lane *lane = admission_of(self)->of[row->component];
   const ClassSpec *spec = lane->class->spec;
-  const bool cut = spec->action == ADMISSION_DEGRADE && output_tokens > spec->output_tokens &&
+  const bool cut = spec->action == ADMISSION_DEGRADE && max_tokens > spec->output_tokens &&
                    !may_enter(self, lane);
-  return cut ? spec->output_tokens : output_tokens;
+  return cut ? spec->output_tokens : max_tokens;
 }
 
 /* When somebody who is held may be admitted: after all else of that tick. */

@@ -105,6 +105,7 @@ static void keep_delivered(Simulation *self, RequestIx ix) {
   request->resumed_tokens += tokens;
   request->prompt_tokens += tokens;
   request->output_tokens -= tokens;
+  request->max_tokens -= tokens;
 }
 
 /* What was made of it is for nothing, but for what is resumed. Gaps between tokens that its client

@@ -38,7 +38,7 @@ static int step_in(Json *self, char open, char close) {
   return 0;
 }
 
-int json_member(Json *self, Field *ret_key) {
+int json_key(Json *self, Field *ret_key) {
   const int rc = step_in(self, '{', '}');
   if (rc <= 0) return rc;
   if (string(self, ret_key) < 0) return -1;

@@ -5,7 +5,8 @@
  *
  *     differential_vllm DATA_DIR MODEL_DIR [RUN…]
  *
- * DATA_DIR holds vllm-scheduler-runs/; without it the test is skipped (77). MODEL_DIR is not
+ * DATA_DIR holds vllm-scheduler-runs/; without it the test is skipped (77). Of
+ * vllm-feature-runs/, kinds that Tandem has are replayed too, if they are there. MODEL_DIR is not
  * needed: iteration times are in the record. A RUN is its name, or the path of its file. A run that
  * differs is shown with its first step that does, both sides. */
 #include "tests/differential/vllm.h"
@@ -68,6 +69,38 @@ static const char *path_of(const char *runs, const char *run, Arena *arena) {
   return arena_printf(arena, "%s/%s%s", runs, run, strstr(run, ".jsonl") ? "" : ".jsonl.gz");
 }
 
+/* With EOS tokens, other settings, pauses. */
+static const char *const features[] = {"eos", "settings", "pause"};
+
+static int check_named(const char *runs, char **names, int n, Arena *arena) {
+  Tally tally = {0};
+  for (int i = 0; i < n; i++)
+    check_run(path_of(runs, names[i], arena), &tally);
+  printf("%d runs: %d reproduced to the step, stepped and coalesced alike (%zu steps of %zu "
+         "requests)\n",
+         tally.runs, tally.reproduced, tally.steps, tally.requests);
+  return tally.reproduced < tally.runs;
+}
+
+/* Each kind by itself. */
+static int check_all(const char *data_dir, const char *runs, Arena *arena) {
+  int n = 0;
+  char **names = list_runs(runs, arena, &n);
+  if (!names) {
+    printf("no recorded runs at %s\n", data_dir);
+    return SKIP;
+  }
+  int rc = check_named(runs, names, n, arena);
+  for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
+    const char *folder = arena_printf(arena, "%s/vllm-feature-runs/%s", data_dir, features[i]);
+    names = list_runs(folder, arena, &n);
+    if (!names) continue;
+    printf("%s: ", features[i]);
+    rc |= check_named(folder, names, n, arena);
+  }
+  return rc;
+}
+
 int main(int argc, char **argv) {
   if (argc < 3) {
     fprintf(stderr, "usage: differential_vllm DATA_DIR MODEL_DIR [RUN...]\n");
@@ -76,19 +109,8 @@ int main(int argc, char **argv) {
   Arena arena;
   arena_init(&arena);
   const char *runs = arena_printf(&arena, "%s/vllm-scheduler-runs", argv[1]);
-  int n = argc - 3;
-  char **names = n > 0 ? argv + 3 : list_runs(runs, &arena, &n);
-  if (!names) {
-    printf("no recorded runs at %s\n", argv[1]);
-    arena_done(&arena);
-    return SKIP;
-  }
-  Tally tally = {0};
-  for (int i = 0; i < n; i++)
-    check_run(path_of(runs, names[i], &arena), &tally);
+  const int rc =
+      argc > 3 ? check_named(runs, argv + 3, argc - 3, &arena) : check_all(argv[1], runs, &arena);
   arena_done(&arena);
-  printf("%d runs: %d reproduced to the step, stepped and coalesced alike (%zu steps of %zu "
-         "requests)\n",
-         tally.runs, tally.reproduced, tally.steps, tally.requests);
-  return tally.reproduced < tally.runs;
+  return rc;
 }

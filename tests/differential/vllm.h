@@ -2,12 +2,14 @@
  *
  * DATA_DIR/vllm-scheduler-runs/NAME.jsonl.gz holds a run of one instance, a JSON object a line: its
  * config, its requests by arrival, each step that had tokens as the scheduler decided it, and when
- * each request had its first and its last token. Times are whole microseconds of a virtual clock;
+ * each request had its first and its last token or was cancelled. A key that is not known here is
+ * an error. Times are whole microseconds of a virtual clock;
  * a step of t > 0 tokens takes base + per_token·t.
  *
  * Requests are known here by their place in the file, which is their id in the engine. */
 #ifndef TESTS_DIFFERENTIAL_VLLM_H
 #define TESTS_DIFFERENTIAL_VLLM_H
+#include "experiments/config/serving.h"
 #include "sim/sim.h"
 
 /* What a line of a step says; what it leaves out is not compared. */
@@ -34,7 +36,7 @@ typedef struct RecordedStep {
 
 /* -1: not known. */
 typedef struct RequestTimes {
-  Tick first_token_at, last_token_at;
+  Tick first_token_at, last_token_at, cancelled_at;
 } RequestTimes;
 
 typedef struct RequestName {
@@ -46,15 +48,17 @@ typedef struct RecordedRun {
   const char *name, *path;
   int64_t block_size, num_gpu_blocks, max_model_len, max_num_seqs, max_num_batched_tokens;
   Tick base, per_token;
-  const char *options; // of batcher `vllm`, as YAML
-  TraceRow *rows;      // [n_requests]
-  int64_t *names;      // [n_requests]
-  bool *scheduled;     // [n_requests] in a step read so far
-  RequestTimes *times; // [n_requests]
-  RequestName *index;  // [n_indexed] by name
+  const ServingEngine *engine; // NULL: not said
+  const char *options;         // of batcher `vllm` besides, as YAML: ", key: value…"
+  TraceRow *rows;              // [n_requests]
+  int64_t *names;              // [n_requests]
+  bool *scheduled;             // [n_requests] in a step read so far
+  RequestTimes *times;         // [n_requests]
+  RequestName *index;          // [n_indexed] by name
   RecordedStep *steps;
-  size_t n_requests, n_indexed, n_steps;
-  size_t capacities[5];
+  PauseSpec *pauses;
+  size_t n_requests, n_indexed, n_steps, n_pauses;
+  size_t capacities[6];
   Arena *arena;
 } RecordedRun;
 

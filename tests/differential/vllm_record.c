@@ -13,7 +13,14 @@ enum {
 };
 
 /* Of RecordedRun.capacities, and what holds unless the file says otherwise. */
-enum { CAPACITY_ROWS, CAPACITY_NAMES, CAPACITY_SCHEDULED, CAPACITY_TIMES, CAPACITY_STEPS };
+enum {
+  CAPACITY_ROWS,
+  CAPACITY_NAMES,
+  CAPACITY_SCHEDULED,
+  CAPACITY_TIMES,
+  CAPACITY_STEPS,
+  CAPACITY_PAUSES
+};
 enum { BLOCK_SIZE = 16, MAX_NUM_SEQS = 1024, MAX_NUM_BATCHED_TOKENS = 8192 };
 
 const char *const step_part_names[STEP_PARTS] = {
@@ -32,6 +39,21 @@ static int micros(Json *json, Tick *ret_ticks) {
   if (json_value(json, &text) < 0) return -1;
   if (field_decimal(text, MICRO_PLACES, ret_ticks)) return 0;
   return diag_error(json->diag, line_place(json->line, text), "expected a time in microseconds");
+}
+
+static int micros_or_null(Json *json, Tick *ret_ticks) {
+  Json again = *json;
+  Field text;
+  if (json_value(&again, &text) < 0) return -1;
+  if (!field_is(text, "null")) return micros(json, ret_ticks);
+  *json = again;
+  return 0;
+}
+
+/* What nobody knows here may change what the run decides, so that it is not skipped. */
+static int refuse(const Json *json, const char *what, Field key) {
+  return diag_error(json->diag, line_place(json->line, key), "'%.*s' of the %s is not known",
+                    key.length, key.text, what);
 }
 
 static int tokens(Json *json, const char *key, int32_t *ret_tokens) {
@@ -69,31 +91,48 @@ static int64_t *figure_of(RecordedRun *self, Field key) {
 static int read_iteration(RecordedRun *self, Json *json) {
   Field key;
   int rc;
-  while ((rc = json_member(json, &key)) > 0)
+  while ((rc = json_key(json, &key)) > 0)
     if ((field_is(key, "base")        ? micros(json, &self->base)
          : field_is(key, "per_token") ? micros(json, &self->per_token)
-                                      : skip(json)) < 0)
+                                      : refuse(json, "iteration times", key)) < 0)
       return -1;
   return rc;
+}
+
+/* "vllm 0.33.0" is engine vllm-0.33. */
+static int read_engine(RecordedRun *self, const Json *json, Field value) {
+  int length = 0, dots = 0;
+  while (length < value.length && (dots += value.text[length] == '.') < 2)
+    length++;
+  char *name = arena_copy(self->arena, value.text, (size_t)length);
+  char *space = strchr(name, ' ');
+  if (space) *space = '-';
+  for (int i = 1; serving_at(i); i++)
+    if (strcmp(serving_at(i)->name, name) == 0) self->engine = serving_at(i);
+  if (self->engine) return 0;
+  return diag_error(json->diag, line_place(json->line, value), "there is no engine '%s'", name);
+}
+
+/* A key of the config but for `iteration_us`. */
+static int read_setting(RecordedRun *self, Json *json, Field key) {
+  Json again = *json;
+  Field value;
+  int64_t *figure = figure_of(self, key);
+  if (json_value(json, &value) < 0 || (figure && json_int(&again, figure) < 0)) return -1;
+  if (field_is(key, "engine")) return read_engine(self, json, value);
+  if (is_option(key))
+    self->options = arena_printf(self->arena, "%s, %.*s: %.*s", self->options, key.length, key.text,
+                                 value.length, value.text);
+  return figure || is_option(key) ? 0 : refuse(json, "config", key);
 }
 
 static int read_config(RecordedRun *self, Json *json) {
   Field key;
   int rc;
-  while ((rc = json_member(json, &key)) > 0) {
-    if (field_is(key, "iteration_us")) {
-      if (read_iteration(self, json) < 0) return -1;
-      continue;
-    }
-    Json again = *json;
-    Field value;
-    int64_t *figure = figure_of(self, key);
-    if (json_value(json, &value) < 0 || (figure && json_int(&again, figure) < 0)) return -1;
-    if (is_option(key))
-      self->options =
-          arena_printf(self->arena, "%s%s%.*s: %.*s", self->options, *self->options ? ", " : "",
-                       key.length, key.text, value.length, value.text);
-  }
+  while ((rc = json_key(json, &key)) > 0)
+    if ((field_is(key, "iteration_us") ? read_iteration(self, json)
+                                       : read_setting(self, json, key)) < 0)
+      return -1;
   return rc;
 }
 
@@ -121,7 +160,10 @@ static int read_request_key(RecordedRun *self, Json *json, Field key, TraceRow *
   if (field_is(key, "prompt_tokens")) return tokens(json, "prompt_tokens", &row->prompt_tokens);
   if (field_is(key, "output_tokens")) return tokens(json, "output_tokens", &row->output_tokens);
   if (field_is(key, "hash_ids")) return read_hashes(self, json, row);
-  if (!field_is(key, "priority")) return skip(json);
+  if (field_is(key, "max_tokens")) return tokens(json, "max_tokens", &row->max_tokens);
+  if (field_is(key, "cancel_us")) return micros(json, &row->patience);
+  if (field_is(key, "session") || field_is(key, "turn")) return skip(json); // hash_ids say it
+  if (!field_is(key, "priority")) return refuse(json, "request", key);
   if (json_int(json, &priority) < 0) return -1;
   row->priority = (int32_t)priority;
   return 0;
@@ -132,22 +174,27 @@ static int read_request(RecordedRun *self, Json *json) {
   int64_t name = 0;
   Field key;
   int rc;
-  while ((rc = json_member(json, &key)) > 0)
+  while ((rc = json_key(json, &key)) > 0)
     if ((field_is(key, "request") ? json_int(json, &name)
                                   : read_request_key(self, json, key, &row)) < 0)
       return -1;
   if (rc < 0) return rc;
+  /* A client that gives up as a step ends does so before its output. */
+  if (row.patience > 0) row.patience -= row.at + 1;
   const size_t n = self->n_requests++;
   if (row.at < (n > 0 ? self->rows[n - 1].at : 0) || !row.prompt_tokens || !row.output_tokens)
     return diag_error(json->diag, line_place(json->line, (Field){0}),
                       "a request needs its tokens, and an arrival not before the last one's");
+  if (row.patience < 0)
+    return diag_error(json->diag, line_place(json->line, (Field){0}),
+                      "a request is cancelled before it arrives");
   ARENA_RESERVE(self->arena, self->rows, self->capacities[CAPACITY_ROWS], n + 1);
   ARENA_RESERVE(self->arena, self->names, self->capacities[CAPACITY_NAMES], n + 1);
   ARENA_RESERVE(self->arena, self->scheduled, self->capacities[CAPACITY_SCHEDULED], n + 1);
   ARENA_RESERVE(self->arena, self->times, self->capacities[CAPACITY_TIMES], n + 1);
   self->rows[n] = row;
   self->names[n] = name;
-  self->times[n] = (RequestTimes){-1, -1};
+  self->times[n] = (RequestTimes){-1, -1, -1};
   return 0;
 }
 
@@ -204,7 +251,7 @@ static int read_pairs(RecordedRun *self, Json *json, StepItem **ret_items, size_
   int rc;
   *ret_items = NULL;
   *ret_n = 0;
-  while ((rc = json_member(json, &key)) > 0) {
+  while ((rc = json_key(json, &key)) > 0) {
     ARENA_RESERVE(self->arena, *ret_items, capacity, *ret_n + 1);
     (*ret_items)[*ret_n] = (StepItem){.hit_tokens = -1};
     if (read_pair(self, json, key, &(*ret_items)[(*ret_n)++]) < 0) return -1;
@@ -281,10 +328,11 @@ static int read_step(RecordedRun *self, Json *json) {
   StepLists lists = {0};
   Field key;
   int rc;
-  while ((rc = json_member(json, &key)) > 0) {
+  while ((rc = json_key(json, &key)) > 0) {
     StepPart part = 0;
     while (part < STEP_PARTS && !field_is(key, step_part_names[part]))
       part++;
+    if (part == STEP_PARTS && !field_is(key, "step")) return refuse(json, "step", key);
     if (read_part(self, json, part, &recorded.step, &lists) < 0) return -1;
     if (part < STEP_PARTS) recorded.given |= 1u << part;
   }
@@ -297,33 +345,65 @@ static int read_step(RecordedRun *self, Json *json) {
 
 /* --- lines */
 
-static int read_finished(RecordedRun *self, Json *json) {
-  RequestTimes times = {-1, -1};
+/* How a request ended: finished, or cancelled. */
+static int read_end(RecordedRun *self, Json *json) {
+  RequestTimes times = {-1, -1, -1};
+  Tick ended_at = -1;
   uint64_t request = 0;
+  bool cancelled = false;
   Field key;
   int rc;
-  while ((rc = json_member(json, &key)) > 0)
-    if ((field_is(key, "finished")         ? read_name(self, json, &request)
-         : field_is(key, "first_token_us") ? micros(json, &times.first_token_at)
-         : field_is(key, "at_us")          ? micros(json, &times.last_token_at)
-                                           : skip(json)) < 0)
+  while ((rc = json_key(json, &key)) > 0) {
+    cancelled |= field_is(key, "cancelled");
+    const bool named = field_is(key, "finished") || field_is(key, "cancelled");
+    if ((named                             ? read_name(self, json, &request)
+         : field_is(key, "first_token_us") ? micros_or_null(json, &times.first_token_at)
+         : field_is(key, "at_us")          ? micros(json, &ended_at)
+                                           : refuse(json, "end of a request", key)) < 0)
       return -1;
+  }
+  *(cancelled ? &times.cancelled_at : &times.last_token_at) = ended_at;
   if (rc == 0) self->times[request] = times;
+  return rc;
+}
+
+/* One before the decisions of its time. */
+static int read_pause(RecordedRun *self, Json *json) {
+  PauseSpec pause = {0};
+  bool resumes = false;
+  Field key, value;
+  int rc;
+  while ((rc = json_key(json, &key)) > 0) {
+    if (json_value(json, &value) < 0) return -1;
+    if (field_is(key, "event")) resumes = field_is(value, "resume");
+    if (field_is(key, "event") && !resumes && !field_is(value, "pause"))
+      return refuse(json, "run", value);
+    if (field_is(key, "at_us") && !field_decimal(value, MICRO_PLACES, &pause.at))
+      return refuse(json, "event", value);
+    if (field_is(key, "mode")) pause.mode = field_is(value, "all") ? PAUSE_ALL : PAUSE_NEW;
+    if (field_is(key, "reset")) pause.reset = field_is(value, "true"); // null: not tried
+  }
+  if (resumes) pause.mode = PAUSE_NONE;
+  /* Heard before the arrivals of its time, as they are before it goes on; what it goes on with then
+   * it never does where it pauses again at once. */
+  if (!resumes && pause.at > 0) pause.at--;
+  if (self->n_pauses > 0 && self->pauses[self->n_pauses - 1].at > pause.at) self->n_pauses--;
+  ARENA_RESERVE(self->arena, self->pauses, self->capacities[CAPACITY_PAUSES], self->n_pauses + 1);
+  self->pauses[self->n_pauses++] = pause;
   return rc;
 }
 
 static int read_line(RecordedRun *self, const Line *line, Diag *diag) {
   Json json = json_open(line, diag), start = json;
   Field key;
-  int rc;
-  while ((rc = json_member(&json, &key)) > 0) {
-    if (field_is(key, "config")) return read_config(self, &json);
-    if (field_is(key, "request")) return read_request(self, &start);
-    if (field_is(key, "step")) return read_step(self, &start);
-    if (field_is(key, "finished")) return read_finished(self, &start);
-    if (skip(&json) < 0) return -1;
-  }
-  return rc;
+  const int rc = json_key(&json, &key);
+  if (rc <= 0) return rc;
+  if (field_is(key, "config")) return read_config(self, &json);
+  if (field_is(key, "request")) return read_request(self, &start);
+  if (field_is(key, "step")) return read_step(self, &start);
+  if (field_is(key, "finished") || field_is(key, "cancelled")) return read_end(self, &start);
+  if (field_is(key, "event")) return read_pause(self, &start);
+  return refuse(&json, "run", key);
 }
 
 /* "runs/007.jsonl.gz" is run 007. */

@@ -232,13 +232,19 @@ static int keep_times(void *context, const RequestRecord *record, const Metrics 
   (void)so_far;
   (void)diag;
   Replay *self = context;
-  self->times[record->id] = (RequestTimes){record->first_token_at, record->last_token_at};
+  self->times[record->id] =
+      (RequestTimes){record->first_token_at, record->last_token_at, record->cancelled_at};
   return 0;
 }
 
+static Tick end_of(const RequestTimes *times) {
+  return times->last_token_at < 0 ? times->cancelled_at : times->last_token_at;
+}
+
 static bool same_times(const RequestTimes *want, const RequestTimes *got) {
-  return want->last_token_at < 0 ||
-         (want->first_token_at == got->first_token_at && want->last_token_at == got->last_token_at);
+  return end_of(want) < 0 ||
+         (want->first_token_at == got->first_token_at && end_of(want) == end_of(got) &&
+          (want->cancelled_at < 0) == (got->cancelled_at < 0));
 }
 
 /* Those that `want` has; the request that is shown is the one that ended first. */
@@ -248,7 +254,7 @@ static void check_times(Text *difference, const RecordedRun *run, const char *co
   size_t first = run->n_requests;
   for (size_t i = 0; i < run->n_requests; i++)
     if (!same_times(&want[i], &got[i]) &&
-        (first == run->n_requests || want[i].last_token_at < want[first].last_token_at))
+        (first == run->n_requests || end_of(&want[i]) < end_of(&want[first])))
       first = i;
   if (first == run->n_requests) return;
   add(difference, "request %lld:", (long long)run->names[first]);
@@ -257,7 +263,7 @@ static void check_times(Text *difference, const RecordedRun *run, const char *co
     add(difference, "\n  %s {", sides[side]);
     add_time(difference, "first_token_us", times->first_token_at);
     add(difference, ",");
-    add_time(difference, "at_us", times->last_token_at);
+    add_time(difference, times->cancelled_at < 0 ? "at_us" : "cancelled_us", end_of(times));
     add(difference, "}");
   }
 }
@@ -274,15 +280,14 @@ static void model_init(PerfModel *model, const RecordedRun *run, Arena *arena) {
   perfmodel_compile(model, &(CurveTable){0}, run->max_num_seqs, arena);
 }
 
+/* That of the record's engine, with what the record says. */
 static int choose_batcher(const RecordedRun *run, SimConfig *config, Arena *arena, Diag *diag) {
-  const Policy *batcher = policy_find(POLICY_BATCHER, "vllm");
-  const Place place = place_of_file(run->path);
-  if (!batcher) return diag_error(diag, place, "there is no batcher 'vllm' to replay it with");
-  const char *options = arena_printf(arena, "{%s}", run->options);
-  const Node *map = yaml_parse(run->path, options, strlen(options), arena, diag);
-  const void *state = map ? policy_bind(batcher, map, place, arena, diag) : NULL;
-  config->policies[POLICY_BATCHER] = (PolicyChoice){batcher, state};
-  return state ? 0 : -1;
+  const char *written = arena_printf(arena, "{name: vllm%s}", run->options);
+  const Node *map = yaml_parse(run->path, written, strlen(written), arena, diag);
+  const ServingUse use = {
+      .engine = run->engine, .max_model_len = run->max_model_len, .at = place_of_file(run->path)};
+  if (!map) return -1;
+  return serving_bind_batcher(&use, map, &config->policies[POLICY_BATCHER], NULL, arena, diag);
 }
 
 /* One machine with the memory of the record, less the block that vLLM never uses. */
@@ -306,6 +311,8 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
   SimConfig config = {.pools = &pool,
                       .n_pools = 1,
                       .trace = &trace.source,
+                      .pauses = run->pauses,
+                      .n_pauses = (uint32_t)run->n_pauses,
                       .model.max_model_len = run->max_model_len,
                       .on_request = keep_times,
                       .on_request_context = self,
@@ -315,7 +322,7 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
   SimResult result;
   self->times = ARENA_ARRAY(arena, RequestTimes, run->n_requests);
   for (size_t i = 0; i < run->n_requests; i++)
-    self->times[i] = (RequestTimes){-1, -1};
+    self->times[i] = (RequestTimes){-1, -1, -1};
   if (choose_batcher(run, &config, arena, diag) < 0 || sim_run(&config, &result, arena, diag) < 0)
     return -1;
   *ret_digest = result.digest;

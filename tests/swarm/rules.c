@@ -88,6 +88,7 @@ static const Batcher growing = {
 static const Batcher reserving = {
     .policy = {.name = "of the test", .help = "a batch at a time"},
     .reserves_output = true,
+    .foresees_outputs = true,
     .wake = wake_idle,
     .plan = plan_batch,
 };

@@ -79,7 +79,7 @@ RequestIx stage_request(Stage *self, int32_t prompt_tokens, int32_t output_token
   request->id = id;
   request->arrived_at = (Tick)id;
   request->prompt_tokens = prompt_tokens;
-  request->output_tokens = output_tokens;
+  request->output_tokens = request->max_tokens = output_tokens;
   request->state = REQUEST_WAITS_PREFILL;
   self->view.requests = self->requests.slots;
   return ix;

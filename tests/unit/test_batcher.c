@@ -268,7 +268,7 @@ Test(batcher, request_level_takes_whole_requests_and_memory_for_their_outputs) {
       {"places", "{max_num_seqs: 3}", 1000, "0p40 1p30 2p5"},
       {"(40 + 10) + (30 + 10) + (5 + 10)", NULL, 105, "0p40 1p30 2p5"},
       {"nobody overtakes", NULL, 104, "0p40 1p30"},
-      {"none", NULL, 49, ""},
+      {"at most all there is", NULL, 49, "0p40"},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     const Subject subject = start("request_level", cases[i].options, cases[i].kv_blocks);

@@ -89,6 +89,29 @@ Test(trace_columns, numbers_are_positions) {
   expect_two("names of digits", "ts,2024,2025\n0,5,6\n1,7,8\n", &digits, 0, S);
 }
 
+/* A client that allows nothing in particular leaves the field empty. */
+Test(trace_columns, what_clients_allow_may_be_a_column) {
+  const TraceReading named = {.columns = {"ts", "in", "out", NULL, "cap"}}, usual = {0};
+  const struct {
+    const char *text;
+    const TraceReading *reading;
+  } cases[] = {
+      {"ts,in,out,cap\n0,5,6,6\n1,7,8,\n", &named},
+      {"{\"ts\": 0, \"in\": 5, \"out\": 6, \"cap\": 6}\n"
+       "{\"ts\": 1, \"in\": 7, \"out\": 8, \"cap\": null}\n",
+       &named},
+      {"ts,prompt_tokens,completion_tokens,Max Tokens\n0,5,6,6\n1,7,8,0\n", &usual},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    TraceRow rows[4];
+    TraceFile file;
+    int n = 0;
+    expect_two(cases[i].text, cases[i].text, cases[i].reading, 0, S);
+    cr_assert_eq(read_rows(cases[i].text, cases[i].reading, rows, 4, &n, &file), 0);
+    cr_expect(rows[0].max_tokens == 6 && rows[1].max_tokens == 0, "%s", cases[i].text);
+  }
+}
+
 Test(trace_columns, columns_that_cannot_be_are_located) {
   static const struct {
     const char *columns[TRACE_FIELDS], *text;
@@ -114,6 +137,7 @@ Test(trace_columns, columns_that_cannot_be_are_located) {
       {{"1", "2", "2"}, "0,5,6\n", 1, 3, "'prompt' and 'output' are both column 2"},
       {{"a", "b", "3"}, "a,b,b\n0,5,6\n", 1, 3, "several columns have the name 'b'"},
       {{"1", "2", "3"}, "0,5,6\n1,5\n", 2, 1, "expected 3 fields as in the first row"},
+      {{"1", "2", "3", NULL, "4"}, "0,5,6,5\n", 1, 7, "'column 4' is 5, but the output has 6"},
       {{NULL, "2", "3"}, "0,5,6\n", 1, 1, "no known column holds the arrivals"},
       {{NULL, "2"}, "{\"input_toks\": 1}\n", 1, 1, "'prompt' cannot be named"},
       {{NULL},

@@ -31,6 +31,43 @@ static TraceSource *open_replay(const char *path, const char *rest, WorkloadConf
   return workload_open(config, 1, &arena, &diag);
 }
 
+/* Rows of 9 output tokens. A mix fills in what each of its components says. */
+Test(workload, what_clients_allow_is_of_the_row_else_of_the_workload) {
+  static const struct {
+    const char *path, *keys;
+    int32_t output_tokens, max_tokens;
+  } cases[] = {
+      {"five", "", 9, INT32_MAX},
+      {"five", ", max_tokens: 100", 9, 100},
+      {"five", ", max_tokens: 4", 4, 4},
+      {"five", ", ignore_eos: true", 9, 9},
+      {"allowed", "", 9, 12},
+      {"allowed", ", max_tokens: 100", 9, 12},
+      {"allowed", ", ignore_eos: true", 9, 9},
+      {"allowed", ", ignore_eos: true, priorities: {values: [{priority: 1, share: 1}]}", 9, 9},
+  };
+  const char *five = temp_file(five_rows, strlen(five_rows), &arena);
+  const char text_allowed[] = "ts,prompt_tokens,output_tokens,max_tokens\n0,5,9,12\n";
+  const char *allowed = temp_file(text_allowed, strlen(text_allowed), &arena);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *path = *cases[i].path == 'f' ? five : allowed;
+    const char *text = arena_printf(&arena, "{trace: %s%s}", path, cases[i].keys);
+    const char *mix = arena_printf(&arena, "{mix: [{name: a, trace: %s%s}]}", path, cases[i].keys);
+    for (int mixed = 0; mixed < 2; mixed++) {
+      WorkloadConfig config;
+      TraceRow row;
+      cr_assert_eq(bind(mixed ? mix : text, &config), 0, "%s", cases[i].keys);
+      TraceSource *source = workload_open(&config, 1, &arena, &diag);
+      cr_assert_not_null(source);
+      cr_assert_eq(trace_next(source, &row, &diag), 1);
+      cr_expect(row.output_tokens == cases[i].output_tokens &&
+                    row.max_tokens == cases[i].max_tokens,
+                "%s%s: %d of %d", cases[i].path, cases[i].keys, row.output_tokens, row.max_tokens);
+      trace_close(source);
+    }
+  }
+}
+
 Test(workload, replay_crops_scales_loops_and_stops) {
   static const struct {
     const char *keys;
@@ -201,6 +238,7 @@ Test(workload, wrong_blocks_are_located) {
       {"[1]", 1, "must be a map"},
       {"{requests: 3}", 1, "needs 'trace' (a file) or 'lengths'"},
       {"{trace: a, lengths: b}", 12, "exclude each other"},
+      {"{trace: a, ignore_eos: true, max_tokens: 3}", 30, "exclude each other"},
       {"{trace: a, seed: 3}", 12, "'seed' cannot be used with 'trace'"},
       {"{trace: a, arrivals: {rate: 1 /s}}", 12, "'arrivals' cannot be used with 'trace'"},
       {"{trace: a, rate: 1 /s, rate_scale: 2}", 24, "exclude each other"},

@@ -1,0 +1,187 @@
+/* Decisions: who of those that wait is admitted (RULES.md, "Step by step"). */
+#include "sim/core/decision.h"
+#include "sim/core/lifecycle.h"
+#include "sim/core/memory.h"
+
+/* The first in line: KV that has come from elsewhere needs no more than a block. */
+static RequestIx first_waiting(const Instance *instance) {
+  return instance->decode_queue.count > 0 ? instance->decode_queue.first
+                                          : instance->prefill_queue.first;
+}
+
+static bool may_admit(const Instance *instance) {
+  return instance->decode_queue.count + instance->prefill_queue.count > 0 &&
+         instance->running.count < instance->scheduler->limits.max_num_seqs;
+}
+
+/* Blocks that it may hold at most, as far as anybody knows; never more than there are. */
+static int64_t most_blocks(const Instance *instance, const Request *request) {
+  const int64_t tokens = stays_here(instance, request) ? request->max_tokens : 1;
+  return lesser(blocks_of(instance, request->prompt_tokens + tokens - 1), instance->kv_blocks);
+}
+
+/* Whether all that run may end beside it without that any gives way; what their caches share counts
+ * for each. */
+static bool may_end(const Simulation *self, const Instance *instance, const Request *request) {
+  const Request *slots = self->requests.slots;
+  if (!instance->scheduler->limits.no_evict || instance->running.count == 0) return true;
+  int64_t blocks = most_blocks(instance, request);
+  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    blocks += most_blocks(instance, &slots[ix]);
+  return blocks <= instance->kv_blocks;
+}
+
+/* Tokens that the first chunk of a prompt has, of `room` that are left for it; -1: it waits, because
+ * those that run are not to wait for it, or because the step has no room for all that a step may
+ * have of it. */
+static int64_t first_chunk(const Scheduler *scheduler, const Decision *decision, int64_t left,
+                           int64_t room) {
+  const int64_t wanted = lesser(left, decision->threshold);
+  const bool cut = wanted > room;
+  if ((decision->holds && left > 1) || room <= 0) return -1;
+  if (cut && scheduler->limits.whole_prompts && wanted <= scheduler->limits.max_tokens) return -1;
+  return lesser(wanted, room);
+}
+
+/* Blocks that stay free when somebody joins those that run. */
+static int64_t watermark(const Instance *instance) {
+  const double share = instance->scheduler->limits.watermark;
+  return instance->running.count > 0 ? (int64_t)(share * (double)(instance->kv_blocks + 1)) : 0;
+}
+
+typedef enum Fit { FIT_NOW, FIT_LATER, FIT_NO_ROOM } Fit;
+
+/* Whether the first in line may join: its next tokens, behind `*ret_hits` blocks of the cache. */
+static Fit fit_of(const Simulation *self, const Instance *instance, const Decision *decision,
+                  RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
+  const Request *request = &self->requests.slots[ix];
+  int64_t unheld, tokens = 1;
+  const InstanceView view = sim_view(self, instance);
+  const int64_t hits = view_hit_blocks(&view, ix, &unheld);
+  int64_t context = request_kv_tokens(request) + 1, done = context;
+  if (request->state == REQUEST_WAITS_PREFILL) {
+    const int64_t start = hits * instance->pool->block_size;
+    context = request_prefill_tokens(request);
+    const int64_t room = decision->by_rank ? ranks_room(&self->ranks, request) : INT64_MAX;
+    tokens =
+        first_chunk(instance->scheduler, decision, context - start, lesser(room, decision->budget));
+    done = start + tokens;
+    if (tokens < 0) return FIT_LATER;
+  }
+  *ret_hits = hits;
+  *ret_tokens = tokens;
+  if (!may_end(self, instance, request)) return FIT_NO_ROOM;
+  if (!instance->scheduler->limits.reserve_full_isl) context = done;
+  const int64_t blocks = blocks_of(instance, context) - hits - request->kv_blocks;
+  const int64_t wanted = (blocks > 0 ? blocks : 0) + unheld + watermark(instance);
+  return wanted <= instance->free_blocks ? FIT_NOW : FIT_NO_ROOM;
+}
+
+/* Admits one if there are blocks for it. */
+static Fit admit(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  int64_t hits, tokens;
+  const Fit fit = fit_of(self, instance, decision, ix, &hits, &tokens);
+  if (fit == FIT_NO_ROOM) life_found_no_room(self, instance, ix);
+  if (fit != FIT_NOW) return fit;
+  const bool first = request->prefill_began_at < 0;
+  life_scheduled(self, instance, ix, hits);
+  request->admission = ++instance->n_admissions;
+  decision->prefills |= request->state == REQUEST_COMPUTES &&
+                        request_prefill_tokens(request) - request->prefilled_tokens > 1;
+  decision_schedule(self, instance, decision, ix, tokens);
+  ScheduledItem *item = &decision->step->items[decision->step->n_items - 1];
+  if (first) item->hit_tokens = (int32_t)(hits * instance->pool->block_size);
+  request->scheduled = SCHEDULED_ENDS; // until it is known how it goes on
+  if (decision->by_rank && item->kind == STEP_CHUNK) ranks_take(&self->ranks, request, tokens);
+  if (!item->last) scheduler_schedule_alone(self, instance, ix);
+  return FIT_NOW;
+}
+
+/* Admits in line while it can; those whose rank has not enough tokens left are passed over. How many
+ * others are, because their adapter has no room. */
+static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *decision) {
+  int64_t n_passed = 0;
+  tell_decision_begins(self, instance);
+  RequestIx ix = first_waiting(instance), next;
+  for (; decision->budget > 0 && may_admit(instance) && ix != REQUEST_NONE; ix = next) {
+    const Request *request = &self->requests.slots[ix];
+    const bool decodes = request->state == REQUEST_WAITS_DECODE;
+    next = request->next;
+    if (next == REQUEST_NONE && decodes) next = instance->prefill_queue.first;
+    if (instance->scheduler->pause == PAUSE_NEW && !decodes) break;
+    const bool passed = ask_passes_over(self, instance, decision->step, request);
+    n_passed += passed;
+    if (passed) continue;
+    const Fit fit = admit(self, instance, decision, ix);
+    if (fit == FIT_LATER && decision->by_rank) continue;
+    if (fit != FIT_NOW) break;
+    tell_admitted_to_step(self, instance, &self->requests.slots[ix]);
+    instance->scheduler->n_waited = 0;
+    if (decision->by_rank) instance->scheduler->let_in_at = instance->batch.iterations;
+  }
+  return n_passed;
+}
+
+/* Tokens of the prompts that tokens and sequences are left for. */
+static int64_t joining_tokens(const Simulation *self, const Instance *instance,
+                              const Decision *decision) {
+  const Request *slots = self->requests.slots;
+  int64_t seqs = instance->scheduler->limits.max_num_seqs - instance->running.count, tokens = 0;
+  for (RequestIx ix = instance->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
+       ix = slots[ix].next, seqs--) {
+    const int64_t more = request_prefill_tokens(&slots[ix]);
+    if (tokens + more > decision->budget) return decision->budget;
+    tokens += more;
+  }
+  return tokens;
+}
+
+/* Whether prompts that may join wait for more to join with them; never where nothing else runs. */
+static bool batch_waits(const Simulation *self, const Instance *instance,
+                        const Decision *decision) {
+  const Scheduler *scheduler = instance->scheduler;
+  const SchedulerLimits *limits = &scheduler->limits;
+  const int64_t scheduled = decision->tokens - decision->budget;
+  int64_t hits, tokens;
+  return scheduler->n_waited < limits->batch_wait_iters && scheduled > 0 &&
+         instance->decode_queue.count == 0 && may_admit(instance) &&
+         scheduled + joining_tokens(self, instance, decision) < limits->batch_wait_tokens &&
+         fit_of(self, instance, decision, instance->prefill_queue.first, &hits, &tokens) == FIT_NOW;
+}
+
+void decision_admit(Simulation *self, Instance *instance, Decision *decision) {
+  Scheduler *scheduler = instance->scheduler;
+  const bool admits = decision->budget > 0;
+  int64_t n_passed = 0;
+  const bool for_batch = admits && batch_waits(self, instance, decision);
+  if (for_batch) scheduler->n_waited++;
+  scheduler->waits =
+      for_batch || (admits && decision->by_rank && ranks_wait(&self->ranks, instance));
+  if (admits && !scheduler->waits) n_passed = admit_waiting(self, instance, decision);
+  const int64_t n_waiting = instance->decode_queue.count + instance->prefill_queue.count;
+  scheduler->waits |= decision->holds && n_waiting > 0;
+  if (!decision->holds) scheduler->crowded = n_waiting > n_passed;
+}
+
+int64_t scheduler_watch(const Simulation *self, const Instance *instance) {
+  if (!instance->cache || !may_admit(instance)) return INT64_MAX;
+  if (instance->adapters) return 1; // the first in line may be passed over
+  const RequestIx waiting = first_waiting(instance);
+  const Request *slots = self->requests.slots;
+  if (slots[waiting].state != REQUEST_WAITS_PREFILL) return INT64_MAX;
+  int64_t unheld, least = INT64_MAX;
+  const InstanceView view = sim_view(self, instance);
+  const int64_t hits = view_hit_blocks(&view, waiting, &unheld);
+  const int64_t end = (hits + 1) * instance->pool->block_size;
+  if (end >= request_prefill_tokens(&slots[waiting])) return INT64_MAX;
+  const uint64_t key = content_key(&self->memory[waiting].content, end);
+  for (size_t i = 0; i < instance->batch.n_seqs; i++) {
+    const RequestIx ix = instance->batch.entries[i].request;
+    if (self->memory[ix].held.n_registered > hits ||
+        content_key(&self->memory[ix].content, end) != key)
+      continue;
+    least = lesser(least, end + instance->lag - (batch_context(&instance->batch, &slots[ix]) - 1));
+  }
+  return least > 1 ? least : 1;
+}

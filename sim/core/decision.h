@@ -1,0 +1,32 @@
+/* A decision of a scheduler while it is made: who runs gets tokens in deciding.c, then who waits is
+ * admitted in admitting.c. */
+#ifndef SIM_CORE_DECISION_H
+#define SIM_CORE_DECISION_H
+#include "sim/core/scheduling.h"
+
+typedef struct Decision {
+  Step *step;
+  int64_t tokens, budget; // that it may have, and of those left
+  int64_t threshold;      // of a prefill; INT64_MAX: none
+  int64_t n_preempted;
+  bool by_rank;  // prompts are on ranks, which have tokens of their own
+  bool holds;    // prompts wait for decodes (prefill_schedule_interval)
+  bool prefills; // it has tokens of a prompt
+} Decision;
+
+static inline int64_t lesser(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* Whether a request is decoded here. One that will be elsewhere ends with its first token: the
+ * engine asks for no more. */
+static inline bool stays_here(const Instance *instance, const Request *request) {
+  return request->decode_instance == instance->ix;
+}
+
+/* Its next `tokens`, for which there are blocks, are in the step. */
+void decision_schedule(Simulation *self, Instance *instance, Decision *decision, RequestIx request,
+                       int64_t tokens);
+/* Admits of those that wait whoever may join. */
+void decision_admit(Simulation *self, Instance *instance, Decision *decision);
+#endif
