@@ -25,6 +25,15 @@ typedef struct Borrowed {
   double error;       // that this adds to its times, a fraction
 } Borrowed;
 
+/* The error of a roofline that stands in for a kernel of linear attention: half of those of Triton
+ * on H100 and H200 are within 0.6 to 1.5 of it. */
+static const double LAYERS_ROOFLINE_ERROR = 0.40;
+
+/* Linear attention of prompts or of decodes: over batch_size, seq_len. */
+typedef struct LinearKernels {
+  KernelFound convolution, scan;
+} LinearKernels;
+
 typedef struct Layers {
   // filled by the caller
   const char *folder; // of the engine's tables; those of others are beside it
@@ -42,8 +51,10 @@ typedef struct Layers {
   KernelFound all_reduce, nccl;              // over message_size; not read where none is called
   KernelFound gather, scatter;               // of tokens to experts and back: over message_size
   KernelFound experts;                       // over num_tokens
-  KernelFound split, whole;   // where it has whole experts only: another's, shared or not
-  bool modules;               // latent attention was timed with its products
+  KernelFound split, whole; // where it has whole experts only: another's, shared or not
+  LinearKernels linear_prefill, linear_decode; // where layers have linear attention
+  KernelFound shared_prefill, shared_decode;   // of layers that share the index of another
+  bool modules;                                // latent attention was timed with its products
   KernelFound absorb, expand; // where not, the products with its keys' factor: num_tokens
   Borrowed *borrowed;
   size_t n_borrowed, borrowed_capacity;
@@ -62,6 +73,9 @@ double layers_head_us(const Layers *self, int64_t seqs);
 double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t past);
 int64_t layers_context_of(const Layers *self, int64_t step); // of a row of the decode table
 double layers_decode_us(const Layers *self, int64_t batch, int64_t context);
+/* Of these, layers with linear attention. */
+double layers_linear_prefill_us(const Layers *self, int64_t batch, int64_t isl);
+double layers_linear_decode_us(const Layers *self, int64_t batch);
 
 /* Adds to an empty profile what the layers take, and as facts what they are of and what is assumed.
  * Linear rows are at every number of tokens that products were measured at, attention rows at every
@@ -84,8 +98,18 @@ int64_t layers_expert_shares(const Layers *self);
 double layers_product_us(const Layers *self, int dtype, double m, double n, double k);
 /* One that is bound by memory. */
 double layers_kernel_us(const Layers *self, double bytes);
-/* Products of latent attention, of one layer. */
+/* Products of latent attention, of its index of sparse attention and of linear attention, of one
+ * layer. */
 double layers_latent_products_us(const Layers *self, double tokens);
+double layers_index_products_us(const Layers *self, double tokens);
+double layers_linear_products_us(const Layers *self, double tokens);
+/* Reads a table of the engine's own folder, or borrows it as `what`; notes what is borrowed: from a
+ * roofline where it has no path. */
+int layers_read_nearest(Layers *self, KernelFound *found, const KernelQuery *query,
+                        const char *what, Diag *diag);
+void layers_note_borrowed(Layers *self, KernelFound *found, const char *what, double error);
+/* Linear attention: a roofline stands in for what no table has. */
+void layers_read_linear(Layers *self);
 /* A table over one key; 0 of one that was not read. */
 double layers_curve_us(const KernelFound *found, double key);
 #endif

@@ -68,8 +68,10 @@ static const char *source_of(const Layers *self, const KernelFound *found) {
                             self->arena);
 }
 
-static void note_borrowed(Layers *self, KernelFound *found, const char *what, double error) {
-  const char *from = found ? source_of(self, found) : kernel_folder_name(self->folder, self->arena);
+void layers_note_borrowed(Layers *self, KernelFound *found, const char *what, double error) {
+  const char *from = !found        ? kernel_folder_name(self->folder, self->arena)
+                     : found->path ? source_of(self, found)
+                                   : "a roofline";
   ARENA_RESERVE(self->arena, self->borrowed, self->borrowed_capacity, self->n_borrowed + 1);
   self->borrowed[self->n_borrowed++] = (Borrowed){found, what, from, error};
 }
@@ -92,7 +94,7 @@ static bool borrow(Layers *self, KernelFound *found, const KernelQuery *query, c
     any = strcmp(engine_rules_names[i], own) != 0 &&
           read_version(self, found, query, engine_rules_names[i], NULL);
   }
-  if (any) note_borrowed(self, found, what, error);
+  if (any) layers_note_borrowed(self, found, what, error);
   return any;
 }
 
@@ -108,8 +110,7 @@ static bool read_preferred(Layers *self, KernelFound *found, const KernelQuery *
   return kernels[0] && read_beside(found, &preferred, folder, self->arena);
 }
 
-/* Reads a table of the engine's own folder, or borrows it. */
-static int read_nearest(Layers *self, KernelFound *found, const KernelQuery *query,
+int layers_read_nearest(Layers *self, KernelFound *found, const KernelQuery *query,
                         const char *what, Diag *diag) {
   Diag lacking;
   diag_init(&lacking);
@@ -136,7 +137,7 @@ static int read_products(Layers *self, int dtype, Diag *diag) {
   }
   const char *what = arena_printf(self->arena, "products in %s", dtype_names[dtype]);
   if (products->n == 0) {
-    if (read_nearest(self, &products->found[0], &query, what, diag)) return -1;
+    if (layers_read_nearest(self, &products->found[0], &query, what, diag)) return -1;
     products->n = 1;
   }
   for (int i = 0; i < products->n; i++)
@@ -154,19 +155,40 @@ static void note_format(Layers *self, const char *wanted) {
     if (!found[i]->texts[0] || strcmp(found[i]->texts[0], wanted) == 0) continue;
     const bool narrow = strcmp(found[i]->texts[0], dtype_name(DTYPE_FP8)) == 0;
     self->setup.kv_cache_dtype = narrow ? DTYPE_FP8 : DTYPE_BF16;
-    note_borrowed(self, found[i],
-                  arena_printf(self->arena, "attention of %s with a KV cache in %s", names[i],
-                               dtype_names[self->setup.kv_cache_dtype]),
-                  OTHER_FORMAT);
+    layers_note_borrowed(self, found[i],
+                         arena_printf(self->arena, "attention of %s with a KV cache in %s",
+                                      names[i], dtype_names[self->setup.kv_cache_dtype]),
+                         OTHER_FORMAT);
   }
+}
+
+/* Twice as many heads of half the width: as much to read, and to compute. */
+static bool read_narrower(Layers *self, KernelFound *found, const KernelQuery *query,
+                          const char *what) {
+  KernelQuery narrower = *query;
+  int64_t width = 0;
+  for (KernelFilter *filter = narrower.filters; filter->column; filter++) {
+    if (strcmp(filter->column, "head_dim") == 0) width = filter->number /= 2;
+    if (strncmp(filter->column, "num_", 4) == 0) filter->number *= 2;
+  }
+  what = arena_printf(self->arena, "%s with heads of %lld", what, (long long)width);
+  if (!read_beside(found, &narrower, self->folder, self->arena))
+    return borrow(self, found, &narrower, what);
+  layers_note_borrowed(self, found, what, OTHER_ENGINE);
+  return true;
 }
 
 /* Of the kernels that the engine prefers, if its folder has any, else the fastest. */
 static int read_heads(Layers *self, KernelFound *found, const KernelQuery *query, const char *what,
                       Diag *diag) {
-  return read_preferred(self, found, query, self->folder, self->engine->attention_kernels)
-             ? 0
-             : read_nearest(self, found, query, what, diag);
+  if (read_preferred(self, found, query, self->folder, self->engine->attention_kernels)) return 0;
+  Diag lacking;
+  diag_init(&lacking);
+  int error = layers_read_nearest(self, found, query, what, &lacking);
+  if (error && read_narrower(self, found, query, what)) error = 0;
+  if (error) diag_append(diag, &lacking);
+  diag_done(&lacking);
+  return error;
 }
 
 /* Attention of layers with a sliding window, where the engine's folder has it: `query` is that of
@@ -209,22 +231,78 @@ static int read_attention(Layers *self, Diag *diag) {
   return error;
 }
 
+/* Models whose sparse attention was measured, by their shape. */
+static const char *sparse_architecture(const Llm *llm) {
+  static const struct {
+    const char *name;
+    int64_t hidden, rank, nope, value, heads;
+  } shapes[] = {{"DeepseekV32ForCausalLM", 7168, 1536, 128, 128, 64},
+                {"GlmMoeDsaForCausalLM", 6144, 2048, 192, 256, 32}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    if (llm->hidden_size == shapes[i].hidden && llm->q_lora_rank == shapes[i].rank &&
+        llm->qk_nope_head_dim == shapes[i].nope && llm->v_head_dim == shapes[i].value &&
+        llm->index_n_heads == shapes[i].heads)
+      return shapes[i].name;
+  return NULL;
+}
+
+/* Tables of latent attention: of the whole with its products, or of its parts. */
+static KernelQuery query_latent(const Layers *self, const char *name, const char *kv,
+                                const char *products) {
+  KernelQuery query = {.name = name,
+                       .filters = {{"kv_cache_dtype", {kv, "bfloat16", "fp8"}, .may_miss = true},
+                                   {"gemm_type", {products, "bfloat16"}, .may_miss = true},
+                                   {"num_heads", .number = layers_heads(self)}},
+                       .keys = {"batch_size", "isl"}};
+  return query;
+}
+
+/* Sparse attention with its index, or with that of a layer before it. */
+static int read_sparse(Layers *self, const char *kv, const char *products, Diag *diag) {
+  const Llm *llm = &self->llm;
+  const char *architecture = sparse_architecture(llm);
+  if (!architecture)
+    return diag_error(diag, place_of_file(self->folder),
+                      "no table has sparse attention of this shape");
+  static const char *const ops[2][2] = {
+      {"dsa_context_module", "dsa_context_module_skip_indexer"},
+      {"dsa_generation_module", "dsa_generation_module_skip_indexer"}};
+  KernelFound *found[2][2] = {{&self->prefill, &self->shared_prefill},
+                              {&self->decode, &self->shared_decode}};
+  static const char *const names[] = {"attention of prompts", "attention of decodes"};
+  int error = 0;
+  self->modules = true;
+  for (int decodes = 0; decodes < 2; decodes++)
+    for (int shared = 0; shared <= (llm->num_index_layers < llm->num_attention_layers); shared++) {
+      KernelQuery query = query_latent(self, ops[decodes][0], kv, products);
+      query.filters[3] = (KernelFilter){.column = "architecture", .texts = {architecture}};
+      query.filters[4] = (KernelFilter){.column = "op_name", .texts = {ops[decodes][shared]}};
+      query.keys[1] = "step";
+      query.keys[2] = decodes ? NULL : "isl";
+      error |= layers_read_nearest(self, found[decodes][shared], &query, names[decodes], diag);
+      if (decodes) kernel_table_level(&found[decodes][shared]->table);
+    }
+  return error;
+}
+
 /* Of engines that ran the whole of latent attention, else of its parts. */
 static int read_latent(Layers *self, Diag *diag) {
   const char *kv = dtype_name(self->setup.kv_cache_dtype);
   const char *products = dtype_name(self->llm.attention_dtype);
   if (!kv) return no_format(self, "a KV cache", self->setup.kv_cache_dtype, diag);
   if (!products) return no_format(self, "products", self->llm.attention_dtype, diag);
+  if (self->llm.index_topk > 0) {
+    if (read_sparse(self, kv, products, diag)) return -1;
+    note_format(self, kv);
+    return 0;
+  }
   self->modules = kernel_folder_has(self->folder, "mla_generation_module", self->arena);
-  KernelQuery query = {.name = self->modules ? "mla_context_module" : "context_mla",
-                       .filters = {{"kv_cache_dtype", {kv, "bfloat16", "fp8"}, .may_miss = true},
-                                   {"gemm_type", {products, "bfloat16"}, .may_miss = true},
-                                   {"num_heads", .number = layers_heads(self)}},
-                       .keys = {"batch_size", "isl"}};
-  int error = read_nearest(self, &self->prefill, &query, "attention of prompts", diag);
+  KernelQuery query =
+      query_latent(self, self->modules ? "mla_context_module" : "context_mla", kv, products);
+  int error = layers_read_nearest(self, &self->prefill, &query, "attention of prompts", diag);
   query.name = self->modules ? "mla_generation_module" : "generation_mla";
   query.keys[1] = "step";
-  error |= read_nearest(self, &self->decode, &query, "attention of decodes", diag);
+  error |= layers_read_nearest(self, &self->decode, &query, "attention of decodes", diag);
   kernel_table_level(&self->decode.table);
   if (!error) note_format(self, kv);
   if (self->modules) return error;
@@ -282,7 +360,7 @@ static int read_all_reduce(Layers *self, Diag *diag) {
   memcpy(query.filters[1].texts, graphs, sizeof graphs);
   if (error && borrow(self, &self->all_reduce, &query, ALL_REDUCES)) error = 0;
   if (error && read_nccl(self, &self->all_reduce, "all_reduce", gpus, &lacking) == 0) {
-    note_borrowed(self, &self->all_reduce, ALL_REDUCES, OTHER_ENGINE);
+    layers_note_borrowed(self, &self->all_reduce, ALL_REDUCES, OTHER_ENGINE);
     error = 0;
   }
   if (error) diag_append(diag, &lacking);
@@ -351,7 +429,7 @@ static int read_routed(Layers *self, Diag *diag) {
   if (shares > 1 && llm->expert_dtype == DTYPE_MXFP4 && read_experts_of(self, &whole, folder) &&
       read_both(self, &split, &whole))
     return 0;
-  return read_nearest(self, &self->experts, &split, "experts", diag);
+  return layers_read_nearest(self, &self->experts, &split, "experts", diag);
 }
 
 static int read_experts(Layers *self, Diag *diag) {
@@ -408,7 +486,7 @@ int layers_load(Layers *self, Diag *diag) {
   if (find_rules(self, diag) | check_format(self, diag)) return -1;
   const char *folder = kernel_folder_name(self->folder, self->arena), *own = self->setup.engine;
   if (strncmp(folder, own, strlen(own)) != 0)
-    note_borrowed(self, NULL, arena_printf(self->arena, "tables for %s", own), OTHER_ENGINE);
+    layers_note_borrowed(self, NULL, arena_printf(self->arena, "tables for %s", own), OTHER_ENGINE);
   // NVFP4 checkpoints with experts leave attention in 16 bits (hf_quant_config.json's excludes)
   if (self->llm.weight_dtype == DTYPE_NVFP4 && llm_moe_layers(&self->llm) > 0)
     self->llm.attention_dtype = DTYPE_BF16;
@@ -417,6 +495,7 @@ int layers_load(Layers *self, Diag *diag) {
   if (llm_dense_layers(&self->llm) > 0 || self->llm.shared_expert_intermediate_size > 0)
     error |= read_products(self, self->llm.weight_dtype, diag);
   error |= llm_latent(&self->llm) ? read_latent(self, diag) : read_attention(self, diag);
+  layers_read_linear(self);
   error |= read_all_reduce(self, diag);
   error |= read_experts(self, diag);
   return error;
