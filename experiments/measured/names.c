@@ -30,9 +30,9 @@ const char *measured_machine_name(const char *gpu) {
 }
 
 /* Makers whose FP8 checkpoints are of blocks: weight_block_size in the config.json of
- * Qwen/Qwen3.5-397B-A17B-FP8 and its like, of zai-org/GLM-5-FP8 and of GLM-5.2-FP8. */
+ * Qwen/Qwen3.5-397B-A17B-FP8 and its like. */
 static bool has_blocks(const char *model) {
-  return strncmp(model, "qwen3.5-", 8) == 0 || strncmp(model, "glm-5", 5) == 0;
+  return strncmp(model, "qwen3.5-", 8) == 0;
 }
 
 /* A checkpoint is converted to narrower numbers, never to wider ones: gpt-oss, whose experts are

@@ -246,6 +246,11 @@ static const char *sparse_architecture(const Llm *llm) {
   return NULL;
 }
 
+static int no_sparse(const Layers *self, Diag *diag) {
+  return diag_error(diag, place_of_file(self->folder),
+                    "no table has sparse attention of the shape of model '%s'", self->llm.name);
+}
+
 /* Tables of latent attention: of the whole with its products, or of its parts. */
 static KernelQuery query_latent(const Layers *self, const char *name, const char *kv,
                                 const char *products) {
@@ -261,9 +266,7 @@ static KernelQuery query_latent(const Layers *self, const char *name, const char
 static int read_sparse(Layers *self, const char *kv, const char *products, Diag *diag) {
   const Llm *llm = &self->llm;
   const char *architecture = sparse_architecture(llm);
-  if (!architecture)
-    return diag_error(diag, place_of_file(self->folder),
-                      "no table has sparse attention of this shape");
+  if (!architecture) return no_sparse(self, diag);
   static const char *const ops[2][2] = {
       {"dsa_context_module", "dsa_context_module_skip_indexer"},
       {"dsa_generation_module", "dsa_generation_module_skip_indexer"}};
@@ -494,7 +497,10 @@ int layers_load(Layers *self, Diag *diag) {
   error |= read_products(self, self->llm.attention_dtype, diag);
   if (llm_dense_layers(&self->llm) > 0 || self->llm.shared_expert_intermediate_size > 0)
     error |= read_products(self, self->llm.weight_dtype, diag);
-  error |= llm_latent(&self->llm) ? read_latent(self, diag) : read_attention(self, diag);
+  const bool sparse = self->llm.index_topk > 0 || self->llm.kv_share > 0;
+  error |= llm_latent(&self->llm) ? read_latent(self, diag)
+           : sparse               ? no_sparse(self, diag)
+                                  : read_attention(self, diag);
   layers_read_linear(self);
   error |= read_all_reduce(self, diag);
   error |= read_experts(self, diag);

@@ -298,12 +298,13 @@ Test(compose, states_do_not_grow_with_contexts) {
  * key with its weights; the others take that of a layer before. */
 Test(compose, sparse_attention_by_hand) {
   const Layers self = shipped("glm-5.2", "dgx-h200", "vllm-0.24.0", 8);
+  const int dtype = self.llm.attention_dtype;
   const double m = 64, h = 6144;
-  const double index = product_us(&self, DTYPE_BF16, m, 32 * 128, 2048) +
-                       product_us(&self, DTYPE_BF16, m, 128 + 32, h);
-  const double products = product_us(&self, DTYPE_BF16, m, 2048 + 576, h) +
-                          product_us(&self, DTYPE_BF16, m, 8 * 256, 2048) +
-                          product_us(&self, DTYPE_BF16, m, h, 8 * 256);
+  const double index =
+      product_us(&self, dtype, m, 32 * 128, 2048) + product_us(&self, dtype, m, 128 + 32, h);
+  const double products = product_us(&self, dtype, m, 2048 + 576, h) +
+                          product_us(&self, dtype, m, 8 * 256, 2048) +
+                          product_us(&self, dtype, m, h, 8 * 256);
   const double keys[] = {m, 8192};
   const double own = kernel_slice_eval(kernel_table_all(&self.decode.table), keys);
   const double shared = kernel_slice_eval(kernel_table_all(&self.shared_decode.table), keys);
