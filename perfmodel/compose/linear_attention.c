@@ -54,8 +54,8 @@ typedef enum LinearPart { CONVOLUTION, SCAN } LinearPart;
 
 /* A convolution reads and writes its numbers, of a decode those before, too. A decode reads and
  * writes its state. A scan goes by chunks of 64 tokens (2412.06464, 3.3): it reads and writes what
- * it is given and, twice, the state between chunks; it takes three launches. It reaches 0.4 of the
- * bandwidth and 0.15 of the tensor cores: the mean of Triton's kernels on H100 and H200. */
+ * it is given and, twice, the state between chunks; it takes three launches. It is assumed
+ * to reach 0.4 of the bandwidth and 0.15 of the tensor cores (layers.h has its errors). */
 static double roofline_us(const Layers *self, LinearPart part, bool decodes, double batch,
                           double tokens) {
   static const double CHUNK = 64, REACHED = 0.5, REACHED_FLOPS = 0.15;
