@@ -162,11 +162,12 @@ static void note_format(Layers *self, const char *wanted) {
   }
 }
 
-/* Twice as many heads of half the width: as much to read, and to compute. */
+/* Of heads of 256 twice as many of half the width: as much to read, and to compute. */
 static bool read_narrower(Layers *self, KernelFound *found, const KernelQuery *query,
                           const char *what) {
   KernelQuery narrower = *query;
   int64_t width = 0;
+  if (self->llm.head_dim != 256) return false;
   for (KernelFilter *filter = narrower.filters; filter->column; filter++) {
     if (strcmp(filter->column, "head_dim") == 0) width = filter->number /= 2;
     if (strncmp(filter->column, "num_", 4) == 0) filter->number *= 2;
