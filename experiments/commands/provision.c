@@ -90,7 +90,8 @@ static int answer(Study *self, const Options *given, Node *whole) {
   return EXIT_INPUT;
 }
 
-/* Those of other options, then those of --set. NULL with entries. */
+/* Those of prices, then those of --set, which may be of all of `provision`, then --spares. NULL
+ * with entries. */
 static const char *const *assignments_of(const Options *given, Arena *arena, Diag *diag) {
   const Node *prices = NULL;
   if (study_prices(&given->money, &prices, arena, diag)) return NULL;
@@ -102,10 +103,10 @@ static const char *const *assignments_of(const Options *given, Arena *arena, Dia
     texts[n++] = arena_printf(arena, "prices.%s=%s", price->key, node_text(price, arena));
   if (given->money.sold >= 0)
     texts[n++] = arena_printf(arena, "sold=%s", hardware_sold_names[given->money.sold]);
-  if (given->spares >= 0)
-    texts[n++] = arena_printf(arena, "provision.spares=%lld", (long long)given->spares);
   for (const Node *set = given->set ? given->set->first : NULL; set; set = set->next)
     texts[n++] = set->text;
+  if (given->spares >= 0)
+    texts[n++] = arena_printf(arena, "provision.spares=%lld", (long long)given->spares);
   return texts;
 }
 

@@ -26,6 +26,7 @@ workload:
   arrivals: {process: poisson, rate: 6 /s}
   requests: 500
   seed: 1
+  ignore_eos: true
 pools:
   all: {machine: dgx-h100, count: 1, tensor_parallel_size: 1}
 perfmodel: ./known.yaml

@@ -144,7 +144,7 @@ for budget in 80 160; do
 done
 query budgets budgets.db
 prints 'series,cost_per_hour,rate,low,high'
-[ "$(cut -d, -f1,2 out | tail -n +2 | tr '\n' ' ')" = 'pair,76 pair,152 ' ] ||
+[ "$(cut -d, -f1,2 out | tail -n +2 | tr '\n' ' ')" = 'pair,63.84 pair,159.6 ' ] ||
   fail 'not a row for each budget'
 expect 0 "$tandem" plot budgets budgets.db -o budgets.png
 is_png budgets.png

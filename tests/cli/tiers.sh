@@ -9,6 +9,7 @@ workload:
   arrivals: {process: poisson, rate: 2 /s}
   requests: 150
   seed: 1
+  ignore_eos: true
 pools:
   all: {machine: gh200-96gb, num_gpu_blocks_override: 140}
 policies:
