@@ -13,7 +13,6 @@ bool nearest_read_beside(KernelFound *found, const KernelQuery *query, const cha
   return good;
 }
 
-/* "0.24.0" of a folder "…/vllm-0.24.0"; "" where its name has none. */
 const char *nearest_version(const char *folder, Arena *arena) {
   const char *dash = strchr(kernel_folder_name(folder, arena), '-');
   return dash ? dash + 1 : "";
