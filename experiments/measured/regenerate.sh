@@ -12,7 +12,8 @@ trap 'rm -rf "$work"' EXIT
 "$1" report measured "$2" --format markdown -o "$work/groups"
 "$1" report measured "$2" --format csv -o "$work/quoted"
 # Without the commas of texts.
-awk -F'"' -v OFS= '{ for (i = 2; i <= NF; i += 2) gsub(",", ";", $i) } 1' "$work/quoted" >"$work/points"
+awk -F'"' -v OFS= '{ for (i = 2; i <= NF; i += 2) gsub(",", ";", $i) } 1' \
+  "$work/quoted" >"$work/points"
 
 # Points that are compared, and the median of their errors, of one machine and of split clusters.
 awk -F, '
