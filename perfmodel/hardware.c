@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "perfmodel/datafile.h"
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,7 +199,9 @@ static bool splits(int64_t a, int64_t b) {
 
 static bool heads_divide(const Llm *llm, int64_t tensor_parallel_size) {
   return llm->num_attention_heads % tensor_parallel_size == 0 &&
-         splits(llm_cached_heads(llm), tensor_parallel_size);
+         splits(llm_cached_heads(llm), tensor_parallel_size) &&
+         llm->linear_num_value_heads % tensor_parallel_size == 0 &&
+         splits(llm->linear_num_key_heads, tensor_parallel_size);
 }
 
 /* Of the GPUs' memory, by weights that are elsewhere. */
@@ -237,6 +240,14 @@ static WindowBytes window_bytes(const Llm *llm, int64_t tensor_parallel_size) {
   return (WindowBytes){(int64_t)layers * copies, llm->kv_bytes_per_sequence * copies};
 }
 
+/* What the states of max_num_seqs sequences take of the memory beside the weights: at most the
+ * share that SGLang sets aside for them (mamba_full_memory_ratio 0.9). */
+static int64_t state_bytes(const Llm *llm, const KvOptions *options, int64_t left) {
+  static const double LARGEST = 0.9 / 1.9;
+  const double all = (double)options->max_num_seqs * (double)llm->state_bytes_per_sequence;
+  return left > 0 ? (int64_t)fmin(all, LARGEST * (double)left) : 0;
+}
+
 static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                               const KvOptions *options) {
   const int64_t gpus = replica_gpus(degrees);
@@ -244,8 +255,9 @@ static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, Parallel
   const double all_memory = (double)hardware->gpu_memory_bytes * (double)gpus;
   const int64_t taken =
       replica_weights(llm, degrees) - freed_bytes(llm, options) + options->activation_bytes * gpus;
-  const int64_t left = options->of_free ? (int64_t)(share * (all_memory - (double)taken))
-                                        : (int64_t)(share * all_memory) - taken;
+  int64_t left = options->of_free ? (int64_t)(share * (all_memory - (double)taken))
+                                  : (int64_t)(share * all_memory) - taken;
+  left -= state_bytes(llm, options, left);
   const WindowBytes windows = window_bytes(llm, degrees.tensor);
   const int64_t token = llm->kv_bytes_per_token * kv_copies(llm_cached_heads(llm), degrees.tensor);
   const int64_t all_bytes = options->block_size * (token + windows.token);

@@ -109,10 +109,12 @@ typedef struct KvOptions {
  * rest in each attention group. KV heads are split over the tensor degree and copied once there
  * are fewer of them; latent KV is one head. Layers with a sliding window have
  * kv_bytes_per_sequence of max_num_seqs sequences set aside, or are counted as if they saw all
- * tokens, whichever leaves room for more tokens. An option that says it outright is of GPUs with
- * all of the weights: what others leave is added. Error at `at` when hardware_check_split has one,
- * when the weights do not fit, saying which tensor_parallel_size of the machine would, or when
- * kv_cache_memory_bytes is less than a block or more than all of the GPUs' memory has room for. */
+ * tokens, whichever leaves room for more tokens. States of linear attention are set aside for
+ * max_num_seqs sequences, up to 0.47 of the memory beside the weights. An option that says it
+ * outright is of GPUs with all of the weights: what others leave is added. Error at `at` when
+ * hardware_check_split has one, when the weights do not fit, saying which tensor_parallel_size of
+ * the machine would, or when kv_cache_memory_bytes is less than a block or more than all of the
+ * GPUs' memory has room for. */
 int kv_capacity(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag);
 #endif

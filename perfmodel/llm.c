@@ -67,7 +67,8 @@ double llm_layer_kv_bytes(const Llm *self, bool sliding) {
 
 double llm_qkv_parameters(const Llm *self, const LlmAttention *a, int64_t tp) {
   const double h = (double)self->hidden_size, rank = (double)self->q_lora_rank;
-  const double q = (double)(a->query_heads * a->qk_dim) / (double)tp;
+  const double q =
+      (double)((self->attention_gate ? 2 : 1) * a->query_heads * a->qk_dim) / (double)tp;
   const double queries = rank > 0 ? h * rank + rank * q : h * q;
   if (!llm_latent(self)) return queries + h * llm_kv_elements(self, a, tp);
   const double kv = (double)self->kv_lora_rank;
@@ -79,6 +80,36 @@ double llm_out_parameters(const Llm *self, const LlmAttention *a, int64_t tp) {
   const double h = (double)self->hidden_size, rank = (double)self->o_lora_rank;
   const double o = (double)(a->query_heads * a->v_dim) / (double)tp;
   return rank > 0 ? o * rank + (double)self->o_groups * rank / (double)tp * h : o * h;
+}
+
+double llm_linear_values(const Llm *self, int64_t tp) {
+  return (double)(self->linear_num_value_heads * self->linear_value_head_dim) / (double)tp;
+}
+
+double llm_linear_channels(const Llm *self, int64_t tp) {
+  const double keys = (double)(self->linear_num_key_heads * self->linear_key_head_dim);
+  return 2 * keys / (double)tp + llm_linear_values(self, tp);
+}
+
+double llm_linear_state(const Llm *self) {
+  return (double)self->linear_key_head_dim * llm_linear_values(self, 1);
+}
+
+/* Queries, keys and values; for the output a gate of as many numbers as values; and of each head a
+ * decay and, of delta rules, a strength of writing. KDA's decay is of each number of a key: it and
+ * the gate have two factors, the inner one of one head's width. */
+double llm_linear_in_parameters(const Llm *self, int64_t tp) {
+  const double h = (double)self->hidden_size, values = llm_linear_values(self, tp);
+  const double heads = (double)self->linear_num_value_heads / (double)tp;
+  const double read = h * llm_linear_channels(self, tp);
+  if (self->linear_attention == LLM_MAMBA2) return read + h * (values + heads);
+  if (self->linear_attention == LLM_GDN) return read + h * (values + 2 * heads);
+  const double key = (double)self->linear_key_head_dim, value = (double)self->linear_value_head_dim;
+  return read + h * (key + value + heads) + heads * key * key + values * value;
+}
+
+double llm_linear_out_parameters(const Llm *self, int64_t tp) {
+  return llm_linear_values(self, tp) * (double)self->hidden_size;
 }
 
 /* DeepSeek-V3.2, 2512.02556, §2.1. */
@@ -103,7 +134,9 @@ int64_t llm_part_parameters(const Llm *self, LlmPart part) {
                                                          : llm_out_parameters(self, &kinds[i], 1));
     if (part == LLM_QKV && self->index_topk > 0)
       sum += self->num_index_layers * (int64_t)llm_index_parameters(self);
-    return sum;
+    return sum + self->num_linear_layers * (int64_t)(part == LLM_QKV
+                                                         ? llm_linear_in_parameters(self, 1)
+                                                         : llm_linear_out_parameters(self, 1));
   case LLM_MLP:
     return llm_dense_layers(self) * mlp_parameters(self, self->intermediate_size);
   case LLM_SHARED_EXPERTS:
@@ -164,7 +197,9 @@ static int64_t layer_vectors(const Llm *self) {
 /* LayerNorm has two vectors, RMSNorm one. BLOOM's extra norm of the embedding (2·h) is left out,
  * and what else some families have that is less than a thousandth of a layer. */
 static int64_t vector_parameters(const Llm *self) {
-  return self->num_hidden_layers * layer_vectors(self) + norm_parameters(self);
+  const double convolution = llm_linear_channels(self, 1) * (double)self->linear_conv_kernel_dim;
+  return self->num_hidden_layers * layer_vectors(self) + norm_parameters(self) +
+         self->num_linear_layers * (int64_t)convolution;
 }
 
 static int64_t table_parameters(const Llm *self) {

@@ -16,11 +16,15 @@
 typedef enum LlmActivation { LLM_SILU, LLM_GELU, LLM_RELU } LlmActivation;
 typedef enum LlmNorm { LLM_RMS_NORM, LLM_LAYER_NORM } LlmNorm;
 typedef enum LlmPositions { LLM_ROPE, LLM_ALIBI, LLM_LEARNED } LlmPositions;
+/* Layers that keep a state of each sequence instead of its tokens: Gated DeltaNet (2412.06464),
+ * Kimi Delta Attention (2510.26692), Mamba-2 (2405.21060). */
+typedef enum LlmLinear { LLM_GDN, LLM_KDA, LLM_MAMBA2 } LlmLinear;
 
 /* Matrices of all layers, by what they do; each is kept in one number format, or nearly. */
 typedef enum LlmPart {
-  LLM_QKV, // of attention, with the factors of latent attention and the index of a sparse one
-  LLM_OUT, // of attention
+  LLM_QKV, // of attention, with the factors of latent attention and the index of a sparse one, and
+           // of linear attention, with its gates
+  LLM_OUT, // of both
   LLM_MLP, // of dense layers
   LLM_SHARED_EXPERTS,
   LLM_EXPERTS, // all of them
@@ -40,16 +44,18 @@ typedef struct Llm {
   bool gated_mlp, bias, attention_bias, tie_word_embeddings, learned_positions;
   int hidden_act, norm, position_embedding_type; // LlmActivation, LlmNorm, LlmPositions
   int64_t dtype_bytes;                           // of activations: 2 for bf16 and fp16
-  int64_t weight_bytes;          // all weights; from the shape unless the file states it
-  int64_t kv_bytes_per_token;    // of layers that see all tokens, all heads; likewise
-  int64_t kv_bytes_per_sequence; // at most, of layers with a sliding window
-  int weight_dtype;              // Dtype of dense MLPs and shared experts, and of what follows
-  int attention_dtype;           // Dtype of attention's matrices; embedding and head have 16 bits
-  int expert_dtype;              // Dtype of routed experts
-  int kv_cache_dtype;            // Dtype
-  double part_bytes[LLM_PARTS];  // of a parameter, in the mean of the layers; 0: as its Dtype
+  int64_t weight_bytes;             // all weights; from the shape unless the file states it
+  int64_t kv_bytes_per_token;       // of layers that see all tokens, all heads; likewise
+  int64_t kv_bytes_per_sequence;    // at most, of layers with a sliding window
+  int64_t state_bytes_per_sequence; // of layers with linear attention
+  int weight_dtype;                 // Dtype of dense MLPs and shared experts, and of what follows
+  int attention_dtype;          // Dtype of attention's matrices; embedding and head have 16 bits
+  int expert_dtype;             // Dtype of routed experts
+  int kv_cache_dtype;           // Dtype
+  double part_bytes[LLM_PARTS]; // of a parameter, in the mean of the layers; 0: as its Dtype
   // layers that differ
   int64_t num_attention_layers; // layers that have attention
+  int64_t num_mlp_layers;       // layers that have an MLP or experts
   int64_t num_dense_layers; // layers with an MLP of intermediate_size instead of experts, if any
   // mixture of experts; num_experts 0: none
   int64_t num_experts, num_experts_per_tok, moe_intermediate_size;
@@ -62,18 +68,25 @@ typedef struct Llm {
   // sparse attention that picks index_topk tokens by an index; 0: none
   int64_t index_topk, index_n_heads, index_head_dim;
   int64_t num_index_layers; // layers with an index of their own
+  // linear attention and state spaces; num_linear_layers 0: none. Of Mamba-2 the values are its
+  // heads, the keys its groups, and a key is as wide as its state
+  int64_t num_linear_layers, linear_num_key_heads, linear_num_value_heads;
+  int64_t linear_key_head_dim, linear_value_head_dim, linear_conv_kernel_dim;
+  int linear_attention; // LlmLinear
   // attention over compressed tokens, in layers that have a window beside; 0: all tokens are kept
   double kv_share;               // tokens that a mean layer keeps of each one that it has seen
   bool values_are_keys;          // one vector of qk_dim for both
   int64_t o_lora_rank, o_groups; // attention's output in two factors, the first in groups; 0: one
   bool qk_norm, attention_sinks;
+  bool attention_gate; // attention's output is multiplied by a gate of as many numbers
   bool wide_qk_norm;   // over all heads at once, so that GPUs that share them add up their squares
   bool fp32_router;    // experts are chosen in 32 bits
   bool sigmoid_router; // their shares are sigmoids, not a softmax
   uint64_t digest;     // of the name, the file's content and the formats that it was made of
 } Llm;
 
-enum { LLM_UNSAID = -1 }; // a choice that is left open
+enum { LLM_STATE_BYTES = 4 }; // of a number of a state: mamba_ssm_dtype float32
+enum { LLM_UNSAID = -1 };     // a choice that is left open
 
 /* Number formats that stand in place of those of a file; LLM_UNSAID: as the file has them. */
 typedef struct LlmFormats {
@@ -112,10 +125,10 @@ static inline int64_t llm_cached_heads(const Llm *self) {
   return llm_latent(self) ? 1 : self->num_key_value_heads;
 }
 static inline int64_t llm_moe_layers(const Llm *self) {
-  return self->num_experts > 0 ? self->num_hidden_layers - self->num_dense_layers : 0;
+  return self->num_experts > 0 ? self->num_mlp_layers - self->num_dense_layers : 0;
 }
 static inline int64_t llm_dense_layers(const Llm *self) {
-  return self->num_hidden_layers - llm_moe_layers(self);
+  return self->num_mlp_layers - llm_moe_layers(self);
 }
 
 /* Bytes of an element of the KV cache; of one token's keys in one index of sparse attention. */
@@ -129,6 +142,14 @@ double llm_layer_kv_bytes(const Llm *self, bool sliding);
 double llm_kv_elements(const Llm *self, const LlmAttention *a, int64_t tp);
 double llm_qkv_parameters(const Llm *self, const LlmAttention *a, int64_t tp);
 double llm_out_parameters(const Llm *self, const LlmAttention *a, int64_t tp);
+/* Of linear attention in one layer on one of `tp` GPUs: numbers that go through its convolution,
+ * values, parameters of what leads into it and of its output. */
+double llm_linear_channels(const Llm *self, int64_t tp);
+double llm_linear_values(const Llm *self, int64_t tp);
+double llm_linear_in_parameters(const Llm *self, int64_t tp);
+double llm_linear_out_parameters(const Llm *self, int64_t tp);
+/* Numbers of its state, of all heads. */
+double llm_linear_state(const Llm *self);
 /* Parameters of the index of sparse attention in one layer: its queries from those of attention,
  * one key, and a weight for each of its heads. */
 double llm_index_parameters(const Llm *self);

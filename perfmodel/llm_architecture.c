@@ -7,15 +7,21 @@
   " not modelled: they would need the size of a sequence's state and the times of their kernels"
 
 /* How keys begin that only models have which the formulas do not know. */
-static const struct {
+typedef struct Refused {
   const char *begin, *why;
-} REFUSED[] = {
+} Refused;
+
+/* Of families with linear attention they are read. */
+static const Refused LINEAR[] = {
     {"linear_attn_config", "layers with linear attention are" STATE},
     {"linear_num_", "layers with linear attention are" STATE},
-    {"layer_group_size", "layers with linear attention are" STATE},
     {"hybrid_override_pattern", "state-space layers are" STATE},
     {"mamba", "state-space layers are" STATE},
     {"ssm_", "state-space layers are" STATE},
+    {NULL, NULL},
+};
+static const Refused REFUSED[] = {
+    {"layer_group_size", "layers with linear attention are" STATE},
     {"attn_layer_period", "state-space layers are" STATE},
     {"conv_L_cache", "layers of convolutions are" STATE},
     {"lru_width", "recurrent layers are" STATE},
@@ -35,7 +41,41 @@ static const struct {
     {"zero_expert_num", "experts that do nothing are not modelled"},
     {"altup_num_inputs", "a residual stream of several is not modelled"},
     {"is_encoder_decoder", "encoders are not modelled"},
+    {NULL, NULL},
 };
+
+/* ---- Types ---- */
+
+/* Without what says that there are pictures, or that it is the text's part: qwen3_vl_moe_text. */
+static const char *plain_type(const char *type, Arena *arena) {
+  char *plain = arena_printf(arena, "%.64s", type);
+  static const char *const parts[] = {"_text", "_vl", "_omni", "_thinker", "_model", "_lm", NULL};
+  for (const char *const *part = parts; *part; part++) {
+    char *found = strstr(plain, *part);
+    const size_t n = strlen(*part);
+    if (found && (found[n] == '\0' || found[n] == '_'))
+      memmove(found, found + n, strlen(found + n) + 1);
+  }
+  return plain;
+}
+
+static const LlmFamily *family_named(const char *type) {
+  for (const LlmFamily *family = llm_families; family->model_type; family++)
+    if (strcmp(family->model_type, type) == 0) return family;
+  return NULL;
+}
+
+static const LlmFamily *family_known(const Reader *self) {
+  const Node *node = reader_find(self, "model_type");
+  if (!node || node->kind != NODE_SCALAR) return NULL;
+  const LlmFamily *family = family_named(node->text);
+  return family ? family : family_named(plain_type(node->text, self->arena));
+}
+
+static bool is_linear(const Reader *self) {
+  const LlmFamily *family = family_known(self);
+  return family && family->linear;
+}
 
 /* ---- What it is ---- */
 
@@ -52,10 +92,10 @@ static const Node *key_begins(const Node *map, const char *begin) {
   return NULL;
 }
 
-static int refuse(const Reader *self) {
-  for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
-    const Node *node = key_begins(self->text, REFUSED[i].begin);
-    if (node) return diag_error(self->diag, node->key_at, "'%s': %s", node->key, REFUSED[i].why);
+static int refuse(const Reader *self, const Refused *each) {
+  for (; each->begin; each++) {
+    const Node *node = key_begins(self->text, each->begin);
+    if (node) return diag_error(self->diag, node->key_at, "'%s': %s", node->key, each->why);
   }
   return 0;
 }
@@ -63,6 +103,8 @@ static int refuse(const Reader *self) {
 static const char *const KINDS[] = {
     "full_attention",  "sliding_attention", "chunked_attention",         "global_attention",
     "local_attention", "attention",         "deepseek_sparse_attention", NULL};
+
+static const char *const LINEAR_KINDS[] = {"linear_attention", "mamba", "moe", "mlp", NULL};
 
 static bool is_any(const Node *node, const char *const *words) {
   for (; *words; words++)
@@ -76,7 +118,7 @@ static int refuse_layers(const Reader *self) {
   for (const char *const *list = lists; *list; list++) {
     const Node *types = reader_list(self, *list);
     for (const Node *each = types ? types->first : NULL; each; each = each->next)
-      if (!is_any(each, KINDS))
+      if (!is_any(each, KINDS) && !(is_linear(self) && is_any(each, LINEAR_KINDS)))
         return diag_error(self->diag, each->at, "layers of type '%s' are not modelled",
                           node_shown(each, self->arena));
   }
@@ -174,25 +216,6 @@ static int refuse_unread(const Reader *self, bool known) {
 
 /* ---- Families ---- */
 
-/* Without what says that there are pictures, or that it is the text's part: qwen3_vl_moe_text. */
-static const char *plain_type(const char *type, Arena *arena) {
-  char *plain = arena_printf(arena, "%.64s", type);
-  static const char *const parts[] = {"_text", "_vl", "_omni", "_thinker", "_model", "_lm", NULL};
-  for (const char *const *part = parts; *part; part++) {
-    char *found = strstr(plain, *part);
-    const size_t n = strlen(*part);
-    if (found && (found[n] == '\0' || found[n] == '_'))
-      memmove(found, found + n, strlen(found + n) + 1);
-  }
-  return plain;
-}
-
-static const LlmFamily *family_named(const char *type) {
-  for (const LlmFamily *family = llm_families; family->model_type; family++)
-    if (strcmp(family->model_type, type) == 0) return family;
-  return NULL;
-}
-
 /* Of a type that is not known, when it says the activation and the norm of Llama's kind. */
 static const LlmFamily *family_like(const Reader *self) {
   const Node *act = reader_find(self, "hidden_act");
@@ -220,10 +243,7 @@ static const LlmFamily *family_find(Reader *self) {
                 shape_beside(self));
     return NULL;
   }
-  const LlmFamily *family = NULL;
-  if (node->kind == NODE_SCALAR) family = family_named(node->text);
-  if (node->kind == NODE_SCALAR && !family)
-    family = family_named(plain_type(node->text, self->arena));
+  const LlmFamily *family = family_known(self);
   const bool known = family != NULL;
   if (!known) family = family_like(self);
   if (family && refuse_unread(self, known)) return NULL;
@@ -242,7 +262,8 @@ static const LlmFamily *family_find(Reader *self) {
 }
 
 int llm_architecture_find(Reader *self) {
-  if (refuse(self) || refuse_layers(self)) return -1;
+  if ((!is_linear(self) && refuse(self, LINEAR)) || refuse(self, REFUSED) || refuse_layers(self))
+    return -1;
   self->family = family_find(self);
   return self->family ? 0 : -1;
 }

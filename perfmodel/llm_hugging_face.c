@@ -46,6 +46,12 @@ static const struct {
     {"sliding_num_attention_heads", {"swa_num_attention_heads"}},
     {"sliding_num_key_value_heads", {"swa_num_key_value_heads"}},
     {"sliding_head_dim", {"swa_head_dim"}},
+    {"attention_gate", {"attn_output_gate"}},
+    {"linear_num_key_heads", {"linear_num_key_heads"}},
+    {"linear_num_value_heads", {"linear_num_value_heads"}},
+    {"linear_key_head_dim", {"linear_key_head_dim"}},
+    {"linear_value_head_dim", {"linear_value_head_dim"}},
+    {"linear_conv_kernel_dim", {"linear_conv_kernel_dim"}},
     {"o_lora_rank", {"o_lora_rank"}},
     {"o_groups", {"o_groups"}},
     {"index_topk", {"index_topk"}},
@@ -184,7 +190,7 @@ static int dtype_bind(const Reader *self) {
 static int activation_bind(const Reader *self) {
   static const OptionSpec spec = {.key = "hidden_act", .type = OPTION_CHOICE, .choices = ACT_NAMES};
   static const char *const keys[] = {"hidden_act", "hidden_activation", "activation_function",
-                                     NULL}; // Gemma's name, OPT's
+                                     "mlp_hidden_act", NULL}; // Gemma's, OPT's, Nemotron-H's name
   const Node *node = NULL;
   for (const char *const *key = keys; *key && !node; key++)
     node = reader_find(self, *key);

@@ -2,8 +2,8 @@
  * for families of models as rows of a table (llm_families.c).
  *
  * Of a file with towers for pictures or sound the language model is taken, as where it is served
- * for text alone. State-space and linear attention are refused by name. What it says of number
- * formats, or an hf_quant_config.json beside it, is read by llm_quantization.c. */
+ * for text alone. Recurrent layers are refused by name, except those of known families. What it
+ * says of number formats, or an hf_quant_config.json beside it, is read by llm_quantization.c. */
 #ifndef PERFMODEL_LLM_HUGGING_FACE_H
 #define PERFMODEL_LLM_HUGGING_FACE_H
 #include "perfmodel/llm.h"
@@ -17,6 +17,7 @@ typedef struct LlmFamily {
   int64_t full_every; // each so many-th layer sees all tokens, the others a window; 0: all have one
   bool wide_experts;  // intermediate_size is that of an expert
   bool mlp_halved;    // intermediate_size is of gate and up together
+  bool linear;        // some layers have linear attention, of the kind of `facts`
   bool parallel_mlp;  // the MLP of a layer stands beside its experts: a shared expert
 } LlmFamily;
 

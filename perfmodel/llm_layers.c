@@ -145,6 +145,66 @@ static void index_bind(const Reader *self) {
     llm->num_index_layers = count_words(each, "1", llm->num_hidden_layers);
 }
 
+/* ---- Linear attention ---- */
+
+/* Qwen3-Next: as listed, or all but each so many-th. */
+static void delta_net_bind(const Reader *self) {
+  Llm *llm = self->llm;
+  const int64_t layers = llm->num_hidden_layers;
+  const Node *types = reader_list(self, "layer_types");
+  const int64_t every = reader_number(self, "full_attention_interval", 4);
+  llm->num_linear_layers = types       ? count_words(types, "linear_attention", layers)
+                           : every > 0 ? layers - layers / every
+                                       : layers;
+}
+
+static void kimi_bind(const Reader *self) {
+  Llm *llm = self->llm;
+  const Node *config = reader_find(self, "linear_attn_config");
+  const Node *listed = llm_find_set(config, "kda_layers");
+  const Reader inner = {.root = config, .text = config};
+  if (!config || config->kind != NODE_MAP || !listed) return;
+  llm->num_linear_layers = listed->n_children;
+  llm->linear_num_key_heads = llm->linear_num_value_heads = reader_number(&inner, "num_heads", 0);
+  llm->linear_key_head_dim = llm->linear_value_head_dim = reader_number(&inner, "head_dim", 0);
+  llm->linear_conv_kernel_dim = reader_number(&inner, "short_conv_kernel_size", 0);
+}
+
+static int64_t count_letter(const char *text, char letter) {
+  int64_t count = 0;
+  for (; *text; text++)
+    count += *text == letter;
+  return count;
+}
+
+/* Nemotron-H: a layer is either Mamba-2 (M), attention (*), an MLP (-) or experts (E). */
+static void mamba_bind(const Reader *self) {
+  Llm *llm = self->llm;
+  const Node *pattern = reader_find(self, "hybrid_override_pattern");
+  if (!pattern || pattern->kind != NODE_SCALAR) return;
+  llm->num_linear_layers = count_letter(pattern->text, 'M');
+  llm->num_attention_layers = count_letter(pattern->text, '*');
+  llm->num_dense_layers = count_letter(pattern->text, '-');
+  llm->num_mlp_layers = llm->num_dense_layers + count_letter(pattern->text, 'E');
+  llm->linear_num_key_heads = reader_number(self, "n_groups", 0);
+  llm->linear_num_value_heads = reader_number(self, "mamba_num_heads", 0);
+  llm->linear_key_head_dim = reader_number(self, "ssm_state_size", 0);
+  llm->linear_value_head_dim = reader_number(self, "mamba_head_dim", 0);
+  llm->linear_conv_kernel_dim = reader_number(self, "conv_kernel", 0);
+}
+
+static int linear_bind(const Reader *self) {
+  Llm *llm = self->llm;
+  if (!self->family->linear) return 0;
+  if (llm->linear_attention == LLM_GDN) delta_net_bind(self);
+  if (llm->linear_attention == LLM_KDA) kimi_bind(self);
+  if (llm->linear_attention == LLM_MAMBA2) mamba_bind(self);
+  if (llm->num_linear_layers > 0) return 0;
+  return diag_error(self->diag, self->text->at,
+                    "missing: which layers of '%s' have linear attention",
+                    self->family->model_type);
+}
+
 /* How many tokens each layer makes one of; 0: it has its window alone. Those that make the fewest
  * one have an index. */
 static void compression_bind(const Reader *self) {
@@ -222,5 +282,5 @@ int llm_layers_bind(const Reader *self) {
   windows_bind(self);
   index_bind(self);
   compression_bind(self);
-  return 0;
+  return linear_bind(self);
 }

@@ -19,6 +19,7 @@
 
 static const char *const ACTIVATIONS[] = {"silu", "gelu", "relu", NULL};
 static const char *const NORMS[] = {"rms", "layer", NULL};
+static const char *const LINEAR[] = {"gdn", "kda", "mamba2", NULL};
 static const char *const POSITIONS[] = {"rope", "alibi", "learned", NULL};
 
 /* The limits keep the products below within 64 bits, and sizes_check their sums. */
@@ -45,6 +46,7 @@ const OptionSpec llm_options[] = {
     FLAG(wide_qk_norm, .help = "That norm is over all heads at once, not over each head."),
     FLAG(fp32_router, .help = "Experts are chosen in 32 bits."),
     FLAG(sigmoid_router, .help = "The weights of experts are sigmoids, not a softmax."),
+    FLAG(attention_gate, .help = "The attention output is multiplied by a gate of its own size."),
     FLAG(attention_sinks, .help = "Attention has a learned sink per head."),
     CHOICE(hidden_act, ACTIVATIONS, .help = "Activation of the MLP.",
            .absent = "silu with gated_mlp, relu with learned positions, else gelu"),
@@ -70,6 +72,25 @@ const OptionSpec llm_options[] = {
               .help = "Width of all shared experts together."),
     FROM_NONE(num_dense_layers, 1e3, .help = "Number of layers with an MLP instead of experts."),
     COUNT(num_attention_layers, 1e3, .help = "Number of layers with attention.", .absent = "all"),
+    COUNT(num_mlp_layers, 1e3, .help = "Number of layers with an MLP or experts.", .absent = "all"),
+    FROM_NONE(num_linear_layers, 1e3,
+              .help = "Number of layers with linear attention or a state space."),
+    {FIELD(linear_attention, OPTION_CHOICE), .choices = LINEAR, .fallback = "gdn",
+     .help = "Kind of linear attention: Gated DeltaNet, Kimi Delta Attention or Mamba-2."},
+    COUNT(linear_num_key_heads, 1e4,
+          .help = "Number of key heads of linear attention; groups of Mamba-2.",
+          .absent = "none; required with num_linear_layers"),
+    COUNT(linear_num_value_heads, 1e4,
+          .help = "Number of value heads of linear attention; heads of Mamba-2.",
+          .absent = "none; required with num_linear_layers"),
+    COUNT(linear_key_head_dim, 1e4,
+          .help = "Width of a key of linear attention; state size of Mamba-2.",
+          .absent = "none; required with num_linear_layers"),
+    COUNT(linear_value_head_dim, 1e4, .help = "Width of a value of linear attention.",
+          .absent = "none; required with num_linear_layers"),
+    COUNT(linear_conv_kernel_dim, 1e3,
+          .help = "Number of tokens that the convolution of linear attention reads.",
+          .absent = "none; required with num_linear_layers"),
     FROM_NONE(q_lora_rank, 1e5, .help = "Rank of the queries. 0 means full rank."),
     FROM_NONE(kv_lora_rank, 1e5,
               .help =
@@ -176,7 +197,10 @@ static int layers_check(const Node *root, const char *key, int64_t layers, int64
 /* Facts that others ask for, and the windows that are never left. */
 static int facts_complete(Llm *self, const Node *root, Diag *diag) {
   const bool experts = self->num_experts > 0, latent = llm_latent(self);
-  if (self->num_attention_layers == 0) self->num_attention_layers = self->num_hidden_layers;
+  const bool linear = self->num_linear_layers > 0;
+  if (self->num_attention_layers == 0 && self->num_linear_layers < self->num_hidden_layers)
+    self->num_attention_layers = self->num_hidden_layers - self->num_linear_layers;
+  if (self->num_mlp_layers == 0) self->num_mlp_layers = self->num_hidden_layers;
   if (self->sliding_window == 0 || self->sliding_window >= self->max_position_embeddings)
     self->num_sliding_layers = 0;
   if (self->num_sliding_layers == 0) self->sliding_window = 0;
@@ -193,13 +217,28 @@ static int facts_complete(Llm *self, const Node *root, Diag *diag) {
                    diag) |
       fact_require(root, self->index_topk > 0, "index_head_dim", self->index_head_dim, "index_topk",
                    diag) |
+      fact_require(root, linear, "linear_num_key_heads", self->linear_num_key_heads,
+                   "num_linear_layers", diag) |
+      fact_require(root, linear, "linear_num_value_heads", self->linear_num_value_heads,
+                   "num_linear_layers", diag) |
+      fact_require(root, linear, "linear_key_head_dim", self->linear_key_head_dim,
+                   "num_linear_layers", diag) |
+      fact_require(root, linear, "linear_value_head_dim", self->linear_value_head_dim,
+                   "num_linear_layers", diag) |
+      fact_require(root, linear, "linear_conv_kernel_dim", self->linear_conv_kernel_dim,
+                   "num_linear_layers", diag) |
       layers_check(root, "num_attention_layers", self->num_attention_layers,
                    self->num_hidden_layers, diag) |
+      layers_check(root, "num_linear_layers", self->num_linear_layers,
+                   self->num_hidden_layers -
+                       (self->num_attention_layers > 0 ? self->num_attention_layers : 1),
+                   diag) |
+      layers_check(root, "num_mlp_layers", self->num_mlp_layers, self->num_hidden_layers, diag) |
       layers_check(root, "num_sliding_layers", self->num_sliding_layers, self->num_attention_layers,
                    diag) |
       layers_check(root, "num_index_layers", self->num_index_layers, self->num_hidden_layers,
                    diag) |
-      layers_check(root, "num_dense_layers", self->num_dense_layers, self->num_hidden_layers, diag);
+      layers_check(root, "num_dense_layers", self->num_dense_layers, self->num_mlp_layers, diag);
   if (experts && self->num_experts_per_tok > self->num_experts)
     status = diag_error(diag, root->at, "num_experts_per_tok %lld exceeds num_experts %lld",
                         (long long)self->num_experts_per_tok, (long long)self->num_experts);
@@ -215,12 +254,14 @@ static int sizes_check(const Llm *self, const Node *root, Diag *diag) {
   const double heads =
       fmax((double)self->num_attention_heads, (double)self->sliding_num_attention_heads) *
       fmax(fmax((double)self->head_dim, (double)self->sliding_head_dim), (double)self->v_head_dim);
-  const double layer = (double)self->hidden_size * (3 * widest + 8 * heads);
+  const double linear = fmax(llm_linear_channels(self, 1), llm_linear_state(self));
+  const double layer = (double)self->hidden_size * (3 * widest + 8 * (heads + linear));
   if ((double)self->num_hidden_layers * layer < 1e16) return 0;
   return diag_error(diag, root->at, "model '%s' has more than 1e16 parameters", self->name);
 }
 
-/* Where all layers have a window none of them is taken to be left behind. */
+/* Where all layers have a window none of them is taken to be left behind. With
+ * a state are kept the last inputs of its convolution. */
 static void kv_complete(Llm *self) {
   const double full = (double)llm_full_attention(self).layers * llm_layer_kv_bytes(self, false);
   const double sliding = (double)self->num_sliding_layers * llm_layer_kv_bytes(self, true);
@@ -228,6 +269,10 @@ static void kv_complete(Llm *self) {
     self->kv_bytes_per_token = llround(ceil(full > 0 ? full : sliding));
   const double windows = full > 0 ? ceil(sliding * (double)self->sliding_window) : 0;
   self->kv_bytes_per_sequence = llround(fmin(windows, 1e16));
+  const double states = LLM_STATE_BYTES * llm_linear_state(self) +
+                        llm_linear_channels(self, 1) *
+                            (double)((self->linear_conv_kernel_dim - 1) * self->dtype_bytes);
+  self->state_bytes_per_sequence = llround((double)self->num_linear_layers * states);
 }
 
 /* Fills what of the shape follows from the rest. */

@@ -7,7 +7,8 @@
 /* Checkpoints of one shape: the name that times are under. */
 static const char *const same_shapes[][2] = {{"deepseekv31", "deepseekv3"},
                                              {"qwen330ba3binstruct2507", "qwen330ba3b"},
-                                             {"llama3370b", "llama3170b"}};
+                                             {"llama3370b", "llama3170b"},
+                                             {"glm51", "glm5"}};
 
 /* "llama3170b" of "meta-llama/Llama-3.1-70B-Instruct": letters and digits without what says how it
  * was trained on or packed. */

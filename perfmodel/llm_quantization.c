@@ -38,12 +38,15 @@ typedef struct PartNames {
 } PartNames;
 
 static const char *const QKV_NAMES[] = {
-    "self_attn.q_proj",   "self_attn.k_proj",   "self_attn.qkv_proj",
-    "self_attn.q_a_proj", "self_attn.q_b_proj", "self_attn.kv_b_proj",
-    "attn.wq_b",          "attention.wqkv",     NULL};
-static const char *const OUT_NAMES[] = {"self_attn.o_proj", "attn.wo_b", "attention.wo", NULL};
-static const char *const MLP_NAMES[] = {"mlp.gate_proj",          "mlp.up_proj", "mlp.gate_up_proj",
-                                        "feed_forward.gate_proj", "ffn.w1",      NULL};
+    "self_attn.q_proj",        "self_attn.k_proj",    "self_attn.qkv_proj", "self_attn.q_a_proj",
+    "self_attn.q_b_proj",      "self_attn.kv_b_proj", "attn.wq_b",          "attention.wqkv",
+    "linear_attn.in_proj_qkv", "mixer.q_proj",        "mixer.in_proj",      NULL};
+static const char *const OUT_NAMES[] = {
+    "self_attn.o_proj", "attn.wo_b", "attention.wo", "linear_attn.out_proj", "mixer.o_proj",
+    "mixer.out_proj",   NULL};
+static const char *const MLP_NAMES[] = {
+    "mlp.gate_proj", "mlp.up_proj", "mlp.gate_up_proj", "feed_forward.gate_proj", "ffn.w1",
+    "mixer.up_proj", NULL};
 static const char *const SHARED_NAMES[] = {"mlp.shared_experts.gate_proj",
                                            "mlp.shared_expert.gate_proj",
                                            "mlp.shared_mlp.gate_proj",
@@ -51,6 +54,7 @@ static const char *const SHARED_NAMES[] = {"mlp.shared_experts.gate_proj",
                                            "block_sparse_moe.shared_experts.gate_proj",
                                            "ffn.shared_experts.w1",
                                            "share_expert.gate_proj",
+                                           "mixer.shared_experts.up_proj",
                                            NULL};
 static const char *const EXPERT_NAMES[] = {"mlp.experts.0.gate_proj",
                                            "mlp.experts.gate_up_proj",
@@ -61,6 +65,7 @@ static const char *const EXPERT_NAMES[] = {"mlp.experts.0.gate_proj",
                                            "ffn.experts.0.w1",
                                            "experts.0.gate_proj",
                                            "moe.gate_proj",
+                                           "mixer.experts.0.up_proj",
                                            NULL};
 static const char *const PARALLEL_EXPERT_NAMES[] = {"experts.0.gate_proj", "experts.gate_up_proj",
                                                     "moe.experts.0.gate_proj", NULL};

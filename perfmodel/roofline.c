@@ -13,6 +13,7 @@ typedef struct Shard {
   double mlp_in;                 // matrices that lead into the MLP: gate and up, or up alone
   double dense, moe;             // share of the layers
   double weight_bytes, products; // read; parameters, by their rates
+  double states;                 // numbers of a sequence's states of linear attention
   double bytes;                  // of an element
   double flops, memory, network; // per second
   double latency;                // of an all-reduce
@@ -25,6 +26,9 @@ static void add_product(Shard *s, const Llm *llm, const Hardware *hardware, LlmP
   s->weight_bytes += llm_part_bytes(llm, part) * parameters;
   s->products += parameters * (s->flops / rate);
 }
+
+/* A token updates the state of linear attention, corrects it and reads it. */
+static const double STATE_PRODUCTS = 3;
 
 /* Attention of the layers that are like `a`, a share of all of them. */
 static void add_attention(Shard *s, const Llm *llm, const Hardware *hardware, const LlmAttention *a,
@@ -40,6 +44,17 @@ static void add_attention(Shard *s, const Llm *llm, const Hardware *hardware, co
 
 static double index_share(const Llm *llm) {
   return llm->index_topk > 0 ? (double)llm->num_index_layers / (double)llm->num_hidden_layers : 0;
+}
+
+/* Linear attention, as queries, keys and values of attention and what it gives. */
+static void add_linear(Shard *s, const Llm *llm, const Hardware *hardware, int64_t tp) {
+  const double share = (double)llm->num_linear_layers / (double)llm->num_hidden_layers;
+  s->q += share * llm_linear_channels(llm, tp);
+  s->o += share * llm_linear_values(llm, tp);
+  add_product(s, llm, hardware, LLM_QKV, share * llm_linear_in_parameters(llm, tp));
+  add_product(s, llm, hardware, LLM_OUT, share * llm_linear_out_parameters(llm, tp));
+  s->states = share * llm_linear_state(llm) / (double)tp;
+  s->products += STATE_PRODUCTS * s->states;
 }
 
 /* MLPs of dense layers and shared experts, and the rows that choose among the others. */
@@ -76,6 +91,7 @@ static Shard shard_of(const Llm *llm, const Hardware *hardware, Parallelism degr
   };
   add_attention(&s, llm, hardware, &full, tp);
   if (llm->kv_share == 0) add_attention(&s, llm, hardware, &sliding, tp);
+  if (llm->num_linear_layers > 0) add_linear(&s, llm, hardware, tp);
   if (llm->index_topk > 0) // each GPU has it whole
     add_product(&s, llm, hardware, LLM_QKV, index_share(llm) * llm_index_parameters(llm));
   add_mlp(&s, llm, hardware);
@@ -133,7 +149,7 @@ static RooflineTerm head_term(const Shard *s, const Llm *llm, const RooflineLink
   const double rows = (double)llm->vocab_size / s->gpus;
   return (RooflineTerm){
       .fixed = link->fixed,
-      .slope = link->slope,
+      .slope = link->slope + s->layers * 2 * LLM_STATE_BYTES * (s->states / s->groups) / s->memory,
       .memory_fixed = s->bytes * s->hidden * rows / s->memory,
       .memory_slope = s->bytes * ((s->hidden + rows) / s->groups) / s->memory,
       .compute_slope = 2 * s->hidden * (rows / s->groups) / s->flops,

@@ -21,7 +21,8 @@
  *               read once for all heads, which have 2·rank + d_rope elements each in decode, where
  *               its matrices are absorbed (DeepSeek-V2, 2405.04434, §2.1.2), and plain heads in
  *               prefill
- *   head        once: V/P rows of the embedding, and gathering the logits
+ *   head        once: V/P rows of the embedding, and gathering the logits; for each sequence its
+ *               states of linear attention, read and written
  *
  * A mean layer stands for layers that differ. What is not linear has curves of its own, which are
  * sampled at knots (RooflineExperts, RooflineWindow). With A attention groups, ranks of

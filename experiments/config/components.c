@@ -47,7 +47,7 @@ const OptionSpec config_lora_options[] = {
  * others. */
 static double rank_parameters(const Llm *model, double gpus) {
   if (model->num_experts > 0 || llm_latent(model) || model->num_sliding_layers > 0 ||
-      model->o_lora_rank > 0)
+      model->o_lora_rank > 0 || model->num_linear_layers > 0 || model->attention_gate)
     return 0;
   const LlmAttention attention = llm_full_attention(model);
   const double hidden = (double)model->hidden_size, mlp = (double)model->intermediate_size;

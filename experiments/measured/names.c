@@ -31,6 +31,12 @@ const char *measured_machine_name(const char *gpu) {
   return find(machines, gpu);
 }
 
+/* Makers whose FP8 checkpoints are of blocks: weight_block_size in the config.json of
+ * Qwen/Qwen3.5-397B-A17B-FP8 and its like. */
+static bool has_blocks(const char *model) {
+  return strncmp(model, "qwen3.5-", 8) == 0;
+}
+
 /* A checkpoint is converted to narrower numbers, never to wider ones: gpt-oss, whose experts are
  * mxfp4, is the same whether a set calls it fp4 or fp8. */
 const char *measured_quantization(const char *model, const char *precision, const char *root,
@@ -45,6 +51,7 @@ const char *measured_quantization(const char *model, const char *precision, cons
                  {"int4", DTYPE_INT4}};
   Llm llm;
   if (llm_load(&llm, model, root, place_of_file(NULL), arena, diag)) return NULL;
+  if (strcmp(precision, "fp8") == 0 && has_blocks(model)) precision = "fp8_block";
   const double own = dtype_bytes(llm_quantization(&llm));
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
     if (strcmp(precision, formats[i].theirs) == 0)

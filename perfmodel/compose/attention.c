@@ -16,24 +16,46 @@ static double moved_us(const Layers *self, double tokens) {
   return layers_kernel_us(self, 2 * tokens * (query + cached) * (double)llm->dtype_bytes);
 }
 
-static double latent_prefill_us(const Layers *self, double batch, double isl) {
+/* A module without its products, with an index or without. */
+static double module_us(const Layers *self, const KernelFound *found, const double *keys,
+                        double tokens, bool index) {
+  const double us = kernel_slice_eval(kernel_table_all(&found->table), keys);
+  return fmax(LEAST_US, us - layers_latent_products_us(self, tokens) -
+                            (index ? layers_index_products_us(self, tokens) : 0));
+}
+
+/* Of all layers: those with an index of their own, and those that share one. */
+static double modules_us(const Layers *self, const KernelFound *own, const KernelFound *shared,
+                         const double *keys, double tokens) {
   const Llm *llm = &self->llm;
+  const int64_t layers = llm_full_attention(llm).layers;
+  const bool sparse = llm->index_topk > 0;
+  const int64_t with = sparse && llm->num_index_layers < layers ? llm->num_index_layers : layers;
+  double us = (double)with * module_us(self, own, keys, tokens, sparse);
+  if (with < layers) us += (double)(layers - with) * module_us(self, shared, keys, tokens, false);
+  return us;
+}
+
+static double latent_prefill_us(const Layers *self, double batch, double past, double isl) {
+  const Llm *llm = &self->llm;
+  const KernelTable *table = &self->prefill.table;
   const double tokens = batch * isl, rank = (double)llm->kv_lora_rank;
-  const double us =
-      kernel_slice_eval(kernel_table_all(&self->prefill.table), (double[]){batch, isl});
-  if (self->modules) return fmax(LEAST_US, us - layers_latent_products_us(self, tokens));
+  const double keys[] = {batch, table->n_keys > 2 ? past : isl, isl};
+  if (self->modules) return modules_us(self, &self->prefill, &self->shared_prefill, keys, tokens);
   const double keys_values =
       (double)(layers_heads(self) * (llm->qk_nope_head_dim + llm->v_head_dim));
-  return us + 2 * moved_us(self, tokens) +
-         layers_product_us(self, llm->attention_dtype, tokens, keys_values, rank);
+  return (double)llm_full_attention(llm).layers *
+         (kernel_slice_eval(kernel_table_all(table), keys) + 2 * moved_us(self, tokens) +
+          layers_product_us(self, llm->attention_dtype, tokens, keys_values, rank));
 }
 
 static double latent_decode_us(const Layers *self, double batch, double step) {
-  const double us =
-      kernel_slice_eval(kernel_table_all(&self->decode.table), (double[]){batch, step});
-  if (self->modules) return fmax(LEAST_US, us - layers_latent_products_us(self, batch));
-  return us + layers_curve_us(&self->absorb, batch) + layers_curve_us(&self->expand, batch) +
-         2 * moved_us(self, batch);
+  const double keys[] = {batch, step};
+  if (self->modules) return modules_us(self, &self->decode, &self->shared_decode, keys, batch);
+  return (double)llm_full_attention(&self->llm).layers *
+         (kernel_slice_eval(kernel_table_all(&self->decode.table), keys) +
+          layers_curve_us(&self->absorb, batch) + layers_curve_us(&self->expand, batch) +
+          2 * moved_us(self, batch));
 }
 
 /* ---- Plain ---- */
@@ -47,16 +69,13 @@ bool layers_single_prompts(const Layers *self) {
   return !llm_latent(&self->llm) && kernel_slice_last(kernel_table_all(&self->prefill.table)) == 1;
 }
 
-double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t past) {
+static double plain_prefill_us(const Layers *self, const double *keys) {
   const KernelSlice all = kernel_table_all(&self->prefill.table);
-  if (batch > 1 && layers_single_prompts(self))
-    return fmin((double)batch * layers_prefill_us(self, 1, isl, past),
-                layers_prefill_us(self, 1, batch * isl, past));
+  if (keys[0] > 1 && layers_single_prompts(self))
+    return fmin(keys[0] * plain_prefill_us(self, (double[]){1, keys[1], keys[2]}),
+                plain_prefill_us(self, (double[]){1, keys[1], keys[0] * keys[2]}));
   const LlmAttention full = llm_full_attention(&self->llm);
   const LlmAttention sliding = llm_sliding_attention(&self->llm);
-  if (llm_latent(&self->llm))
-    return (double)full.layers * latent_prefill_us(self, (double)batch, (double)isl);
-  const double keys[] = {(double)batch, (double)past, (double)isl};
   double us = (double)full.layers * kernel_slice_eval(all, keys);
   if (sliding.layers > 0 && self->window_prefill.path)
     return us + (double)sliding.layers *
@@ -69,17 +88,22 @@ double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t
   return us;
 }
 
+double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t past) {
+  const double keys[] = {(double)batch, (double)past, (double)isl};
+  return layers_linear_prefill_us(self, batch, isl) +
+         (llm_latent(&self->llm) ? latent_prefill_us(self, keys[0], keys[1], keys[2])
+                                 : plain_prefill_us(self, keys));
+}
+
 /* Modules were timed with the new token in the context, other kernels with those before it. */
 int64_t layers_context_of(const Layers *self, int64_t step) {
   return step + !self->modules;
 }
 
-double layers_decode_us(const Layers *self, int64_t batch, int64_t context) {
+static double plain_decode_us(const Layers *self, const double *keys) {
   const KernelSlice all = kernel_table_all(&self->decode.table);
   const LlmAttention full = llm_full_attention(&self->llm);
   const LlmAttention sliding = llm_sliding_attention(&self->llm);
-  const double keys[] = {(double)batch, (double)(context - !self->modules)};
-  if (llm_latent(&self->llm)) return (double)full.layers * latent_decode_us(self, keys[0], keys[1]);
   double us = (double)full.layers * kernel_slice_eval(all, keys);
   if (sliding.layers > 0 && self->window_decode.path)
     return us + (double)sliding.layers *
@@ -89,4 +113,11 @@ double layers_decode_us(const Layers *self, int64_t batch, int64_t context) {
     us += (double)sliding.layers * kernel_slice_eval(all, seen);
   }
   return us;
+}
+
+double layers_decode_us(const Layers *self, int64_t batch, int64_t context) {
+  const double keys[] = {(double)batch, (double)(context - !self->modules)};
+  return layers_linear_decode_us(self, batch) + (llm_latent(&self->llm)
+                                                     ? latent_decode_us(self, keys[0], keys[1])
+                                                     : plain_decode_us(self, keys));
 }

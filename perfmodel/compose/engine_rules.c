@@ -75,6 +75,6 @@ bool small_kernel_runs(const SmallKernel *self, const SmallKernelRun *run) {
          (self->below_sm == 0 || run->sm < self->below_sm) &&
          (self->formats == 0 || self->formats & format_bit(run->dtype)) &&
          (self->gpus == 0 || self->gpus & gpus) && (!self->qk_norm || run->qk_norm) &&
-         (self->attention == 0 || self->attention & attention) &&
+         (!self->gate || run->gate) && (self->attention == 0 || self->attention & attention) &&
          !(run->latent && self->query + self->kv > 0);
 }

@@ -24,7 +24,7 @@ typedef struct EngineRules {
   bool shared_fused, gathers_8bit, exchanges, whole_layers;
 } EngineRules;
 
-typedef enum LayerPart { PART_ATTENTION, PART_FFN, PART_MLP, PART_EXPERTS } LayerPart;
+typedef enum LayerPart { PART_ATTENTION, PART_FFN, PART_MLP, PART_EXPERTS, PART_LINEAR } LayerPart;
 enum { BITS_16 = 1, BITS_8 = 2, BITS_4 = 4 };
 enum { GPUS_ONE = 1, GPUS_SEVERAL = 2 };
 enum { HEADS_PLAIN = 1, HEADS_LATENT = 2 };
@@ -36,8 +36,8 @@ typedef struct SmallKernel {
   const char *name;
   int64_t below_sm;
   unsigned formats, gpus, attention; // bits; 0: any
-  bool qk_norm, fused;
-  double hidden, query, kv, inter, experts; // bytes a token for each of their numbers
+  bool qk_norm, gate, fused;
+  double hidden, query, kv, inter, experts, value; // bytes a token for each of their numbers
 } SmallKernel;
 
 /* What decides which kernels run. */
@@ -46,7 +46,7 @@ typedef struct SmallKernelRun {
   LayerPart part;
   int64_t sm, gpus;
   int dtype; // of the part's weights
-  bool qk_norm;
+  bool qk_norm, gate;
   bool latent; // attention whose tables have what moves queries and keys
 } SmallKernelRun;
 

@@ -26,7 +26,9 @@ static const char *const OTHERS[] = {"framework",        "version",       "devic
                                      "num_slots",        "sms",           "transmit_us",
                                      "comm_backend",     "comm_dtype",    "dp_num_tokens",
                                      "rank0_num_tokens", "model",         "architecture",
-                                     "distribution"};
+                                     "distribution",     "d_model",       "d_conv",
+                                     "model_name",       "num_tokens",    "chunk_size",
+                                     "power_limit"};
 enum { N_OTHERS = sizeof OTHERS / sizeof *OTHERS };
 enum { MAX_COLUMNS = KERNEL_FILTERS + KERNEL_KEYS + 2 + N_OTHERS };
 

@@ -78,16 +78,18 @@ static double kernels_us(const Layers *self, LayerPart part, int dtype, double t
                               gpus,
                               dtype,
                               llm->qk_norm,
+                              llm->attention_gate,
                               llm_latent(llm)};
   const double query = (double)(layers_heads(self) * llm->head_dim);
   const double kv = (double)(layers_kv_heads(self) * llm->head_dim);
+  const double value = llm_linear_values(llm, gpus);
   const double inter = (double)llm->intermediate_size / (double)gpus;
   double us = 0;
   for (int i = 0; small_kernel_at(i); i++) {
     const SmallKernel *kernel = small_kernel_at(i);
     if (!small_kernel_runs(kernel, &run) || (self->linear.path && !kernel->qk_norm)) continue;
     const double bytes = kernel->hidden * (double)llm->hidden_size + kernel->query * query +
-                         kernel->kv * kv + kernel->inter * inter +
+                         kernel->kv * kv + kernel->inter * inter + kernel->value * value +
                          kernel->experts * (double)llm->num_experts;
     us += (kernel->fused ? 0 : LAUNCH_US) + memory_us(self, tokens * bytes);
   }
@@ -111,12 +113,22 @@ double layers_latent_products_us(const Layers *self, double tokens) {
          layers_product_us(self, dtype, tokens, query, rank);
 }
 
+/* DeepSeek-V3.2 (2512.02556, 2.1): queries, and a key with a weight for each head, whole on each
+ * GPU. */
+double layers_index_products_us(const Layers *self, double tokens) {
+  const Llm *llm = &self->llm;
+  const int dtype = llm->attention_dtype;
+  const double heads = (double)llm->index_n_heads, dim = (double)llm->index_head_dim;
+  return layers_product_us(self, dtype, tokens, heads * dim, (double)llm->q_lora_rank) +
+         layers_product_us(self, dtype, tokens, dim + heads, (double)llm->hidden_size);
+}
+
 static double plain_products_us(const Layers *self, double tokens) {
   const Llm *llm = &self->llm;
   const int dtype = llm->attention_dtype;
   const double d = (double)llm->head_dim, h = (double)llm->hidden_size;
   const double q = (double)layers_heads(self) * d, kv = (double)layers_kv_heads(self) * d;
-  return layers_product_us(self, dtype, tokens, q + 2 * kv, h) +
+  return layers_product_us(self, dtype, tokens, (llm->attention_gate ? 2 : 1) * q + 2 * kv, h) +
          layers_product_us(self, dtype, tokens, h, q);
 }
 
@@ -141,6 +153,13 @@ static double attention_us(const Layers *self, double tokens) {
          kernels_us(self, PART_ATTENTION, llm->attention_dtype, tokens) +
          (llm_latent(llm) ? layers_latent_products_us(self, tokens)
                           : plain_products_us(self, tokens)) +
+         all_reduce_us(self, tokens * (double)llm->hidden_size);
+}
+
+static double linear_attention_us(const Layers *self, double tokens) {
+  const Llm *llm = &self->llm;
+  return kernels_us(self, PART_LINEAR, llm->attention_dtype, tokens) +
+         layers_linear_products_us(self, tokens) +
          all_reduce_us(self, tokens * (double)llm->hidden_size);
 }
 
@@ -241,7 +260,11 @@ double layers_linear_us(const Layers *self, int64_t tokens) {
   const double n = ceil((double)tokens / (double)self->setup.attention_data_parallel_size);
   const double row = (double)(llm->hidden_size * llm->dtype_bytes);
   if (self->linear.path) return whole_us(self, n);
-  double us = (double)llm->num_hidden_layers * attention_us(self, n);
+  double us = (double)llm->num_attention_layers * attention_us(self, n);
+  if (llm->num_linear_layers > 0)
+    us += (double)llm->num_linear_layers * linear_attention_us(self, n);
+  if (llm->index_topk > 0 && llm_latent(llm))
+    us += (double)llm->num_index_layers * layers_index_products_us(self, n);
   if (llm_dense_layers(llm) > 0) us += (double)llm_dense_layers(llm) * dense_us(self, n);
   if (llm_moe_layers(llm) > 0) us += (double)llm_moe_layers(llm) * experts_us(self, n);
   return us + layers_kernel_us(self, 2 * n * row); // embedding

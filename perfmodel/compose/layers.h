@@ -26,6 +26,16 @@ typedef struct Borrowed {
   double error;       // that this adds to its times, a fraction
 } Borrowed;
 
+/* The error of a roofline that stands in for a kernel of linear attention. Its mean error on Gated
+ * DeltaNet of SGLang and TensorRT-LLM on H100 and H200, kernels in Triton: scans of prompts 38%, of
+ * decodes 21%; convolutions 40% and 60%. */
+static const double LAYERS_ROOFLINE_ERROR = 0.40;
+
+/* Linear attention of prompts or of decodes: over batch_size, seq_len. */
+typedef struct LinearKernels {
+  KernelFound convolution, scan;
+} LinearKernels;
+
 typedef struct Layers {
   // filled by the caller
   const char *folder; // of the engine's tables; those of others are beside it
@@ -48,8 +58,10 @@ typedef struct Layers {
   KernelFound prepare, dispatch, combine;    // the same in place of these: over num_tokens, or,
                                              // without `prepare`, over message_size
   KernelFound experts;                       // over num_tokens
-  KernelFound split, whole;   // where it has whole experts only: another's, shared or not
-  bool modules;               // latent attention was timed with its products
+  KernelFound split, whole; // where it has whole experts only: another's, shared or not
+  LinearKernels linear_prefill, linear_decode; // where layers have linear attention
+  KernelFound shared_prefill, shared_decode;   // of layers that share the index of another
+  bool modules;                                // latent attention was timed with its products
   KernelFound absorb, expand; // where not, the products with its keys' factor: num_tokens
   Borrowed *borrowed;
   size_t n_borrowed, borrowed_capacity;
@@ -57,9 +69,6 @@ typedef struct Layers {
 
 /* Degrees that are not said are 1. An error at `at` where the model cannot be split so. */
 int layers_check_degrees(Layers *self, Place at, Diag *diag);
-/* Adds to what was borrowed. */
-void layers_note_borrowed(Layers *self, KernelFound *found, const char *what, const char *from,
-                          double error);
 /* Finds the engine's rules and reads the tables that the setup needs. What the engine's own folder
  * lacks is borrowed from another beside it. 0, or −1 with entries for all that is lacking. */
 int layers_load(Layers *self, Diag *diag);
@@ -74,6 +83,9 @@ bool layers_single_prompts(const Layers *self);
 double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t past);
 int64_t layers_context_of(const Layers *self, int64_t step); // of a row of the decode table
 double layers_decode_us(const Layers *self, int64_t batch, int64_t context);
+/* Of these, layers with linear attention. */
+double layers_linear_prefill_us(const Layers *self, int64_t batch, int64_t isl);
+double layers_linear_decode_us(const Layers *self, int64_t batch);
 
 /* Adds to an empty profile what the layers take, and as facts what they are of and what is assumed.
  * Linear rows are at every number of tokens that products were measured at, attention rows at every
@@ -113,8 +125,13 @@ bool layers_exchange(const Layers *self);
 double layers_product_us(const Layers *self, int dtype, double m, double n, double k);
 /* One that is bound by memory. */
 double layers_kernel_us(const Layers *self, double bytes);
-/* Products of latent attention, of one layer. */
+/* Products of latent attention, of its index of sparse attention and of linear attention, of one
+ * layer. */
 double layers_latent_products_us(const Layers *self, double tokens);
+double layers_index_products_us(const Layers *self, double tokens);
+double layers_linear_products_us(const Layers *self, double tokens);
+/* Linear attention: a roofline stands in for what no table has. */
+void layers_read_linear_attention(Layers *self);
 /* A table over one key; 0 of one that was not read. */
 double layers_curve_us(const KernelFound *found, double key);
 #endif

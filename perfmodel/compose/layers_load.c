@@ -1,6 +1,7 @@
 /* Which tables, and which of their rows, a setup needs. */
+#include "perfmodel/compose/collectives.h"
 #include "perfmodel/compose/kernel_write.h"
-#include "perfmodel/compose/layers.h"
+#include "perfmodel/compose/nearest.h"
 #include <math.h>
 #include <string.h>
 
@@ -8,118 +9,6 @@ static int no_format(const Layers *self, const char *what, int dtype, Diag *diag
   return diag_error(diag, place_of_file(self->folder), "no table has %s in '%s'", what,
                     dtype_names[dtype]);
 }
-
-/* Reads a table, where the folder has the rows: no diagnostics. Else there is none. */
-static bool read_beside(KernelFound *found, const KernelQuery *query, const char *folder,
-                        Arena *arena) {
-  Diag unknown;
-  diag_init(&unknown);
-  const bool good = kernel_read(found, query, folder, arena, &unknown) == 0;
-  if (!good) *found = (KernelFound){.path = NULL};
-  diag_done(&unknown);
-  return good;
-}
-
-/* ---- Tables of others ---- */
-
-/* "0.24.0" of a folder "…/vllm-0.24.0"; "" where its name has none. */
-static const char *version_of(const char *folder, Arena *arena) {
-  const char *dash = strchr(kernel_folder_name(folder, arena), '-');
-  return dash ? dash + 1 : "";
-}
-
-/* From the folders of an engine beside this one: that of the wanted version or the next later, else
- * the last before it. Whether there is any. */
-static bool read_version(Layers *self, KernelFound *ret_found, const KernelQuery *query,
-                         const char *engine, const char *wanted) {
-  const char *const *beside = kernel_folders_beside(self->folder, engine, query->name, self->arena);
-  const char *best = "";
-  bool any = false;
-  for (; *beside; beside++) {
-    KernelFound found;
-    const char *version = version_of(*beside, self->arena);
-    const bool is_after = wanted && version_compare(version, wanted) >= 0;
-    const bool was_after = wanted && version_compare(best, wanted) >= 0;
-    const bool is_better =
-        is_after == was_after ? (version_compare(version, best) < 0) == is_after : is_after;
-    if ((any && !is_better) || !read_beside(&found, query, *beside, self->arena)) continue;
-    *ret_found = found;
-    best = version;
-    any = true;
-  }
-  return any;
-}
-
-/* How far times of one table are from those of another, on average of products of 16 and of fewer
- * bits on H100, H200 and B200 (README.md, "What is borrowed"). */
-static const double OTHER_VERSION = 0.05, OTHER_ENGINE = 0.15, OTHER_PRODUCTS = 0.25,
-                    OTHER_FORMAT = 0.10, OTHER_GPUS = 0.15, OTHER_SHARES = 0.10;
-
-/* "vllm-0.24.0" of "…/vllm-0.24.0/gemm.csv.gz". */
-static const char *source_of(const Layers *self, const KernelFound *found) {
-  const char *slash = strrchr(found->path, '/');
-  return kernel_folder_name(arena_copy(self->arena, found->path, (size_t)(slash - found->path)),
-                            self->arena);
-}
-
-void layers_note_borrowed(Layers *self, KernelFound *found, const char *what, const char *from,
-                          double error) {
-  ARENA_RESERVE(self->arena, self->borrowed, self->borrowed_capacity, self->n_borrowed + 1);
-  self->borrowed[self->n_borrowed++] = (Borrowed){found, what, from, error};
-}
-
-static void note_borrowed(Layers *self, KernelFound *found, const char *what, double error) {
-  const char *from = found ? source_of(self, found) : kernel_folder_name(self->folder, self->arena);
-  layers_note_borrowed(self, found, what, from, error);
-}
-
-/* The error of a table of another engine. For products of 16 bits all call cuBLAS, for those of
- * fewer each has kernels of its own. */
-static double other_engine(const KernelQuery *query) {
-  if (strcmp(query->name, "gemm") != 0) return OTHER_ENGINE;
-  const bool is_16bit = strcmp(query->filters[0].texts[0], kernel_dtype_name(DTYPE_BF16)) == 0;
-  return is_16bit ? OTHER_VERSION : OTHER_PRODUCTS;
-}
-
-/* From another version of the engine, else from another engine, the first in the list of rules. */
-static bool borrow(Layers *self, KernelFound *found, const KernelQuery *query, const char *what) {
-  const char *own = self->setup.engine;
-  double error = OTHER_VERSION;
-  bool any = read_version(self, found, query, own, self->setup.engine_version);
-  for (int i = 0; !any && engine_rules_names[i]; i++) {
-    error = other_engine(query);
-    any = strcmp(engine_rules_names[i], own) != 0 &&
-          strcmp(engine_rules_names[i], KERNELS_TANDEM) != 0 && // is no engine
-          read_version(self, found, query, engine_rules_names[i], NULL);
-  }
-  if (any) note_borrowed(self, found, what, error);
-  return any;
-}
-
-/* A table of a folder, of those of `kernels` that come first in it; false where it has none. */
-static bool read_preferred(Layers *self, KernelFound *found, const KernelQuery *query,
-                           const char *folder, const char *const *kernels) {
-  KernelQuery preferred = *query;
-  KernelFilter *filter = preferred.filters;
-  while (filter->column)
-    filter++;
-  *filter = (KernelFilter){"kernel_source", .may_miss = true};
-  memcpy(filter->texts, kernels, sizeof filter->texts);
-  return kernels[0] && read_beside(found, &preferred, folder, self->arena);
-}
-
-/* Reads a table of the engine's own folder, or borrows it. */
-static int read_nearest(Layers *self, KernelFound *found, const KernelQuery *query,
-                        const char *what, Diag *diag) {
-  Diag lacking;
-  diag_init(&lacking);
-  int error = kernel_read(found, query, self->folder, self->arena, &lacking);
-  if (error && borrow(self, found, query, what)) error = 0;
-  if (error) diag_append(diag, &lacking);
-  diag_done(&lacking);
-  return error;
-}
-
 /* ---- Products ---- */
 
 /* Kernels of Tandem are no engine's. */
@@ -135,15 +24,16 @@ static int read_products(Layers *self, int dtype, Diag *diag) {
                              .filters = {{"gemm_dtype", {kernel_dtype_name(dtype)}}},
                              .keys = {"n", "k", "m"}};
   if (self->engine->fastest & 1u << dtype) {
-    products->n = read_beside(&products->found[0], &query, self->folder, self->arena);
+    products->n = nearest_read_beside(&products->found[0], &query, self->folder, self->arena);
     const char *const *beside = kernel_folders_beside(self->folder, NULL, query.name, self->arena);
     for (; *beside && products->n < LAYER_SOURCES; beside++)
-      products->n += is_of_engines(*beside, self->arena) &&
-                     read_beside(&products->found[products->n], &query, *beside, self->arena);
+      products->n +=
+          is_of_engines(*beside, self->arena) &&
+          nearest_read_beside(&products->found[products->n], &query, *beside, self->arena);
   }
   const char *what = arena_printf(self->arena, "products in %s", dtype_names[dtype]);
   if (products->n == 0) {
-    if (read_nearest(self, &products->found[0], &query, what, diag)) return -1;
+    if (nearest_read(self, &products->found[0], &query, what, diag)) return -1;
     products->n = 1;
   }
   for (int i = 0; i < products->n; i++)
@@ -156,10 +46,10 @@ static int read_products(Layers *self, int dtype, Diag *diag) {
 /* From the engine's own folder, else from another version of it. */
 static bool read_whole(Layers *self, KernelFound *found, const KernelQuery *query,
                        const char *what) {
-  if (read_beside(found, query, self->folder, self->arena)) return true;
-  if (!read_version(self, found, query, self->setup.engine, self->setup.engine_version))
+  if (nearest_read_beside(found, query, self->folder, self->arena)) return true;
+  if (!nearest_read_version(self, found, query, self->setup.engine, self->setup.engine_version))
     return false;
-  note_borrowed(self, found, what, OTHER_VERSION);
+  nearest_note(self, found, what, NULL, OTHER_VERSION);
   return true;
 }
 
@@ -168,6 +58,7 @@ static void read_linear(Layers *self) {
   const Llm *llm = &self->llm;
   const char *format = kernel_dtype_name(llm->weight_dtype);
   if (!self->engine->whole_layers || !format || llm_moe_layers(llm) > 0 || llm_latent(llm) ||
+      llm->num_linear_layers > 0 || llm->attention_gate ||
       llm->attention_dtype != llm->weight_dtype)
     return;
   const KernelQuery query = {.name = "linear",
@@ -219,19 +110,42 @@ static void note_format(Layers *self, const char *wanted) {
     if (!found[i]->texts[0] || strcmp(found[i]->texts[0], wanted) == 0) continue;
     const bool narrow = strcmp(found[i]->texts[0], kernel_dtype_name(DTYPE_FP8)) == 0;
     self->setup.kv_cache_dtype = narrow ? DTYPE_FP8 : DTYPE_BF16;
-    note_borrowed(self, found[i],
-                  arena_printf(self->arena, "attention of %s with a KV cache in %s", names[i],
-                               dtype_names[self->setup.kv_cache_dtype]),
-                  OTHER_FORMAT);
+    nearest_note(self, found[i],
+                 arena_printf(self->arena, "attention of %s with a KV cache in %s", names[i],
+                              dtype_names[self->setup.kv_cache_dtype]),
+                 NULL, OTHER_FORMAT);
   }
+}
+
+/* Of heads of 256 twice as many of half the width: as much to read, and to compute. */
+static bool read_narrower(Layers *self, KernelFound *found, const KernelQuery *query,
+                          const char *what) {
+  KernelQuery narrower = *query;
+  int64_t width = 0;
+  if (self->llm.head_dim != 256) return false;
+  for (KernelFilter *filter = narrower.filters; filter->column; filter++) {
+    if (strcmp(filter->column, "head_dim") == 0) width = filter->number /= 2;
+    if (strncmp(filter->column, "num_", 4) == 0) filter->number *= 2;
+  }
+  what = arena_printf(self->arena, "%s with heads of %lld", what, (long long)width);
+  if (!nearest_read_beside(found, &narrower, self->folder, self->arena))
+    return nearest_borrow(self, found, &narrower, what);
+  nearest_note(self, found, what, NULL, OTHER_ENGINE);
+  return true;
 }
 
 /* Of the kernels that the engine prefers, if its folder has any, else the fastest. */
 static int read_heads(Layers *self, KernelFound *found, const KernelQuery *query, const char *what,
                       Diag *diag) {
-  return read_preferred(self, found, query, self->folder, self->engine->attention_kernels)
-             ? 0
-             : read_nearest(self, found, query, what, diag);
+  if (nearest_read_preferred(self, found, query, self->folder, self->engine->attention_kernels))
+    return 0;
+  Diag lacking;
+  diag_init(&lacking);
+  int error = nearest_read(self, found, query, what, &lacking);
+  if (error && read_narrower(self, found, query, what)) error = 0;
+  if (error) diag_append(diag, &lacking);
+  diag_done(&lacking);
+  return error;
 }
 
 /* Attention of layers with a sliding window, where the engine's folder has it: `query` is that of
@@ -243,12 +157,13 @@ static void read_windows(Layers *self, const KernelQuery *query) {
   while (strcmp(filter->column, "window_size") != 0)
     filter++;
   *filter = (KernelFilter){"window_size", .number = sliding.window};
-  if (sliding.layers == 0 || !read_beside(&self->window_decode, &window, self->folder, self->arena))
+  if (sliding.layers == 0 ||
+      !nearest_read_beside(&self->window_decode, &window, self->folder, self->arena))
     return;
   window.name = "context_attention";
   window.keys[1] = "step";
   window.keys[2] = "isl";
-  if (!read_beside(&self->window_prefill, &window, self->folder, self->arena))
+  if (!nearest_read_beside(&self->window_prefill, &window, self->folder, self->arena))
     self->window_decode = (KernelFound){.path = NULL};
 }
 
@@ -274,22 +189,81 @@ static int read_attention(Layers *self, Diag *diag) {
   return error;
 }
 
+/* Models whose sparse attention was measured, by their shape. */
+static const char *sparse_architecture(const Llm *llm) {
+  static const struct {
+    const char *name;
+    int64_t hidden, rank, nope, value, heads;
+  } shapes[] = {{"DeepseekV32ForCausalLM", 7168, 1536, 128, 128, 64},
+                {"GlmMoeDsaForCausalLM", 6144, 2048, 192, 256, 32}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    if (llm->hidden_size == shapes[i].hidden && llm->q_lora_rank == shapes[i].rank &&
+        llm->qk_nope_head_dim == shapes[i].nope && llm->v_head_dim == shapes[i].value &&
+        llm->index_n_heads == shapes[i].heads)
+      return shapes[i].name;
+  return NULL;
+}
+
+static int no_sparse(const Layers *self, Diag *diag) {
+  return diag_error(diag, place_of_file(self->folder),
+                    "no table has sparse attention of the shape of model '%s'", self->llm.name);
+}
+
+/* Tables of latent attention: of the whole with its products, or of its parts. */
+static KernelQuery query_latent(const Layers *self, const char *name, const char *kv,
+                                const char *products) {
+  KernelQuery query = {.name = name,
+                       .filters = {{"kv_cache_dtype", {kv, "bfloat16", "fp8"}, .may_miss = true},
+                                   {"gemm_type", {products, "bfloat16"}, .may_miss = true},
+                                   {"num_heads", .number = layers_heads(self)}},
+                       .keys = {"batch_size", "isl"}};
+  return query;
+}
+
+/* Sparse attention with its index, or with that of a layer before it. */
+static int read_sparse(Layers *self, const char *kv, const char *products, Diag *diag) {
+  const Llm *llm = &self->llm;
+  const char *architecture = sparse_architecture(llm);
+  if (!architecture) return no_sparse(self, diag);
+  static const char *const ops[2][2] = {
+      {"dsa_context_module", "dsa_context_module_skip_indexer"},
+      {"dsa_generation_module", "dsa_generation_module_skip_indexer"}};
+  KernelFound *found[2][2] = {{&self->prefill, &self->shared_prefill},
+                              {&self->decode, &self->shared_decode}};
+  static const char *const names[] = {"attention of prompts", "attention of decodes"};
+  int error = 0;
+  self->modules = true;
+  for (int decodes = 0; decodes < 2; decodes++)
+    for (int shared = 0; shared <= (llm->num_index_layers < llm->num_attention_layers); shared++) {
+      KernelQuery query = query_latent(self, ops[decodes][0], kv, products);
+      query.filters[3] = (KernelFilter){.column = "architecture", .texts = {architecture}};
+      query.filters[4] = (KernelFilter){.column = "op_name", .texts = {ops[decodes][shared]}};
+      query.keys[1] = "step";
+      query.keys[2] = decodes ? NULL : "isl";
+      error |= nearest_read(self, found[decodes][shared], &query, names[decodes], diag);
+      if (decodes) kernel_table_level(&found[decodes][shared]->table);
+    }
+  return error;
+}
+
 /* Of engines that ran the whole of latent attention, else of its parts. */
 static int read_latent(Layers *self, Diag *diag) {
   const char *kv = kernel_dtype_name(self->setup.kv_cache_dtype);
   const char *products = kernel_dtype_name(self->llm.attention_dtype);
   if (!kv) return no_format(self, "a KV cache", self->setup.kv_cache_dtype, diag);
   if (!products) return no_format(self, "products", self->llm.attention_dtype, diag);
+  if (self->llm.index_topk > 0) {
+    if (read_sparse(self, kv, products, diag)) return -1;
+    note_format(self, kv);
+    return 0;
+  }
   self->modules = kernel_folder_has(self->folder, "mla_generation_module", self->arena);
-  KernelQuery query = {.name = self->modules ? "mla_context_module" : "context_mla",
-                       .filters = {{"kv_cache_dtype", {kv, "bfloat16", "fp8"}, .may_miss = true},
-                                   {"gemm_type", {products, "bfloat16"}, .may_miss = true},
-                                   {"num_heads", .number = layers_heads(self)}},
-                       .keys = {"batch_size", "isl"}};
-  int error = read_nearest(self, &self->prefill, &query, "attention of prompts", diag);
+  KernelQuery query =
+      query_latent(self, self->modules ? "mla_context_module" : "context_mla", kv, products);
+  int error = nearest_read(self, &self->prefill, &query, "attention of prompts", diag);
   query.name = self->modules ? "mla_generation_module" : "generation_mla";
   query.keys[1] = "step";
-  error |= read_nearest(self, &self->decode, &query, "attention of decodes", diag);
+  error |= nearest_read(self, &self->decode, &query, "attention of decodes", diag);
   kernel_table_level(&self->decode.table);
   if (!error) note_format(self, kv);
   if (self->modules) return error;
@@ -301,160 +275,6 @@ static int read_latent(Layers *self, Diag *diag) {
   error |= kernel_read(&self->absorb, &bmm, self->folder, self->arena, diag);
   bmm.filters[0].texts[0] = "mla_gen_post";
   return error | kernel_read(&self->expand, &bmm, self->folder, self->arena, diag);
-}
-
-/* ---- Collectives ---- */
-
-static KernelQuery query_nccl(const char *op, int64_t gpus) {
-  return (KernelQuery){.name = "nccl",
-                       .filters = {{"op_name", {op}},
-                                   {"dtype", {"half", "bfloat16"}, .may_miss = true},
-                                   {"nccl_dtype", {"half", "bfloat16"}, .may_miss = true},
-                                   {"num_gpus", .number = gpus}},
-                       .keys = {"message_size"}};
-}
-
-/* From the times of `have` GPUs and of half as many to those of more. On a ring each further GPU is
- * a step more, which the least message takes nothing but, and of the bytes each sends
- * (n − 1) / n. */
-static void scale_ring(KernelTable *table, const KernelTable *half, double have, double gpus) {
-  const double least = table->points[0].us;
-  const double step = fmax(0, (least - half->points[0].us) / (have / 2));
-  const double sent = (1 - 1 / gpus) / (1 - 1 / have);
-  for (size_t i = 0; i < table->n_points; i++) {
-    KernelPoint *point = &table->points[i];
-    point->us = least + step * (gpus - have) + fmax(0, point->us - least) * sent;
-  }
-}
-
-/* Of the most GPUs that NCCL was measured on, where that is fewer. */
-static bool read_ring(Layers *self, KernelFound *found, const char *op, int64_t gpus) {
-  enum { GPUS_MAX = 1024 };
-  int64_t have = 0;
-  for (int64_t n = 2; n <= GPUS_MAX; n *= 2) {
-    KernelFound more;
-    const KernelQuery query = query_nccl(op, n);
-    if (!read_version(self, &more, &query, "nccl", NULL)) continue;
-    *found = more;
-    have = n;
-  }
-  const KernelQuery query = query_nccl(op, have / 2);
-  KernelFound half;
-  if (have < 4 || have > gpus || !read_version(self, &half, &query, "nccl", NULL) ||
-      strcmp(half.path, found->path) != 0)
-    return false;
-  scale_ring(&found->table, &half.table, (double)have, (double)gpus);
-  note_borrowed(self, found, arena_printf(self->arena, "%s on %lld GPUs", op, (long long)have),
-                OTHER_GPUS * log2((double)gpus / (double)have));
-  return true;
-}
-
-static int read_nccl(Layers *self, KernelFound *found, const char *op, int64_t gpus, Diag *diag) {
-  const KernelQuery query = query_nccl(op, gpus);
-  if (read_version(self, found, &query, "nccl", NULL)) return 0; // the newest that has it
-  return read_ring(self, found, op, gpus)
-             ? 0
-             : kernel_read(found, &query, self->folder, self->arena, diag);
-}
-
-static const char ALL_REDUCES[] = "all-reduces";
-
-/* The same table of the engine where it was measured with the same GPU and NVLink in a server of
- * eight: TensorRT-LLM reduces over trays of NVL72 by kernels of its own, too (AllReduceStrategy
- * MNNVL), of which there is no table. */
-static bool borrow_from_server(Layers *self, KernelFound *found, const KernelQuery *query) {
-  static const char *const servers[][2] = {{"gb200-186gb", "b200-180gb"},
-                                           {"gb300-288gb", "b300-288gb"}};
-  for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
-    const char *at = strstr(self->folder, servers[i][0]);
-    if (!at) continue;
-    const char *folder = arena_printf(self->arena, "%.*s%s%s", (int)(at - self->folder),
-                                      self->folder, servers[i][1], at + strlen(servers[i][0]));
-    if (!read_beside(found, query, folder, self->arena)) continue;
-    note_borrowed(self, found, arena_printf(self->arena, "%s on %s", ALL_REDUCES, servers[i][1]),
-                  OTHER_ENGINE);
-    return true;
-  }
-  return false;
-}
-
-/* The engine's own kernel: of the table of its version or of the next one after it; where that has
- * not so many GPUs, that of a server with the same GPU, another engine's, or NCCL's. */
-static int read_all_reduce(Layers *self, Diag *diag) {
-  const EngineRules *engine = self->engine;
-  const int64_t gpus = self->setup.tensor_parallel_size;
-  KernelQuery query = {
-      .name = "custom_allreduce",
-      .filters = {{"variant", {engine->all_reduce, "nccl"}, .may_miss = true},
-                  {"backend", {engine->all_reduce, "nccl"}, .may_miss = true}, // in the wheel
-                  {"dtype", {"bfloat16", "half"}, .may_miss = true},
-                  {"allreduce_dtype", {"bfloat16", "half"}, .may_miss = true},
-                  {"num_gpus", .number = gpus}},
-      .keys = {"message_size"}};
-  if (gpus == 1 || self->alone) return 0;
-  const char *of = engine->all_reduce_of ? engine->all_reduce_of : engine->name;
-  const char *version = engine->all_reduce_of ? NULL : self->setup.engine_version;
-  Diag lacking;
-  diag_init(&lacking);
-  int error = 0;
-  const bool is_own = !engine->all_reduce_of && version &&
-                      strcmp(version_of(self->folder, self->arena), version) == 0 &&
-                      kernel_folder_has(self->folder, query.name, self->arena);
-  if (is_own || !read_version(self, &self->all_reduce, &query, of, version))
-    error = kernel_read(&self->all_reduce, &query, self->folder, self->arena, &lacking);
-  if (error && borrow_from_server(self, &self->all_reduce, &query)) error = 0;
-  static const char *const graphs[] = {"vllm_graph", "sglang_graph", "trtllm"};
-  memcpy(query.filters[0].texts, graphs, sizeof graphs);
-  memcpy(query.filters[1].texts, graphs, sizeof graphs);
-  if (error && borrow(self, &self->all_reduce, &query, ALL_REDUCES)) error = 0;
-  if (error && read_nccl(self, &self->all_reduce, "all_reduce", gpus, &lacking) == 0) {
-    note_borrowed(self, &self->all_reduce, ALL_REDUCES, OTHER_ENGINE);
-    error = 0;
-  }
-  if (error) diag_append(diag, &lacking);
-  diag_done(&lacking);
-  if (engine->custom_bytes[0] > 0) error |= read_nccl(self, &self->nccl, "all_reduce", gpus, diag);
-  return error;
-}
-
-/* To the GPUs of its experts and back, over tokens of one GPU: as TensorRT-LLM does within NVLink,
- * or by NCCL, over numbers sent. Tables have powers of two GPUs; the times of the next are taken
- * between two, which differ by less than 10%. */
-static int read_exchange(Layers *self, Diag *diag) {
-  const Llm *llm = &self->llm;
-  const int64_t gpus = layers_expert_gpus(self);
-  int64_t parts = 1;
-  while (parts < gpus)
-    parts *= 2;
-  const char *dtype = kernel_dtype_name((int)dtype_compute((Dtype)llm->expert_dtype));
-  KernelQuery query = {.name = "trtllm_alltoall",
-                       .filters = {{"op_name", {"alltoall_prepare"}},
-                                   {"kernel_source", {"NVLinkTwoSided"}},
-                                   {"moe_dtype", {dtype, "bfloat16"}},
-                                   {"hidden_size", .number = llm->hidden_size},
-                                   {"topk", .number = llm->num_experts_per_tok},
-                                   {"num_experts", .number = llm->num_experts},
-                                   {"moe_ep_size", .number = parts}},
-                       .keys = {"num_tokens"}};
-  KernelFound *const found[] = {&self->prepare, &self->dispatch, &self->combine};
-  static const char *const ops[] = {"alltoall_prepare", "alltoall_dispatch", "alltoall_combine"};
-  bool all = true;
-  for (int i = 0; i < 3; i++) {
-    query.filters[0].texts[0] = ops[i];
-    all = all && read_version(self, found[i], &query, "trtllm", NULL);
-  }
-  for (int i = 0; all && i < 3; i++) {
-    kernel_table_level(&found[i]->table);
-    if (strcmp(self->setup.engine, "trtllm") != 0)
-      note_borrowed(self, found[i], ops[i], OTHER_ENGINE);
-  }
-  if (all) return 0;
-  self->prepare = (KernelFound){.path = NULL};
-  int error = read_nccl(self, &self->dispatch, "alltoall", gpus, diag);
-  error |= read_nccl(self, &self->combine, "alltoall", gpus, diag);
-  if (!error) note_borrowed(self, &self->dispatch, "dispatch of tokens", OTHER_ENGINE);
-  if (!error) note_borrowed(self, &self->combine, "combination of experts", OTHER_ENGINE);
-  return error;
 }
 
 /* ---- Experts ---- */
@@ -491,8 +311,8 @@ static KernelQuery query_experts(const Layers *self, int64_t shares, int64_t par
 static bool read_both(Layers *self, const KernelQuery *split, const KernelQuery *whole) {
   const char *const *beside = kernel_folders_beside(self->folder, NULL, "moe", self->arena);
   for (const char *folder = self->folder; folder; folder = *beside++)
-    if (read_beside(&self->split, split, folder, self->arena) &&
-        read_beside(&self->whole, whole, folder, self->arena))
+    if (nearest_read_beside(&self->split, split, folder, self->arena) &&
+        nearest_read_beside(&self->whole, whole, folder, self->arena))
       return true;
   self->split = self->whole = (KernelFound){.path = NULL};
   return false;
@@ -507,15 +327,16 @@ static bool read_grouped(Layers *self, const KernelQuery *query) {
     return false;
   const char *const *beside = kernel_folders_beside(self->folder, "trtllm", "moe", self->arena);
   for (const char *folder = self->folder; folder; folder = *beside++)
-    if (read_preferred(self, &self->experts, query, folder, kernels)) return true;
+    if (nearest_read_preferred(self, &self->experts, query, folder, kernels)) return true;
   return false;
 }
 
 /* Of the kernels that the engine prefers, if the folder has any, else of all. */
 static bool read_experts_of(Layers *self, const KernelQuery *query, const char *folder) {
   if (read_grouped(self, query)) return true;
-  return read_preferred(self, &self->experts, query, folder, self->engine->experts_kernels) ||
-         read_beside(&self->experts, query, folder, self->arena);
+  return nearest_read_preferred(self, &self->experts, query, folder,
+                                self->engine->experts_kernels) ||
+         nearest_read_beside(&self->experts, query, folder, self->arena);
 }
 
 /* Where the parts do not divide the experts: between the powers of two on both sides, by the
@@ -538,10 +359,10 @@ static bool read_between(Layers *self, const char *folder) {
     const double us = layers_curve_us(&least, (double)point->key[0]);
     point->us = us + share * (point->us - us);
   }
-  note_borrowed(self, &self->experts,
-                arena_printf(self->arena, "experts in %lld and %lld parts", (long long)low,
-                             (long long)(2 * low)),
-                OTHER_SHARES);
+  nearest_note(self, &self->experts,
+               arena_printf(self->arena, "experts in %lld and %lld parts", (long long)low,
+                            (long long)(2 * low)),
+               NULL, OTHER_SHARES);
   return true;
 }
 
@@ -562,16 +383,16 @@ static int read_routed(Layers *self, Diag *diag) {
   if (shares > 1 && llm->expert_dtype == DTYPE_MXFP4 && read_experts_of(self, &whole, folder) &&
       read_both(self, &split, &whole))
     return 0;
-  return read_nearest(self, &self->experts, &split, "experts", diag);
+  return nearest_read(self, &self->experts, &split, "experts", diag);
 }
 
 static int read_experts(Layers *self, Diag *diag) {
   if (llm_moe_layers(&self->llm) == 0) return 0;
   int error = read_routed(self, diag);
   if (self->setup.attention_data_parallel_size == 1) return error;
-  if (layers_exchange(self)) return error | read_exchange(self, diag);
-  error |= read_nccl(self, &self->gather, "all_gather", layers_expert_gpus(self), diag);
-  error |= read_nccl(self, &self->scatter, "reduce_scatter", layers_expert_gpus(self), diag);
+  if (layers_exchange(self)) return error | layers_read_exchange(self, diag);
+  error |= layers_read_nccl(self, &self->gather, "all_gather", layers_expert_gpus(self), diag);
+  error |= layers_read_nccl(self, &self->scatter, "reduce_scatter", layers_expert_gpus(self), diag);
   return error;
 }
 
@@ -620,13 +441,17 @@ int layers_load(Layers *self, Diag *diag) {
   if (find_rules(self, diag) | check_format(self, diag)) return -1;
   const char *folder = kernel_folder_name(self->folder, self->arena), *own = self->setup.engine;
   if (strncmp(folder, own, strlen(own)) != 0)
-    note_borrowed(self, NULL, arena_printf(self->arena, "tables for %s", own), OTHER_ENGINE);
+    nearest_note(self, NULL, arena_printf(self->arena, "tables for %s", own), NULL, OTHER_ENGINE);
   // NVFP4 checkpoints with experts leave attention in 16 bits (hf_quant_config.json's excludes)
   if (self->llm.weight_dtype == DTYPE_NVFP4 && llm_moe_layers(&self->llm) > 0)
     self->llm.attention_dtype = DTYPE_BF16;
   int error = read_all_products(self, diag);
-  error |= llm_latent(&self->llm) ? read_latent(self, diag) : read_attention(self, diag);
-  error |= read_all_reduce(self, diag);
+  const bool sparse = self->llm.index_topk > 0 || self->llm.kv_share > 0;
+  error |= llm_latent(&self->llm) ? read_latent(self, diag)
+           : sparse               ? no_sparse(self, diag)
+                                  : read_attention(self, diag);
+  layers_read_linear_attention(self);
+  error |= layers_read_all_reduce(self, diag);
   error |= read_experts(self, diag);
   return error;
 }

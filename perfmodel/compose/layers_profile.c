@@ -97,10 +97,18 @@ static bool fits(Composing *self, double tokens) {
   return good;
 }
 
+/* Sparse attention of so many tokens takes as long with one context as with several that are as
+ * long together; up to index_topk of them an engine has the kernels of whole prompts. */
+static bool stands_for_itself(const Composing *self, int64_t batch, int64_t past) {
+  const int64_t topk = self->layers->llm.index_topk;
+  return topk == 0 || past == 0 || (batch == 1 && past >= topk);
+}
+
 /* A row for as many prompts in each group, and where that is one, for fewer groups as well. */
 static void add_prompts(Composing *self, int64_t batch, int64_t isl, int64_t past) {
   const int64_t most = self->layers->setup.attention_data_parallel_size;
   if (isl < MIN_PROMPT || !fits(self, (double)batch * (double)(isl + past))) return;
+  if (!stands_for_itself(self, batch, past)) return;
   const double us = layers_prefill_us(self->layers, batch, isl, past);
   for (int64_t groups = most; groups >= 1; groups = batch == 1 ? groups / 2 : 0) {
     const int64_t tokens = groups * batch * isl;
@@ -180,7 +188,7 @@ static const char *list_kernels(const Composing *self) {
   const Layers *layers = self->layers;
   const Llm *llm = &layers->llm;
   const int dtypes[] = {llm->attention_dtype, llm->weight_dtype, llm->weight_dtype,
-                        llm->expert_dtype};
+                        llm->expert_dtype, llm->attention_dtype};
   const char *text = layers->linear.path ? "" : "embedding, drawing";
   for (int i = 0; small_kernel_at(i); i++) {
     const SmallKernel *kernel = small_kernel_at(i);
@@ -190,7 +198,9 @@ static const char *list_kernels(const Composing *self) {
                                 layers->setup.tensor_parallel_size,
                                 dtypes[kernel->part],
                                 llm->qk_norm,
+                                llm->attention_gate,
                                 llm_latent(llm)};
+    if (kernel->part == PART_LINEAR && llm->num_linear_layers == 0) continue;
     if (small_kernel_runs(kernel, &run) && (!layers->linear.path || kernel->qk_norm) &&
         !strstr(text, kernel->name))
       text = arena_printf(arena, "%s%s%s", text, *text ? ", " : "", kernel->name);

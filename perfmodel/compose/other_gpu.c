@@ -1,5 +1,6 @@
 /* See other_gpu.h. */
 #include "perfmodel/compose/other_gpu.h"
+#include "perfmodel/compose/nearest.h"
 #include "perfmodel/datafile.h"
 #include <math.h>
 #include <stdlib.h>
@@ -171,6 +172,20 @@ static Work of_experts(const Layers *layers, const KernelFound *found, const int
                 wide ? DTYPE_BF16 : llm->expert_dtype};
 }
 
+enum { ALL_OF_IT = 1 << 30 }; // work that no time is shorter than: all of a time is scaled
+
+/* Linear attention, and decodes of sparse attention. */
+static Work of_memory(const Layers *layers, const KernelFound *found, const int64_t *key) {
+  (void)layers, (void)found, (void)key;
+  return (Work){0, 1e9 * ALL_OF_IT, DTYPE_BF16};
+}
+
+/* Prompts of sparse attention, whose modules have its products. */
+static Work of_compute(const Layers *layers, const KernelFound *found, const int64_t *key) {
+  (void)found, (void)key;
+  return (Work){1e12 * ALL_OF_IT, 0, layers->llm.attention_dtype};
+}
+
 /* ---- Scaling ---- */
 
 /* From one GPU to another. */
@@ -214,19 +229,33 @@ static void scale_collective(const Scaling *self, KernelFound *found) {
 }
 
 void other_gpu_scale(Layers *layers, const Hardware *measured) {
-  layers_note_borrowed(layers, NULL, "times by the ratio of peaks", measured->gpu,
-                       other_gpu_error(&layers->hardware, measured));
+  nearest_note(layers, NULL, "times by the ratio of peaks", measured->gpu,
+               other_gpu_error(&layers->hardware, measured));
   const Scaling self = {layers, measured, &layers->hardware};
+  const bool sparse = layers->llm.index_topk > 0;
+  const WorkOf prompts = sparse ? of_compute : of_prompts,
+               decodes = sparse ? of_memory : of_decodes;
   const struct {
     KernelFound *found;
     WorkOf of;
-  } kernels[] = {{&layers->prefill, of_prompts},        {&layers->decode, of_decodes},
-                 {&layers->window_prefill, of_prompts}, {&layers->window_decode, of_decodes},
-                 {&layers->absorb, of_factor},          {&layers->expand, of_factor},
-                 {&layers->experts, of_experts},        {&layers->split, of_experts},
+  } kernels[] = {{&layers->prefill, prompts},
+                 {&layers->decode, decodes},
+                 {&layers->shared_prefill, prompts},
+                 {&layers->shared_decode, decodes},
+                 {&layers->linear_prefill.convolution, of_memory},
+                 {&layers->linear_prefill.scan, of_memory},
+                 {&layers->linear_decode.convolution, of_memory},
+                 {&layers->linear_decode.scan, of_memory},
+                 {&layers->window_prefill, of_prompts},
+                 {&layers->window_decode, of_decodes},
+                 {&layers->absorb, of_factor},
+                 {&layers->expand, of_factor},
+                 {&layers->experts, of_experts},
+                 {&layers->split, of_experts},
                  {&layers->whole, of_experts}};
-  KernelFound *collectives[] = {&layers->all_reduce, &layers->nccl, &layers->gather,
-                                &layers->scatter};
+  KernelFound *collectives[] = {&layers->all_reduce, &layers->nccl,    &layers->gather,
+                                &layers->scatter,    &layers->prepare, &layers->dispatch,
+                                &layers->combine};
   for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
     scale_products(&self, &layers->products[dtype], (Dtype)dtype);
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)

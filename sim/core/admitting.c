@@ -31,9 +31,9 @@ static bool may_end(const Simulation *self, const Instance *instance, const Requ
   return blocks <= instance->kv_blocks;
 }
 
-/* Tokens that the first chunk of a prompt has, of `room` that are left for it; -1: it waits, because
- * those that run are not to wait for it, or because the step has no room for all that a step may
- * have of it. */
+/* Tokens that the first chunk of a prompt has, of `room` that are left for it; -1: it waits,
+ * because those that run are not to wait for it, or because the step has no room for all that a
+ * step may have of it. */
 static int64_t first_chunk(const Scheduler *scheduler, const Decision *decision, int64_t left,
                            int64_t room) {
   const int64_t wanted = lesser(left, decision->threshold);
@@ -98,8 +98,8 @@ static Fit admit(Simulation *self, Instance *instance, Decision *decision, Reque
   return FIT_NOW;
 }
 
-/* Admits in line while it can; those whose rank has not enough tokens left are passed over. How many
- * others are, because their adapter has no room. */
+/* Admits in line while it can; those whose rank has not enough tokens left are passed over. How
+ * many others are, because their adapter has no room. */
 static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *decision) {
   int64_t n_passed = 0;
   tell_decision_begins(self, instance);

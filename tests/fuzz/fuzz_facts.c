@@ -36,6 +36,7 @@ static void check_sizes(const Llm *llm) {
   const int64_t all = llm_parameters(llm);
   assert(all > 0 && llm->weight_bytes > 0);
   assert(llm->kv_bytes_per_token > 0 && llm->kv_bytes_per_sequence >= 0);
+  assert((llm->state_bytes_per_sequence > 0) == (llm->num_linear_layers > 0));
   for (int part = 0; part < LLM_PARTS; part++) {
     const int64_t parameters = llm_part_parameters(llm, (LlmPart)part);
     assert(parameters >= 0 && parameters < all);
@@ -68,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Llm llm = {.name = "small",
              .num_hidden_layers = 2,
              .num_attention_layers = 2,
+             .num_mlp_layers = 2,
              .hidden_size = 64,
              .num_attention_heads = 4,
              .num_key_value_heads = 2,

@@ -136,7 +136,7 @@ Test(aiconfigurator, what_is_lacking_is_located_and_the_nearest_named) {
     const char *part, *hint;
     int line, column;
   } cases[] = {
-      {NULL, NULL, "nvfp4", NULL, 2, "GPU 'slow' has no tensor cores for 'nvfp4'", "bf16, fp8", 0,
+      {NULL, NULL, "nvfp4", NULL, 2, "GPU 'slow' has no tensor cores for 'nvfp4'", "choose bf16", 0,
        0},
       {NULL, NULL, "fp7", NULL, 2, "unknown format 'fp7'", "did you mean 'fp8'", 0, 0},
       {NULL, NULL, "int8", NULL, 2, "no row has 'gemm_dtype' int8_wo", "bfloat16, fp8", 1, 1},

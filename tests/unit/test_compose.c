@@ -1,6 +1,7 @@
 /* Models composed of tables of kernels. Pinned: tables of curves give what tables of single times
  * do; whose tables are taken; what is borrowed is named, with its share and error; the parts of a
- * hybrid of dense, latent and expert layers, added up by hand from the shipped tables. */
+ * hybrid of dense, latent, linear, sparse and expert layers, added up by hand from the shipped
+ * tables. */
 #include "perfmodel/compose/compose.h"
 #include "perfmodel/compose/other_gpu.h"
 #include "perfmodel/finder.h"
@@ -390,6 +391,90 @@ Test(compose, latent_attention_by_hand) {
       kernel_slice_eval(kernel_table_all(&self.decode.table), (double[]){m, 1024});
   cr_expect_float_eq(layers_decode_us(&self, 64, 1024) / (61 * fmax(3, module - products)), 1,
                      1e-3);
+}
+
+/* Qwen3.5-397B-A17B on 8 H200: h 4096; 45 layers of Gated DeltaNet with 2 key and 8 value heads of
+ * 128 on a GPU; 15 layers of attention with 4 query heads and 1 of keys and values of 256 and a
+ * gate of as many numbers as queries; 60 layers of 512 experts and a shared one of 128 of its 1024.
+ * Beside: a norm of 8h in each part; of linear attention, the split of 8 values and the norm of 6;
+ * of attention, norms and RoPE of 4q + 8kv, the cache of 8kv, the gate of 6q; a router. */
+Test(compose, a_hybrid_layer_by_hand) {
+  const Layers self = shipped("qwen3.5-397b-a17b", "dgx-h200", "vllm-0.24.0", 8);
+  const double m = 64, h = 4096, q = 4 * 256, kv = 256, v = 8 * 128, channels = 2 * 2 * 128 + v;
+  const double linear = product_us(&self, DTYPE_BF16, m, channels + v, h) +
+                        product_us(&self, DTYPE_BF16, m, 2 * 8, h) +
+                        product_us(&self, DTYPE_BF16, m, h, v) + 3 * 3 +
+                        bytes_us(&self, m * (8 * h + 8 * v + 6 * v));
+  const double attention = product_us(&self, DTYPE_BF16, m, 2 * q + 2 * kv, h) +
+                           product_us(&self, DTYPE_BF16, m, h, q) + 5 * 3 +
+                           bytes_us(&self, m * (8 * h + 2 * (4 * q + 8 * kv) + 8 * kv + 6 * q));
+  const double experts =
+      layers_curve_us(&self.experts, m) + product_us(&self, DTYPE_BF16, m, 512, h) + 2 * 3 +
+      bytes_us(&self, m * (8 * h + 4 * 512)) + product_us(&self, DTYPE_BF16, m, 2 * 128, h) +
+      product_us(&self, DTYPE_BF16, m, h, 128) + 3 + bytes_us(&self, 3 * m * 128 * 2);
+  const double reduce = layers_curve_us(&self.all_reduce, m * h);
+  const double us = 45 * linear + 15 * attention + 60 * (experts + 2 * reduce) + 3 +
+                    bytes_us(&self, 2 * m * 2 * h);
+  cr_expect_float_eq(layers_linear_us(&self, 64) / us, 1, 1e-3, "%g, by hand %g",
+                     layers_linear_us(&self, 64), us);
+  const double scan = kernel_slice_eval(kernel_table_all(&self.linear_decode.scan.table),
+                                        (double[]){m, 1}),
+               convolution = kernel_slice_eval(
+                   kernel_table_all(&self.linear_decode.convolution.table), (double[]){m, 1}),
+               heads = kernel_slice_eval(kernel_table_all(&self.decode.table), (double[]){m, 1023});
+  cr_expect_float_eq(layers_decode_us(&self, 64, 1024) / (45 * (scan + convolution) + 15 * heads),
+                     1, 1e-3);
+  cr_expect_eq(self.n_borrowed, 0);
+}
+
+/* Linear attention of prompts goes by their tokens, that of decodes by their number. */
+Test(compose, states_do_not_grow_with_contexts) {
+  const Layers self = shipped("qwen3.5-27b", "dgx-b200", "vllm-0.24.0", 2);
+  const double some = layers_linear_prefill_us(&self, 1, 8192);
+  cr_expect_float_eq(layers_linear_prefill_us(&self, 1, 16384) / some, 2, 0.2);
+  const double heads[] = {64, 16383};
+  const double full = 16 * kernel_slice_eval(kernel_table_all(&self.decode.table), heads);
+  cr_expect_float_eq(layers_decode_us(&self, 64, 16384), layers_linear_decode_us(&self, 64) + full,
+                     1e-6 * full);
+  cr_expect_gt(layers_linear_decode_us(&self, 64), layers_linear_decode_us(&self, 8));
+}
+
+/* GLM-5.2 on 8 H200: 21 of its 78 layers have an index, with products of 32 heads of 128 and of one
+ * key with its weights; the others take that of a layer before. */
+Test(compose, sparse_attention_by_hand) {
+  const Layers self = shipped("glm-5.2", "dgx-h200", "vllm-0.24.0", 8);
+  const int dtype = self.llm.attention_dtype;
+  const double m = 64, h = 6144;
+  const double index =
+      product_us(&self, dtype, m, 32 * 128, 2048) + product_us(&self, dtype, m, 128 + 32, h);
+  const double products = product_us(&self, dtype, m, 2048 + 576, h) +
+                          product_us(&self, dtype, m, 8 * 256, 2048) +
+                          product_us(&self, dtype, m, h, 8 * 256);
+  const double keys[] = {m, 8192};
+  const double own = kernel_slice_eval(kernel_table_all(&self.decode.table), keys);
+  const double shared = kernel_slice_eval(kernel_table_all(&self.shared_decode.table), keys);
+  cr_expect_gt(own, shared);
+  const double us = 21 * fmax(3, own - products - index) + 57 * fmax(3, shared - products);
+  cr_expect_float_eq(layers_decode_us(&self, 64, 8192) / us, 1, 1e-3);
+}
+
+/* Nobody measured the scan of prompts on A100, nor heads of 256: both are said. */
+Test(compose, a_roofline_stands_in_for_a_scan) {
+  const Layers self = shipped("qwen3.5-397b-a17b", "dgx-a100", "sglang-0.5.10", 8);
+  bool scan = false, heads = false;
+  for (size_t i = 0; i < self.n_borrowed; i++) {
+    const Borrowed *each = &self.borrowed[i];
+    scan |= strcmp(each->what, "linear attention of prompts") == 0 &&
+            strcmp(each->from, "a roofline") == 0 && each->error == LAYERS_ROOFLINE_ERROR;
+    heads |= strstr(each->what, "heads of 128") != NULL;
+  }
+  cr_expect(scan && heads);
+  const double tokens = 8192, v = 8 * 128,
+               moved = 2 * tokens * (2 * 2 * 128 + 3 * v) + 4 * 2 * (tokens / 64) * 128 * v +
+                       2 * 4 * 128 * v;
+  const double us =
+      kernel_slice_eval(kernel_table_all(&self.linear_prefill.scan.table), (double[]){1, tokens});
+  cr_expect_float_eq(us, 3 * 3 + bytes_us(&self, moved / 0.5), 0.001 * us, "%g", us);
 }
 
 /* A model is of the layers: its rows follow the tables to 2.5%, knots of linear to 0.3%. */

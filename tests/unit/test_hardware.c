@@ -206,6 +206,25 @@ Test(hardware, windows_are_set_aside_for_as_many_sequences_as_there_may_be) {
   cr_expect_eq(many.blocks, left / many.block_bytes);
 }
 
+/* Qwen3.5-27B on four H100: states of 256 sequences, 48 layers of 48·128·128 numbers of 4 bytes and
+ * 3·10,240 of 2, are set aside; of so many sequences that little is left, 0.9/1.9 of the memory. */
+Test(hardware, states_are_set_aside_for_as_many_sequences_as_there_may_be) {
+  const Hardware hardware = machine("dgx-h100");
+  const Llm llm = model("qwen3.5-27b");
+  const Parallelism four = {4, 1, 1, 1, 1};
+  KvOptions options = {.block_size = 16, .gpu_memory_utilization = 0.9, .max_num_seqs = 256};
+  KvCapacity few, many;
+  cr_assert_eq(kv_capacity(&llm, &hardware, four, &options, place_of_file("t"), &few, &diag), 0);
+  options.max_num_seqs = 100000;
+  cr_assert_eq(kv_capacity(&llm, &hardware, four, &options, place_of_file("t"), &many, &diag), 0);
+  const int64_t state = 48 * (INT64_C(48) * 128 * 128 * 4 + 3 * 10240 * 2);
+  const int64_t left = (int64_t)(0.9 * 4 * (double)hardware.gpu_memory_bytes) - llm.weight_bytes;
+  cr_expect_eq(llm.state_bytes_per_sequence, state);
+  cr_expect_eq(few.block_bytes, 16 * 16 * 4 * 2 * 256 * 2); // 16 layers, 4 KV heads of 256
+  cr_expect_eq(few.blocks, (left - 256 * state) / few.block_bytes);
+  cr_expect_eq(many.blocks, (left - (int64_t)(0.9 / 1.9 * (double)left)) / many.block_bytes);
+}
+
 /* Latent KV is whole on each GPU of a group; groups have weights of their own but for the experts.
  * */
 Test(hardware, attention_groups_have_their_own_weights_and_kv) {

@@ -238,6 +238,55 @@ Test(llm_files, layers_with_windows_and_dense_layers_are_counted) {
   }
 }
 
+/* Layers of each kind, and what a sequence and a token take: a state of 4-byte numbers, the last
+ * inputs of the convolution, KV of the layers with attention. */
+Test(llm_files, layers_with_linear_attention_are_counted) {
+  const struct {
+    const char *text;
+    int64_t linear, attention, mlp, kv, state, parameters;
+  } cases[] = {
+      // 3 of 4 layers: 2 key heads of 8 and 4 value heads of 16: state 8·64, 2·16 + 64 channels;
+      // in 64·(96 + 64 + 8), out 64·64; attention with a gate; an MLP of 3·64·256 in each
+      {"{\"model_type\": \"qwen3_next\", \"linear_num_key_heads\": 2, \"linear_key_head_dim\": 8,"
+       "\"linear_num_value_heads\": 4, \"linear_value_head_dim\": 16,"
+       "\"linear_conv_kernel_dim\": 4," SHAPE,
+       3, 1, 4, 256, 3 * (4 * 512 + 96 * 3 * 2),
+       3 * (64 * 168 + 64 * 64) + 5 * 64 * 64 + 4 * 3 * 64 * 256},
+      {"{\"model_type\": \"qwen3_5_text\", \"linear_num_key_heads\": 2, \"attn_output_gate\": true,"
+       "\"linear_key_head_dim\": 8, \"linear_num_value_heads\": 4, \"linear_value_head_dim\": 16,"
+       "\"linear_conv_kernel_dim\": 4, \"layer_types\": [\"linear_attention\", \"full_attention\","
+       "\"linear_attention\", \"full_attention\"]," SHAPE,
+       2, 2, 4, 512, 2 * (4 * 512 + 96 * 3 * 2),
+       2 * (64 * 168 + 64 * 64) + 2 * 5 * 64 * 64 + 4 * 3 * 64 * 256},
+      // 2 heads of 8 for all, gates of two factors: in 64·(48 + 8 + 8 + 2) + 2·64 + 2·64, out 16·64
+      {"{\"model_type\": \"kimi_linear\", \"linear_attn_config\": {\"kda_layers\": [1, 2, 3],"
+       "\"num_heads\": 2, \"head_dim\": 8, \"short_conv_kernel_size\": 4}," SHAPE,
+       3, 1, 4, 256, 3 * (4 * 128 + 48 * 3 * 2),
+       3 * (64 * 66 + 2 * 2 * 64 + 16 * 64) + 4 * 64 * 64 + 4 * 3 * 64 * 256},
+      // a layer is one of them: 4 heads of 8, 2 groups with a state of 16; in 64·(2·32 + 32 + 32 +
+      // 4), out 32·64
+      {"{\"model_type\": \"nemotron_h\", \"hybrid_override_pattern\": \"MM*-\","
+       "\"mamba_num_heads\": 4, \"mamba_head_dim\": 8, \"ssm_state_size\": 16, \"n_groups\": 2,"
+       "\"conv_kernel\": 4," SHAPE,
+       2, 1, 1, 256, 2 * (4 * 512 + 96 * 3 * 2),
+       2 * (64 * 132 + 32 * 64) + 4 * 64 * 64 + 2 * 64 * 256},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    Llm llm;
+    int64_t parameters = 0;
+    cr_assert_eq(load_text(&llm, cases[i].text), 0, "case %zu: %s", i, diag.entries[0].message);
+    cr_expect_eq(llm.num_linear_layers, cases[i].linear, "case %zu", i);
+    cr_expect_eq(llm.num_attention_layers, cases[i].attention, "case %zu", i);
+    cr_expect_eq(llm.num_mlp_layers, cases[i].mlp, "case %zu", i);
+    cr_expect_eq(llm.kv_bytes_per_token, cases[i].kv, "case %zu", i);
+    cr_expect_eq(llm.state_bytes_per_sequence, cases[i].state, "case %zu: %lld", i,
+                 (long long)llm.state_bytes_per_sequence);
+    for (int part = 0; part < LLM_PARTS; part++)
+      parameters += llm_part_parameters(&llm, (LlmPart)part);
+    cr_expect_eq(parameters, cases[i].parameters, "case %zu: %lld", i, (long long)parameters);
+  }
+}
+
 #define BRAND_NEW                                                                                  \
   "{\"model_type\": \"brandnew\", \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-6,"               \
   "\"num_key_value_heads\": 1,"
@@ -248,6 +297,14 @@ Test(llm_files, what_is_not_read_is_refused_by_its_key) {
     const char *text, *message;
   } cases[] = {
       {BRAND_NEW "\"num_ssm_heads\": 4," SHAPE, "num_ssm_heads"},
+      {BRAND_NEW "\"linear_num_key_heads\": 4," SHAPE, "linear attention"},
+      {"{\"model_type\": \"qwen3_next\", \"linear_num_key_heads\": 2," SHAPE,
+       "linear_num_value_heads"},
+      {"{\"model_type\": \"nemotron_h\"," SHAPE, "which layers of 'nemotron_h'"},
+      {"{\"model_type\": \"qwen3_5\", \"full_attention_interval\": 0,"
+       "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 2, \"linear_key_head_dim\": 8,"
+       "\"linear_value_head_dim\": 8, \"linear_conv_kernel_dim\": 4," SHAPE,
+       "num_linear_layers 4 exceeds"},
       {BRAND_NEW "\"moe_experts_of_mine\": 4," SHAPE, "moe_experts_of_mine"},
       {"{\"model_type\": \"llama\", \"heads_each\": [1, 2, 1, 2]," SHAPE, "heads_each"},
       {"{\"model_type\": \"llama\", \"cross_attention_layers\": [1]," SHAPE, "pictures"},
@@ -293,7 +350,9 @@ static const struct {
     {"Qwen--Qwen3-VL-32B", 32.8, NULL},
     {"Qwen--Qwen3-VL-4B", 4.0, NULL},
     {"Qwen--Qwen3-VL-8B", 8.2, NULL},
-    {"Qwen--Qwen3.5", 0, "linear attention"},
+    {"Qwen--Qwen3.5-27B", 27, NULL},
+    {"Qwen--Qwen3.5-35B", 35, NULL},
+    {"Qwen--Qwen3.5-397B", 397, NULL},
     {"XiaomiMiMo--MiMo-V2-Flash", 309, NULL},
     {"deepseek-ai--DeepSeek-R1", 671, NULL},
     {"deepseek-ai--DeepSeek-V3", 671, NULL},
@@ -307,7 +366,7 @@ static const struct {
     {"mistralai--Mixtral-8x22B", 141, NULL},
     {"mistralai--Mixtral-8x7B", 46.7, NULL},
     {"moonshotai--Kimi-K2", 1026, NULL},
-    {"moonshotai--Kimi-K3", 0, "linear attention"},
+    {"moonshotai--Kimi-K3", 0, "experts on a narrower vector"},
     {"nvidia--DeepSeek-V3", 671, NULL},
     {"nvidia--DeepSeek-V4-Flash", 284, NULL},
     {"nvidia--GLM-5", 744, NULL},
@@ -317,11 +376,14 @@ static const struct {
     {"nvidia--Llama-3_3-Nemotron-Super-49B", 49.9, NULL},
     {"nvidia--MiniMax-M2", 230, NULL},
     {"nvidia--MiniMax-M3", 0, NULL},
-    {"nvidia--NVIDIA-Nemotron-3", 0, "state-space"},
-    {"nvidia--Nemotron-H", 0, "state-space"},
+    {"nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B", 31.6, NULL},
+    {"nvidia--NVIDIA-Nemotron-3-Super", 0, "experts on a narrower vector"},
+    {"nvidia--NVIDIA-Nemotron-3-Ultra", 0, "experts on a narrower vector"},
+    {"nvidia--Nemotron-H-56B", 56, NULL},
     {"nvidia--Qwen3-235B", 235, NULL},
-    {"nvidia--Qwen3.5", 0, "linear attention"},
-    {"nvidia--Qwen3.6", 0, "linear attention"},
+    {"nvidia--Qwen3.5-122B", 122, NULL},
+    {"nvidia--Qwen3.5-397B", 397, NULL},
+    {"nvidia--Qwen3.6", 0, NULL},
     {"openai--gpt-oss-120b", 116.83, NULL},
     {"openai--gpt-oss-20b", 20.91, NULL},
     {"sgl-project--DeepSeek-V4-Flash", 284, NULL},
