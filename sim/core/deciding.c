@@ -221,6 +221,10 @@ static void take_out(Simulation *self, Instance *instance, Decision *decision, R
     step->items[i] = step->items[i + 1];
 }
 
+bool step_has_row(const Step *step, const Request *request) {
+  return step && step->n_regular > 0 && request->joined_step < step->number;
+}
+
 bool step_ends(const Step *step, RequestIx ix) {
   for (size_t i = 0; step && i < step->n_items; i++)
     if (step->items[i].request == ix && step->items[i].kind == STEP_LEAVES) return true;
@@ -420,7 +424,7 @@ static int64_t prompt_threshold(const Instance *instance) {
 
 void scheduler_begin_decision(Simulation *self, Instance *instance, Step *step) {
   step->number = ++instance->scheduler->number;
-  step->n_items = 0;
+  step->n_items = step->n_forfeits = 0;
   step->shape = (BatchShape){0};
   step->decided_at = self->now;
   step->version = instance->scheduler->version;

@@ -26,14 +26,10 @@ static void start(Simulation *self, Instance *instance) {
 
 /* --- who runs */
 
-bool rounds_has_token(const Step *step, const Request *request) {
-  return step && step->n_regular > 0 && request->joined_step < step->number;
-}
-
 bool rounds_in_flight(const Instance *instance, const Request *request) {
   const Step *current = instance->scheduler->current;
   return instance->lag > 0 && current &&
-         (request->joined_step == current->number || rounds_has_token(current, request));
+         (request->joined_step == current->number || step_has_row(current, request));
 }
 
 int64_t rounds_made(const Instance *instance, const Request *request) {

@@ -90,8 +90,6 @@ static inline int64_t rounds_n_running(const Instance *instance) {
 /* Whether something that has come may change the next decision. */
 bool rounds_wake(const InstanceView *view, Wake why);
 
-/* Whether a step has a token of it, that is in the batch. */
-bool rounds_has_token(const Step *step, const Request *request);
 /* Whether a step in progress makes a token of it that is in the batch, which nobody knows yet. */
 bool rounds_in_flight(const Instance *instance, const Request *request);
 /* Its item in a step, that does not only say that it joins; NULL: it has none. */

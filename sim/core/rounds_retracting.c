@@ -134,8 +134,8 @@ int64_t rounds_retract(Simulation *self, Instance *instance, Step *step) {
 
 /* Tokens of it, that is in the batch, which steps that have not ended make with that. */
 static int64_t rows_in_flight(const Scheduler *scheduler, const Request *request) {
-  return rounds_has_token(scheduler->current, request) +
-         (scheduler->has_next && rounds_has_token(scheduler->next, request));
+  return step_has_row(scheduler->current, request) +
+         (scheduler->has_next && step_has_row(scheduler->next, request));
 }
 
 int32_t rounds_withdraw(Simulation *self, Instance *instance, RequestIx ix) {

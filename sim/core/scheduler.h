@@ -69,6 +69,12 @@ typedef struct ScheduledItem {
   uint32_t admission;
 } ScheduledItem;
 
+/* Tokens of a step that are booked as computed for a request that left before the step began. */
+typedef struct Forfeit {
+  int64_t *booked;
+  int64_t tokens;
+} Forfeit;
+
 typedef struct Step {
   BatchShape shape;
   RankShare busiest; // with attention_ranks
@@ -83,6 +89,8 @@ typedef struct Step {
   uint64_t version;     // of the batch
   ScheduledItem *items; // in order of admission once it begins
   size_t n_items, items_capacity;
+  Forfeit *forfeits; // taken back if the step does not end
+  size_t n_forfeits, forfeits_capacity;
   struct StepListing *listing; // one by one, where somebody wants to know
 } Step;
 
@@ -112,6 +120,7 @@ typedef struct Scheduler {
   size_t n_pauses, pauses_capacity;
   RequestIx *leaving; // given up: they go as the present step ends, in this order
   size_t n_leaving, leaving_capacity;
+  int64_t n_ahead;  // tokens of the one that left last, in the step that is to begin
   RequestIx *alone; // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
   struct Rounds *rounds; // what rules keep of their own (rounds.h)

@@ -34,6 +34,12 @@ extern const SchedulerRules scheduler_rules_vllm, scheduler_rules_sglang;
  * which have not ended make of it, for nobody. On an instance that has failed they make none. In
  * withdrawing.c. */
 int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx request);
+/* The tokens of a request that are booked as computed where it leaves now, in the step that is
+ * decided and has not begun. In withdrawing.c. */
+int64_t scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx request);
+/* The step does not end: what is booked of those who left before it began was not computed. In
+ * withdrawing.c. */
+void step_take_back_forfeits(Step *step);
 /* Of an instance with no request left: what it had decided never runs, and what ran has not ended.
  * In withdrawing.c. */
 void scheduler_forget(Instance *instance);
@@ -75,6 +81,8 @@ void scheduler_hear_pauses(Simulation *self, Instance *instance, Step *decided);
 void scheduler_schedule_alone(Simulation *self, Instance *instance, RequestIx request);
 /* Takes it out of those. In deciding.c. */
 void scheduler_forget_alone(Scheduler *scheduler, RequestIx request);
+/* Whether a step has a token of one that is in the batch, with that. In deciding.c. */
+bool step_has_row(const Step *step, const Request *request);
 /* Whether a request makes its last token with the batch in a step; `step` may be NULL. In
  * deciding.c. */
 bool step_ends(const Step *step, RequestIx request);

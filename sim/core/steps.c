@@ -321,6 +321,7 @@ static void break_off(Simulation *self, Instance *instance) {
     if (run->done > 0) instance->decoded_at = run->part_began_at;
     instance->decoded_ticks += self->now - run->began_at;
   }
+  step_take_back_forfeits(instance->scheduler->current);
   end_given_up(self, instance);
 }
 
@@ -405,7 +406,16 @@ static size_t list(Simulation *self, const Instance *instance, const BatchShape 
 }
 
 static int32_t withdraw(Simulation *self, Instance *instance, RequestIx ix) {
+  instance->scheduler->n_ahead = scheduler_count_ahead(self, instance, ix);
   return instance->scheduler->limits.rules->withdraw(self, instance, ix);
+}
+
+static void withdrawn(Simulation *self, Instance *instance, int64_t *booked) {
+  Step *next = instance->scheduler->next;
+  const int64_t tokens = instance->scheduler->n_ahead;
+  if (tokens == 0) return;
+  ARENA_RESERVE(self->arena, next->forfeits, next->forfeits_capacity, next->n_forfeits + 1);
+  next->forfeits[next->n_forfeits++] = (Forfeit){booked, tokens};
 }
 
 static void forget(Instance *instance) {
@@ -420,6 +430,7 @@ const Loop loop_of_steps = {.decides_ahead = true,
                             .forget = forget,
                             .leave = leave,
                             .withdraw = withdraw,
+                            .withdrawn = withdrawn,
                             .count_leaving = count_leaving,
                             .count_prompts = count_prompts,
                             .count_running = count_running,

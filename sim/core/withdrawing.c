@@ -30,6 +30,25 @@ void scheduler_take_back(Simulation *self, const Instance *instance, RequestIx i
   if (scheduler->has_next) take_back_chunks(self, instance, scheduler->next, ix);
 }
 
+int64_t scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx ix) {
+  const Scheduler *scheduler = instance->scheduler;
+  const Request *request = &self->requests.slots[ix];
+  if (!scheduler->has_next || !instance_works(instance)) return 0;
+  const Step *next = scheduler->next;
+  Request without = *request;
+  const bool in_batch =
+      (request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES) &&
+      request->scheduled == SCHEDULED_BATCH;
+  int64_t made = in_batch && step_has_row(next, request);
+  for (size_t i = 0; i < next->n_items; i++) {
+    const ScheduledItem *item = &next->items[i];
+    if (item->request != ix) continue;
+    made += item->kind == STEP_LEAVES || (item->kind < STEP_LEAVES && item->last);
+    if (item->kind == STEP_CHUNK) without.prefilled_tokens -= item->tokens;
+  }
+  return made + request_computed_tokens(request) - request_computed_tokens(&without);
+}
+
 int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   Scheduler *scheduler = instance->scheduler;
   Request *request = &self->requests.slots[ix];
@@ -63,8 +82,15 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   return instance_works(instance) ? (int32_t)in_flight : 0;
 }
 
+void step_take_back_forfeits(Step *step) {
+  for (size_t i = 0; i < step->n_forfeits; i++)
+    *step->forfeits[i].booked -= step->forfeits[i].tokens;
+  step->n_forfeits = 0;
+}
+
 void scheduler_forget(Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
+  if (scheduler->has_next) step_take_back_forfeits(scheduler->next);
   scheduler->next->n_items = 0;
   if (scheduler->current) scheduler->current->n_items = 0;
   scheduler->current = NULL;
