@@ -114,8 +114,35 @@ static int64_t held_by(const Request *request, const Instance *instance) {
   return instance_held_blocks(instance, batch_context(&instance->batch, request));
 }
 
+/* Locks of an instance's radix tree against what requests have of it, and its pages against theirs
+ * and those that are on their way here. */
+static void check_radix(const Simulation *self, const Instance *instance) {
+  const Radix *radix = instance->radix;
+  Arena arena;
+  arena_init(&arena);
+  const RadixHold **holds = ARENA_ARRAY(&arena, const RadixHold *, self->requests.n_slots + 1);
+  size_t n = 0;
+  int64_t pages = radix->n_free + radix->n_owned;
+  for (size_t i = 0; i < self->requests.n_slots; i++) {
+    const Request *request = &self->requests.slots[i];
+    if (request->state == REQUEST_FREE) continue;
+    if (life_instance(self, request) == instance->ix) {
+      holds[n++] = &self->memory[i].radix;
+      pages += held_by(request, instance) - self->memory[i].radix.owned_pages;
+    }
+    if (request->transfer == TRANSFER_NONE) continue;
+    const Transfer *transfer = &self->transfers.slots[request->transfer];
+    if (transfer->to == instance->ix && transfer->stage != TRANSFER_WAITS)
+      pages += instance_prompt_blocks(instance, request);
+  }
+  radix_audit(radix, holds, n);
+  assert(pages == radix->n_pages && radix_room(radix) == instance->free_blocks);
+  arena_done(&arena);
+}
+
 /* References of an instance's cache against what requests hold of it. */
 static void check_cache(const Simulation *self, const Instance *instance) {
+  if (instance->radix) check_radix(self, instance);
   if (!instance->cache) return;
   int64_t n_references = 0;
   for (size_t i = 0; i < self->requests.n_slots; i++) {
@@ -159,7 +186,8 @@ static void check_memory(const Simulation *self) {
     }
     check_cache(self, instance);
     const int64_t taken = instance->kv_blocks - instance->free_blocks - instance->withheld_blocks;
-    assert(instance->cache ? taken <= held : taken == held); // blocks of a cache are shared
+    assert(instance->cache || instance->radix ? taken <= held
+                                              : taken == held); // blocks of a cache are shared
     assert(instance->kv_blocks >= instance->least_blocks && instance->withheld_blocks >= 0);
     assert(self->columns.kv_blocks->of[m] == taken + instance->promised_blocks);
     check_tier(instance);
@@ -313,7 +341,7 @@ static void check_batches(const Simulation *self) {
       const Request *request = &self->requests.slots[batch->entries[i].request];
       assert(in_batch(request) && request->batch_index == i);
       const int64_t remaining = batch_remaining(batch, request);
-      assert(remaining >= 0 && remaining < request->max_tokens);
+      assert(remaining >= 0 && remaining < request->max_tokens + batch->tail);
       assert(remaining > 0 || self->instances[m].run.booked > 0);
       context += batch_context(batch, request);
     }

@@ -95,12 +95,17 @@ static void init_deployments(Simulation *self) {
 }
 
 static void start_cache(Simulation *self, Instance *instance) {
+  self->keeps_content = true;
+  if (instance->batcher->keeps_radix) {
+    instance->radix = ARENA_NEW(self->arena, Radix);
+    radix_init(instance->radix, instance->pool->kv_blocks, instance->pool->block_size, self->arena);
+    return;
+  }
   instance->cache = ARENA_NEW(self->arena, PrefixCache);
   prefix_cache_init(instance->cache, instance->pool->kv_blocks, self->arena);
   if (self->config->saved_caches)
     prefix_cache_load(instance->cache, &self->config->saved_caches->instances[instance->ix]);
   batch_keep_lists(&instance->batch, self->arena);
-  self->keeps_content = true;
 }
 
 /* The options are those of the pool; a batcher may keep there what its instances share. */

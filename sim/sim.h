@@ -39,8 +39,10 @@ typedef struct Executor {
 /* A step as a batcher that schedules step by step (vllm) decided it, once it has run. */
 typedef struct StepItem {
   uint64_t request;
-  int32_t tokens;     // computed in the step
-  int32_t hit_tokens; // found in the cache, of one scheduled for the first time; else -1
+  int32_t tokens;      // computed in the step
+  int32_t hit_tokens;  // found in the cache, of one scheduled for the first time; else -1
+  int32_t past_tokens; // that there are of it before them
+  bool prefills;
 } StepItem;
 
 typedef struct StepRecord {
@@ -51,6 +53,14 @@ typedef struct StepRecord {
   const uint64_t *running;     // [n_running], in order of admission
   size_t n_items, n_preempted, n_running;
   int64_t n_waiting, free_blocks; // these and `running` as they were once it was decided
+
+  // Of a scheduler that decides as SGLang's: `running` has only those that decode, of a step with
+  // prefill those that stand still.
+  const uint64_t *waiting;  // [n_waiting], in order
+  int64_t chunked;          // whose prefill is between two chunks; -1: nobody's
+  int64_t evictable_blocks; // of free_blocks, the prefix cache's
+  double new_token_ratio;
+  bool full;
 } StepRecord;
 
 /* What a scheduler may do, as it is told from time to time (vLLM's pause and resume). */
@@ -192,6 +202,12 @@ typedef struct SimConfig {
    * during the call. */
   void (*on_step)(void *context, const StepRecord *record);
   void *on_step_context;
+  /* Puts requests in order, by id, that were preempted together and that SGLang takes in the order
+   * of a set, which hangs on addresses. NULL: they stay as they are, the worst first. */
+  void (*on_set)(void *context, uint64_t *requests, size_t n);
+  /* Rounds of a scheduler like SGLang's that find nothing to run end with the next arrival, as
+   * under a virtual clock that goes there then; else they follow each other and take no time. */
+  bool idle_rounds_sleep;
   const SimObserver *observer; // NULL: nobody watches
   /* NULL, or not 0 when the user wants it to stop: the run then fails before the next event. */
   const volatile sig_atomic_t *interrupted;

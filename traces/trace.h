@@ -31,6 +31,7 @@ typedef struct TraceRow {
   int32_t output_tokens; // the same, the first token of prefill included
   int32_t max_tokens;    // that its client allows: where it makes fewer it stops by its EOS token;
                          // INT32_MAX: as many as the context has room for; 0: its output_tokens
+  bool ignores_eos;      // its client says that it makes all of max_tokens
   Place place;           // where the row stands, for messages about it; path NULL when synthetic
   const TraceSegment *segments; // by end, ascending; valid until the next call
   int32_t n_segments;           // tokens past the last are the request's own
@@ -76,7 +77,10 @@ typedef struct TraceSource {
 
 /* What the client of a row allows, where the source says it. */
 static inline void trace_limit(const TraceSource *self, TraceRow *row) {
-  if (self->ignores_eos) row->max_tokens = row->output_tokens;
+  if (self->ignores_eos) {
+    row->max_tokens = row->output_tokens;
+    row->ignores_eos = true;
+  }
   if (row->max_tokens == 0) row->max_tokens = self->max_tokens;
   if (0 < row->max_tokens && row->max_tokens < row->output_tokens)
     row->output_tokens = row->max_tokens;

@@ -83,6 +83,9 @@ static int open_outputs(Run *run) {
     config_hint_caching(run->diag);
     return -1;
   }
+  if (given->save_cache &&
+      config_check_blocks(&run->config, place_of_file(run->config.path), "--save-cache", run->diag))
+    return -1;
   return open_output(run, &run->event_log, "--event-log", given->event_log, NULL) ||
                  open_output(run, &run->save_cache, "--save-cache", given->save_cache,
                              given->event_log)

@@ -171,7 +171,7 @@ int config_bind_components(Config *self, Arena *arena, Diag *diag) {
 static int refuse_batcher(const Policy *batcher, Place at, Diag *diag) {
   const char *able = NULL;
   for (const Policy *const *other = policy_list(POLICY_BATCHER); *other; other++)
-    if (((const Batcher *)*other)->schedules)
+    if (((const Batcher *)*other)->passes_adapters)
       able = able ? arena_printf(&diag->arena, "%s, %s", able, (*other)->name) : (*other)->name;
   diag_error(diag, at, "batcher '%s' does not support adapters", batcher->name);
   return diag_hint(diag, "these batchers do: %s", able);
@@ -189,7 +189,7 @@ int config_bind_lora(const Config *self, PoolConfig *pool, const Node *node, Dia
     return diag_error(diag, node->key_at, "'lora' cannot be used with pipeline_parallel_size %lld",
                       (long long)pool->pipeline_parallel_size);
   const PolicyChoice batcher = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER);
-  if (!((const Batcher *)batcher.policy)->schedules)
+  if (!((const Batcher *)batcher.policy)->passes_adapters)
     return refuse_batcher(batcher.policy, node->key_at, diag);
   if (lora->slot_bytes == 0 &&
       size_of(&self->models[pool->spec.model], lora->max_lora_rank, pool->tensor_parallel_size,

@@ -204,6 +204,8 @@ void config_note_perfmodels(Cache *cache, FILE *out);
 void config_note_models(Cache *cache, FILE *out);
 /* Whether the machines of some pool keep a prefix cache. */
 bool config_keeps_caches(const Config *self);
+/* What is saved of prefix caches, or loaded, is of blocks: an entry where a pool keeps none. */
+int config_check_blocks(const Config *self, Place at, const char *option, Diag *diag);
 /* Adds to the newest entry which batchers' machines can keep one. */
 void config_hint_caching(Diag *diag);
 

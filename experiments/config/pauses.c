@@ -61,7 +61,7 @@ static int bind_pool(Pauses *self, const Config *config, uint32_t pool) {
       sim_pool_policy(&config->sim, &config->pools[pool].spec, POLICY_BATCHER).policy;
   int status = 0;
   Tick last = 0;
-  if (!((const Batcher *)batcher)->schedules)
+  if (!((const Batcher *)batcher)->pauses)
     return diag_error(self->diag, node->key_at,
                       "batcher '%s' of pool '%s' cannot pause: only 'vllm' can", batcher->name,
                       config->pools[pool].spec.name);

@@ -97,6 +97,17 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
   return status | check_dispatcher(self->sim.policies, nodes[POLICY_DISPATCHER], diag);
 }
 
+int config_check_blocks(const Config *self, Place at, const char *option, Diag *diag) {
+  for (uint32_t p = 0; p < self->sim.n_pools; p++) {
+    const PoolSpec *pool = &self->sim.pools[p];
+    const Policy *batcher = sim_pool_policy(&self->sim, pool, POLICY_BATCHER).policy;
+    if (sim_keeps_cache(&self->sim, pool) && ((const Batcher *)batcher)->keeps_radix)
+      return diag_error(diag, at, "'%s' is not supported for the radix cache of batcher '%s'",
+                        option, batcher->name);
+  }
+  return 0;
+}
+
 bool config_keeps_caches(const Config *self) {
   for (uint32_t p = 0; p < self->sim.n_pools; p++)
     if (sim_keeps_cache(&self->sim, &self->sim.pools[p])) return true;
@@ -120,6 +131,7 @@ static bool minds_priorities(const Config *self) {
     const PolicyChoice choice = sim_pool_policy(&self->sim, &self->sim.pools[p], POLICY_BATCHER);
     const Batcher *batcher = (const Batcher *)choice.policy;
     if (batcher->goes_before && batcher->goes_before(choice.state, &late, &early)) return true;
+    if (batcher->sorts_by_priority && batcher->sorts_by_priority(choice.state)) return true;
   }
   return false;
 }
@@ -127,7 +139,8 @@ static bool minds_priorities(const Config *self) {
 int config_check_priorities(const Config *self, Diag *diag) {
   if (!self->workload.priorities_at.path || minds_priorities(self)) return 0;
   diag_error(diag, self->workload.priorities_at, "the batcher of no pool uses 'priorities'");
-  return diag_hint(diag, "set batcher: {name: vllm, policy: priority}");
+  return diag_hint(diag, "set batcher: {name: vllm, policy: priority} or {name: sglang, "
+                         "enable_priority_scheduling: true}");
 }
 
 int config_check_router(const Config *self, Diag *diag) {

@@ -16,7 +16,7 @@ typedef struct ServingLimits {
   int64_t max_num_batched_tokens, max_num_seqs;
 } ServingLimits;
 
-enum { SERVING_LIMITS_MAX = 3 };
+enum { SERVING_LIMITS_MAX = 4 };
 
 typedef struct ServingEngine {
   const char *name, *help;

@@ -53,6 +53,7 @@ int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, D
   }
   self->sim.warm_up = warm.up;
   if (!warm.cache || !whole) return 0;
+  if (config_check_blocks(self, file->at, file->key, diag)) return -1;
   if (config_keeps_caches(self)) return load_caches(self, file, arena, diag);
   diag_error(diag, file->at, "'%s' needs a prefix cache, and no pool has one", file->key);
   config_hint_caching(diag);

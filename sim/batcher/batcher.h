@@ -102,6 +102,11 @@ struct Batcher {
   struct SchedulerLimits (*schedules)(const void *options);
   /* Whether a request that waits for prefill goes before another. Optional: as they arrive. */
   bool (*goes_before)(const void *options, const Request *a, const Request *b);
+  bool keeps_radix;     // its prefix cache is a radix tree (radix.h)
+  bool passes_adapters; // over requests whose adapter has no room: it supports adapters
+  bool pauses;          // when its engine is told to (core/pausing.c)
+  /* Whether it admits by priority though it does not wait so (goes_before). Optional. */
+  bool (*sorts_by_priority)(const void *options);
   /* Whether its instances keep a prefix cache. Optional: they do not. */
   bool (*caches)(const void *options);
   /* Before anything else, once per instance. Optional. */

@@ -120,12 +120,10 @@ static const OptionSpec options[] = {
 };
 
 const Batcher batcher_continuous = {
-    .policy =
-        {.name = "continuous",
-         .help =
-             "Runs prefill and decode in separate iterations, prefill first (vLLM 2023, SGLang).",
-         .state_size = sizeof(State),
-         .options = options},
+    .policy = {.name = "continuous",
+               .help = "Runs prefill and decode in separate iterations, prefill first (vLLM 2023).",
+               .state_size = sizeof(State),
+               .options = options},
     .instance_state_size = sizeof(Intake),
     .returns_swapped = true,
     .caches = fcfs_caches,

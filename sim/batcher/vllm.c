@@ -98,6 +98,7 @@ static int64_t least(int64_t limit, int64_t further) {
 static SchedulerLimits schedules(const void *options_) {
   const Vllm *self = options_;
   return (SchedulerLimits){
+      .rules = &scheduler_rules_vllm,
       .max_num_batched_tokens = self->limits.max_num_batched_tokens,
       .max_tokens = least(self->limits.max_num_batched_tokens, self->max_num_scheduled_tokens),
       .max_num_seqs = least(self->limits.max_num_seqs, self->max_num_active_seqs),
@@ -139,6 +140,8 @@ const Batcher batcher_vllm = {
              "Schedules step by step, one step ahead, as vLLM 0.33 does, with its prefix cache.",
          .state_size = sizeof(Vllm),
          .options = options},
+    .passes_adapters = true,
+    .pauses = true,
     .schedules = schedules,
     .caches = caches,
     .goes_before = goes_before,

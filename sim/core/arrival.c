@@ -75,6 +75,7 @@ static RequestIx make_request(Simulation *self) {
   request->prompt_tokens = self->next_row.prompt_tokens;
   request->output_tokens = output_tokens;
   request->max_tokens = max_tokens;
+  request->ignores_eos = self->next_row.ignores_eos;
   request->component = self->next_row.component;
   request->model = sim_model_of(self->config, request->component);
   request->session = self->next_row.session;

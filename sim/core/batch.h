@@ -28,6 +28,7 @@ typedef struct Batch {
   int64_t block_size;
   int32_t block_shift; // its logarithm; -1 when it is no power of two
   int64_t place;       // iterations mod block_size
+  int64_t tail;        // iterations that a sequence stays after its last token
   int32_t *takers;     // [block_size] sequences that take a block at each count mod block_size
   TakerList *lists;    // [block_size] the same one by one, by admission; NULL: nobody minds
 } Batch;

@@ -29,9 +29,8 @@ void content_copy(Content *self, const Content *other, Arena *arena) {
   self->n_segments = other->n_segments;
 }
 
-/* The segment that token `last` (from 0) is in. Those of traces are of one length, so that the
- * first guess is right. */
-static int32_t segment_of(const Content *self, int64_t last) {
+/* Those of traces are of one length, so that the first guess is right. */
+int32_t content_segment(const Content *self, int64_t last) {
   const TraceSegment *segments = self->segments;
   int32_t low = 0, high = self->n_segments - 1;
   int32_t guess = (int32_t)(last / segments[0].end);
@@ -50,7 +49,7 @@ static int32_t segment_of(const Content *self, int64_t last) {
 
 uint64_t content_key(const Content *self, int64_t tokens) {
   assert(tokens > 0 && tokens <= INT32_MAX);
-  const TraceSegment *segment = &self->segments[segment_of(self, tokens - 1)];
+  const TraceSegment *segment = &self->segments[content_segment(self, tokens - 1)];
   const uint64_t key = hash_fold(hash_mix(segment->id), (uint64_t)tokens);
   return key + (key == 0);
 }

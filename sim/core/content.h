@@ -24,6 +24,8 @@ void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena 
 void content_adapt(Content *self, uint32_t adapter);
 /* Those of another request. */
 void content_copy(Content *self, const Content *other, Arena *arena);
+/* The segment that token `last` >= 0 is in. */
+int32_t content_segment(const Content *self, int64_t last);
 /* The key of the first `tokens` > 0 of it, not 0. */
 uint64_t content_key(const Content *self, int64_t tokens);
 #endif

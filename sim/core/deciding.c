@@ -11,9 +11,11 @@
 /* --- who is scheduled how */
 
 /* Tokens that steps are decided for, of one decoded here. Where they are decided ahead, it is in
- * one more than those that make its output if that ends with an EOS token. */
+ * one more than those that make its output if that ends with an EOS token, or stays in the batch
+ * until that is known. */
 static int32_t decided_tokens(const Instance *instance, const Request *request) {
-  return request->output_tokens + (instance->lag > 0 && request_stops(request));
+  const bool unforeseen = instance->lag > 0 && request_stops(request);
+  return request->output_tokens + (unforeseen || instance->batch.tail > 0);
 }
 
 /* Whether the KV of all tokens but the newest is made, or will be by decided steps. */
@@ -45,8 +47,7 @@ void scheduler_forget_alone(Scheduler *scheduler, RequestIx ix) {
     scheduler->alone[i] = scheduler->alone[i + 1];
 }
 
-/* From the next decision on, with `made` tokens once the newest step has run. */
-static void join_batch(Simulation *self, Instance *instance, RequestIx ix, int32_t made) {
+void scheduler_join_batch(Simulation *self, Instance *instance, RequestIx ix, int32_t made) {
   Scheduler *scheduler = instance->scheduler;
   Request *request = &self->requests.slots[ix];
   request->scheduled = SCHEDULED_BATCH;
@@ -57,7 +58,7 @@ static void join_batch(Simulation *self, Instance *instance, RequestIx ix, int32
   scheduler->version++;
 }
 
-static ScheduledItem *add_item(Simulation *self, Step *step, RequestIx ix, StepItemKind kind) {
+ScheduledItem *scheduler_add_item(Simulation *self, Step *step, RequestIx ix, StepItemKind kind) {
   ARENA_RESERVE(self->arena, step->items, step->items_capacity, step->n_items + 1);
   ScheduledItem *item = &step->items[step->n_items++];
   *item = (ScheduledItem){.request = ix,
@@ -85,7 +86,7 @@ static void leave_batch(Simulation *self, Instance *instance, RequestIx ix, Sche
   request->scheduled = (uint8_t)how;
   if (has_item) return;
   if (in_flight) {
-    add_item(self, scheduler->current, ix, STEP_LEAVES)->done = (int32_t)made;
+    scheduler_add_item(self, scheduler->current, ix, STEP_LEAVES)->done = (int32_t)made;
     return;
   }
   if (request->joined_step + 1 < scheduler->number) request->last_token_at = instance->decoded_at;
@@ -136,7 +137,8 @@ void decision_schedule(Simulation *self, Instance *instance, Decision *decision,
   const bool decode = decodes(request);
   sim_hold_blocks(self, instance, ix, needed_blocks(instance, request, tokens));
   sim_register_blocks(self, instance, ix, computed_after(request, tokens));
-  ScheduledItem *item = add_item(self, decision->step, ix, decode ? STEP_DECODE : STEP_CHUNK);
+  ScheduledItem *item =
+      scheduler_add_item(self, decision->step, ix, decode ? STEP_DECODE : STEP_CHUNK);
   item->tokens = (int32_t)tokens;
   if (!decode) life_chunk_decided(self, instance, ix, item->tokens);
   item->done = request->prefilled_tokens;
@@ -217,6 +219,10 @@ static void take_out(Simulation *self, Instance *instance, Decision *decision, R
     life_chunk_decided(self, instance, ix, -step->items[i].tokens);
   for (step->n_items--; i < step->n_items; i++)
     step->items[i] = step->items[i + 1];
+}
+
+bool step_has_row(const Step *step, const Request *request) {
+  return step && step->n_regular > 0 && request->joined_step < step->number;
 }
 
 bool step_ends(const Step *step, RequestIx ix) {
@@ -310,15 +316,13 @@ static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *
     }
 }
 
-/* The batch takes part; those that make their last token leave it. */
-static void advance_batch(Simulation *self, Instance *instance, Step *step) {
+void scheduler_add_batch(Simulation *self, Instance *instance, Step *step) {
   Scheduler *scheduler = instance->scheduler;
   Batch *batch = &instance->batch;
   step->n_regular = (int64_t)batch->n_seqs;
   step->shape.decode_seqs = step->n_regular;
   step->shape.context_tokens = batch->context_tokens;
   step->n_counted = sim_counted_seqs(self, instance);
-  step->n_thrown[0] = step->n_thrown[1] = 0;
   step->version = scheduler->version;
   for (int counted = 0; counted < 2; counted++) {
     step->n_seconds[counted] = scheduler->n_seconds[counted];
@@ -326,7 +330,6 @@ static void advance_batch(Simulation *self, Instance *instance, Step *step) {
   }
   sim_list_batch(self, instance, step);
   if (batch->n_seqs > 0) batch_advance(batch, 1);
-  scheduler_end_sequences(self, instance, step);
 }
 
 /* Its token of the step is thrown away: the step that runs makes its last, and ends it. */
@@ -337,7 +340,7 @@ static void overrun(Simulation *self, const Instance *instance, Step *step, Requ
   step->n_thrown[counts]++;
   step->n_seconds[counts] -= request->resumed_tokens + request->output_tokens == 1;
   if (request->joined_step + 1 < scheduler->number)
-    add_item(self, scheduler->current, ix, STEP_LEAVES)->done = request->output_tokens;
+    scheduler_add_item(self, scheduler->current, ix, STEP_LEAVES)->done = request->output_tokens;
 }
 
 void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step) {
@@ -353,37 +356,42 @@ void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step) {
     if (request->overruns)
       overrun(self, instance, step, ix);
     else
-      add_item(self, step, ix, STEP_LEAVES)->done = request->output_tokens;
+      scheduler_add_item(self, step, ix, STEP_LEAVES)->done = request->output_tokens;
   }
 }
 
 /* --- the decision */
 
+void scheduler_add_shape(const Simulation *self, Step *step, const ScheduledItem *item) {
+  BatchShape *shape = &step->shape;
+  if (item->kind >= STEP_LEAVES) return;
+  if (item->kind == STEP_CHUNK) {
+    const int64_t past = item->done - item->tokens;
+    shape->prefill_tokens += item->tokens;
+    shape->prefill_area2 += item->tokens * (2 * past + item->tokens);
+  } else {
+    shape->decode_seqs++;
+    shape->context_tokens += request_kv_tokens(&self->requests.slots[item->request]) + 1;
+  }
+  shape->logit_seqs += item->last;
+}
+
 /* How those whose prefill ends with the step, or who come with a token, go on. */
 static void place_items(Simulation *self, Instance *instance, Step *step) {
-  BatchShape *shape = &step->shape;
   for (size_t i = 0; i < step->n_items; i++) {
     ScheduledItem *item = &step->items[i];
     Request *request = &self->requests.slots[item->request];
-    if (item->kind == STEP_LEAVES) continue;
-    if (item->kind == STEP_CHUNK) {
-      const int64_t past = item->done - item->tokens;
-      shape->prefill_tokens += item->tokens;
-      shape->prefill_area2 += item->tokens * (2 * past + item->tokens);
-    } else {
-      shape->decode_seqs++;
-      shape->context_tokens += request_kv_tokens(request) + 1;
-    }
-    shape->logit_seqs += item->last;
-    if (!item->last) continue;
+    scheduler_add_shape(self, step, item);
+    if (item->kind == STEP_LEAVES || !item->last) continue;
     if (request->scheduled == SCHEDULED_ALONE)
       scheduler_forget_alone(instance->scheduler, item->request);
     request->scheduled = SCHEDULED_ENDS;
     item->ends = !stays_here(instance, request) ||
                  request->generated_tokens + 1 >= decided_tokens(instance, request);
-    if (!item->ends) join_batch(self, instance, item->request, request->generated_tokens + 1);
+    if (!item->ends)
+      scheduler_join_batch(self, instance, item->request, request->generated_tokens + 1);
   }
-  shape->logit_seqs += step->n_regular;
+  step->shape.logit_seqs += step->n_regular;
   if (instance->pool->attention_ranks > 1)
     ranks_spread_step(&self->ranks, instance, self->requests.slots, step, self->arena);
 }
@@ -414,13 +422,21 @@ static int64_t prompt_threshold(const Instance *instance) {
   return lesser(threshold, ranks_budget(instance));
 }
 
-bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
-  Scheduler *scheduler = instance->scheduler;
-  scheduler->number++;
-  step->n_items = 0;
+void scheduler_begin_decision(Simulation *self, Instance *instance, Step *step) {
+  step->number = ++instance->scheduler->number;
+  step->n_items = step->n_forfeits = 0;
   step->shape = (BatchShape){0};
   step->decided_at = self->now;
+  step->version = instance->scheduler->version;
+  step->n_regular = step->n_counted = 0;
+  for (int counted = 0; counted < 2; counted++)
+    step->n_seconds[counted] = step->n_thrown[counted] = step->n_joins[counted] = 0;
   sim_begin_listing(self, step);
+}
+
+static bool decide(Simulation *self, Instance *instance, Step *step) {
+  Scheduler *scheduler = instance->scheduler;
+  scheduler_begin_decision(self, instance, step);
   if (scheduler->n_pauses > 0) scheduler_hear_pauses(self, instance, step);
   const bool by_rank = ranks_hold_requests(instance) && instance->prefill_queue.count > 0;
   const int64_t tokens = scheduler->pause == PAUSE_ALL ? 0 : ranks_tokens(instance);
@@ -436,7 +452,8 @@ bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
     schedule_all(self, instance, &decision);
   else
     schedule_one_by_one(self, instance, &decision);
-  advance_batch(self, instance, step);
+  scheduler_add_batch(self, instance, step);
+  scheduler_end_sequences(self, instance, step);
   scheduler->waits = false;
   if (decision.n_preempted == 0) decision_admit(self, instance, &decision);
   scheduler->waits |= decision.holds && scheduler->n_alone > 0;
@@ -447,3 +464,10 @@ bool scheduler_decide(Simulation *self, Instance *instance, Step *step) {
   step->preempted = decision.n_preempted > 0;
   return step->preempted;
 }
+
+const SchedulerRules scheduler_rules_vllm = {
+    .decide = decide,
+    .watch = scheduler_watch,
+    .withdraw = scheduler_withdraw,
+    .forget = scheduler_forget,
+};

@@ -85,7 +85,7 @@ int64_t sim_begun_iterations(const Simulation *self, const Instance *instance) {
  * decided after the last of them must be as those before, but for its tokens. */
 static int64_t run_limit(const Instance *instance) {
   const int64_t booked = instance->run.booked - instance->lag, review = instance->run.review;
-  const int64_t until_finish = booked + batch_until_finish(&instance->batch);
+  const int64_t until_finish = booked + batch_until_finish(&instance->batch) - instance->batch.tail;
   const int64_t most = review < until_finish ? review : until_finish;
   if (instance->batcher->reserves_output || most <= booked) return most;
   return booked + batch_fitting(&instance->batch, instance->free_blocks, most - booked);

@@ -163,7 +163,8 @@ struct Instance {
   Tick idle_since;         // -1 while it is busy
   Tick decoded_at;         // end of the last iteration the batch took part in
   Tick decoded_ticks;      // that all iterations took in which it did
-  PrefixCache *cache;      // keeps its blocks; NULL: they are counted
+  PrefixCache *cache;      // keeps its blocks; NULL: they are counted, or
+  Radix *radix;            // keeps its pages; NULL: it does not
   const Loop *loop;        // how it decides what it computes
   Scheduler *scheduler;    // of loop_of_steps
   AdapterCache *adapters;  // that it has; NULL: none, ever

@@ -331,6 +331,9 @@ int64_t life_room_taken(Simulation *self, RequestIx ix) {
     prefix_cache_hit(to->cache, &memory->arriving, &memory->content, to->pool->block_size, hits);
     sim_take_cached(to, &memory->arriving, blocks - hits);
     more += unheld - hits;
+  } else if (to->radix) {
+    sim_catch_up(self, to);
+    sim_take_cached(to, NULL, blocks);
   }
   sim_take_blocks(self, to, more);
   sim_promise_blocks(self, to, -blocks);
@@ -347,6 +350,8 @@ void life_room_given(Simulation *self, RequestIx ix) {
     const int64_t free_before = to->cache->n_free;
     prefix_cache_release(to->cache, &self->memory[ix].arriving);
     less = to->cache->n_free - free_before;
+  } else if (to->radix) {
+    to->radix->n_free += less;
   }
   sim_take_blocks(self, to, -less);
   sim_promise_blocks(self, to, blocks);

@@ -104,6 +104,12 @@ static void cancel(Simulation *self, RequestIx ix, InstanceIx at, int32_t undeli
   life_retire(self, ix, REJECTED_NOT);
 }
 
+/* Where the tokens computed of the one that has left are booked. */
+static void tell_loop(Simulation *self, InstanceIx at, int64_t *booked) {
+  Instance *instance = at == INSTANCE_NONE ? NULL : &self->instances[at];
+  if (instance && instance->loop->withdrawn) instance->loop->withdrawn(self, instance, booked);
+}
+
 void life_left_early(Simulation *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
   InstanceIx at = INSTANCE_NONE;
@@ -111,7 +117,12 @@ void life_left_early(Simulation *self, RequestIx ix, int32_t undelivered) {
     leave_front(self, ix);
   else
     at = leave_instances(self, ix, &undelivered);
-  if (ask_drops_copy(self, ix, at, undelivered)) return;
+  Metrics *metrics = sim_books(self, request);
+  if (ask_drops_copy(self, ix, at, undelivered)) {
+    tell_loop(self, at, &metrics->hedged_tokens);
+    return;
+  }
+  tell_loop(self, at, request->gives_up ? &metrics->cancelled_tokens : &metrics->lost_tokens);
   if (request->gives_up)
     cancel(self, ix, at, undelivered);
   else

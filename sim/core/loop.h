@@ -28,6 +28,9 @@ struct Loop {
   /* Takes a request that leaves early out of all that is decided; the tokens that the iteration in
    * progress makes of it for nobody. Optional. */
   int32_t (*withdraw)(Simulation *self, Instance *instance, RequestIx request);
+  /* The computed tokens of the request that was withdrawn last are `booked` there, those of an
+   * iteration that is decided and has not begun as well. Optional. */
+  void (*withdrawn)(Simulation *self, Instance *instance, int64_t *booked);
   /* Requests that leave as the iteration in progress ends. */
   int64_t (*count_leaving)(const Instance *instance);
   /* Prompts of which the iteration in progress computes a chunk. */

@@ -31,10 +31,35 @@ static void take(Simulation *self, Instance *instance, int64_t n) {
   column_add(self->columns.kv_blocks, instance->ix, n);
 }
 
+/* Each iteration finds as many pages free as the batch has sequences, used or not: those of the
+ * radix tree that it evicts for that are gone. Iterations before the first that has to evict are
+ * booked at once. */
+static void book_radix(Simulation *self, Instance *instance, int64_t n) {
+  Radix *radix = instance->radix;
+  Batch *batch = &instance->batch;
+  const int64_t n_seqs = (int64_t)batch->n_seqs;
+  while (n > 0) {
+    const int64_t evicted = radix->n_evicted;
+    radix_make_room(radix, n_seqs);
+    instance->totals.evictions += radix->n_evicted - evicted;
+    const int64_t spare = radix->n_free - n_seqs;
+    const int64_t most = spare < 0 ? 1 : batch_fitting(batch, spare, n - 1) + 1;
+    const int64_t growth = batch_growth(batch, most);
+    radix_take(radix, growth);
+    take(self, instance, growth);
+    batch_advance(batch, most);
+    n -= most;
+  }
+}
+
 void sim_book_iterations(Simulation *self, Instance *instance, int64_t n) {
   const int64_t more = n - instance->run.booked;
   if (more == 0) return;
   instance->run.booked = n;
+  if (instance->radix) {
+    book_radix(self, instance, more);
+    return;
+  }
   if (instance->cache) {
     for (int64_t i = 0; i < more; i++) {
       BatchGrowth growth = sim_begin_growth(self, instance);
@@ -54,7 +79,7 @@ void sim_catch_up(Simulation *self, Instance *instance) {
 }
 
 void sim_catch_up_cache(Simulation *self, Instance *instance) {
-  if (instance->cache) sim_catch_up(self, instance);
+  if (instance->cache || instance->radix) sim_catch_up(self, instance);
 }
 
 bool sim_has_blocks(const Simulation *self, const Instance *instance, int64_t n) {
@@ -84,13 +109,19 @@ void sim_take_blocks(Simulation *self, Instance *instance, int64_t n) {
 /* --- what a request holds */
 
 void sim_take_cached(Instance *instance, HeldBlocks *held, int64_t n) {
+  if (instance->radix) {
+    const int64_t evicted = instance->radix->n_evicted;
+    radix_take(instance->radix, n);
+    instance->totals.evictions += instance->radix->n_evicted - evicted;
+    return;
+  }
   const int64_t before = instance->cache->n_evictions;
   prefix_cache_take(instance->cache, held, n);
   instance->totals.evictions += instance->cache->n_evictions - before;
 }
 
 static void take_from_cache(Simulation *self, Instance *instance, RequestIx ix, int64_t n) {
-  if (instance->cache) sim_take_cached(instance, &self->memory[ix].held, n);
+  if (instance->cache || instance->radix) sim_take_cached(instance, &self->memory[ix].held, n);
 }
 
 void sim_hold_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t n) {
@@ -108,13 +139,29 @@ void sim_release_blocks(Simulation *self, Instance *instance, RequestIx ix) {
     assert(self->memory[ix].held.n == n);
     prefix_cache_release(instance->cache, &self->memory[ix].held);
     n = instance->cache->n_free - free_before;
+  } else if (instance->radix) {
+    const int64_t room = radix_room(instance->radix);
+    radix_release(instance->radix, &self->memory[ix].radix, n);
+    n = radix_room(instance->radix) - room;
   }
   request->kv_blocks = 0;
   sim_take_blocks(self, instance, -n);
 }
 
+/* Up to where it was matched. */
+static void hit_radix(Simulation *self, Instance *instance, RequestIx ix, int64_t n) {
+  const int64_t room = radix_room(instance->radix);
+  radix_hit(instance->radix, &self->memory[ix].radix, self->memory[ix].matched, n);
+  self->requests.slots[ix].kv_blocks = (int32_t)n;
+  sim_take_blocks(self, instance, room - radix_room(instance->radix));
+}
+
 void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t n) {
   if (n == 0) return;
+  if (instance->radix) {
+    hit_radix(self, instance, ix, n);
+    return;
+  }
   const int64_t free_before = instance->cache->n_free;
   prefix_cache_hit(instance->cache, &self->memory[ix].held, &self->memory[ix].content,
                    instance->pool->block_size, n);
@@ -127,6 +174,14 @@ void sim_register_blocks(Simulation *self, Instance *instance, RequestIx ix, int
   RequestMemory *memory = &self->memory[ix];
   prefix_cache_register(instance->cache, &memory->held, &memory->content,
                         instance->pool->block_size, tokens);
+}
+
+void sim_insert_radix(Simulation *self, Instance *instance, RequestIx ix, int64_t tokens) {
+  RequestMemory *memory = &self->memory[ix];
+  const int64_t room = radix_room(instance->radix);
+  radix_insert(instance->radix, &memory->radix, &memory->content, tokens,
+               self->requests.slots[ix].prompt_tokens);
+  sim_take_blocks(self, instance, room - radix_room(instance->radix));
 }
 
 /* --- what the batch takes */

@@ -29,6 +29,10 @@ void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx request, int
 /* Its first `tokens` can be found by others, where there is a cache. */
 void sim_register_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
 
+/* Where the keeper is a radix tree: what is computed of a request, up to `tokens`, can be found by
+ * others. */
+void sim_insert_radix(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
+
 /* The batch takes the blocks of its next iteration; those of it whose blocks that fills follow in
  * order of admission, up to any time: then they can be found. */
 typedef struct BatchGrowth {

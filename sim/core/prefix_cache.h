@@ -12,6 +12,7 @@
 #ifndef SIM_CORE_PREFIX_CACHE_H
 #define SIM_CORE_PREFIX_CACHE_H
 #include "sim/core/content.h"
+#include "sim/core/radix.h"
 
 typedef uint32_t BlockIx;
 #define BLOCK_NONE UINT32_MAX
@@ -63,6 +64,8 @@ typedef struct RequestMemory {
   Content content;
   HeldBlocks held;
   HeldBlocks arriving; // on the instance that its KV is on its way to
+  RadixHold radix;     // where the keeper is a radix tree
+  RadixIx matched;     // the end of what was last found of it there
 } RequestMemory;
 
 /* What a cache has of each key, from the least to the most recently used. */

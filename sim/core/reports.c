@@ -133,8 +133,13 @@ void reports_see(Reports *self) {
 int64_t reports_match(const Reports *self, InstanceIx m, PromptKeys *keys, int64_t n) {
   assert(self->of_caches);
   const PrefixCache *cache = self->view->instances[m].cache;
-  if (!cache) return 0;
+  const Radix *radix = self->view->instances[m].radix;
   const int64_t block_size = self->view->instances[m].pool->block_size;
+  if (radix) {
+    report_of(self->view, m); // which brings it up to now
+    return radix_peek(radix, keys->content, n * block_size) / block_size;
+  }
+  if (!cache) return 0;
   const bool is_exact = self->options.interval == 0;
   int64_t i = 0;
   for (; i < n; i++) {

@@ -90,6 +90,8 @@ typedef struct Request {
   bool admitted : 1;      // and counts as in flight of its class (admission.c)
   bool is_copy : 1;       // of one that is served elsewhere too (hedging.c)
   bool waited_for_kv : 1; // first in line it found no room: counted in kv_waits
+  bool ignores_eos : 1;   // its output is max_tokens, as its client says
+  bool known : 1;         // to a scheduler that does not look all the time
   bool redundant : 1;     // the other copy was first, and it has not left yet
   bool overruns : 1;      // its batch has it for one token more than it makes (scheduler.h)
   uint32_t admission;     // number of it on its instance, in order

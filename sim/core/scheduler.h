@@ -1,5 +1,5 @@
-/* Instances that are scheduled step by step, as vLLM's engine core does it: what one decides, and
- * the steps that come of it (RULES.md, "Step by step").
+/* Instances that are scheduled step by step, as the engine cores of vLLM and SGLang do it: what one
+ * decides, and the steps that come of it (RULES.md, "Step by step", "Step by step, as SGLang").
  *
  * `running` has the requests that were admitted, in order of admission, whether their prompt is
  * being computed or they decode. A decision walks it and gives each its tokens of the step, then
@@ -9,13 +9,20 @@
  * and one that is decided; with 0 it is decided when it begins. A request counts as having the
  * tokens that decided steps will make. That an output ends with an EOS token is known once the step
  * that makes it has ended, so with lag 1 the request is in one more step: it overruns. Steps of one
- * and the same batch are a decode run (decode_run.h), booked ahead by `lag`. */
+ * and the same batch are a decode run (decode_run.h), booked ahead by `lag`.
+ *
+ * The rules by which an engine decides are a table, SchedulerRules. Where those whose last token is
+ * in a step that runs stay among those running (`tails`), a decision finds them in the batch and
+ * takes them out of it. */
 #ifndef SIM_CORE_SCHEDULER_H
 #define SIM_CORE_SCHEDULER_H
 #include "perfmodel/perfmodel.h"
 #include "sim/sim.h"
 
+typedef struct SchedulerRules SchedulerRules;
+
 typedef struct SchedulerLimits {
+  const SchedulerRules *rules;
   int64_t max_num_batched_tokens;
   int64_t max_tokens; // that a decision gives, at most as many
   int64_t max_num_seqs;
@@ -46,6 +53,7 @@ typedef enum StepItemKind {
   STEP_CHUNK,  // tokens of a prefill
   STEP_DECODE, // of a request that joins the batch with it
   STEP_LEAVES, // the batch, with its token of the step
+  STEP_JOINS,  // the batch, in its first step with that after others
 } StepItemKind;
 
 typedef struct ScheduledItem {
@@ -56,8 +64,16 @@ typedef struct ScheduledItem {
   int32_t hit_tokens; // as StepItem
   bool last;          // chunk of its prefill
   bool ends;          // with the last token that it makes here
+  bool lost;          // the token: it was retracted meanwhile
+  int32_t kv_tokens;  // whose KV is there, as far as it is more than of all but the newest: 1
   uint32_t admission;
 } ScheduledItem;
+
+/* Tokens of a step that are booked as computed for a request that left before the step began. */
+typedef struct Forfeit {
+  int64_t *booked;
+  int64_t tokens;
+} Forfeit;
 
 typedef struct Step {
   BatchShape shape;
@@ -68,15 +84,21 @@ typedef struct Step {
   int64_t n_thrown[2];  // of those, whose output has ended, by whether they are counted
   int64_t n_seconds[2]; // that make their second token, by whether they are counted
   bool preempted;       // somebody was, so nobody could be admitted
+  uint32_t number;      // of the decision
+  int64_t n_joins[2];   // of the regular, that are in it for the first time (STEP_JOINS), likewise
   uint64_t version;     // of the batch
   ScheduledItem *items; // in order of admission once it begins
   size_t n_items, items_capacity;
+  Forfeit *forfeits; // taken back if the step does not end
+  size_t n_forfeits, forfeits_capacity;
   struct StepListing *listing; // one by one, where somebody wants to know
 } Step;
 
 static inline bool step_is_empty(const Step *self) {
   return self->shape.prefill_tokens + self->shape.decode_seqs == 0;
 }
+
+struct Rounds;
 
 typedef struct Scheduler {
   SchedulerLimits limits;
@@ -98,7 +120,9 @@ typedef struct Scheduler {
   size_t n_pauses, pauses_capacity;
   RequestIx *leaving; // given up: they go as the present step ends, in this order
   size_t n_leaving, leaving_capacity;
+  int64_t n_ahead;  // tokens of the one that left last, in the step that is to begin
   RequestIx *alone; // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
+  struct Rounds *rounds; // what rules keep of their own (rounds.h)
 } Scheduler;
 #endif

@@ -4,22 +4,68 @@
 #include "sim/core/scheduler.h"
 #include "sim/core/state.h"
 
+/* How an engine decides. */
+struct SchedulerRules {
+  bool alternates; // the batch sits steps with prefill out
+  bool tails;      // who makes the last token in a step that runs is still in the batch
+  /* Gives an instance what they keep of it. Optional. */
+  void (*start)(Simulation *self, Instance *instance);
+  /* Decides the next step; it may be empty. Whether the next decision may be another though nothing
+   * happens. */
+  bool (*decide)(Simulation *self, Instance *instance, Step *step);
+  /* `n` further decisions of a run were as the newest. Optional. */
+  void (*repeated)(Simulation *self, Instance *instance, int64_t n);
+  /* The most iterations of the batch until a decision may be another though nothing else happens;
+   * INT64_MAX: however many there are. */
+  int64_t (*watch)(const Simulation *self, const Instance *instance);
+  /* A request has made its last token and is about to leave; its KV has `tokens`. Optional. */
+  void (*finishes)(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
+  /* A prefill of `tokens` has ended, which goes on here or leaves for elsewhere. Optional. */
+  void (*prefilled)(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
+  /* Nothing is there to be decided. Optional. */
+  void (*idles)(Simulation *self, Instance *instance);
+  /* As Loop.withdraw, and Loop.forget. */
+  int32_t (*withdraw)(Simulation *self, Instance *instance, RequestIx request);
+  void (*forget)(Instance *instance);
+};
+extern const SchedulerRules scheduler_rules_vllm, scheduler_rules_sglang;
+
 /* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those
  * which have not ended make of it, for nobody. On an instance that has failed they make none. In
  * withdrawing.c. */
 int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx request);
+/* The tokens of a request that are booked as computed where it leaves now, in the step that is
+ * decided and has not begun. In withdrawing.c. */
+int64_t scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx request);
+/* The step does not end: what is booked of those who left before it began was not computed. In
+ * withdrawing.c. */
+void step_take_back_forfeits(Step *step);
 /* Of an instance with no request left: what it had decided never runs, and what ran has not ended.
  * In withdrawing.c. */
 void scheduler_forget(Instance *instance);
 /* Whether something that has come may change the next decision. */
 bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request);
 
-/* Decides the next step; it may be empty. Whether somebody was preempted for it. In deciding.c. */
-bool scheduler_decide(Simulation *self, Instance *instance, Step *step);
-/* The most iterations of the batch until a decision may admit the first of those that wait though
- * nothing else happens: what a run makes may be what its prompt begins with. INT64_MAX: however
- * many there are. In admitting.c. */
+/* As SchedulerRules.watch, of vLLM: until a decision may admit the first of those that wait, as
+ * what a run makes may be what its prompt begins with. In admitting.c. */
 int64_t scheduler_watch(const Simulation *self, const Instance *instance);
+/* A decision of a step begins. In deciding.c. */
+void scheduler_begin_decision(Simulation *self, Instance *instance, Step *step);
+/* A new item of a step. In deciding.c. */
+ScheduledItem *scheduler_add_item(Simulation *self, Step *step, RequestIx request,
+                                  StepItemKind kind);
+/* It is in the batch from the next decision on, with `made` tokens once the newest step has run. In
+ * deciding.c. */
+void scheduler_join_batch(Simulation *self, Instance *instance, RequestIx request, int32_t made);
+/* The batch takes part in the step: who it is of, and what it computes. In deciding.c. */
+void scheduler_add_batch(Simulation *self, Instance *instance, Step *step);
+/* An item's part of the shape of its step. In deciding.c. */
+void scheduler_add_shape(const Simulation *self, Step *step, const ScheduledItem *item);
+/* Items of a request in a step are forgotten; the tokens that it makes by itself in that. In
+ * withdrawing.c. */
+int32_t scheduler_scrub(Step *step, RequestIx request);
+/* On an instance that has failed: chunks of it that are decided are not done. In withdrawing.c. */
+void scheduler_take_back(Simulation *self, const Instance *instance, RequestIx request);
 /* Those of the batch that have made their last token in the step leave it. In deciding.c. */
 void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step);
 /* It leaves the batch, and is in no further step. In deciding.c. */
@@ -35,6 +81,8 @@ void scheduler_hear_pauses(Simulation *self, Instance *instance, Step *decided);
 void scheduler_schedule_alone(Simulation *self, Instance *instance, RequestIx request);
 /* Takes it out of those. In deciding.c. */
 void scheduler_forget_alone(Scheduler *scheduler, RequestIx request);
+/* Whether a step has a token of one that is in the batch, with that. In deciding.c. */
+bool step_has_row(const Step *step, const Request *request);
 /* Whether a request makes its last token with the batch in a step; `step` may be NULL. In
  * deciding.c. */
 bool step_ends(const Step *step, RequestIx request);

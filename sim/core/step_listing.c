@@ -1,18 +1,16 @@
 /* See step_listing.h. */
 #include "sim/core/step_listing.h"
+#include "sim/core/rounds.h"
 #include <assert.h>
 
-typedef struct Listed {
-  StepItem item;
-  int32_t past_tokens;
-  bool prefills;
-} Listed;
-
 typedef struct StepListing {
-  Listed *listed;
-  StepItem *items; // for a record
-  uint64_t *preempted, *running;
-  size_t n_listed, listed_capacity, items_capacity;
+  StepItem *listed;
+  uint64_t *preempted, *running, *waiting;
+  size_t waiting_capacity;
+  int64_t chunked, evictable_blocks;
+  double new_token_ratio;
+  bool full;
+  size_t n_listed, listed_capacity;
   size_t n_reset; // of those preempted: by a pause, and told of with the next step that has tokens
   size_t n_preempted, preempted_capacity, n_running, running_capacity;
   int64_t n_waiting, free_blocks;
@@ -45,7 +43,9 @@ void sim_list_reset(Simulation *self, Step *step, RequestIx ix) {
 static void list(Simulation *self, StepListing *listing, StepItem item, int64_t past_tokens,
                  bool prefills) {
   ARENA_RESERVE(self->arena, listing->listed, listing->listed_capacity, listing->n_listed + 1);
-  listing->listed[listing->n_listed++] = (Listed){item, (int32_t)past_tokens, prefills};
+  item.past_tokens = (int32_t)past_tokens;
+  item.prefills = prefills;
+  listing->listed[listing->n_listed++] = item;
 }
 
 void sim_list_batch(Simulation *self, const Instance *instance, Step *step) {
@@ -54,7 +54,7 @@ void sim_list_batch(Simulation *self, const Instance *instance, Step *step) {
   for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
     const Request *request = &slots[ix];
     if (request->scheduled != SCHEDULED_BATCH) continue;
-    list(self, step->listing, (StepItem){request->id, 1, -1},
+    list(self, step->listing, (StepItem){.request = request->id, .tokens = 1, .hit_tokens = -1},
          batch_context(&instance->batch, request) - 1, false);
   }
 }
@@ -66,10 +66,12 @@ void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
   for (size_t i = 0; i < step->n_items; i++) {
     const ScheduledItem *item = &step->items[i];
     const Request *request = &slots[item->request];
-    if (item->kind == STEP_LEAVES) continue;
+    if (item->kind >= STEP_LEAVES) continue;
     const bool prefills = item->kind == STEP_CHUNK;
-    list(self, listing, (StepItem){request->id, item->tokens, item->hit_tokens},
-         prefills ? item->done - item->tokens : request_kv_tokens(request), prefills);
+    const StepItem listed = {
+        .request = request->id, .tokens = item->tokens, .hit_tokens = item->hit_tokens};
+    list(self, listing, listed, prefills ? item->done - item->tokens : request_kv_tokens(request),
+         prefills);
   }
   for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
     ARENA_RESERVE(self->arena, listing->running, listing->running_capacity, listing->n_running + 1);
@@ -79,14 +81,40 @@ void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
   listing->free_blocks = instance->free_blocks;
 }
 
+static void list_waiting(Simulation *self, const Instance *instance, StepListing *listing) {
+  listing->n_waiting = 0;
+  for (RequestIx ix = rounds_first_waiting(self, instance); ix != REQUEST_NONE;
+       ix = rounds_next_waiting(self, ix)) {
+    ARENA_RESERVE(self->arena, listing->waiting, listing->waiting_capacity,
+                  (size_t)listing->n_waiting + 1);
+    listing->waiting[listing->n_waiting++] = self->requests.slots[ix].id;
+  }
+}
+
+void sim_list_round(Simulation *self, const Instance *instance, Step *step) {
+  StepListing *listing = step->listing;
+  const Rounds *rounds = rounds_of(instance);
+  const Request *slots = self->requests.slots;
+  if (!listing) return;
+  sim_list_step(self, instance, step);
+  listing->n_running = 0;
+  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    if (rounds_runs(&slots[ix]) && !(rounds->has_prefill && step->n_regular > 0))
+      listing->running[listing->n_running++] = slots[ix].id;
+  list_waiting(self, instance, listing);
+  listing->chunked = rounds->chunked == REQUEST_NONE ? -1 : (int64_t)slots[rounds->chunked].id;
+  listing->evictable_blocks = instance->radix ? instance->radix->n_evictable : 0;
+  listing->new_token_ratio = rounds->ratio;
+  listing->full = rounds->full;
+}
+
 size_t step_sequences(const Step *step, bool prefills, BatchSequence *sequences) {
   size_t n = 0;
   for (size_t i = 0; i < step->listing->n_listed; i++) {
-    const Listed *listed = &step->listing->listed[i];
+    const StepItem *listed = &step->listing->listed[i];
     if (listed->prefills != prefills) continue;
     if (sequences)
-      sequences[n] =
-          (BatchSequence){listed->item.request, listed->item.tokens, listed->past_tokens};
+      sequences[n] = (BatchSequence){listed->request, listed->tokens, listed->past_tokens};
     n++;
   }
   return n;
@@ -97,20 +125,22 @@ void sim_tell_step(Simulation *self, const Instance *instance, const Step *step,
   if (!self->config->on_step) return;
   if (step_is_empty(step) && listing->n_preempted == listing->n_reset) return;
   listing->n_reset = 0;
-  ARENA_RESERVE(self->arena, listing->items, listing->items_capacity, listing->n_listed);
-  for (size_t i = 0; i < listing->n_listed; i++)
-    listing->items[i] = listing->listed[i].item;
   const StepRecord record = {.instance = instance->ix,
                              .decided_at = step->decided_at,
                              .begin = self->now,
                              .end = end,
-                             .items = listing->items,
+                             .items = listing->listed,
                              .preempted = listing->preempted,
                              .running = listing->running,
                              .n_items = listing->n_listed,
                              .n_preempted = listing->n_preempted,
                              .n_running = listing->n_running,
                              .n_waiting = listing->n_waiting,
-                             .free_blocks = listing->free_blocks};
+                             .free_blocks = listing->free_blocks,
+                             .waiting = listing->waiting,
+                             .chunked = listing->chunked,
+                             .evictable_blocks = listing->evictable_blocks,
+                             .new_token_ratio = listing->new_token_ratio,
+                             .full = listing->full};
   self->config->on_step(self->config->on_step_context, &record);
 }

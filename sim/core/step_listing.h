@@ -12,6 +12,8 @@ void sim_list_preempted(Simulation *self, Step *step, RequestIx request);
 void sim_list_reset(Simulation *self, Step *step, RequestIx request);
 void sim_list_batch(Simulation *self, const Instance *instance, Step *step);
 void sim_list_step(Simulation *self, const Instance *instance, Step *step);
+/* The same of a round (rounds.h), before those that leave the batch with it have. */
+void sim_list_round(Simulation *self, const Instance *instance, Step *step);
 /* The step begins now, or is empty. */
 void sim_tell_step(Simulation *self, const Instance *instance, const Step *step, Tick end);
 /* Those of it that prefill, or that decode, into `sequences` unless that is NULL; how many. */

@@ -1,5 +1,6 @@
 /* Instances that run the steps of a scheduler: these begin and end (scheduler.h, loop.h). */
 #include "sim/books/parts.h"
+#include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/loop.h"
@@ -19,6 +20,9 @@ static void start(Simulation *self, Instance *instance) {
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
   scheduler->next = &scheduler->steps[0];
   instance->lag = scheduler->limits.lag;
+  const SchedulerRules *rules = scheduler->limits.rules;
+  instance->batch.tail = rules->tails ? instance->lag : 0;
+  if (rules->start) rules->start(self, instance);
 }
 
 bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request) {
@@ -38,7 +42,7 @@ bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request) {
 /* Decides the step after the one that begins; the other place is free. */
 static void decide_next(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
-  scheduler_decide(self, instance, scheduler->next);
+  scheduler->limits.rules->decide(self, instance, scheduler->next);
   scheduler->has_next = !step_is_empty(scheduler->next);
 }
 
@@ -58,7 +62,7 @@ static bool take_step(Simulation *self, Instance *instance) {
   Step *step = scheduler->next;
   bool again = !scheduler->has_next;
   while (again) {
-    again = scheduler_decide(self, instance, step);
+    again = scheduler->limits.rules->decide(self, instance, step);
     if (!step_is_empty(step)) break;
     sim_tell_step(self, instance, step, self->now);
     again = again || give_way(self, instance);
@@ -76,8 +80,9 @@ static void tell_of_beginnings(Simulation *self, Instance *instance, const Step 
     const ScheduledItem *item = &step->items[i];
     if (item->request == REQUEST_NONE) continue;
     Request *request = &self->requests.slots[item->request];
-    if (item->kind == STEP_DECODE) life_decode_began(self, instance, request);
-    if (item->kind == STEP_DECODE && self->keeps_parts) parts_joined(self, instance, item->request);
+    const bool decodes = item->kind == STEP_DECODE && !item->lost;
+    if (decodes || item->kind == STEP_JOINS) life_decode_began(self, instance, request);
+    if (decodes && self->keeps_parts) parts_joined(self, instance, item->request);
     if (item->kind != STEP_CHUNK) continue;
     life_prefill_began(self, instance, request);
     if (item->last && request_moves_from(request, instance->ix))
@@ -85,11 +90,18 @@ static void tell_of_beginnings(Simulation *self, Instance *instance, const Step 
   }
 }
 
+/* Whether it changes nothing but the tokens of the batch. */
+static bool is_regular(const Step *step) {
+  for (size_t i = 0; i < step->n_items; i++)
+    if (step->items[i].kind != STEP_JOINS) return false;
+  return true;
+}
+
 /* Whether the steps after it are of the same batch alone, as far as is known. */
 static bool repeats(const Scheduler *scheduler, int lag) {
   const Step *step = scheduler->current, *next = scheduler->next;
-  const bool same = !scheduler->waits && step->n_items == 0 &&
-                    step->version == scheduler->version && !step->preempted;
+  const bool same = !scheduler->waits && is_regular(step) && step->version == scheduler->version &&
+                    !step->preempted;
   return same && (lag == 0 || (scheduler->has_next && next->n_items == 0 &&
                                next->version == scheduler->version && !next->preempted));
 }
@@ -99,19 +111,28 @@ static bool is_plain(const Step *step) {
   return step->shape.prefill_tokens == 0 && step->shape.decode_seqs == step->n_regular;
 }
 
+/* Decodes by themselves whose requests were retracted before the step began. */
+static int64_t lost_decodes(const Step *step) {
+  int64_t n = 0;
+  for (size_t i = 0; i < step->n_items; i++)
+    n += step->items[i].lost && step->items[i].kind == STEP_DECODE;
+  return n;
+}
+
 static void begin_step(Simulation *self, Instance *instance) {
-  const Step *step = instance->scheduler->current;
+  const Scheduler *scheduler = instance->scheduler;
+  const Step *step = scheduler->current;
   tell_of_beginnings(self, instance, step);
-  instance->padding.decode_seqs = step->n_thrown[0] + step->n_thrown[1];
+  instance->padding.decode_seqs = step->n_thrown[0] + step->n_thrown[1] + lost_decodes(step);
   Tick first;
   if (step->shape.prefill_tokens > 0) {
     instance->busiest = step->busiest;
     first = sim_begin_prefills(self, instance, &step->shape);
   } else {
-    const bool same = !self->step && repeats(instance->scheduler, instance->lag);
-    const bool goes_on = is_plain(step) && step->version == instance->scheduler->plain_version;
-    sim_begin_steps(self, instance, &step->shape, same ? scheduler_watch(self, instance) : 1,
-                    goes_on);
+    const bool same = !self->step && repeats(scheduler, instance->lag);
+    const bool goes_on = is_plain(step) && step->version == scheduler->plain_version;
+    sim_begin_steps(self, instance, &step->shape,
+                    same ? scheduler->limits.rules->watch(self, instance) : 1, goes_on);
     instance->run.counted = step->n_counted;
     first = series_sum(instance->run.series, 1);
   }
@@ -124,6 +145,7 @@ static void begin(Simulation *self, Instance *instance) {
                    instance->prefill_queue.count + instance->decode_queue.count > 0;
   const bool begins = instance_works(instance) && any && take_step(self, instance);
   sim_book_idleness(self, instance, !begins);
+  if (!begins && scheduler->limits.rules->idles) scheduler->limits.rules->idles(self, instance);
   if (!begins) return;
   tell_step_begins(self, instance, scheduler->current);
   if (instance->lag > 0) decide_next(self, instance);
@@ -145,6 +167,7 @@ static void end_run(Simulation *self, Instance *instance, int64_t n) {
   newest->shape.context_tokens = run->context + run->seqs * (n - 1 + instance->lag);
   newest->n_seconds[0] = newest->n_seconds[1] = 0;
   scheduler_end_sequences(self, instance, newest);
+  if (scheduler->limits.rules->repeated) scheduler->limits.rules->repeated(self, instance, n - 1);
 }
 
 static void sort_items(Step *step) {
@@ -157,11 +180,32 @@ static void sort_items(Step *step) {
   }
 }
 
+/* Its last token is made; `kv_tokens` as in ScheduledItem. It may have been left out of the step
+ * after that. */
+static void finish(Simulation *self, Instance *instance, RequestIx ix, int32_t kv_tokens) {
+  const SchedulerRules *rules = instance->scheduler->limits.rules;
+  const Request *request = &self->requests.slots[ix];
+  if (request->state != REQUEST_WAITS_PREFILL && request->scheduled == SCHEDULED_ALONE)
+    scheduler_forget_alone(instance->scheduler, ix);
+  if (rules->finishes)
+    rules->finishes(self, instance, ix,
+                    (int64_t)request->prompt_tokens + request->output_tokens - 1 + kv_tokens);
+  life_finished(self, instance, ix);
+}
+
+static void end_prefill(Simulation *self, Instance *instance, const ScheduledItem *item) {
+  const SchedulerRules *rules = instance->scheduler->limits.rules;
+  if (item->kind == STEP_CHUNK && rules->prefilled)
+    rules->prefilled(self, instance, item->request, item->done);
+}
+
 /* The last token that it makes here is made: it is finished, its KV leaves, or it turns out that it
  * is decoded here. */
-static void end_here(Simulation *self, Instance *instance, RequestIx ix) {
+static void end_here(Simulation *self, Instance *instance, const ScheduledItem *item) {
+  const RequestIx ix = item->request;
   const Request *request = &self->requests.slots[ix];
   const bool finishes = request->generated_tokens + 1 == request->output_tokens;
+  if (!finishes) end_prefill(self, instance, item);
   if (!finishes && request->decode_instance == instance->ix) {
     life_generates(self, instance, ix);
     scheduler_schedule_alone(self, instance, ix);
@@ -169,17 +213,9 @@ static void end_here(Simulation *self, Instance *instance, RequestIx ix) {
   }
   life_prefilled(self, instance, ix);
   if (finishes)
-    life_finished(self, instance, ix);
+    finish(self, instance, ix, item->kv_tokens);
   else
     sim_begin_transfer(self, ix);
-}
-
-/* Its last token is made. It may have been left out of the step after that. */
-static void finish(Simulation *self, Instance *instance, RequestIx ix) {
-  const Request *request = &self->requests.slots[ix];
-  if (request->state != REQUEST_WAITS_PREFILL && request->scheduled == SCHEDULED_ALONE)
-    scheduler_forget_alone(instance->scheduler, ix);
-  life_finished(self, instance, ix);
 }
 
 /* It has left the batch with a token of the step. */
@@ -191,7 +227,7 @@ static void end_leaving(Simulation *self, Instance *instance, const ScheduledIte
   if (self->keeps_parts) parts_left(self, instance, item->request, item->done);
   if (request->state == REQUEST_GENERATES)
     sim_register_blocks(self, instance, item->request, request_kv_tokens(request));
-  if (item->done == request->output_tokens) finish(self, instance, item->request);
+  if (item->done == request->output_tokens) finish(self, instance, item->request, item->kv_tokens);
 }
 
 static void end_parts(Simulation *self, const Instance *instance, const ScheduledItem *item,
@@ -202,32 +238,34 @@ static void end_parts(Simulation *self, const Instance *instance, const Schedule
     return;
   }
   parts_chunk_ended(self, instance, ix, item->tokens, item->done - item->tokens, item->last);
-  if (!runs && !item->last) parts_lost(self, ix);
+  if (!runs && (!item->last || item->lost)) parts_lost(self, ix);
 }
 
 /* A chunk of it, or a decode by itself, is over. It may have been preempted meanwhile. */
 static void end_item(Simulation *self, Instance *instance, const ScheduledItem *item) {
   Request *request = &self->requests.slots[item->request];
   const bool runs = request->state != REQUEST_WAITS_PREFILL;
+  if (item->lost && item->kind == STEP_DECODE) return;
   request->computing_ticks += self->now - instance->run.began_at;
   if (self->keeps_parts) end_parts(self, instance, item, runs);
   if (item->kind == STEP_CHUNK) sim_dispatch(self, item->request);
-  if (!item->last) return;
+  if (!item->last || item->lost) return;
   if (runs && item->ends && item->kind == STEP_CHUNK) {
-    end_here(self, instance, item->request);
+    end_here(self, instance, item);
     return;
   }
   life_generates(self, instance, item->request);
   if (request->generated_tokens == request->output_tokens) {
-    finish(self, instance, item->request);
+    finish(self, instance, item->request, item->kv_tokens);
     return;
   }
   if (!runs) return;
+  end_prefill(self, instance, item);
   if (request->scheduled != SCHEDULED_ALONE) {
     request->computing_ticks -= instance->decoded_ticks;
     if (self->keeps_parts) parts_joined(self, instance, item->request);
   }
-  life_decode_began(self, instance, request);
+  if (!instance->scheduler->limits.rules->alternates) life_decode_began(self, instance, request);
 }
 
 /* The chunk of one that has given up is over, too. */
@@ -260,11 +298,11 @@ static bool end(Simulation *self, Instance *instance, bool prefills) {
     instance->decoded_ticks += self->now - instance->run.began_at;
   }
   sort_items(step);
-  const bool changes = step->n_items > 0 || scheduler->n_leaving > 0;
+  const bool changes = !is_regular(step) || scheduler->n_leaving > 0;
   end_given_up(self, instance);
   scheduler->current = NULL;
   for (size_t i = 0; i < step->n_items; i++) {
-    if (step->items[i].request == REQUEST_NONE) continue;
+    if (step->items[i].request == REQUEST_NONE || step->items[i].kind == STEP_JOINS) continue;
     if (step->items[i].kind == STEP_LEAVES)
       end_leaving(self, instance, &step->items[i]);
     else
@@ -283,6 +321,7 @@ static void break_off(Simulation *self, Instance *instance) {
     if (run->done > 0) instance->decoded_at = run->part_began_at;
     instance->decoded_ticks += self->now - run->began_at;
   }
+  step_take_back_forfeits(instance->scheduler->current);
   end_given_up(self, instance);
 }
 
@@ -319,17 +358,28 @@ static int64_t count_running(const Instance *instance) {
   return instance->running.count;
 }
 
+/* One that has joined the batch has its last token from before that. */
+static void book_joined(Simulation *self, const Request *request, Tick end_at) {
+  Metrics *metrics = sim_books(self, request);
+  const Tick ticks = end_at - request->last_token_at;
+  histogram_add(&metrics->tbt, ticks, 1);
+  if (request_has_one_token(request)) histogram_add(&metrics->second_token, ticks, 1);
+}
+
 /* The token that each of the batch has made in the present step of a scheduler, or in the first of
  * a run, which took `ticks`. Where it goes on with what was before, as parts of a run book it. */
 static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
-  const Step *step = instance->scheduler->current;
+  const Scheduler *scheduler = instance->scheduler;
+  const Step *step = scheduler->current;
   const Series series = instance->run.series;
-  const Tick ticks = end_at - instance->run.began_at;
+  const Tick since =
+      scheduler->limits.rules->alternates ? instance->decoded_at : instance->run.began_at;
+  const Tick ticks = end_at - since;
   const bool goes_on = instance->run.goes_on;
   for (int counted = 0; counted < 2; counted++) {
     Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
-    const int64_t n =
-        (counted ? step->n_counted : step->n_regular - step->n_counted) - step->n_thrown[counted];
+    const int64_t n = (counted ? step->n_counted : step->n_regular - step->n_counted) -
+                      step->n_thrown[counted] - step->n_joins[counted];
     if (goes_on && n > 0)
       histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
                            (uint64_t)n);
@@ -338,6 +388,9 @@ static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
     if (step->n_seconds[counted] > 0)
       histogram_add(&metrics->second_token, ticks, (uint64_t)step->n_seconds[counted]);
   }
+  for (size_t i = 0; i < step->n_items; i++)
+    if (step->items[i].kind == STEP_JOINS && step->items[i].request != REQUEST_NONE)
+      book_joined(self, &self->requests.slots[step->items[i].request], end_at);
 }
 
 static size_t list(Simulation *self, const Instance *instance, const BatchShape *shape,
@@ -352,14 +405,32 @@ static size_t list(Simulation *self, const Instance *instance, const BatchShape 
   return n_prefills;
 }
 
+static int32_t withdraw(Simulation *self, Instance *instance, RequestIx ix) {
+  instance->scheduler->n_ahead = scheduler_count_ahead(self, instance, ix);
+  return instance->scheduler->limits.rules->withdraw(self, instance, ix);
+}
+
+static void withdrawn(Simulation *self, Instance *instance, int64_t *booked) {
+  Step *next = instance->scheduler->next;
+  const int64_t tokens = instance->scheduler->n_ahead;
+  if (tokens == 0) return;
+  ARENA_RESERVE(self->arena, next->forfeits, next->forfeits_capacity, next->n_forfeits + 1);
+  next->forfeits[next->n_forfeits++] = (Forfeit){booked, tokens};
+}
+
+static void forget(Instance *instance) {
+  instance->scheduler->limits.rules->forget(instance);
+}
+
 const Loop loop_of_steps = {.decides_ahead = true,
                             .start = start,
                             .begin = begin,
                             .end = end,
                             .break_off = break_off,
-                            .forget = scheduler_forget,
+                            .forget = forget,
                             .leave = leave,
-                            .withdraw = scheduler_withdraw,
+                            .withdraw = withdraw,
+                            .withdrawn = withdrawn,
                             .count_leaving = count_leaving,
                             .count_prompts = count_prompts,
                             .count_running = count_running,

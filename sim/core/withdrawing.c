@@ -3,14 +3,13 @@
 #include "sim/core/lifecycle.h"
 #include "sim/core/scheduling.h"
 
-/* Items of it in a step are forgotten; the tokens that it makes by itself in that. */
-static int32_t scrub(Step *step, RequestIx ix) {
+int32_t scheduler_scrub(Step *step, RequestIx ix) {
   int32_t n = 0;
   for (size_t i = 0; i < step->n_items; i++) {
     ScheduledItem *item = &step->items[i];
     if (item->request != ix) continue;
     item->request = REQUEST_NONE;
-    n += item->kind != STEP_LEAVES && item->last;
+    n += item->kind < STEP_LEAVES && item->last && !item->lost;
   }
   return n;
 }
@@ -25,25 +24,43 @@ static void take_back_chunks(Simulation *self, const Instance *instance, const S
   }
 }
 
-/* Nor will what of it is decided. */
-static void take_back(Simulation *self, const Instance *instance, RequestIx ix) {
+void scheduler_take_back(Simulation *self, const Instance *instance, RequestIx ix) {
   const Scheduler *scheduler = instance->scheduler;
   if (scheduler->current) take_back_chunks(self, instance, scheduler->current, ix);
   if (scheduler->has_next) take_back_chunks(self, instance, scheduler->next, ix);
 }
 
+int64_t scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx ix) {
+  const Scheduler *scheduler = instance->scheduler;
+  const Request *request = &self->requests.slots[ix];
+  if (!scheduler->has_next || !instance_works(instance)) return 0;
+  const Step *next = scheduler->next;
+  Request without = *request;
+  const bool in_batch =
+      (request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES) &&
+      request->scheduled == SCHEDULED_BATCH;
+  int64_t made = in_batch && step_has_row(next, request);
+  for (size_t i = 0; i < next->n_items; i++) {
+    const ScheduledItem *item = &next->items[i];
+    if (item->request != ix) continue;
+    made += item->kind == STEP_LEAVES || (item->kind < STEP_LEAVES && item->last);
+    if (item->kind == STEP_CHUNK) without.prefilled_tokens -= item->tokens;
+  }
+  return made + request_computed_tokens(request) - request_computed_tokens(&without);
+}
+
 int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   Scheduler *scheduler = instance->scheduler;
   Request *request = &self->requests.slots[ix];
-  if (!instance_works(instance)) take_back(self, instance, ix);
+  if (!instance_works(instance)) scheduler_take_back(self, instance, ix);
   const bool runs = request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES;
   const int64_t n_steps = (scheduler->current != NULL) + scheduler->has_next;
   const int64_t since_joined = (int64_t)scheduler->number - request->joined_step + 1;
   const bool in_next = scheduler->has_next && step_ends(scheduler->next, ix);
   const bool in_current = step_ends(scheduler->current, ix);
-  const int32_t alone_in_next = scrub(scheduler->next, ix);
+  const int32_t alone_in_next = scheduler_scrub(scheduler->next, ix);
   const int32_t by_itself =
-      alone_in_next + (scheduler->current ? scrub(scheduler->current, ix) : 0);
+      alone_in_next + (scheduler->current ? scheduler_scrub(scheduler->current, ix) : 0);
   int64_t made = request->generated_tokens, in_flight = in_current;
   if (runs && request->scheduled == SCHEDULED_BATCH) {
     const int64_t context = batch_context(&instance->batch, request);
@@ -65,8 +82,15 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   return instance_works(instance) ? (int32_t)in_flight : 0;
 }
 
+void step_take_back_forfeits(Step *step) {
+  for (size_t i = 0; i < step->n_forfeits; i++)
+    *step->forfeits[i].booked -= step->forfeits[i].tokens;
+  step->n_forfeits = 0;
+}
+
 void scheduler_forget(Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
+  if (scheduler->has_next) step_take_back_forfeits(scheduler->next);
   scheduler->next->n_items = 0;
   if (scheduler->current) scheduler->current->n_items = 0;
   scheduler->current = NULL;

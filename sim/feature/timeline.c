@@ -81,6 +81,7 @@ static InstanceSample sample_of(const Simulation *self, const Instance *instance
   sample.used_blocks =
       instance->kv_blocks - instance->withheld_blocks - sim_free_blocks(self, instance);
   if (instance->cache) sample.cached_blocks = instance->cache->n_keys;
+  if (instance->radix) sample.cached_blocks = instance->radix->n_owned;
   for (size_t i = 0; i < instance->n_chunks; i++) // those of which more is to come keep their place
     sample.n_waiting -= self->requests.slots[instance->chunks[i]].state == REQUEST_PREFILLS;
   return sample;

@@ -1,6 +1,7 @@
 /* Tandem over a recorded run, held against it; see vllm.h. */
 #include "sim/policies.h"
 #include "tests/array_trace.h"
+#include "tests/differential/runs.h"
 #include "tests/differential/vllm.h"
 #include <stdarg.h>
 #include <stdlib.h>
@@ -349,4 +350,16 @@ int recorded_run_replay(const RecordedRun *self, const char **ret_difference, Ar
   }
   *ret_difference = difference->at;
   return difference->length == 0;
+}
+
+const char *const runs_folder = "vllm-scheduler-runs";
+/* With EOS tokens, other settings, pauses. */
+const char *const runs_more[] = {"vllm-feature-runs/eos", "vllm-feature-runs/settings",
+                                 "vllm-feature-runs/pause", NULL};
+
+int run_check(RunCheck *ret_check, const char *path, Arena *arena, Diag *diag) {
+  RecordedRun run;
+  if (recorded_run_load(&run, path, arena, diag) < 0) return -1;
+  *ret_check = (RunCheck){.name = run.name, .n_steps = run.n_steps, .n_requests = run.n_requests};
+  return recorded_run_replay(&run, &ret_check->difference, arena, diag);
 }

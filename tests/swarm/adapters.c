@@ -19,8 +19,8 @@ void cluster_draw_adapters(Cluster *self, const Draw *draw) {
   SimConfig *config = &self->config;
   Draw own = *draw;
   rng_init(&own.rng, draw->seed, "adapters");
-  if (!((const Batcher *)config->policies[POLICY_BATCHER].policy)->schedules || !one_in(&own, 2))
-    return;
+  const Batcher *batcher = (const Batcher *)config->policies[POLICY_BATCHER].policy;
+  if (!batcher->passes_adapters || !one_in(&own, 2)) return;
   draw_components(self, &own);
   for (uint32_t i = 0; i < CLUSTER_MODELS; i++) {
     self->adapters[i] = (AdapterSet){.name = "drawn",

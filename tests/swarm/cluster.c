@@ -117,6 +117,12 @@ void cluster_pin_policies(void) {
     }
 }
 
+bool cluster_pin_batcher(const char *name) {
+  pinned[POLICY_BATCHER][0] = policy_find(POLICY_BATCHER, name);
+  pinned[POLICY_BATCHER][1] = NULL;
+  return pinned[POLICY_BATCHER][0] != NULL;
+}
+
 const Policy *const *cluster_policies(PolicyKind kind) {
   return pinned[kind][0] ? pinned[kind] : policy_list(kind);
 }
@@ -479,18 +485,6 @@ static Tick draw_request_time(const Draw *self) {
   return one_in(&own, 3) ? ticks(&own, magnitude(&own, 1, 1000)) : 0;
 }
 
-/* Outputs of half the clusters may end before max_tokens. From a stream of their own. */
-static void draw_max_tokens(const Draw *self, TraceRow *rows, int n) {
-  Draw own = *self;
-  rng_init(&own.rng, self->seed, "max_tokens");
-  if (one_in(&own, 2)) return;
-  const int64_t most = one_in(&own, 2) ? 3 : 1000;
-  for (int i = 0; i < n; i++)
-    if (!one_in(&own, 4))
-      rows[i].max_tokens =
-          one_in(&own, 4) ? INT32_MAX : rows[i].output_tokens + (int32_t)between(&own, 0, most);
-}
-
 /* For batchers that mind. From a stream of their own too. */
 static void draw_priorities(const Draw *self, TraceRow *rows, int n) {
   Rng rng;
@@ -522,7 +516,7 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
   draw_content(self, rows, n);
   draw_patience(self, rows, n);
   draw_priorities(self, rows, n);
-  draw_max_tokens(self, rows, n);
+  draw_ends(self, rows, n);
   workload->rows = rows;
   workload->n_rows = n;
   return largest;

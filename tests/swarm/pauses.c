@@ -20,7 +20,7 @@ void cluster_draw_pauses(Cluster *self, const Draw *draw) {
   const int64_t most = magnitude(&own, 10, 5000);
   for (uint32_t p = 0; p < config->n_pools; p++) {
     const PolicyChoice batcher = sim_pool_policy(config, &config->pools[p], POLICY_BATCHER);
-    if (!((const Batcher *)batcher.policy)->schedules) continue;
+    if (!((const Batcher *)batcher.policy)->pauses) continue;
     Tick at = 0;
     for (int64_t n = between(&own, 1, PAUSES); n > 0; n--) {
       at += ticks(&own, most);

@@ -1,7 +1,7 @@
 /* Random small clusters under the audit: nothing may be lost, and how a run is computed may not
  * change what happens in it.
  *
- *     swarm [--seed N] [--clusters N] [--pinned] [--verbose]
+ *     swarm [--seed N] [--clusters N] [--pinned] [--batcher NAME] [--verbose]
  *     swarm --rules
  *
  * Each cluster, drawn from a seed of its own, is run coalesced, the same again unwatched, with
@@ -529,11 +529,15 @@ int main(int argc, char **argv) {
       clusters = strtoull(argv[++i], NULL, 10);
     } else if (strcmp(argv[i], "--pinned") == 0) {
       cluster_pin_policies();
+    } else if (strcmp(argv[i], "--batcher") == 0 && i + 1 < argc &&
+               cluster_pin_batcher(argv[i + 1])) {
+      i++;
     } else if (strcmp(argv[i], "--rules") == 0) {
       print_rules();
       return 0;
     } else {
-      fprintf(stderr, "usage: swarm [--seed N] [--clusters N] [--pinned] [--verbose] | --rules\n");
+      fprintf(stderr, "usage: swarm [--seed N] [--clusters N] [--pinned] [--batcher NAME] "
+                      "[--verbose] | --rules\n");
       return 2;
     }
   }

@@ -261,6 +261,35 @@ Test(faults, a_request_resumes_after_the_tokens_that_its_client_has) {
   expect_at(last[1], 301000 + 11920, "resumed");
 }
 
+/* Its client gives up as it is prefilled: as the step ends the next is decided and begins, with a
+ * token of it or its other chunk, which counts only if the machine does not fail in that step. A
+ * prefill takes 10 ms and one per token. */
+Test(faults, a_decided_step_that_is_broken_off_computed_nothing_in_vain) {
+  static const struct {
+    const char *options;
+    int64_t patience, fails; // ms
+    int64_t computed;        // tokens
+  } cases[] = {
+      {NULL, 50, 105, 90 + 1},
+      {NULL, 50, 200, 90 + 2},
+      {"max_num_batched_tokens: 48", 50, 60, 48},
+      {"max_num_batched_tokens: 48", 50, 111, 90 + 1},
+  };
+  static const char *const batchers[] = {"vllm", "sglang"};
+  for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+    TraceRow rows[] = {row(0, 90, 30)};
+    rows[0].first_token_patience = cases[i / 2].patience * MS;
+    scene_choose(&scene, POLICY_BATCHER, batchers[i % 2], cases[i / 2].options);
+    scene.config.detection = 20 * MS;
+    fault(0, FAULT_FAIL, 1, cases[i / 2].fails, 500);
+    run(rows, 1);
+    const Metrics *metrics = &scene.result.metrics;
+    cr_expect_eq(metrics->cancelled, 1u);
+    cr_expect_eq(metrics->cancelled_tokens, cases[i / 2].computed, "%s, case %zu", batchers[i % 2],
+                 i / 2);
+  }
+}
+
 /* The first of two machines is ten times as slow: a prompt of 90 tokens takes it 1 s. After 50 ms
  * the other one has it too, and its first token 100 ms later is the request's; both steps are
  * made there. Where the other has been given such a prompt at 10 ms, the copy is in line until

@@ -1,15 +1,16 @@
-/* Replays recorded runs of vLLM's scheduler with batcher `vllm` and holds every step against the
- * record: tokens of each request, hits of those scheduled for the first time, who was preempted,
- * the order of those running, how many wait, free blocks, and all times, to the picosecond; then
- * first and last token of each request; and all of it once more coalesced.
+/* Replays recorded runs of an engine's scheduler with the batcher of its name and holds every step
+ * against the record: tokens of each request, who was preempted, the order of those running,
+ * memory, and all times, to the picosecond; then first and last token of each request; and all of
+ * it once more coalesced.
  *
  *     differential_vllm DATA_DIR MODEL_DIR [RUN…]
+ *     differential_sglang DATA_DIR MODEL_DIR [RUN…]
  *
- * DATA_DIR holds vllm-scheduler-runs/; without it the test is skipped (77). Of
- * vllm-feature-runs/, kinds that Tandem has are replayed too, if they are there. MODEL_DIR is not
- * needed: iteration times are in the record. A RUN is its name, or the path of its file. A run that
- * differs is shown with its first step that does, both sides. */
-#include "tests/differential/vllm.h"
+ * DATA_DIR holds vllm-scheduler-runs/ or sglang-scheduler-runs/runs/; without it the test is
+ * skipped (77). Of vllm-feature-runs/, kinds that Tandem has are replayed too, if they are there.
+ * MODEL_DIR is not needed: iteration times are in the record. A RUN is its name, or the path of its
+ * file. A run that differs is shown with its first step that does, both sides. */
+#include "tests/differential/runs.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,16 +27,14 @@ static void check_run(const char *path, Tally *tally) {
   Diag diag;
   arena_init(&arena);
   diag_init(&diag);
-  RecordedRun run;
-  const char *difference = NULL;
+  RunCheck check = {0};
   tally->runs++;
-  if (recorded_run_load(&run, path, &arena, &diag) == 0 &&
-      recorded_run_replay(&run, &difference, &arena, &diag) > 0) {
+  if (run_check(&check, path, &arena, &diag) > 0) {
     tally->reproduced++;
-    tally->steps += run.n_steps;
-    tally->requests += run.n_requests;
+    tally->steps += check.n_steps;
+    tally->requests += check.n_requests;
   }
-  if (difference) printf("%s: %s\n", run.name, difference);
+  if (check.difference) printf("%s: %s\n", check.name, check.difference);
   diag_print(&diag, stderr);
   diag_done(&diag);
   arena_done(&arena);
@@ -69,9 +68,6 @@ static const char *path_of(const char *runs, const char *run, Arena *arena) {
   return arena_printf(arena, "%s/%s%s", runs, run, strstr(run, ".jsonl") ? "" : ".jsonl.gz");
 }
 
-/* With EOS tokens, other settings, pauses. */
-static const char *const features[] = {"eos", "settings", "pause"};
-
 static int check_named(const char *runs, char **names, int n, Arena *arena) {
   Tally tally = {0};
   for (int i = 0; i < n; i++)
@@ -91,11 +87,11 @@ static int check_all(const char *data_dir, const char *runs, Arena *arena) {
     return SKIP;
   }
   int rc = check_named(runs, names, n, arena);
-  for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
-    const char *folder = arena_printf(arena, "%s/vllm-feature-runs/%s", data_dir, features[i]);
+  for (const char *const *more = runs_more; *more; more++) {
+    const char *folder = arena_printf(arena, "%s/%s", data_dir, *more);
     names = list_runs(folder, arena, &n);
     if (!names) continue;
-    printf("%s: ", features[i]);
+    printf("%s: ", *more);
     rc |= check_named(folder, names, n, arena);
   }
   return rc;
@@ -103,12 +99,12 @@ static int check_all(const char *data_dir, const char *runs, Arena *arena) {
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    fprintf(stderr, "usage: differential_vllm DATA_DIR MODEL_DIR [RUN...]\n");
+    fprintf(stderr, "usage: %s DATA_DIR MODEL_DIR [RUN...]\n", argv[0]);
     return 2;
   }
   Arena arena;
   arena_init(&arena);
-  const char *runs = arena_printf(&arena, "%s/vllm-scheduler-runs", argv[1]);
+  const char *runs = arena_printf(&arena, "%s/%s", argv[1], runs_folder);
   const int rc =
       argc > 3 ? check_named(runs, argv + 3, argc - 3, &arena) : check_all(argv[1], runs, &arena);
   arena_done(&arena);

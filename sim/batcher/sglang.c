@@ -1,0 +1,82 @@
+/* SGLang 0.5's scheduler: the core decides round by round as it does (sim/core/rounds.h); here are
+ * its options and their defaults. */
+#include "sim/batcher/batcher.h"
+#include "sim/core/rounds.h"
+
+static const char *const schedule_choices[] = {"fcfs", "lpm", NULL};
+
+#define ROUNDS(key, type, ...) OPTION_OF(RoundOptions, key, type, __VA_ARGS__)
+
+static const OptionSpec options[] = {
+    BATCH_TOKENS("8192", "Maximum number of prompt tokens in a step (SGLang chunked_prefill_size). "
+                         "The last prompt is cut to what is left."),
+    BATCH_SEQS("2048", "Maximum number of running requests (SGLang max_running_requests)."),
+    ROUNDS(enable_chunked_prefill, OPTION_BOOL, .fallback = "true",
+           .help = "Cut prompts into chunks. With false max_num_batched_tokens has no effect."),
+    ROUNDS(max_prefill_tokens, OPTION_INT, .fallback = "16384", .min = 1, .max = BATCH_TOKENS_MAX,
+           .help = "Number of prompt tokens in a step at which no further prompt joins it."),
+    ROUNDS(prefill_max_requests, OPTION_INT, .fallback = "0", .max = BATCH_SEQS_MAX,
+           .help = "Maximum number of prompts in a step. 0 means no limit."),
+    ROUNDS(enable_mixed_chunk, OPTION_BOOL, .fallback = "false",
+           .help = "Let decodes take part in steps with prompts."),
+    ROUNDS(enable_overlap_schedule, OPTION_BOOL, .fallback = "true",
+           .help = "Decide each step while the step before it runs."),
+    ROUNDS(enable_prefix_caching, OPTION_BOOL, .fallback = "true",
+           .help = "Reuse KV of prompts and outputs with equal beginnings (radix cache)."),
+    ROUNDS(schedule_policy, OPTION_CHOICE, .fallback = "fcfs", .choices = schedule_choices,
+           .help = "Order in which requests are admitted: by arrival (fcfs) or longest cached "
+                   "prefix first (lpm)."),
+    ROUNDS(schedule_conservativeness, OPTION_REAL, .fallback = "1", .min = 0.001, .max = 100,
+           .help = "Factor on the share of max_tokens that is reserved for running requests."),
+    ROUNDS(scheduler_recv_interval, OPTION_INT, .fallback = "1", .min = 1, .max = 1e6,
+           .help = "Number of decode steps after which new requests are received."),
+    ROUNDS(prefill_decode_interval, OPTION_INT, .fallback = "0", .max = 1e6,
+           .help = "Number of steps after one with prompts in which none are admitted."),
+    ROUNDS(prefill_decode_interval_min_bs, OPTION_INT, .fallback = "0", .max = BATCH_SEQS_MAX,
+           .help = "Number of running requests below which prefill_decode_interval has no effect."),
+    ROUNDS(enable_priority_scheduling, OPTION_BOOL, .fallback = "false",
+           .help = "Admit requests by their priority."),
+    ROUNDS(schedule_low_priority_values_first, OPTION_BOOL, .fallback = "true",
+           .help = "Admit lower values of the priority first (SGLang's default is false)."),
+    ROUNDS(disable_priority_preemption, OPTION_BOOL, .fallback = "false",
+           .help = "Do not preempt running requests for others of a better priority."),
+    ROUNDS(priority_scheduling_preemption_threshold, OPTION_INT, .fallback = "10", .max = 1e9,
+           .help = "Difference of priorities above which a running request is preempted."),
+    {0},
+};
+
+static SchedulerLimits schedules(const void *options_) {
+  const RoundOptions *self = options_;
+  return (SchedulerLimits){.rules = &scheduler_rules_sglang,
+                           .max_num_batched_tokens = self->limits.max_num_batched_tokens,
+                           .max_tokens = self->limits.max_num_batched_tokens,
+                           .max_num_seqs = self->limits.max_num_seqs,
+                           .lag = self->enable_overlap_schedule};
+}
+
+static bool caches(const void *options_) {
+  return ((const RoundOptions *)options_)->enable_prefix_caching;
+}
+
+static bool sorts_by_priority(const void *options_) {
+  return ((const RoundOptions *)options_)->enable_priority_scheduling;
+}
+
+static bool wake(void *state, void *instance_state, const InstanceView *view, Wake why,
+                 RequestIx request) {
+  (void)state, (void)instance_state, (void)request;
+  return rounds_wake(view, why);
+}
+
+const Batcher batcher_sglang = {
+    .policy = {.name = "sglang",
+               .help = "Schedules round by round, one step ahead, as SGLang 0.5 does, with its "
+                       "radix cache.",
+               .state_size = sizeof(RoundOptions),
+               .options = options},
+    .keeps_radix = true,
+    .sorts_by_priority = sorts_by_priority,
+    .schedules = schedules,
+    .caches = caches,
+    .wake = wake,
+};

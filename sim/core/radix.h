@@ -1,0 +1,94 @@
+/* The radix keeper of an instance's KV memory, as SGLang's radix cache: a tree over the beginnings
+ * of what requests have computed, with single tokens where a page has one.
+ *
+ * A node is a run of whole pages, which continues its parent's. Its tokens are named as content is
+ * (content.h), so a node of any length is a few segments. Children are found by the key of the
+ * beginning up to the end of their first page. A match that ends inside a node splits it.
+ *
+ * A page is free, owned by the tree, or held by one request beside what the tree has of it. A
+ * request locks the node in which its part of the tree ends, and with it all nodes above. Nodes
+ * without lock are evictable: leaves go first, whole, the one that was touched longest ago before
+ * others, then parents that are leaves by that.
+ *
+ * A match or an insert costs what the path has of nodes and segments, an eviction the logarithm of
+ * the number of leaves. */
+#ifndef SIM_CORE_RADIX_H
+#define SIM_CORE_RADIX_H
+#include "base/key_map.h"
+#include "sim/core/content.h"
+
+typedef uint32_t RadixIx;
+#define RADIX_NONE UINT32_MAX
+enum { RADIX_ROOT = 0 };
+
+typedef struct RadixLabel RadixLabel;
+
+typedef struct RadixNode {
+  uint64_t time; // of the last touch: later is more
+  uint64_t key;  // of its first page's end
+  RadixLabel *label;
+  RadixIx parent;   // of a free place the next one
+  int32_t from, to; // tokens of the beginning that it has
+  int32_t pages;    // of those
+  int32_t n_children;
+  int32_t locks; // of requests in it and below
+  bool queued;   // among the leaves
+} RadixNode;
+
+typedef struct RadixLeaf {
+  uint64_t time; // of the node when it was last looked at
+  RadixIx node;
+} RadixLeaf;
+
+typedef struct Radix {
+  Arena *arena;
+  RadixNode *nodes; // [n_nodes], the root first
+  size_t n_nodes, capacity;
+  RadixIx free_node;
+  KeyMap children;
+  RadixLabel *free_labels[32]; // by the logarithm of their capacity
+  RadixLeaf *leaves;           // a heap of those that may go, and of some that may not any more
+  size_t n_leaves, leaves_capacity;
+  uint64_t clock;
+  int64_t page;                                    // tokens
+  int64_t n_pages;                                 // of all
+  int64_t n_free, n_evictable, n_owned, n_evicted; // pages; n_owned: by the tree
+} Radix;
+
+/* What a request has of it. Zeroed: nothing. */
+typedef struct RadixHold {
+  RadixIx node;        // that it locks; the root: none
+  int32_t owned_pages; // of the pages it holds, the tree's
+} RadixHold;
+
+void radix_init(Radix *self, int64_t n_pages, int64_t page, Arena *arena);
+/* Tokens, of the first `tokens` of `content`, that are found, and the node in which they end. They
+ * are touched. */
+int64_t radix_match(Radix *self, const Content *content, int64_t tokens, RadixIx *ret_node);
+/* The same without a touch: tokens that would be found. */
+int64_t radix_peek(const Radix *self, const Content *content, int64_t tokens);
+void radix_lock(Radix *self, RadixIx node);
+void radix_unlock(Radix *self, RadixIx node);
+/* A request without pages of its own holds what was matched. */
+void radix_hit(Radix *self, RadixHold *hold, RadixIx node, int64_t pages);
+/* The first `tokens` of a request's content are computed: whole pages of them are the tree's from
+ * now on and locked; of what it had already the request's copy is free. The end of its `prompt`
+ * tokens is the end of a node. */
+void radix_insert(Radix *self, RadixHold *hold, const Content *content, int64_t tokens,
+                  int64_t prompt);
+/* A request gives up all of the `pages` that it holds, the tree's among them. */
+void radix_release(Radix *self, RadixHold *hold, int64_t pages);
+/* Evicts until `pages` are free, or nothing is left that could go. */
+void radix_make_room(Radix *self, int64_t pages);
+/* Takes `pages`, for which there is room: n_free + n_evictable. */
+void radix_take(Radix *self, int64_t pages);
+/* Nothing is found any more; no request holds anything. */
+void radix_forget(Radix *self);
+/* The books against each other, and the locks against those of the `n` requests. Asserts. */
+void radix_audit(const Radix *self, const RadixHold *const *holds, size_t n);
+
+/* Pages that a request could have. */
+static inline int64_t radix_room(const Radix *self) {
+  return self->n_free + self->n_evictable;
+}
+#endif
