@@ -8,6 +8,9 @@
  * which have not ended make of it, for nobody. On an instance that has failed they make none. In
  * withdrawing.c. */
 int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx request);
+/* Items of a request in a step are forgotten; the tokens that it makes by itself in that. In
+ * withdrawing.c. */
+int32_t step_scrub(Step *step, RequestIx request);
 /* Of an instance with no request left: what it had decided never runs, and what ran has not ended.
  * In withdrawing.c. */
 void scheduler_forget(Instance *instance);

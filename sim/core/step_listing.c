@@ -54,7 +54,7 @@ void sim_list_batch(Simulation *self, const Instance *instance, Step *step) {
   for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
     const Request *request = &slots[ix];
     if (request->scheduled != SCHEDULED_BATCH) continue;
-    list(self, step->listing, (StepItem){request->id, 1, -1},
+    list(self, step->listing, (StepItem){request->id, 1, -1, 0},
          batch_context(&instance->batch, request) - 1, false);
   }
 }
@@ -68,8 +68,9 @@ void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
     const Request *request = &slots[item->request];
     if (item->kind == STEP_LEAVES) continue;
     const bool prefills = item->kind == STEP_CHUNK;
-    list(self, listing, (StepItem){request->id, item->tokens, item->hit_tokens},
-         prefills ? item->done - item->tokens : request_kv_tokens(request), prefills);
+    list(self, listing, (StepItem){request->id, item->tokens, item->hit_tokens, item->drafts},
+         prefills ? item->done - (item->tokens - item->drafts) : request_kv_tokens(request),
+         prefills);
   }
   for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
     ARENA_RESERVE(self->arena, listing->running, listing->running_capacity, listing->n_running + 1);

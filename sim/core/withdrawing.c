@@ -3,8 +3,7 @@
 #include "sim/core/lifecycle.h"
 #include "sim/core/scheduling.h"
 
-/* Items of it in a step are forgotten; the tokens that it makes by itself in that. */
-static int32_t scrub(Step *step, RequestIx ix) {
+int32_t step_scrub(Step *step, RequestIx ix) {
   int32_t n = 0;
   for (size_t i = 0; i < step->n_items; i++) {
     ScheduledItem *item = &step->items[i];
@@ -20,8 +19,9 @@ static void take_back_chunks(Simulation *self, const Instance *instance, const S
                              RequestIx ix) {
   for (size_t i = 0; i < step->n_items; i++) {
     if (step->items[i].request != ix || step->items[i].kind != STEP_CHUNK) continue;
-    self->requests.slots[ix].prefilled_tokens -= step->items[i].tokens;
-    column_add(self->columns.pending_tokens, instance->ix, step->items[i].tokens);
+    const int32_t tokens = step->items[i].tokens - step->items[i].drafts;
+    self->requests.slots[ix].prefilled_tokens -= tokens;
+    column_add(self->columns.pending_tokens, instance->ix, tokens);
   }
 }
 
@@ -41,9 +41,9 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   const int64_t since_joined = (int64_t)scheduler->number - request->joined_step + 1;
   const bool in_next = scheduler->has_next && step_ends(scheduler->next, ix);
   const bool in_current = step_ends(scheduler->current, ix);
-  const int32_t alone_in_next = scrub(scheduler->next, ix);
+  const int32_t alone_in_next = step_scrub(scheduler->next, ix);
   const int32_t by_itself =
-      alone_in_next + (scheduler->current ? scrub(scheduler->current, ix) : 0);
+      alone_in_next + (scheduler->current ? step_scrub(scheduler->current, ix) : 0);
   int64_t made = request->generated_tokens, in_flight = in_current;
   if (runs && request->scheduled == SCHEDULED_BATCH) {
     const int64_t context = batch_context(&instance->batch, request);
@@ -62,6 +62,7 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   }
   if (runs && request->scheduled == SCHEDULED_ALONE) scheduler_forget_alone(scheduler, ix);
   request->generated_tokens = (int32_t)(made - in_flight);
+  request->ahead = request->drafts = 0;
   return instance_works(instance) ? (int32_t)in_flight : 0;
 }
 

@@ -69,8 +69,9 @@ static const char *path_of(const char *runs, const char *run, Arena *arena) {
   return arena_printf(arena, "%s/%s%s", runs, run, strstr(run, ".jsonl") ? "" : ".jsonl.gz");
 }
 
-/* With EOS tokens, other settings, pauses. */
-static const char *const features[] = {"eos", "settings", "pause"};
+/* With EOS tokens, other settings, pauses, speculation. */
+static const char *const features[] = {"eos", "settings", "pause", "speculative",
+                                       "speculative-pressure"};
 
 static int check_named(const char *runs, char **names, int n, Arena *arena) {
   Tally tally = {0};
