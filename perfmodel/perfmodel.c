@@ -317,6 +317,25 @@ Tick perfmodel_iteration_on(const PerfModel *self, const BatchShape *batch,
   return tick_nearest(iteration_fine(self, batch, busiest, ret_extrapolation));
 }
 
+/* Tokens that the layers compute: decodes alone are padded to a captured size. */
+static int64_t layer_tokens(const PerfModel *self, const BatchShape *even, int64_t drafts) {
+  const int64_t ranks = self->ranks > 1 ? self->ranks : 1;
+  const int64_t tokens = even->prefill_tokens + even->decode_seqs + drafts;
+  return even->prefill_tokens > 0 ? tokens : ranks * captured_size(&self->captured, tokens / ranks);
+}
+
+Tick perfmodel_drafts(const PerfModel *self, const BatchShape *batch, int64_t drafts) {
+  assert(self->form == PERF_COMPOSED);
+  const BatchShape even = batch_evened(batch, self->ranks, NULL);
+  const int64_t all = ranks_padded(drafts, self->ranks);
+  const int64_t tokens = batch->prefill_tokens + batch->decode_seqs;
+  return tick_nearest(pwl_fine(&self->linear, layer_tokens(self, &even, all)) -
+                      pwl_fine(&self->linear, layer_tokens(self, &even, 0)) +
+                      pwl_fine(&self->spread, tokens + drafts) - pwl_fine(&self->spread, tokens) +
+                      pwl_fine(&self->head, even.logit_seqs + all) -
+                      pwl_fine(&self->head, even.logit_seqs));
+}
+
 Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, const RankShare *busiest,
                      int64_t n_stages, Tick *ret_last, Extrapolation *ret_extrapolation) {
   assert(n_stages > 1 && self->form == PERF_COMPOSED);

@@ -61,6 +61,11 @@ static inline int64_t ranks_padded(int64_t n, int64_t ranks) {
 /* The batch of `ranks` that are each as busy as the busiest of `self`; the same for one. Without
  * `busiest` its chunks are one prompt's, all on one rank. */
 BatchShape batch_evened(const BatchShape *self, int64_t ranks, const RankShare *busiest);
+/* What `drafts` tokens more, that the decodes of a batch verify, add to its iteration: the layers'
+ * products and the logits of them. Attention reads the context of a sequence once for all its
+ * tokens, as it does for one. */
+struct PerfModel;
+Tick perfmodel_drafts(const struct PerfModel *self, const BatchShape *batch, int64_t drafts);
 /* Orders batches by their decodes, then by the rest. */
 int batch_compare(const BatchShape *a, const BatchShape *b);
 

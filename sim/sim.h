@@ -41,6 +41,7 @@ typedef struct StepItem {
   uint64_t request;
   int32_t tokens;      // computed in the step
   int32_t hit_tokens;  // found in the cache, of one scheduled for the first time; else -1
+  int32_t drafts;      // of `tokens`, that are verified, or padding of a prompt's last token
   int32_t past_tokens; // that there are of it before them
   bool prefills;
 } StepItem;
@@ -151,6 +152,10 @@ typedef struct SimConfig {
   PolicyChoice policies[POLICY_KINDS];
   const FaultSource *faults; // [n_faults]
   uint32_t n_faults;
+  /* Drafts of a request that a step accepts, of `n` in it, and those that its drafter proposes
+   * then. NULL: as the options of its instance say. */
+  int32_t (*on_drafts)(void *context, uint64_t request, int32_t n, int32_t *ret_proposed);
+  void *on_drafts_context;
   const PauseSpec *pauses; // [n_pauses], by time
   uint32_t n_pauses;
   HedgeOptions hedge;           // not where routers keep books of their own, nor of groups

@@ -154,8 +154,9 @@ static inline int64_t view_hit_blocks(const InstanceView *view, RequestIx ix, in
   *ret_unheld = 0;
   if (!instance->cache || request->state != REQUEST_WAITS_PREFILL || request->prefilled_tokens > 0)
     return 0;
-  const int64_t most =
-      batch_whole_blocks(&instance->batch, (int64_t)request_prefill_tokens(request) - 1);
+  const int64_t behind = instance->cache->lookahead > 0 ? instance->cache->lookahead : 1;
+  const int64_t tokens = request_prefill_tokens(request) - behind;
+  const int64_t most = tokens > 0 ? batch_whole_blocks(&instance->batch, tokens) : 0;
   return prefix_cache_match(instance->cache, &view->memory[ix].content, instance->pool->block_size,
                             most, ret_unheld);
 }

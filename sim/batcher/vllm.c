@@ -4,6 +4,7 @@
  * enable_chunked_prefill, batch_wait_timeout_iters, batch_wait_max_tokens_ratio,
  * attention_dp_config). */
 #include "sim/batcher/batcher.h"
+#include "sim/batcher/speculative.h"
 #include "sim/core/scheduling.h"
 
 typedef struct Vllm {
@@ -14,6 +15,8 @@ typedef struct Vllm {
   double batch_wait_max_tokens_ratio;
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
   bool long_prefill_token_threshold_adaptive, self_preemption_ends_step;
+  const Node *speculative;
+  Speculation speculation;
   int policy;                    // POLICY_FCFS or POLICY_PRIORITY
   int capacity_scheduler_policy; // MAX_UTILIZATION or GUARANTEED_NO_EVICT
 } Vllm;
@@ -82,8 +85,17 @@ static const OptionSpec options[] = {
      .help = "Maximum number of steps that prompts wait, while all attention ranks decode, until "
              "each rank has one (TensorRT-LLM attention_dp_config: timeout_iters, with "
              "enable_balance). 0 means that they do not wait."},
+    {"speculative", OPTION_NODE, offsetof(Vllm, speculative), .absent = "no speculation",
+     .help = "Speculative decoding: {method, num_speculative_tokens, acceptance, "
+             "drafter_time, mtp_modules}."},
     {0},
 };
+
+static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *diag) {
+  Vllm *self = state;
+  (void)map;
+  return speculative_bind(&self->speculation, self->speculative, owner, arena, diag);
+}
 
 static int64_t least_whole(double tokens) {
   const int64_t whole = (int64_t)tokens;
@@ -115,7 +127,8 @@ static SchedulerLimits schedules(const void *options_) {
       .batch_wait_tokens = least_whole(self->batch_wait_max_tokens_ratio *
                                        (double)self->limits.max_num_batched_tokens),
       .rank_wait_iters = self->attention_dp_timeout_iters,
-      .lag = self->async_scheduling};
+      .lag = self->async_scheduling,
+      .speculation = self->speculation};
 }
 
 static bool caches(const void *options_) {
@@ -139,7 +152,8 @@ const Batcher batcher_vllm = {
          .help =
              "Schedules step by step, one step ahead, as vLLM 0.33 does, with its prefix cache.",
          .state_size = sizeof(Vllm),
-         .options = options},
+         .options = options,
+         .check = check},
     .passes_adapters = true,
     .pauses = true,
     .schedules = schedules,

@@ -49,7 +49,24 @@ static int64_t watermark(const Instance *instance) {
   return instance->running.count > 0 ? (int64_t)(share * (double)(instance->kv_blocks + 1)) : 0;
 }
 
-typedef enum Fit { FIT_NOW, FIT_LATER, FIT_NO_ROOM } Fit;
+/* The first tokens of one behind `start` cached ones, of which `tokens` would be computed, where
+ * drafts are made. With a single one left it has drafts that are rejected, so that the step has as
+ * many tokens of each; unless a prompt that ran is in the step, or nothing of either. 0: it is
+ * passed over. -1: it waits. */
+static int64_t first_drafted(const Instance *instance, const Decision *decision, int64_t start,
+                             int64_t left, int64_t tokens) {
+  const Scheduler *scheduler = instance->scheduler;
+  const Speculation *speculation = &scheduler->limits.speculation;
+  const int64_t drafts = speculation->num_speculative_tokens;
+  const int64_t input = decision->input - speculation->draft_slots;
+  const bool pads = left == 1 && !decision->chunked && (decision->step->n_items > 0 || start > 0) &&
+                    start + 1 + drafts + 1 <= scheduler->max_model_len;
+  if (input <= 0) return -1;
+  if (pads && 1 + drafts > lesser(decision->budget, input)) return -1;
+  return pads ? 1 + drafts : speculation_chunk(speculation, left, lesser(tokens, input));
+}
+
+typedef enum Fit { FIT_NOW, FIT_LATER, FIT_PASSED_OVER, FIT_NO_ROOM } Fit;
 
 /* Whether the first in line may join: its next tokens, behind `*ret_hits` blocks of the cache. */
 static Fit fit_of(const Simulation *self, const Instance *instance, const Decision *decision,
@@ -65,13 +82,16 @@ static Fit fit_of(const Simulation *self, const Instance *instance, const Decisi
     const int64_t room = decision->by_rank ? ranks_room(&self->ranks, request) : INT64_MAX;
     tokens =
         first_chunk(instance->scheduler, decision, context - start, lesser(room, decision->budget));
+    if (tokens > 0 && instance->scheduler->limits.speculation.num_speculative_tokens > 0)
+      tokens = first_drafted(instance, decision, start, context - start, tokens);
     done = start + tokens;
-    if (tokens < 0) return FIT_LATER;
+    if (tokens <= 0) return tokens < 0 ? FIT_LATER : FIT_PASSED_OVER;
   }
   *ret_hits = hits;
   *ret_tokens = tokens;
   if (!may_end(self, instance, request)) return FIT_NO_ROOM;
-  if (!instance->scheduler->limits.reserve_full_isl) context = done;
+  const int64_t slots = scheduler_slots(instance->scheduler, done);
+  if (!instance->scheduler->limits.reserve_full_isl || context < slots) context = slots;
   const int64_t blocks = blocks_of(instance, context) - hits - request->kv_blocks;
   const int64_t wanted = (blocks > 0 ? blocks : 0) + unheld + watermark(instance);
   return wanted <= instance->free_blocks ? FIT_NOW : FIT_NO_ROOM;
@@ -99,7 +119,7 @@ static Fit admit(Simulation *self, Instance *instance, Decision *decision, Reque
 }
 
 /* Admits in line while it can; those whose rank has not enough tokens left are passed over. How
- * many others are, because their adapter has no room. */
+ * many others are, because their adapter has no room or their drafter not enough of the prompt. */
 static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *decision) {
   int64_t n_passed = 0;
   tell_decision_begins(self, instance);
@@ -114,7 +134,8 @@ static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *dec
     n_passed += passed;
     if (passed) continue;
     const Fit fit = admit(self, instance, decision, ix);
-    if (fit == FIT_LATER && decision->by_rank) continue;
+    n_passed += fit == FIT_PASSED_OVER;
+    if (fit == FIT_PASSED_OVER || (fit == FIT_LATER && decision->by_rank)) continue;
     if (fit != FIT_NOW) break;
     tell_admitted_to_step(self, instance, &self->requests.slots[ix]);
     instance->scheduler->n_waited = 0;

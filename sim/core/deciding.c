@@ -20,12 +20,15 @@ static int32_t decided_tokens(const Instance *instance, const Request *request) 
 
 /* Whether the KV of all tokens but the newest is made, or will be by decided steps. */
 static bool decodes(const Request *request) {
-  return request->state == REQUEST_GENERATES;
+  return request->state == REQUEST_GENERATES ||
+         (request->state == REQUEST_COMPUTES &&
+          request->prefilled_tokens == request_prefill_tokens(request));
 }
 
 /* Tokens that it has still to compute, of one scheduled alone or waiting. */
 static int64_t left_tokens(const Request *request) {
-  return decodes(request) ? 1 : request_prefill_tokens(request) - request->prefilled_tokens;
+  return decodes(request) ? 1 + request->drafts
+                          : request_prefill_tokens(request) - request->prefilled_tokens;
 }
 
 void scheduler_schedule_alone(Simulation *self, Instance *instance, RequestIx ix) {
@@ -103,13 +106,14 @@ void scheduler_leave_batch(Simulation *self, Instance *instance, RequestIx ix) {
 /* Tokens of a request whose KV is there once it has computed `tokens` more. */
 static int64_t computed_after(const Request *request, int64_t tokens) {
   return decodes(request) || request->state == REQUEST_WAITS_DECODE
-             ? request_kv_tokens(request) + tokens
+             ? request_kv_tokens(request) + request->ahead + tokens
              : request->prefilled_tokens + tokens;
 }
 
 /* Blocks that it needs for them beyond those it holds, scheduled alone. */
 static int64_t needed_blocks(const Instance *instance, const Request *request, int64_t tokens) {
-  const int64_t more = blocks_of(instance, computed_after(request, tokens)) - request->kv_blocks;
+  const int64_t slots = scheduler_slots(instance->scheduler, computed_after(request, tokens));
+  const int64_t more = blocks_of(instance, slots) - request->kv_blocks;
   return more > 0 ? more : 0;
 }
 
@@ -124,27 +128,39 @@ static int64_t needed_in_batch(const Instance *instance, const Request *request)
 /* Tokens that it wants, scheduled alone, and those that it gets of a budget. */
 static int64_t wanted_tokens(const Decision *self, const Request *request) {
   if (self->holds && !decodes(request)) return 0;
+  if (request->ahead > 0 && request->generated_tokens + 1 >= request->max_tokens) return 0;
   return lesser(left_tokens(request), self->threshold);
 }
 
-static int64_t share(const Decision *self, const Request *request) {
-  return lesser(wanted_tokens(self, request), self->budget);
+static int64_t share(const Scheduler *scheduler, const Decision *self, const Request *request) {
+  const int64_t tokens = lesser(wanted_tokens(self, request), self->budget);
+  const Speculation *speculation = &scheduler->limits.speculation;
+  if (speculation->num_speculative_tokens == 0) return tokens;
+  const int64_t done = computed_after(request, 0);
+  const int64_t most =
+      lesser(self->input - speculation->draft_slots, scheduler->max_model_len - done - 1);
+  return speculation_chunk(speculation, request_tokens(request) - done, lesser(tokens, most));
 }
 
 void decision_schedule(Simulation *self, Instance *instance, Decision *decision, RequestIx ix,
                        int64_t tokens) {
   Request *request = &self->requests.slots[ix];
   const bool decode = decodes(request);
+  const int64_t wanted = decode ? 1 : left_tokens(request);
   sim_hold_blocks(self, instance, ix, needed_blocks(instance, request, tokens));
-  sim_register_blocks(self, instance, ix, computed_after(request, tokens));
+  sim_register_blocks(self, instance, ix,
+                      lesser(computed_after(request, tokens), request_tokens(request)));
   ScheduledItem *item =
       scheduler_add_item(self, decision->step, ix, decode ? STEP_DECODE : STEP_CHUNK);
   item->tokens = (int32_t)tokens;
-  if (!decode) life_chunk_decided(self, instance, ix, item->tokens);
+  item->drafts = tokens > wanted ? (int32_t)(tokens - wanted) : 0;
+  request->drafts = 0;
+  if (!decode) life_chunk_decided(self, instance, ix, item->tokens - item->drafts);
   item->done = request->prefilled_tokens;
   item->last = decode || item->done == request_prefill_tokens(request);
   request->decided_step = instance->scheduler->number;
   decision->budget -= tokens;
+  decision->input -= tokens + instance->scheduler->limits.speculation.draft_slots;
 }
 
 /* --- those that are running */
@@ -160,7 +176,7 @@ static bool all_fit(const Simulation *self, const Instance *instance, const Deci
   for (size_t i = 0; i < scheduler->n_alone; i++) {
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
-    const int64_t tokens = share(&rest, request);
+    const int64_t tokens = share(scheduler, &rest, request);
     const bool cut = tokens < wanted_tokens(decision, request);
     if (cut && (ix != instance->running.last || tokens == 0)) return false;
     blocks += needed_blocks(instance, request, tokens);
@@ -176,7 +192,7 @@ static void schedule_all(Simulation *self, Instance *instance, Decision *decisio
   for (size_t i = 0; i < scheduler->n_alone; i++) {
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
-    const int64_t tokens = share(decision, request);
+    const int64_t tokens = share(scheduler, decision, request);
     if (tokens == 0) continue;
     sim_grow_until(self, instance, &growth, request->admission);
     decision->prefills |= !decodes(request);
@@ -215,8 +231,9 @@ static void take_out(Simulation *self, Instance *instance, Decision *decision, R
     i++;
   decision->budget += i < step->n_items ? step->items[i].tokens : 1;
   if (i == step->n_items) return;
+  decision->input += step->items[i].tokens + instance->scheduler->limits.speculation.draft_slots;
   if (step->items[i].kind == STEP_CHUNK)
-    life_chunk_decided(self, instance, ix, -step->items[i].tokens);
+    life_chunk_decided(self, instance, ix, step->items[i].drafts - step->items[i].tokens);
   for (step->n_items--; i < step->n_items; i++)
     step->items[i] = step->items[i + 1];
 }
@@ -239,8 +256,9 @@ RequestIx scheduler_head_for(const Simulation *self, const Instance *instance,
   return next;
 }
 
-/* Whether the batch had it in the step that runs, which makes its last token. */
+/* Whether the step that runs makes its last token, with the batch or without. */
 static bool makes_last(const Instance *instance, const Request *request) {
+  if (request->ahead > 0) return request->generated_tokens + 1 == request->output_tokens;
   return request->scheduled == SCHEDULED_BATCH &&
          batch_context(&instance->batch, request) ==
              (int64_t)request->prompt_tokens + request->output_tokens;
@@ -262,6 +280,7 @@ static void preempt(Simulation *self, Instance *instance, Decision *decision, Re
     request->generated_tokens = request->output_tokens;
   }
   decision->n_preempted++;
+  request->ahead = request->drafts = 0;
   sim_list_preempted(self, decision->step, ix);
   life_preempted(self, instance, ix, scheduler_head_for(self, instance, request), evicted);
 }
@@ -292,7 +311,8 @@ static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *
     Request *request = &slots[ix];
     next = request->next;
     if (request->scheduled == SCHEDULED_ENDS) continue;
-    const int64_t tokens = request->scheduled == SCHEDULED_BATCH ? 1 : share(decision, request);
+    const int64_t tokens =
+        request->scheduled == SCHEDULED_BATCH ? 1 : share(instance->scheduler, decision, request);
     if (tokens == 0) continue;
     if (!make_room(self, instance, decision, ix, tokens, &next)) {
       if (limits->priority && !limits->self_preemption_ends_step) continue;
@@ -366,30 +386,53 @@ void scheduler_add_shape(const Simulation *self, Step *step, const ScheduledItem
   BatchShape *shape = &step->shape;
   if (item->kind >= STEP_LEAVES) return;
   if (item->kind == STEP_CHUNK) {
-    const int64_t past = item->done - item->tokens;
+    const int64_t past = item->done - (item->tokens - item->drafts);
     shape->prefill_tokens += item->tokens;
+    step->n_padding += item->drafts;
     shape->prefill_area2 += item->tokens * (2 * past + item->tokens);
   } else {
+    const Request *request = &self->requests.slots[item->request];
     shape->decode_seqs++;
-    shape->context_tokens += request_kv_tokens(&self->requests.slots[item->request]) + 1;
+    shape->context_tokens += request_kv_tokens(request) + 1 + request->ahead;
+    step->n_drafts += item->drafts;
   }
   shape->logit_seqs += item->last;
+}
+
+/* It is scheduled alone on: what comes of its drafts is known when the step has ended. */
+static void go_on_alone(Simulation *self, Instance *instance, const ScheduledItem *item) {
+  Request *request = &self->requests.slots[item->request];
+  if (request->scheduled != SCHEDULED_ALONE)
+    scheduler_schedule_alone(self, instance, item->request);
+  if (instance->lag == 0) return;
+  request->ahead += (int16_t)(1 + item->drafts);
+  request->drafts = (int16_t)instance->scheduler->limits.speculation.num_speculative_tokens;
+}
+
+/* It has a token of the step, the first of its own or the next. */
+static void place_decode(Simulation *self, Instance *instance, ScheduledItem *item) {
+  Request *request = &self->requests.slots[item->request];
+  const bool drafts = instance->scheduler->limits.speculation.num_speculative_tokens > 0;
+  item->ends =
+      !stays_here(instance, request) ||
+      (request->ahead == 0 && request->generated_tokens + 1 >= decided_tokens(instance, request));
+  if (drafts && !item->ends) {
+    go_on_alone(self, instance, item);
+    return;
+  }
+  if (request->scheduled == SCHEDULED_ALONE)
+    scheduler_forget_alone(instance->scheduler, item->request);
+  request->scheduled = SCHEDULED_ENDS;
+  if (!item->ends)
+    scheduler_join_batch(self, instance, item->request, request->generated_tokens + 1);
 }
 
 /* How those whose prefill ends with the step, or who come with a token, go on. */
 static void place_items(Simulation *self, Instance *instance, Step *step) {
   for (size_t i = 0; i < step->n_items; i++) {
     ScheduledItem *item = &step->items[i];
-    Request *request = &self->requests.slots[item->request];
     scheduler_add_shape(self, step, item);
-    if (item->kind == STEP_LEAVES || !item->last) continue;
-    if (request->scheduled == SCHEDULED_ALONE)
-      scheduler_forget_alone(instance->scheduler, item->request);
-    request->scheduled = SCHEDULED_ENDS;
-    item->ends = !stays_here(instance, request) ||
-                 request->generated_tokens + 1 >= decided_tokens(instance, request);
-    if (!item->ends)
-      scheduler_join_batch(self, instance, item->request, request->generated_tokens + 1);
+    if (item->kind != STEP_LEAVES && item->last) place_decode(self, instance, item);
   }
   step->shape.logit_seqs += step->n_regular;
   if (instance->pool->attention_ranks > 1)
@@ -426,6 +469,7 @@ void scheduler_begin_decision(Simulation *self, Instance *instance, Step *step) 
   step->number = ++instance->scheduler->number;
   step->n_items = step->n_forfeits = 0;
   step->shape = (BatchShape){0};
+  step->n_drafts = step->n_padding = 0;
   step->decided_at = self->now;
   step->version = instance->scheduler->version;
   step->n_regular = step->n_counted = 0;
@@ -443,17 +487,20 @@ static bool decide(Simulation *self, Instance *instance, Step *step) {
   Decision decision = {.step = step,
                        .tokens = tokens,
                        .budget = tokens,
+                       .input = scheduler->limits.max_num_batched_tokens,
                        .threshold = prompt_threshold(instance),
                        .by_rank = by_rank,
                        .holds =
                            scheduler->limits.prefill_interval > 1 && holds_prompts(self, instance)};
   if (by_rank) ranks_place(&self->ranks, instance, self->requests.slots, self->arena);
-  if (all_fit(self, instance, &decision))
+  if (scheduler->limits.speculation.num_speculative_tokens == 0 &&
+      all_fit(self, instance, &decision))
     schedule_all(self, instance, &decision);
   else
     schedule_one_by_one(self, instance, &decision);
   scheduler_add_batch(self, instance, step);
   scheduler_end_sequences(self, instance, step);
+  decision.chunked = decision.prefills;
   scheduler->waits = false;
   if (decision.n_preempted == 0) decision_admit(self, instance, &decision);
   scheduler->waits |= decision.holds && scheduler->n_alone > 0;

@@ -9,13 +9,21 @@ typedef struct Decision {
   int64_t tokens, budget; // that it may have, and of those left
   int64_t threshold;      // of a prefill; INT64_MAX: none
   int64_t n_preempted;
+  int64_t input; // that those scheduled and their drafter may have yet (speculation.h)
   bool by_rank;  // prompts are on ranks, which have tokens of their own
   bool holds;    // prompts wait for decodes (prefill_schedule_interval)
   bool prefills; // it has tokens of a prompt
+  bool chunked;  // of one that ran
 } Decision;
 
 static inline int64_t lesser(int64_t a, int64_t b) {
   return a < b ? a : b;
+}
+
+/* Tokens that it has blocks for when it has computed `done`: with those of its drafter. */
+static inline int64_t scheduler_slots(const Scheduler *self, int64_t done) {
+  const int64_t most = done > self->max_model_len ? done : self->max_model_len;
+  return lesser(done + self->limits.speculation.lookahead, most);
 }
 
 /* Whether a request is decoded here. One that will be elsewhere ends with its first token: the

@@ -20,10 +20,14 @@ static Tick pipelined_ticks(const Simulation *self, const Instance *instance,
   return pipeline_pass(instance->pipeline, self->now, stage, last, send);
 }
 
+static bool drafts_tokens(const DecodeRun *self) {
+  return self->drafts > 0 || self->drafter > 0;
+}
+
 /* Whether the model's pieces do not say how long a decode iteration lasts: in a pipeline, where
- * that hangs on the other lanes, and with another clock. */
+ * that hangs on the other lanes, with another clock, and with drafts. */
 static bool asks(const Simulation *self, const Instance *instance) {
-  return instance->pipeline || self->config->executor;
+  return instance->pipeline || self->config->executor || drafts_tokens(&instance->run);
 }
 
 /* Whether every decode iteration of an instance is an event. */
@@ -36,10 +40,13 @@ Tick sim_iteration_ticks(Simulation *self, Instance *instance, const BatchShape 
                          int64_t done) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
   const PerfModel *model = instance->perfmodel;
-  const Tick ticks = self->config->executor ? sim_execute(self, instance, shape, done)
-                     : instance->pipeline
-                         ? pipelined_ticks(self, instance, shape, &extrapolation)
-                         : perfmodel_iteration_on(model, shape, &instance->busiest, &extrapolation);
+  Tick ticks = self->config->executor ? sim_execute(self, instance, shape, done)
+               : instance->pipeline
+                   ? pipelined_ticks(self, instance, shape, &extrapolation)
+                   : perfmodel_iteration_on(model, shape, &instance->busiest, &extrapolation);
+  if (instance->run.drafts > 0 && !self->config->executor)
+    ticks += perfmodel_drafts(model, shape, instance->run.drafts);
+  if (ticks >= 0) ticks += instance->run.drafter;
   if (ticks < 0) self->failed = true;
   if (ticks < 0 || sim_passes_the_end(self, (double)ticks)) return 1;
   assert(ticks > 0);

@@ -124,6 +124,8 @@ typedef struct DecodeRun {
   int64_t tokens;  // of output that each iteration makes
   int64_t counted; // of those, of requests that are (SimConfig.warm_up)
   int64_t seqs;    // of each iteration, padding included
+  int64_t drafts;  // tokens of them that are verified beyond one each
+  Tick drafter;    // time of what proposes the next
   int64_t context; // of them in the first
   Tick stall;      // in the first iteration, before its work
   bool ends_soon;  // something must join: the run ends with its part

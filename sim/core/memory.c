@@ -172,6 +172,11 @@ void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t 
 void sim_register_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t tokens) {
   if (!instance->cache) return;
   RequestMemory *memory = &self->memory[ix];
+  const int64_t lookahead = instance->cache->lookahead;
+  if (lookahead > 0) {
+    const int64_t named = request_tokens(&self->requests.slots[ix]) - lookahead;
+    tokens = tokens - (lookahead - 1) < named ? tokens - (lookahead - 1) : named;
+  }
   prefix_cache_register(instance->cache, &memory->held, &memory->content,
                         instance->pool->block_size, tokens);
 }

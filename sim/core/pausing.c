@@ -48,6 +48,7 @@ static void preempt(Simulation *self, Instance *instance, Step *decided, Request
   const bool prefilled = request->state == REQUEST_GENERATES;
   if (!prefilled && request->prefilled_tokens == request_prefill_tokens(request))
     sim_books(self, request)->dropped_tokens += request->prefilled_tokens; // their token is, too
+  request->ahead = request->drafts = 0;
   sim_list_reset(self, decided, ix);
   life_preempted(self, instance, ix, scheduler_head_for(self, instance, request), prefilled);
 }

@@ -186,7 +186,7 @@ static void hold(PrefixCache *self, HeldBlocks *held, BlockIx ix) {
 static void keys_of(const PrefixCache *self, const Content *content, int64_t block_size,
                     int64_t from, int64_t n, uint64_t *ret_keys) {
   for (int64_t i = 0; i < n; i++) {
-    ret_keys[i] = content_key(content, (from + i + 1) * block_size);
+    ret_keys[i] = content_key(content, (from + i + 1) * block_size + self->lookahead);
     fetch_slot(self, ret_keys[i]);
   }
 }
@@ -223,7 +223,7 @@ void prefix_cache_hit(PrefixCache *self, HeldBlocks *held, const Content *conten
                       int64_t block_size, int64_t n) {
   assert(held->n == 0);
   for (int64_t i = 0; i < n; i++) {
-    const BlockIx ix = find(self, content_key(content, (i + 1) * block_size));
+    const BlockIx ix = find(self, content_key(content, (i + 1) * block_size + self->lookahead));
     assert(ix != BLOCK_NONE);
     CacheBlock *block = &self->blocks[ix];
     if (block->references++ == 0) {

@@ -40,6 +40,7 @@ typedef struct PrefixCache {
   CacheBlock *blocks; // those below n_used
   size_t capacity;
   int64_t n_blocks, n_free;
+  int64_t lookahead;      // tokens behind a block that its key names too
   int64_t n_used;         // blocks from here on were never taken
   BlockIx unkeyed;        // free blocks without a key, linked through `next`
   BlockIx oldest, newest; // free blocks with one

@@ -68,6 +68,8 @@ typedef struct Request {
   InstanceIx prefill_instance, decode_instance;
   int32_t store_blocks; // held in or booked for a group's store
   int32_t preemptions;  // iterations it was left out of, times its KV was dropped, swaps
+  int16_t ahead;        // tokens that a decided step may make of it (speculation.h)
+  int16_t drafts;       // that it has for the next decision
   Tick arrived_at;
   Tick prefill_began_at;                 // first time; -1 before
   Tick first_token_at;                   // -1 before

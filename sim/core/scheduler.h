@@ -17,6 +17,7 @@
 #ifndef SIM_CORE_SCHEDULER_H
 #define SIM_CORE_SCHEDULER_H
 #include "perfmodel/perfmodel.h"
+#include "sim/core/speculation.h"
 #include "sim/sim.h"
 
 typedef struct SchedulerRules SchedulerRules;
@@ -40,6 +41,7 @@ typedef struct SchedulerLimits {
   int64_t batch_wait_iters, batch_wait_tokens;
   int64_t rank_wait_iters; // those who may join wait for prompts on all ranks; 0: they do not
   int lag;
+  Speculation speculation;
 } SchedulerLimits;
 
 /* How a request in `running` is scheduled. */
@@ -60,6 +62,7 @@ typedef struct ScheduledItem {
   RequestIx request; // REQUEST_NONE: it has left
   StepItemKind kind;
   int32_t tokens;
+  int32_t drafts;     // of those, that are verified; or padding of a prefill's last token
   int32_t done;       // of its prefill, after them
   int32_t hit_tokens; // as StepItem
   bool last;          // chunk of its prefill
@@ -81,6 +84,8 @@ typedef struct Step {
   Tick decided_at;
   int64_t n_regular;    // of the batch, which take part
   int64_t n_counted;    // of those, whose requests are (warm_up.h)
+  int64_t n_drafts;     // tokens that its decodes verify
+  int64_t n_padding;    // tokens of prefills' items that are none of theirs
   int64_t n_thrown[2];  // of those, whose output has ended, by whether they are counted
   int64_t n_seconds[2]; // that make their second token, by whether they are counted
   bool preempted;       // somebody was, so nobody could be admitted
@@ -114,6 +119,7 @@ typedef struct Scheduler {
   int64_t let_in_at;      // iterations of the batch when prompts of ranks were last let in
   int64_t n_steps;        // decided that were not empty
   int64_t prefilled_step; // number of the newest of those with prefill
+  int64_t max_model_len;  // INT64_MAX: no limit
   bool crowded;           // the newest decision that held no prompts left somebody waiting
   PauseMode pause;
   const PauseSpec **pauses; // that it has not heard of yet

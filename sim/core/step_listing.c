@@ -68,9 +68,12 @@ void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
     const Request *request = &slots[item->request];
     if (item->kind >= STEP_LEAVES) continue;
     const bool prefills = item->kind == STEP_CHUNK;
-    const StepItem listed = {
-        .request = request->id, .tokens = item->tokens, .hit_tokens = item->hit_tokens};
-    list(self, listing, listed, prefills ? item->done - item->tokens : request_kv_tokens(request),
+    const StepItem listed = {.request = request->id,
+                             .tokens = item->tokens,
+                             .hit_tokens = item->hit_tokens,
+                             .drafts = item->drafts};
+    list(self, listing, listed,
+         prefills ? item->done - (item->tokens - item->drafts) : request_kv_tokens(request),
          prefills);
   }
   for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {

@@ -17,6 +17,8 @@ static void start(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler = ARENA_NEW(self->arena, Scheduler);
   scheduler->limits = instance->batcher->schedules(instance->batcher_options);
   scheduler->version = 1;
+  const int64_t context = sim_model(self->config, instance->pool->model)->max_model_len;
+  scheduler->max_model_len = context > 0 ? context : INT64_MAX;
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
   scheduler->next = &scheduler->steps[0];
   instance->lag = scheduler->limits.lag;
@@ -124,6 +126,10 @@ static void begin_step(Simulation *self, Instance *instance) {
   const Step *step = scheduler->current;
   tell_of_beginnings(self, instance, step);
   instance->padding.decode_seqs = step->n_thrown[0] + step->n_thrown[1] + lost_decodes(step);
+  instance->padding.prefill_tokens = step->n_padding;
+  instance->run.drafts = step->n_drafts;
+  instance->run.drafter =
+      step->shape.logit_seqs > 0 ? instance->scheduler->limits.speculation.drafter_time : 0;
   Tick first;
   if (step->shape.prefill_tokens > 0) {
     instance->busiest = step->busiest;
@@ -237,8 +243,54 @@ static void end_parts(Simulation *self, const Instance *instance, const Schedule
     parts_left(self, instance, ix, self->requests.slots[ix].generated_tokens + 1);
     return;
   }
-  parts_chunk_ended(self, instance, ix, item->tokens, item->done - item->tokens, item->last);
+  const int32_t tokens = item->tokens - item->drafts;
+  parts_chunk_ended(self, instance, ix, tokens, item->done - tokens, item->last);
   if (!runs && (!item->last || item->lost)) parts_lost(self, ix);
+}
+
+/* The drafts of it that the step accepts, and those that its drafter has for the next one. */
+static int32_t verify(const Simulation *self, const Instance *instance, const ScheduledItem *item,
+                      int32_t *ret_proposed) {
+  const Request *request = &self->requests.slots[item->request];
+  const Speculation *speculation = &instance->scheduler->limits.speculation;
+  const int32_t drafts = item->kind == STEP_DECODE ? item->drafts : 0;
+  *ret_proposed = speculation->num_speculative_tokens;
+  if (self->config->on_drafts)
+    return self->config->on_drafts(self->config->on_drafts_context, request->id, item->drafts,
+                                   ret_proposed);
+  return speculation_accepted(speculation, self->config->seed, request->id,
+                              request->generated_tokens, drafts);
+}
+
+/* It has ended, which the next step did not know. */
+static void forget_next(Simulation *self, Scheduler *scheduler, RequestIx ix) {
+  if (scheduler->has_next && scheduler_scrub(scheduler->next, ix) > 0)
+    scheduler->next->n_thrown[sim_counts(self, &self->requests.slots[ix])]++;
+}
+
+/* Its tokens of the step: the drafts that were accepted, and one more. */
+static void end_drafts(Simulation *self, Instance *instance, const ScheduledItem *item, bool runs) {
+  Request *request = &self->requests.slots[item->request];
+  int32_t proposed, n = 1 + verify(self, instance, item, &proposed);
+  if (n > request->output_tokens - request->generated_tokens)
+    n = request->output_tokens - request->generated_tokens;
+  if (item->kind == STEP_DECODE) instance->totals.draft_tokens += item->drafts;
+  instance->totals.accepted_tokens += n - 1;
+  instance->totals.decode_tokens += n - 1;
+  for (int32_t i = 0; i < n; i++)
+    life_generates(self, instance, item->request);
+  if (runs) sim_register_blocks(self, instance, item->request, request_kv_tokens(request));
+  if (request->generated_tokens == request->output_tokens) {
+    forget_next(self, instance->scheduler, item->request);
+    finish(self, instance, item->request, 0);
+    return;
+  }
+  if (!runs) return;
+  if (instance->lag > 0)
+    request->ahead -= (int16_t)(1 + item->drafts);
+  else
+    request->drafts = (int16_t)proposed;
+  life_decode_began(self, instance, request);
 }
 
 /* A chunk of it, or a decode by itself, is over. It may have been preempted meanwhile. */
@@ -252,6 +304,10 @@ static void end_item(Simulation *self, Instance *instance, const ScheduledItem *
   if (!item->last || item->lost) return;
   if (runs && item->ends && item->kind == STEP_CHUNK) {
     end_here(self, instance, item);
+    return;
+  }
+  if (instance->scheduler->limits.speculation.num_speculative_tokens > 0) {
+    end_drafts(self, instance, item, runs);
     return;
   }
   life_generates(self, instance, item->request);

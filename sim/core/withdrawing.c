@@ -19,8 +19,9 @@ static void take_back_chunks(Simulation *self, const Instance *instance, const S
                              RequestIx ix) {
   for (size_t i = 0; i < step->n_items; i++) {
     if (step->items[i].request != ix || step->items[i].kind != STEP_CHUNK) continue;
-    self->requests.slots[ix].prefilled_tokens -= step->items[i].tokens;
-    column_add(self->columns.pending_tokens, instance->ix, step->items[i].tokens);
+    const int32_t tokens = step->items[i].tokens - step->items[i].drafts;
+    self->requests.slots[ix].prefilled_tokens -= tokens;
+    column_add(self->columns.pending_tokens, instance->ix, tokens);
   }
 }
 
@@ -79,6 +80,7 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   }
   if (runs && request->scheduled == SCHEDULED_ALONE) scheduler_forget_alone(scheduler, ix);
   request->generated_tokens = (int32_t)(made - in_flight);
+  request->ahead = request->drafts = 0;
   return instance_works(instance) ? (int32_t)in_flight : 0;
 }
 

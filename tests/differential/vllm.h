@@ -23,6 +23,7 @@ typedef enum StepPart {
   PART_RUNNING,
   PART_WAITING,
   PART_FREE_BLOCKS,
+  PART_DRAFTS,
   STEP_PARTS,
 } StepPart;
 
@@ -44,6 +45,13 @@ typedef struct RequestName {
   uint32_t request;
 } RequestName;
 
+/* What became of the drafts of a request in a step. */
+typedef struct RecordedDrafts {
+  uint32_t request;
+  size_t step;
+  int32_t n, accepted, proposed; // in it; proposed after it, -1: not said
+} RecordedDrafts;
+
 typedef struct RecordedRun {
   const char *name, *path;
   int64_t block_size, num_gpu_blocks, max_model_len, max_num_seqs, max_num_batched_tokens;
@@ -57,8 +65,10 @@ typedef struct RecordedRun {
   RequestName *index;          // [n_indexed] by name
   RecordedStep *steps;
   PauseSpec *pauses;
-  size_t n_requests, n_indexed, n_steps, n_pauses;
-  size_t capacities[6];
+  RecordedDrafts *drafts; // by request, then by step
+  int64_t hash_lookahead; // tokens behind those that names are of
+  size_t n_requests, n_indexed, n_steps, n_pauses, n_drafts;
+  size_t capacities[7];
   Arena *arena;
 } RecordedRun;
 

@@ -19,7 +19,8 @@ enum {
   CAPACITY_SCHEDULED,
   CAPACITY_TIMES,
   CAPACITY_STEPS,
-  CAPACITY_PAUSES
+  CAPACITY_PAUSES,
+  CAPACITY_DRAFTS
 };
 enum { BLOCK_SIZE = 16, MAX_NUM_SEQS = 1024, MAX_NUM_BATCHED_TOKENS = 8192 };
 
@@ -27,6 +28,7 @@ const char *const step_part_names[STEP_PARTS] = {
     [PART_AT] = "at_us",        [PART_BEGIN] = "begin_us",  [PART_END] = "end_us",
     [PART_TOKENS] = "tokens",   [PART_HITS] = "hits",       [PART_PREEMPTED] = "preempted",
     [PART_RUNNING] = "running", [PART_WAITING] = "waiting", [PART_FREE_BLOCKS] = "free_blocks",
+    [PART_DRAFTS] = "drafts",
 };
 
 static int skip(Json *json) {
@@ -113,6 +115,39 @@ static int read_engine(RecordedRun *self, const Json *json, Field value) {
   return diag_error(json->diag, line_place(json->line, value), "there is no engine '%s'", name);
 }
 
+/* The engine's own figures of it follow from the rest. */
+static int read_speculative(RecordedRun *self, Json *json) {
+  static const char *const derived[] = {"acceptance", "num_lookahead_tokens", "eagle_block_drop",
+                                        "num_prefill_lookahead_tokens", "draft_slots"};
+  const char *method = "";
+  int64_t drafts = 0, modules = 1;
+  Field key, value;
+  int rc;
+  while ((rc = json_key(json, &key)) > 0) {
+    Json again = *json;
+    bool known = field_is(key, "method") || field_is(key, "num_speculative_tokens") ||
+                 field_is(key, "num_hash_lookahead_tokens");
+    for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
+      known |= field_is(key, derived[i]);
+    if (!known) return refuse(json, "speculative", key);
+    if (json_value(json, &value) < 0) return -1;
+    int64_t *figure = field_is(key, "num_speculative_tokens")      ? &drafts
+                      : field_is(key, "num_hash_lookahead_tokens") ? &self->hash_lookahead
+                                                                   : NULL;
+    if (figure && json_int(&again, figure) < 0) return -1;
+    if (!field_is(key, "method")) continue;
+    modules = field_is(value, "mtp3") ? 3 : 1;
+    method = modules > 1                ? "mtp"
+             : field_is(value, "draft") ? "draft_model"
+                                        : arena_copy(self->arena, value.text, (size_t)value.length);
+  }
+  self->options = arena_printf(self->arena,
+                               "%s, speculative: {method: %s, num_speculative_tokens: %lld, "
+                               "mtp_modules: %lld, acceptance: 1, drafter_time: 0us}",
+                               self->options, method, (long long)drafts, (long long)modules);
+  return rc;
+}
+
 /* A key of the config but for `iteration_us`. */
 static int read_setting(RecordedRun *self, Json *json, Field key) {
   Json again = *json;
@@ -130,24 +165,27 @@ static int read_config(RecordedRun *self, Json *json) {
   Field key;
   int rc;
   while ((rc = json_key(json, &key)) > 0)
-    if ((field_is(key, "iteration_us") ? read_iteration(self, json)
-                                       : read_setting(self, json, key)) < 0)
+    if ((field_is(key, "iteration_us")  ? read_iteration(self, json)
+         : field_is(key, "speculative") ? read_speculative(self, json)
+                                        : read_setting(self, json, key)) < 0)
       return -1;
   return rc;
 }
 
 /* --- requests */
 
-static int read_hashes(RecordedRun *self, Json *json, TraceRow *row) {
+static int read_hashes(RecordedRun *self, Json *json, int64_t behind, TraceRow *row) {
   TraceSegment *segments = NULL;
   size_t capacity = 0;
   int rc;
+  row->n_segments = 0;
   while ((rc = json_item(json)) > 0) {
     Field id;
     if (json_value(json, &id) < 0) return -1;
     ARENA_RESERVE(self->arena, segments, capacity, row->n_segments + 1);
-    segments[row->n_segments] = (TraceSegment){.id = hash_bytes(id.text, (size_t)id.length),
-                                               .end = HASHED_TOKENS * (row->n_segments + 1)};
+    segments[row->n_segments] =
+        (TraceSegment){.id = hash_bytes(id.text, (size_t)id.length),
+                       .end = HASHED_TOKENS * (row->n_segments + 1) + (int32_t)behind};
     row->n_segments++;
   }
   row->segments = segments;
@@ -159,7 +197,10 @@ static int read_request_key(RecordedRun *self, Json *json, Field key, TraceRow *
   if (field_is(key, "arrival_us")) return micros(json, &row->at);
   if (field_is(key, "prompt_tokens")) return tokens(json, "prompt_tokens", &row->prompt_tokens);
   if (field_is(key, "output_tokens")) return tokens(json, "output_tokens", &row->output_tokens);
-  if (field_is(key, "hash_ids")) return read_hashes(self, json, row);
+  if (field_is(key, "hash_ids") && self->hash_lookahead == 0)
+    return read_hashes(self, json, 0, row);
+  if (field_is(key, "hash_ids")) return skip(json); // lookahead_ids take their place
+  if (field_is(key, "lookahead_ids")) return read_hashes(self, json, self->hash_lookahead, row);
   if (field_is(key, "max_tokens")) return tokens(json, "max_tokens", &row->max_tokens);
   if (field_is(key, "cancel_us")) return micros(json, &row->patience);
   if (field_is(key, "session") || field_is(key, "turn")) return skip(json); // hash_ids say it
@@ -275,8 +316,9 @@ static int read_names(RecordedRun *self, Json *json, uint64_t **ret_requests, si
 /* The lists of a step while it is read. */
 typedef struct StepLists {
   StepItem *items, *hits;
+  StepItem *drafts, *accepted, *proposed;
   uint64_t *preempted, *running;
-  size_t n_hits;
+  size_t n_hits, n_drafts, n_accepted, n_proposed;
 } StepLists;
 
 static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *step,
@@ -300,10 +342,28 @@ static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *s
     return json_int(json, &step->n_waiting);
   case PART_FREE_BLOCKS:
     return json_int(json, &step->free_blocks);
+  case PART_DRAFTS:
+    return read_pairs(self, json, &lists->drafts, &lists->n_drafts);
   case STEP_PARTS:
     break;
   }
   return skip(json);
+}
+
+static const StepItem *item_of(const StepItem *items, size_t n, const StepItem *of) {
+  return n > 0 ? bsearch(of, items, n, sizeof *items, by_request) : NULL;
+}
+
+static void keep_drafts(RecordedRun *self, const StepItem *item, const StepLists *lists) {
+  const StepItem *accepted = item_of(lists->accepted, lists->n_accepted, item);
+  const StepItem *proposed = item_of(lists->proposed, lists->n_proposed, item);
+  if (item->drafts == 0 && !proposed) return;
+  ARENA_RESERVE(self->arena, self->drafts, self->capacities[CAPACITY_DRAFTS], self->n_drafts + 1);
+  self->drafts[self->n_drafts++] = (RecordedDrafts){.request = (uint32_t)item->request,
+                                                    .step = self->n_steps,
+                                                    .n = item->drafts,
+                                                    .accepted = accepted ? accepted->tokens : 0,
+                                                    .proposed = proposed ? proposed->tokens : -1};
 }
 
 /* Recorded hits are also those of requests that come back; kept are those of first steps. */
@@ -314,6 +374,9 @@ static void settle_items(RecordedRun *self, StepRecord *step, const StepLists *l
                               ? bsearch(item, lists->hits, lists->n_hits, sizeof *item, by_request)
                               : NULL;
     if (hit && !self->scheduled[item->request]) item->hit_tokens = hit->tokens;
+    const StepItem *drafts = item_of(lists->drafts, lists->n_drafts, item);
+    item->drafts = drafts ? drafts->tokens : 0;
+    keep_drafts(self, item, lists);
     self->scheduled[item->request] = true;
   }
   if (step->n_preempted > 0)
@@ -321,6 +384,12 @@ static void settle_items(RecordedRun *self, StepRecord *step, const StepLists *l
   step->items = lists->items;
   step->preempted = lists->preempted;
   step->running = lists->running;
+}
+
+/* Keys of a step that are not compared; `padded` follows from drafts. */
+static bool is_step_input(Field key) {
+  return field_is(key, "step") || field_is(key, "accepted") || field_is(key, "proposed") ||
+         field_is(key, "padded");
 }
 
 static int read_step(RecordedRun *self, Json *json) {
@@ -332,8 +401,11 @@ static int read_step(RecordedRun *self, Json *json) {
     StepPart part = 0;
     while (part < STEP_PARTS && !field_is(key, step_part_names[part]))
       part++;
-    if (part == STEP_PARTS && !field_is(key, "step")) return refuse(json, "step", key);
-    if (read_part(self, json, part, &recorded.step, &lists) < 0) return -1;
+    if (part == STEP_PARTS && !is_step_input(key)) return refuse(json, "step", key);
+    if ((field_is(key, "accepted")   ? read_pairs(self, json, &lists.accepted, &lists.n_accepted)
+         : field_is(key, "proposed") ? read_pairs(self, json, &lists.proposed, &lists.n_proposed)
+                                     : read_part(self, json, part, &recorded.step, &lists)) < 0)
+      return -1;
     if (part < STEP_PARTS) recorded.given |= 1u << part;
   }
   if (rc < 0) return rc;
@@ -414,6 +486,12 @@ static const char *name_of(const char *path, Arena *arena) {
   return arena_copy(arena, name, end ? (size_t)(end - name) : strlen(name));
 }
 
+static int by_drafts(const void *a_, const void *b_) {
+  const RecordedDrafts *a = a_, *b = b_;
+  if (a->request != b->request) return a->request < b->request ? -1 : 1;
+  return (a->step > b->step) - (a->step < b->step);
+}
+
 static int check_figures(const RecordedRun *self, Diag *diag) {
   const bool fits =
       self->block_size >= 1 && self->num_gpu_blocks >= 2 && self->num_gpu_blocks <= INT32_MAX &&
@@ -439,5 +517,6 @@ int recorded_run_load(RecordedRun *self, const char *path, Arena *arena, Diag *d
   while ((rc = line_reader_next(&reader, &line, diag)) > 0)
     if ((rc = read_line(self, &line, diag)) < 0) break;
   line_reader_close(&reader);
+  if (self->n_drafts > 0) qsort(self->drafts, self->n_drafts, sizeof *self->drafts, by_drafts);
   return rc < 0 ? -1 : check_figures(self, diag);
 }

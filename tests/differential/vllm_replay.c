@@ -19,6 +19,7 @@ typedef struct Text {
 typedef struct Replay {
   const RecordedRun *run;
   size_t n_steps;      // so far
+  size_t *next_drafts; // [run->n_requests] of run->drafts
   RequestTimes *times; // [run->n_requests]
   StepItem *items;     // of the present step, to be sorted
   uint64_t *preempted; // the same
@@ -64,6 +65,18 @@ static void add_items(Text *self, const RecordedRun *run, const StepRecord *step
   add(self, "}");
 }
 
+static void add_drafts(Text *self, const RecordedRun *run, const StepRecord *step) {
+  const char *comma = "";
+  add(self, "{");
+  for (size_t i = 0; i < step->n_items; i++) {
+    const StepItem *item = &step->items[i];
+    if (item->drafts == 0) continue;
+    add(self, "%s\"%lld\":%d", comma, (long long)run->names[item->request], item->drafts);
+    comma = ",";
+  }
+  add(self, "}");
+}
+
 static void add_names(Text *self, const RecordedRun *run, const uint64_t *requests, size_t n) {
   add(self, "[");
   for (size_t i = 0; i < n; i++)
@@ -100,6 +113,9 @@ static void add_part(Text *self, const RecordedRun *run, const StepRecord *step,
   case PART_FREE_BLOCKS:
     add(self, "%lld", (long long)step->free_blocks);
     break;
+  case PART_DRAFTS:
+    add_drafts(self, run, step);
+    break;
   case STEP_PARTS:
     break;
   }
@@ -126,6 +142,13 @@ static bool same_tokens(const StepRecord *want, const StepRecord *got) {
     if (want->items[i].request != got->items[i].request ||
         want->items[i].tokens != got->items[i].tokens)
       return false;
+  return true;
+}
+
+static bool same_drafts(const StepRecord *want, const StepRecord *got) {
+  if (want->n_items != got->n_items) return false;
+  for (size_t i = 0; i < want->n_items; i++)
+    if (want->items[i].drafts != got->items[i].drafts) return false;
   return true;
 }
 
@@ -172,6 +195,8 @@ static bool same_part(const StepRecord *want, const StepRecord *got, StepPart pa
     return want->n_waiting == got->n_waiting;
   case PART_FREE_BLOCKS:
     return want->free_blocks == got->free_blocks;
+  case PART_DRAFTS:
+    return same_drafts(want, got);
   case STEP_PARTS:
     break;
   }
@@ -224,6 +249,20 @@ static void check_step(void *context, const StepRecord *step) {
     if (different & 1u << part) add(&self->difference, " %s", step_part_names[part]);
   add_side(&self->difference, run, "recorded", &want->step, want->given);
   add_side(&self->difference, run, "replayed", &got, want->given);
+}
+
+/* --- drafts */
+
+/* The next of the record. */
+static int32_t drafts_of(void *context, uint64_t request, int32_t n, int32_t *ret_proposed) {
+  Replay *self = context;
+  const RecordedRun *run = self->run;
+  size_t i = self->next_drafts[request];
+  const bool known = i < run->n_drafts && run->drafts[i].request == request;
+  if (!known || (n == 0 && run->drafts[i].n > 0)) return 0;
+  self->next_drafts[request]++;
+  if (run->drafts[i].proposed >= 0) *ret_proposed = run->drafts[i].proposed;
+  return run->drafts[i].accepted;
 }
 
 /* --- times */
@@ -319,9 +358,14 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                       .on_request_context = self,
                       .on_step = stepped ? check_step : NULL,
                       .on_step_context = self,
+                      .on_drafts = run->n_drafts > 0 ? drafts_of : NULL,
+                      .on_drafts_context = self,
                       .interrupted = &self->astray};
   SimResult result;
   self->times = ARENA_ARRAY(arena, RequestTimes, run->n_requests);
+  self->next_drafts = ARENA_ARRAY(arena, size_t, run->n_requests);
+  for (size_t i = run->n_drafts; i > 0; i--)
+    self->next_drafts[run->drafts[i - 1].request] = i - 1;
   for (size_t i = 0; i < run->n_requests; i++)
     self->times[i] = (RequestTimes){-1, -1, -1};
   if (choose_batcher(run, &config, arena, diag) < 0 || sim_run(&config, &result, arena, diag) < 0)
@@ -354,8 +398,12 @@ int recorded_run_replay(const RecordedRun *self, const char **ret_difference, Ar
 
 const char *const runs_folder = "vllm-scheduler-runs";
 /* With EOS tokens, other settings, pauses. */
-const char *const runs_more[] = {"vllm-feature-runs/eos", "vllm-feature-runs/settings",
-                                 "vllm-feature-runs/pause", NULL};
+const char *const runs_more[] = {"vllm-feature-runs/eos",
+                                 "vllm-feature-runs/settings",
+                                 "vllm-feature-runs/pause",
+                                 "vllm-feature-runs/speculative",
+                                 "vllm-feature-runs/speculative-pressure",
+                                 NULL};
 
 int run_check(RunCheck *ret_check, const char *path, Arena *arena, Diag *diag) {
   RecordedRun run;
