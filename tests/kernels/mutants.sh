@@ -194,7 +194,7 @@ build() {
     objects+=("${cu%.*}.o")
   done
   for cu in tests/kernels/{test_"$2",kernel_testing,kernel_testing_emulator,expected} \
-    calib/reference kernels/half base/arena; do
+    calib/reference kernels/half base/arena base/units; do
     gcc -std=c11 -D_GNU_SOURCE -O2 -I. -c "$cu.c" -o "$cu.o" || return
     objects+=("$cu.o")
   done
@@ -222,7 +222,8 @@ try() {
   return "$status"
 }
 
-mkdir "$scratch/source" && cp -r --parents kernels calib base tests/kernels "$scratch/source" ||
+mkdir "$scratch/source" &&
+  cp -r --parents kernels calib base perfmodel/operators.def tests/kernels "$scratch/source" ||
   exit 2
 kind_of() {
   case ${files[$1]} in

@@ -259,6 +259,8 @@ static void test_many_sequences(void) {
       {14, 7, 64, 16, CALIB_BF16, 0, 4, {33, 1, 1, 80}, {100, 0, 300, 17}, 0},
       {8, 2, 128, 16, CALIB_BF16, 1, 3, {200, 7, 64}, {0, 121, 64}, 0},
       {24, 3, 128, 32, CALIB_FP16, 0, 2, {16, 48}, {1000, 0}, 0},
+      // Heads of one token in two tiles, of which only the later one has splits.
+      {6, 2, 64, 16, CALIB_BF16, 0, 1, {44}, {50}, 0},
       // Decode: one split and many, a context that ends with a granule, more heads than an m-tile.
       {8, 8, 128, 16, CALIB_BF16, 0, 4, {1, 1, 1, 1}, {0, 15, 16, 255}, 64},
       {32, 4, 128, 16, CALIB_BF16, 0, 4, {1, 1, 1, 1}, {2999, 3, 700, 64}, 0},
