@@ -77,9 +77,11 @@ CalibStatus layer_embed(CudaState *self, CudaLane *lane, int64_t first, char *er
 CalibStatus layer_rope_append(CudaState *self, CudaLane *lane, int64_t layer, char *error) {
   const KernelAttention attention = model_attention(self, lane, layer);
   const int32_t *positions = self->model.positions == CALIB_ROPE ? lane->batch.positions : NULL;
+  const CudaLayer weights = model_layer(self, layer);
+  const KernelHeadNorms norms = {weights.q_norm, weights.k_norm, CUDA_EPSILON};
   return CUDA_STATUS(kernel_rope_append(lane->stream, &attention, tensor(lane, TENSOR_QKV),
                                         model_kv(self, &lane->layout, layer), lane->batch.slots,
-                                        positions, CUDA_THETA, lane->layout.tokens));
+                                        positions, CUDA_THETA, norms, lane->layout.tokens));
 }
 
 CalibStatus layer_activation(CudaState *self, CudaLane *lane, char *error) {

@@ -39,11 +39,18 @@ int kernel_norm(KernelStream stream, CalibDtype dtype, CalibNorm norm, void *out
                 const void *x, const void *weight, const void *bias, float epsilon, int32_t tokens,
                 int32_t hidden);
 
-/* --- rope_append.cu. qkv [tokens][(query_heads + 2·kv_heads)·head_dim]: rotates q in place and k,
- * by `positions` [tokens] (NULL: no rotation), half-split pairs as Llama has them, and writes k and
- * v to slots [tokens] (page·block_size + offset) of the pool; those of qkv stay as they were. */
+/* --- rope_append.cu. qkv [tokens][(query_heads + 2·kv_heads)·head_dim]: norms (RMS) each head of q
+ * and k where there are weights for that, [head_dim] each, rotates q in place and k, by `positions`
+ * [tokens] (NULL: no rotation), half-split pairs as Llama has them, and writes k and v to slots
+ * [tokens] (page·block_size + offset) of the pool; those of qkv stay as they were. Norms need a
+ * head_dim that is a power of two. */
+typedef struct KernelHeadNorms {
+  const void *q, *k; // NULL: none
+  float epsilon;
+} KernelHeadNorms;
 int kernel_rope_append(KernelStream stream, const KernelAttention *shape, void *qkv, void *kv_pages,
-                       const int32_t *slots, const int32_t *positions, float theta, int32_t tokens);
+                       const int32_t *slots, const int32_t *positions, float theta,
+                       KernelHeadNorms norms, int32_t tokens);
 
 /* Blocks of the attention of a shape that run at once on the current device; launches only launch.
  * Also makes the kernels ready, so it comes before the first launch of a dtype, head_dim and
