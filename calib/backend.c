@@ -117,6 +117,8 @@ int64_t calib_tensor_columns(const CalibModel *model, CalibTensor tensor) {
       [TENSOR_EXPERT_SHARES] = picked,
       [TENSOR_EXPERT_PAIRS] = is_mixed,
       [TENSOR_EXPERT_ROWS] = picked,
+      [TENSOR_Q_NORM] = model->qk_norm ? dim : 0,
+      [TENSOR_K_NORM] = model->qk_norm ? dim : 0,
   };
   return columns[tensor];
 }

@@ -74,6 +74,7 @@ typedef struct CalibModel {
   CalibRouter router;
   CalibWeights weights; // the head's are of the model's type in any case
   CalibAttention attention;
+  bool qk_norm; // each head of q and k is normed (RMS) before it is rotated
 } CalibModel;
 
 /* Of inputs of CALIB_FP8: a static one, as calibrated checkpoints have, for numbers up to 28. */
@@ -240,7 +241,9 @@ typedef struct CalibPoint {
   X(EXPERTS, "experts") /* indices, as are the pairs and rows */                                   \
   X(EXPERT_SHARES, "expert_shares")                                                                \
   X(EXPERT_PAIRS, "expert_pairs")                                                                  \
-  X(EXPERT_ROWS, "expert_rows")
+  X(EXPERT_ROWS, "expert_rows")                                                                    \
+  X(Q_NORM, "q_norm") /* of a head, as the next */                                                 \
+  X(K_NORM, "k_norm")
 
 typedef enum CalibTensor {
 #define X(id, name) TENSOR_##id,

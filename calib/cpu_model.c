@@ -60,6 +60,8 @@ static void place_layer(Placer *self, CpuLayer *layer) {
                       .norm_bias = place_bias(self, norm_bias, hidden),
                       .qkv = place_matrix(self, model->qkv_columns, hidden),
                       .qkv_bias = place_bias(self, bias, model->qkv_columns),
+                      .q_norm = shape->qk_norm ? place(self, shape->head_dim, 1, 0.1) : NULL,
+                      .k_norm = shape->qk_norm ? place(self, shape->head_dim, 1, 0.1) : NULL,
                       .o = place_matrix(self, hidden, attention),
                       .o_bias = place_bias(self, bias, hidden),
                       .ffn_norm = place(self, hidden, 1, 0.1),

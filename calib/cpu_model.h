@@ -14,6 +14,7 @@
 /* Norms, products and their biases; NULL: none. */
 typedef struct CpuLayer {
   const float *norm, *norm_bias, *qkv, *qkv_bias, *o, *o_bias;
+  const float *q_norm, *k_norm; // NULL: none
   const float *ffn_norm, *ffn_norm_bias, *up, *up_bias, *down, *down_bias;
 } CpuLayer;
 

@@ -53,6 +53,17 @@ static void rotate(float *restrict head, const float *restrict rotation, int32_t
   }
 }
 
+static void norm_heads(float *head, int32_t n, const float *weight, int32_t dim) {
+  for (int32_t h = 0; weight && h < n; h++, head += dim) {
+    double sum = 0;
+    for (int32_t i = 0; i < dim; i++)
+      sum += (double)head[i] * head[i];
+    const float scale = (float)(1 / sqrt(sum / dim + CPU_EPSILON));
+    for (int32_t i = 0; i < dim; i++)
+      head[i] *= scale * weight[i];
+  }
+}
+
 void cpu_rope_append(const void *work, int32_t part, int32_t n_parts) {
   const CpuRopeAppend *rope = work;
   const CpuKvShape *kv = &rope->kv;
@@ -63,6 +74,8 @@ void cpu_rope_append(const void *work, int32_t part, int32_t n_parts) {
   for (int64_t t = begin; t < end; t++) {
     float *row = rope->qkv + t * heads * dim;
     const float *rotation = rope->rotation ? rope->rotation + t * dim : NULL;
+    norm_heads(row, rope->query_heads, rope->q_norm, dim);
+    norm_heads(row + (int64_t)rope->query_heads * dim, kv->kv_heads, rope->k_norm, dim);
     for (int32_t h = 0; rotation && h < rope->query_heads + kv->kv_heads; h++)
       rotate(row + (int64_t)h * dim, rotation, dim);
     const int64_t page = rope->slots[t] / size, offset = rope->slots[t] % size;

@@ -40,13 +40,14 @@ void cpu_norm(const void *work, int32_t part, int32_t n_parts);
 #define CPU_EPSILON 1e-5 // of norms
 #define CPU_THETA   1e4  // base of rotary positions
 
-/* qkv [tokens][(query_heads + 2·kv_heads)·head_dim]: rotates q in place and k by position,
+/* qkv [tokens][(query_heads + 2·kv_heads)·head_dim]: norms each head of q and k, if there are
+ * weights for that [head_dim], rotates q in place and k by position,
  * half-split pairs as Llama has them, and puts k and v into the pages at slots[t], which is
  * page·block_size + offset. `rotation` [tokens][head_dim]: cosines, then sines; NULL: none. */
 typedef struct CpuRopeAppend {
   CpuKvShape kv;
   float *qkv, *pages;
-  const float *rotation;
+  const float *rotation, *q_norm, *k_norm;
   const int32_t *slots;
   int64_t tokens;
   int32_t query_heads;

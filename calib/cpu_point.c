@@ -70,7 +70,7 @@ static void run_product(CpuPoint *self) {
 static void run_rope_append(CpuPoint *self) {
   CpuModel *model = self->model;
   const int64_t round = self->point.hot ? 0 : self->round;
-  cpu_run_rope_append(model, &self->batch,
+  cpu_run_rope_append(model, &self->batch, &model->layers[0],
                       cpu_model_pool(model, (int32_t)(round % model->n_layers)), round);
 }
 

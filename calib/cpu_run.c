@@ -54,12 +54,15 @@ void cpu_run_embedding(CpuModel *model, const CpuBatch *batch) {
                               .hidden = model->shape.hidden_size});
 }
 
-void cpu_run_rope_append(CpuModel *model, const CpuBatch *batch, float *pages, int64_t set) {
+void cpu_run_rope_append(CpuModel *model, const CpuBatch *batch, const CpuLayer *layer,
+                         float *pages, int64_t set) {
   cpu_threads_run(model->threads, cpu_rope_append,
                   &(CpuRopeAppend){.kv = model->kv,
                                    .qkv = model->activations.qkv,
                                    .pages = pages,
                                    .rotation = batch->rotation,
+                                   .q_norm = layer->q_norm,
+                                   .k_norm = layer->k_norm,
                                    .slots = batch->slots + set % batch->n_sets * batch->tokens,
                                    .tokens = batch->tokens,
                                    .query_heads = model->query_heads});
@@ -91,7 +94,7 @@ static void run_before(CpuModel *model, const CpuBatch *batch, const CpuLayer *l
   cpu_run_norm(model, is_first ? NULL : model->activations.delta, layer->norm, layer->norm_bias,
                batch->tokens);
   multiply(model, CALIB_GEMM_QKV, layer, batch->tokens);
-  cpu_run_rope_append(model, batch, pages, set);
+  cpu_run_rope_append(model, batch, layer, pages, set);
 }
 
 static void run_after(CpuModel *model, const CpuBatch *batch, const CpuLayer *layer) {

@@ -23,7 +23,8 @@ void cpu_run_head(CpuModel *model, const CpuBatch *batch, const float *weights);
 void cpu_run_norm(CpuModel *model, const float *x, const float *weight, const float *bias,
                   int64_t tokens);
 void cpu_run_embedding(CpuModel *model, const CpuBatch *batch);
-void cpu_run_rope_append(CpuModel *model, const CpuBatch *batch, float *pages, int64_t set);
+void cpu_run_rope_append(CpuModel *model, const CpuBatch *batch, const CpuLayer *layer,
+                         float *pages, int64_t set);
 void cpu_run_activation(CpuModel *model, int64_t tokens);
 void cpu_run_argmax(CpuModel *model, int64_t rows);
 /* One of CALIB_GEMM_…, as a task for cpu_gemm; the head needs no layer. */

@@ -51,6 +51,8 @@ static Place place_of(const CpuPoint *self, CalibTensor tensor, int32_t layer) {
       [TENSOR_NORM_BIAS] = {w->norm_bias, hidden},
       [TENSOR_QKV_WEIGHTS] = {is_slice ? self->weights : w->qkv, hidden},
       [TENSOR_QKV_BIAS] = {w->qkv_bias, qkv},
+      [TENSOR_Q_NORM] = {w->q_norm, model->kv.head_dim},
+      [TENSOR_K_NORM] = {w->k_norm, model->kv.head_dim},
       [TENSOR_O_WEIGHTS] = {is_slice ? self->weights : w->o, heads},
       [TENSOR_O_BIAS] = {w->o_bias, hidden},
       [TENSOR_FFN_NORM] = {w->ffn_norm, hidden},

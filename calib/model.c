@@ -98,6 +98,14 @@ static int check_experts(const Llm *llm, int32_t tp, Place at, Diag *diag) {
   return 0; // hardware_check_split has divided their columns
 }
 
+static int check_norms(const Llm *llm, Place at, Diag *diag) {
+  if (!llm->wide_qk_norm) return 0;
+  return diag_error(diag, at,
+                    "model '%s' has norms over all heads of q and of k, which no backend can "
+                    "measure",
+                    llm->name);
+}
+
 static int check_options(const Llm *llm, const CalibModelOptions *options, Place at, Diag *diag) {
   const int32_t tp = options->tensor_parallel_size;
   const Hardware any = {.name = "any", .num_gpus = INT64_MAX};
@@ -105,7 +113,7 @@ static int check_options(const Llm *llm, const CalibModelOptions *options, Place
   if (hardware_check_split(llm, &any, (Parallelism){.tensor = tp, .pipeline = 1, .data = 1}, at,
                            diag))
     return -1;
-  if (check_experts(llm, tp, at, diag)) return -1;
+  if (check_experts(llm, tp, at, diag) || check_norms(llm, at, diag)) return -1;
   if (options->layers > llm->num_hidden_layers)
     return diag_error(diag, at, "model '%s' has %lld layers, not %d", llm->name,
                       (long long)llm->num_hidden_layers, (int)options->layers);
@@ -131,6 +139,7 @@ int calib_model_init(CalibModel *ret_model, const Llm *llm, const CalibModelOpti
       .activation = activation_of(llm),
       .positions = positions_of(llm),
       .bias = llm->bias,
+      .qk_norm = llm->qk_norm,
       .dtype = options->dtype,
       .weights = options->weights,
       .attention = options->attention,

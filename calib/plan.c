@@ -157,6 +157,7 @@ static uint64_t digest_of(const Plan *plan, const CalibModel *m) {
                          (int64_t)m->router};
   for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
     hash = hash_fold(hash, (uint64_t)shape[i]);
+  if (m->qk_norm) hash = hash_fold(hash, hash_bytes("qk_norm", strlen("qk_norm")));
   if (m->weights != CALIB_WEIGHTS_PLAIN) hash = hash_fold(hash, (uint64_t)m->weights);
   for (size_t i = 0; m->num_experts > 0 && i < sizeof moe / sizeof *moe; i++)
     hash = hash_fold(hash, (uint64_t)moe[i]);

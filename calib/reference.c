@@ -165,6 +165,13 @@ int64_t reference_argmax(const double *numbers, int64_t n) {
   return best;
 }
 
+void reference_norm_heads(double *heads, const double *q, const double *k, int32_t query_heads,
+                          int32_t kv_heads, int32_t head_dim) {
+  double *keys = heads + (int64_t)query_heads * head_dim;
+  reference_norm(CALIB_RMS_NORM, heads, heads, q, NULL, query_heads, head_dim);
+  reference_norm(CALIB_RMS_NORM, keys, keys, k, NULL, kv_heads, head_dim);
+}
+
 /* ---- A layer ---- */
 
 typedef struct Widths {
@@ -212,6 +219,9 @@ void reference_layer_begin(const CalibModel *model, const ReferenceLayer *layer,
   layer_product(model, rows->qkv, normed, layer->qkv, layer->qkv_bias, rows->n, w.qkv, w.hidden);
   for (int64_t i = 0; i < rows->n; i++) {
     double *qkv = rows->qkv + i * w.qkv;
+    if (layer->q_norm)
+      reference_norm_heads(qkv, layer->q_norm, layer->k_norm, calib_query_heads(model),
+                           calib_kv_heads(model), model->head_dim);
     if (model->positions == CALIB_ROPE)
       reference_rotate(qkv, rotated, model->head_dim, rows->positions[i], REFERENCE_THETA);
     if (!rows->keys) continue;

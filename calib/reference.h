@@ -47,11 +47,16 @@ void reference_shares(CalibRouter router, double *shares, const double *logits,
 /* The first greatest; NaN is never greatest. */
 int64_t reference_argmax(const double *numbers, int64_t n);
 
+/* The heads of one token, q's and then k's, normed in place: each by `q` or `k` [head_dim]. */
+void reference_norm_heads(double *heads, const double *q, const double *k, int32_t query_heads,
+                          int32_t kv_heads, int32_t head_dim);
+
 /* ---- A decoder's layer: pre-norm, attention over all tokens so far, MLP, residuals ---- */
 
 typedef struct ReferenceLayer {
   const double *norm, *norm_bias, *qkv, *qkv_bias, *o, *o_bias;
   const double *ffn_norm, *ffn_norm_bias, *up, *up_bias, *down, *down_bias;
+  const double *q_norm, *k_norm; // of a head; NULL: none
   const double *router; // [num_experts][hidden]; `up` and `down` are then those of all experts
 } ReferenceLayer;
 

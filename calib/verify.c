@@ -238,12 +238,17 @@ static void check_rope_append(Check *self) {
   const int64_t q = columns - 2 * kv;
   const double *positions = check_read(self, TENSOR_POSITIONS, 0, rows);
   double *qkv = check_read(self, TENSOR_QKV, 0, rows);
+  const double *q_norm = check_vector(self, TENSOR_Q_NORM, 0);
+  const double *k_norm = check_vector(self, TENSOR_K_NORM, 0);
   check_run(self);
   const double *out = check_read(self, TENSOR_QKV, 0, rows);
   const double *keys = check_read(self, TENSOR_KEYS, 0, rows);
   const double *values = check_read(self, TENSOR_VALUES, 0, rows);
   for (int64_t i = 0; i < rows.n; i++) {
     double *row = qkv + i * columns;
+    if (q_norm && k_norm)
+      reference_norm_heads(row, q_norm, k_norm, (int32_t)(q / model->head_dim),
+                           (int32_t)(kv / model->head_dim), model->head_dim);
     if (model->positions == CALIB_ROPE)
       reference_rotate(row, (int32_t)((q + kv) / model->head_dim), model->head_dim, positions[i],
                        REFERENCE_THETA);
@@ -448,10 +453,12 @@ double verify_tolerance(const CalibModel *model, CalibOp op) {
          (is_tanh && model->dtype != CALIB_FP32 ? 0x1p-8 : 0);
 }
 
-/* The model's biases, and no others, take part. */
-static bool has_biases(const Check *self) {
+/* The model's biases and norms of q and k, and no others, take part. */
+static bool has_vectors(const Check *self) {
   const CalibModel *model = self->target->model;
-  return check_has(self, TENSOR_O_BIAS) == model->bias &&
+  return check_has(self, TENSOR_Q_NORM) == model->qk_norm &&
+         check_has(self, TENSOR_K_NORM) == model->qk_norm &&
+         check_has(self, TENSOR_O_BIAS) == model->bias &&
          check_has(self, TENSOR_FINAL_NORM_BIAS) == (model->norm == CALIB_LAYER_NORM);
 }
 
@@ -480,7 +487,7 @@ CalibStatus verify_point(const VerifyTarget *target, const CalibPoint *point, do
   arena_init(&arena);
   check.point.hot = check.point.busy = false;
   if (row->check != check_terms) check_prepare(&check);
-  if (!check.status && row->check != check_copy && !has_biases(&check))
+  if (!check.status && row->check != check_copy && !has_vectors(&check))
     check_book(&check, TENSOR_O_BIAS, INFINITY);
   if (!check.status) row->check(&check);
   arena_done(&arena);

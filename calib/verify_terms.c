@@ -238,6 +238,8 @@ static ReferenceLayer read_layer(Check *check, int32_t layer) {
                           .norm_bias = check_vector(check, TENSOR_NORM_BIAS, layer),
                           .qkv = check_read(check, TENSOR_QKV_WEIGHTS, layer, qkv),
                           .qkv_bias = check_vector(check, TENSOR_QKV_BIAS, layer),
+                          .q_norm = check_vector(check, TENSOR_Q_NORM, layer),
+                          .k_norm = check_vector(check, TENSOR_K_NORM, layer),
                           .o = check_read(check, TENSOR_O_WEIGHTS, layer, hidden),
                           .o_bias = check_vector(check, TENSOR_O_BIAS, layer),
                           .ffn_norm = check_vector(check, TENSOR_FFN_NORM, layer),

@@ -1,4 +1,5 @@
-/* What both attention kernels do with tiles in shared memory and with softmax in registers.
+/* What both attention kernels do with tiles in shared memory, with softmax in registers and with
+ * partial results.
  *
  * A tile is rows of head_dim elements in chunks of 16 bytes. Chunk c of row r lies at c ^ (r % 8),
  * so that the 8 rows of each matrix that ldmatrix reads lie in different banks. Tiles start at
@@ -16,6 +17,34 @@
 /* Makes both kernels of a shape's prefill attention ready, and says how many blocks of each run at
  * once (attention_prefill.cu). A cudaError_t, as launchers return. */
 int kernel_attention_prefill_load(const KernelAttention *shape, int32_t ret_blocks[2]);
+
+/* Partial results: of each row and query head values on the scale of a state. A row of sequence i
+ * that is the r-th of its n has that of its s-th split at starts[i] + s · n + r. */
+struct PartialRows {
+  float *values;          // [row][query_head][head_dim]
+  PartialSoftmax *states; // [row][query_head]
+};
+
+__host__ __device__ __forceinline__ PartialRows partial_rows(const KernelSplits &splits,
+                                                             int32_t query_heads,
+                                                             int32_t head_dim) {
+  auto *values = static_cast<float *>(splits.partial);
+  int64_t n = static_cast<int64_t>(splits.plan.rows) * query_heads;
+  return {values, reinterpret_cast<PartialSoftmax *>(values + n * head_dim)};
+}
+
+/* The join of all rows (attention_join.cu). Without row_starts each sequence has a row, and
+ * contexts are what it sees; with them contexts are the tokens before a chunk, and rows are split
+ * as the tiles of tile_rows that they are in. */
+struct AttentionJoin {
+  void *out;
+  KernelSplits splits;
+  const int32_t *row_starts, *contexts;
+  int32_t sequences, query_heads, group, head_dim, tile_rows;
+};
+int attention_join_load(CalibDtype dtype);
+int attention_join_launch(KernelStream stream, CalibDtype dtype, const AttentionJoin &args,
+                          int32_t rows);
 
 constexpr float log2_of_e = 1.44269504f;
 

@@ -6,7 +6,7 @@
  * wait for each other while they stream. The query heads of the group are the rows of one m-tile,
  * padded to 16: the tensor cores have time for that even with one head, and so one path serves all
  * groups. At the end the warps' partial softmaxes are joined; where a sequence has several splits,
- * a second kernel joins those. */
+ * attention_join.cu joins those. */
 #include "kernels/attention.cuh"
 
 namespace {
@@ -16,25 +16,13 @@ constexpr int tile_heads = 16;
 
 struct Decode {
   KernelAttention shape;
+  KernelSplits splits;
   void *out;
   const void *q;
   int64_t q_stride;
-  const int32_t *contexts, *split_starts, *split_sequences;
-  int32_t split_tokens, total_splits, group, page_shift;
-  float *partial; // see Partial
+  const int32_t *contexts, *split_sequences;
+  int32_t group, page_shift;
 };
-
-/* The workspace: values on the scale of `states`, [split][query_head][head_dim], then the states,
- * [split][query_head]. */
-struct Partial {
-  float *values;
-  PartialSoftmax *states;
-};
-
-__host__ __device__ __forceinline__ Partial partial_of(const Decode &args) {
-  int64_t n = static_cast<int64_t>(args.total_splits) * args.shape.query_heads;
-  return {args.partial, reinterpret_cast<PartialSoftmax *>(args.partial + n * args.shape.head_dim)};
-}
 
 /* Shared memory: a ring for each warp, later its rows of values (padded against bank conflicts) and
  * states. As many granules as let two blocks share a multiprocessor of 227 KB; one of 163 or of
@@ -62,9 +50,9 @@ __device__ __forceinline__ Split find_split(const Decode &args) {
   split.index = blockIdx.x;
   split.sequence = args.split_sequences[split.index];
   split.context = args.contexts[split.sequence];
-  int32_t first = args.split_starts[split.sequence];
-  split.is_only = args.split_starts[split.sequence + 1] - first == 1;
-  split.range = split_kv_range(split.index - first, split.context, args.split_tokens);
+  int32_t first = args.splits.starts[split.sequence];
+  split.is_only = args.splits.starts[split.sequence + 1] - first == 1;
+  split.range = split_kv_range(split.index - first, split.context, args.splits.plan.tokens);
   split.pages = args.shape.page_table + static_cast<int64_t>(split.sequence) * args.shape.max_pages;
   split.kv_head = blockIdx.y;
   int32_t before = blockIdx.z * tile_heads;
@@ -186,10 +174,11 @@ __device__ __forceinline__ void join_warps(const Decode &args, const Split &spli
       *reinterpret_cast<uint2 *>(out) = make_uint2(Type::pack(sum.x * inverse, sum.y * inverse),
                                                    Type::pack(sum.z * inverse, sum.w * inverse));
     } else {
+      PartialRows partial = partial_rows(args.splits, args.shape.query_heads, head_dim);
       int64_t at = static_cast<int64_t>(split.index) * args.shape.query_heads + head;
-      *reinterpret_cast<float4 *>(partial_of(args).values + at * head_dim + column) = sum;
+      *reinterpret_cast<float4 *>(partial.values + at * head_dim + column) = sum;
       if (column == 0) {
-        partial_of(args).states[at] = all;
+        partial.states[at] = all;
       }
     }
   }
@@ -271,6 +260,7 @@ template <class Type, int head_dim, bool has_alibi>
 __global__ void __launch_bounds__(threads, 2) attention_decode(const Decode args) {
   typedef Layout<head_dim> Memory;
   KERNEL_SHARED_DYNAMIC(shared);
+  let_kernel_behind_start();
   Split split = find_split(args);
   uint32_t ring = shared_address(shared) +
                   static_cast<uint32_t>(threadIdx.x / 32 * (Memory::stages * Memory::stage_bytes));
@@ -291,81 +281,21 @@ __global__ void __launch_bounds__(threads, 2) attention_decode(const Decode args
   join_warps<Type, head_dim>(args, split, values, states);
 }
 
-/* Joins the splits of a head of a sequence; nothing to do where there is only one. The warps take
- * splits in turn, all on the scale of the greatest. */
-template <class Type, int head_dim>
-__global__ void __launch_bounds__(threads) combine_splits(const Decode args) {
-  constexpr int own = head_dim / 32; // elements of a lane
-  KERNEL_SHARED(float, values, warps *head_dim);
-  KERNEL_SHARED(float, sums, warps);
-  int sequence = blockIdx.x, head = blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  int begin = args.split_starts[sequence], end = args.split_starts[sequence + 1];
-  if (end - begin == 1) {
-    return;
-  }
-  Partial partial = partial_of(args);
-  const PartialSoftmax *states = partial.states + head;
-  float max = -INFINITY;
-  for (int split = begin + lane; split < end; split += 32) {
-    max = fmaxf(max, states[static_cast<int64_t>(split) * args.shape.query_heads].max);
-  }
-  for (int bits = 16; bits > 0; bits /= 2) {
-    max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, bits));
-  }
-  float sum = 0, acc[own] = {};
-#pragma unroll 4
-  for (int split = begin + warp; split < end; split += warps) {
-    int64_t at = static_cast<int64_t>(split) * args.shape.query_heads;
-    float weight = partial_softmax_weight(states[at], max);
-    const float *from = partial.values + (at + head) * head_dim + lane;
-    sum += states[at].sum * weight;
-#pragma unroll
-    for (int i = 0; i < own; i++) {
-      acc[i] += from[i * 32] * weight;
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < own; i++) {
-    values[warp * head_dim + i * 32 + lane] = acc[i];
-  }
-  if (lane == 0) {
-    sums[warp] = sum;
-  }
-  __syncthreads();
-  int column = threadIdx.x;
-  if (column < head_dim) {
-    float total = 0, value = 0;
-    for (int i = 0; i < warps; i++) {
-      total += sums[i];
-      value += values[i * head_dim + column];
-    }
-    int64_t at = static_cast<int64_t>(sequence) * args.shape.query_heads + head;
-    auto *out = static_cast<typename Type::Element *>(args.out);
-    out[at * head_dim + column] = Type::round(value / total);
-  }
-}
-
 template <class Type, int head_dim> auto *kernel_of(bool has_alibi) {
   return has_alibi ? attention_decode<Type, head_dim, true>
                    : attention_decode<Type, head_dim, false>;
 }
 
-template <class Type, int head_dim>
-int launch(KernelStream stream, const Decode &args, int32_t sequences) {
+template <class Type, int head_dim> int launch(KernelStream stream, const Decode &args) {
   int head_tiles = (args.group + tile_heads - 1) / tile_heads;
-  dim3 grid(args.total_splits, args.shape.kv_heads, head_tiles);
+  dim3 grid(args.splits.plan.rows, args.shape.kv_heads, head_tiles);
   auto *kernel = kernel_of<Type, head_dim>(args.shape.alibi_slopes != nullptr);
-  int error = kernel_launch(kernel, grid, dim3(threads), Layout<head_dim>::bytes, stream, args);
-  if (error != 0 || args.total_splits == sequences) {
-    return error;
-  }
-  return kernel_launch(combine_splits<Type, head_dim>, dim3(sequences, args.shape.query_heads),
-                       dim3(threads), 0, stream, args);
+  return kernel_launch(kernel, grid, dim3(threads), Layout<head_dim>::bytes, stream, args);
 }
 
-template <class Type> int launch_head(KernelStream stream, const Decode &args, int32_t sequences) {
-  return args.shape.head_dim == 64 ? launch<Type, 64>(stream, args, sequences)
-                                   : launch<Type, 128>(stream, args, sequences);
+template <class Type> int launch_head(KernelStream stream, const Decode &args) {
+  return args.shape.head_dim == 64 ? launch<Type, 64>(stream, args)
+                                   : launch<Type, 128>(stream, args);
 }
 
 template <class Type> int load_head(const KernelAttention &shape, KernelLoaded *ret_loaded) {
@@ -387,35 +317,34 @@ int kernel_attention_load(const KernelAttention *shape, KernelResidency *ret_res
     return error;
   }
   ret_residency->decode = loaded.blocks;
-  return kernel_attention_prefill_load(shape, ret_residency->prefill);
-}
-
-size_t kernel_attention_decode_workspace(const KernelAttention *shape, int32_t total_splits) {
-  size_t n = static_cast<size_t>(total_splits) * static_cast<size_t>(shape->query_heads);
-  return n * (static_cast<size_t>(shape->head_dim) * sizeof(float) + sizeof(PartialSoftmax));
+  error = kernel_attention_prefill_load(shape, ret_residency->prefill);
+  return error != 0 ? error : attention_join_load(shape->dtype);
 }
 
 int kernel_attention_decode(KernelStream stream, const KernelAttention *shape, void *out,
                             const void *q, int64_t q_stride, const int32_t *contexts,
-                            const int32_t *split_starts, const int32_t *split_sequences,
-                            int32_t split_tokens, int32_t sequences, int32_t total_splits,
-                            void *partial) {
+                            const int32_t *split_sequences, int32_t sequences,
+                            const KernelSplits *splits) {
   attention_require(*shape);
-  if (total_splits == 0) {
+  if (sequences == 0) {
     return 0;
   }
   Decode args = {*shape,
+                 *splits,
                  out,
                  q,
                  q_stride,
                  contexts,
-                 split_starts,
                  split_sequences,
-                 split_tokens,
-                 total_splits,
                  shape->query_heads / shape->kv_heads,
-                 __builtin_ctz(shape->block_size),
-                 static_cast<float *>(partial)};
-  return shape->dtype == CALIB_BF16 ? launch_head<Bf16>(stream, args, sequences)
-                                    : launch_head<Fp16>(stream, args, sequences);
+                 __builtin_ctz(shape->block_size)};
+  int error = shape->dtype == CALIB_BF16 ? launch_head<Bf16>(stream, args)
+                                         : launch_head<Fp16>(stream, args);
+  if (error != 0 || splits->plan.most == 1) {
+    return error;
+  }
+  AttentionJoin join = {out,        *splits,         nullptr,
+                        contexts,   sequences,       shape->query_heads,
+                        args.group, shape->head_dim, 1};
+  return attention_join_launch(stream, shape->dtype, join, sequences);
 }

@@ -4,7 +4,8 @@
  * The query heads that share a kv head are packed into the rows of one tile: row = token · group +
  * head of the group. So a tile of 128 rows spans 128 / group tokens, every K and V that is loaded
  * serves all of the group, and little of the causal diagonal is wasted. A block is a tile of rows
- * of one kv head of one sequence; tiles are started from the longest context to the shortest.
+ * of one kv head of one sequence; tiles are started from the longest context to the shortest. Where
+ * there are few, a block has a split of the keys (split_kv.h), and attention_join.cu joins these.
  *
  * Four warps have 16 or 32 rows each. K and V tiles of 64 tokens take turns in a ring of three
  * slots: K₀ V₀ K₁ V₁ …, two of them in flight while one is used. The addresses of the tile after
@@ -19,6 +20,7 @@ constexpr int stages = 3;
 
 struct Prefill {
   KernelAttention shape;
+  KernelSplits splits;
   void *out;
   const void *q;
   int64_t q_stride;
@@ -32,7 +34,9 @@ struct Chunk {
   int32_t kv_head, row_start, past;
   int32_t first_row, n_rows; // packed rows: the tile's first, and all of the chunk
   int32_t first_sees;        // the last token that the tile's first row sees
-  int32_t context;           // tokens that the tile's last row sees
+  int32_t first_tile;        // of the split's keys
+  int32_t context;           // tokens that the tile's last row sees, up to the split's end
+  int32_t partial;           // the tile's split 0 has row `partial` of the results; -1: no splits
 
   __device__ __forceinline__ int32_t last_row_within(int32_t row) const {
     return min(row, n_rows - 1);
@@ -143,7 +147,50 @@ store_rows(const Prefill &args, const Chunk &chunk, unsigned char *tile, int fir
   }
 }
 
-/* The block's chunk; false if it has no such tile. */
+/* Writes the rows of a warp, and their states, as the block's split of their results. */
+template <int head_dim, int m_tiles>
+__device__ __forceinline__ void store_partial(const Prefill &args, const Chunk &chunk, int first,
+                                              const float (&acc)[m_tiles][head_dim / 8][4],
+                                              const RowState (&state)[m_tiles]) {
+  PartialRows partial = partial_rows(args.splits, args.shape.query_heads, head_dim);
+  int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int m = 0; m < m_tiles; m++) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      PartialSoftmax own = {state[m].shift[half] * args.shape.scale * log2_of_e,
+                            row_sum(state[m].sum[half])};
+      int packed = chunk.first_row + first + m * 16 + half * 8 + lane / 4;
+      if (packed >= chunk.n_rows) {
+        continue;
+      }
+      int64_t at =
+          static_cast<int64_t>(chunk.partial + packed / args.group) * args.shape.query_heads +
+          chunk.kv_head * args.group + packed % args.group;
+      if (lane % 4 == 0) {
+        partial.states[at] = own;
+      }
+#pragma unroll
+      for (int n = 0; n < head_dim / 8; n++) {
+        float *to = partial.values + at * head_dim + n * 8 + lane % 4 * 2;
+        *reinterpret_cast<float2 *>(to) = make_float2(acc[m][n][2 * half], acc[m][n][2 * half + 1]);
+      }
+    }
+  }
+}
+
+/* Makes the chunk the block's split of it; false if it has no such split. */
+__device__ __forceinline__ bool find_split(const Prefill &args, int sequence, Chunk &chunk) {
+  int index = blockIdx.z, n = split_kv_count(chunk.first_sees + 1, args.splits.plan.tokens);
+  SplitRange range = split_kv_range(index, chunk.context, args.splits.plan.tokens);
+  chunk.first_tile = range.begin / tile_tokens;
+  chunk.context = index + 1 == n ? chunk.context : range.end;
+  int32_t rows = args.row_starts[sequence + 1] - chunk.row_start;
+  chunk.partial = n > 1 ? args.splits.starts[sequence] + index * rows : -1;
+  return index < n;
+}
+
+/* The block's chunk; false if it has no such tile or split. */
 __device__ __forceinline__ bool find_chunk(const Prefill &args, int tile_rows, Chunk *ret_chunk) {
   Chunk chunk;
   int sequence = blockIdx.x / args.shape.kv_heads;
@@ -159,8 +206,11 @@ __device__ __forceinline__ bool find_chunk(const Prefill &args, int tile_rows, C
   int last = chunk.last_row_within(chunk.first_row + tile_rows - 1);
   chunk.first_sees = chunk.past + chunk.first_row / args.group;
   chunk.context = chunk.past + last / args.group + 1;
+  chunk.first_tile = 0;
+  chunk.partial = -1;
+  bool is_there = tile_rows == 128 || find_split(args, sequence, chunk);
   *ret_chunk = chunk;
-  return true;
+  return is_there;
 }
 
 /* What a thread keeps while its block runs. */
@@ -199,8 +249,8 @@ template <class Type, int head_dim, int m_tiles, bool has_alibi> struct Worker {
     load_q<Type, head_dim, m_tiles>(args, chunk, q);
     cp_async_commit();
     if (threadIdx.x < 2 * granules) {
-      int tile = threadIdx.x / granules, granule = threadIdx.x % granules;
-      shared.kv_rows[tile][granule] = granule_row(args, chunk, tile, granule);
+      int tile = chunk.first_tile + threadIdx.x / granules, granule = threadIdx.x % granules;
+      shared.kv_rows[tile % 2][granule] = granule_row(args, chunk, tile, granule);
     }
     for (int row = threadIdx.x; row < Memory::rows; row += threads) {
       int packed = chunk.last_row_within(chunk.first_row + row);
@@ -215,7 +265,7 @@ template <class Type, int head_dim, int m_tiles, bool has_alibi> struct Worker {
     used = 0;
     free = stages - 1;
     for (int i = 0; i < stages - 1; i++) {
-      load(i, i);
+      load(2 * chunk.first_tile + i, i);
     }
 #pragma unroll
     for (int m = 0; m < m_tiles; m++) {
@@ -307,7 +357,7 @@ template <class Type, int head_dim, int m_tiles, bool has_alibi> struct Worker {
     int all_see = chunk.first_sees + shared.tokens[first] + 1;
     int context = chunk.first_sees + shared.tokens[first + 16 * m_tiles - 1] + 1;
     context = chunk.first_row + first < chunk.n_rows ? context : 0;
-    for (int tile = 0; tile * tile_tokens < chunk.context; tile++) {
+    for (int tile = chunk.first_tile; tile * tile_tokens < chunk.context; tile++) {
       run_tile(tile, first, all_see, context);
     }
   }
@@ -327,6 +377,7 @@ __global__ void __launch_bounds__(threads, 2) attention_prefill(const Prefill ar
     typedef Layout<head_dim, m_tiles> Memory;
     typedef Shared<Memory::rows, has_alibi> SharedRows;
     KERNEL_SHARED_DYNAMIC(tiles);
+    let_kernel_behind_start();
     auto &shared = *reinterpret_cast<SharedRows *>(tiles + Memory::shared);
     Chunk chunk;
     if (!find_chunk(args, Memory::rows, &chunk)) {
@@ -341,7 +392,11 @@ __global__ void __launch_bounds__(threads, 2) attention_prefill(const Prefill ar
     Worker<Type, head_dim, m_tiles, has_alibi> worker = {args, shared, q, q + Memory::ring, 0, 0,
                                                          {},   {},     {}};
     worker.run(first);
-    store_rows<Type, head_dim>(args, shared.chunk, tiles, first, worker.acc, worker.state);
+    if (m_tiles == 1 && shared.chunk.partial >= 0) {
+      store_partial<head_dim>(args, shared.chunk, first, worker.acc, worker.state);
+    } else {
+      store_rows<Type, head_dim>(args, shared.chunk, tiles, first, worker.acc, worker.state);
+    }
   }
 }
 
@@ -374,12 +429,6 @@ Variant find_variant(const KernelAttention &shape, bool is_wide) {
                                    : variant_of<Fp16>(shape, is_wide);
 }
 
-int64_t tiles_of(const KernelAttention &shape, int32_t tile_rows, int32_t sequences,
-                 int32_t max_new) {
-  int64_t rows = static_cast<int64_t>(max_new) * (shape.query_heads / shape.kv_heads);
-  return (rows + tile_rows - 1) / tile_rows * sequences * shape.kv_heads;
-}
-
 } // namespace
 
 int kernel_attention_prefill_load(const KernelAttention *shape, int32_t ret_blocks[2]) {
@@ -396,22 +445,17 @@ int kernel_attention_prefill_load(const KernelAttention *shape, int32_t ret_bloc
   return 0;
 }
 
-int32_t kernel_attention_prefill_rows(const KernelAttention *shape,
-                                      const KernelResidency *residency, int32_t sequences,
-                                      int32_t max_new) {
-  int32_t wide = residency->prefill[1];
-  return wide > 0 && tiles_of(*shape, 128, sequences, max_new) >= wide ? 128 : 64;
-}
-
 int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, int32_t tile_rows,
                              void *out, const void *q, int64_t q_stride, const int32_t *row_starts,
-                             const int32_t *past, int32_t sequences, int32_t max_new) {
+                             const int32_t *past, int32_t rows, int32_t sequences, int32_t max_new,
+                             const KernelSplits *splits) {
   attention_require(*shape);
-  assert(tile_rows == 64 || tile_rows == 128);
+  assert(tile_rows == 64 || (tile_rows == 128 && splits->plan.most == 1));
   if (sequences == 0 || max_new == 0) {
     return 0;
   }
   Prefill args = {*shape,
+                  *splits,
                   out,
                   q,
                   q_stride,
@@ -423,6 +467,14 @@ int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, 
   int32_t max_rows = max_new * args.group;
   args.n_row_tiles = (max_rows + tile_rows - 1) / tile_rows;
   Variant variant = find_variant(*shape, tile_rows == 128);
-  dim3 grid(sequences * shape->kv_heads, args.n_row_tiles);
-  return kernel_launch(variant.kernel, grid, dim3(threads), variant.shared_bytes, stream, args);
+  dim3 grid(sequences * shape->kv_heads, args.n_row_tiles, splits->plan.most);
+  int error =
+      kernel_launch(variant.kernel, grid, dim3(threads), variant.shared_bytes, stream, args);
+  if (error != 0 || splits->plan.most == 1) {
+    return error;
+  }
+  AttentionJoin join = {out,        *splits,         row_starts,
+                        past,       sequences,       shape->query_heads,
+                        args.group, shape->head_dim, tile_rows};
+  return attention_join_launch(stream, shape->dtype, join, rows);
 }

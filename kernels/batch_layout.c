@@ -1,6 +1,5 @@
 /* See batch_layout.h. */
 #include "kernels/batch_layout.h"
-#include "kernels/split_kv.h"
 #include <assert.h>
 #include <string.h>
 
@@ -70,8 +69,10 @@ static CalibStatus check(const BatchPlace *place, const CalibBatch *batch, char 
 }
 
 static void count(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch) {
-  *self = (BatchLayout){
-      .n_prefills = batch->n_prefills, .n_decodes = batch->n_decodes, .n_logits = batch->n_logits};
+  *self = (BatchLayout){.n_prefills = batch->n_prefills,
+                        .n_decodes = batch->n_decodes,
+                        .n_logits = batch->n_logits,
+                        .decode_splits.most = 1};
   for (int32_t i = 0; i < batch->n_prefills + batch->n_decodes; i++) {
     const CalibSequence *sequence = &batch->sequences[i];
     const int32_t pages = pages_of(place, sequence);
@@ -101,30 +102,42 @@ static CalibStatus divide_pool(BatchLayout *self, const BatchPlace *place, char 
                       "the batch needs more pages of KV than 32 bits can count");
 }
 
-/* Splits of decode attention; contexts are filled. */
-static int32_t *plan_splits(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch) {
+/* Splits of decode attention; returns the contexts. */
+static int32_t *plan_decodes(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch) {
   const int32_t n = batch->n_decodes;
   int32_t *contexts = must(malloc(((size_t)n + 1) * sizeof *contexts));
-  int32_t *starts = must(malloc(((size_t)n + 1) * sizeof *starts));
   for (int32_t i = 0; i < n; i++)
     contexts[i] = context_of(&batch->sequences[batch->n_prefills + i]);
-  if (n > 0) {
-    self->split_tokens = split_kv_tokens(contexts, n, place->kv_heads, place->decode_blocks);
-    self->total_splits = split_kv_starts(contexts, n, self->split_tokens, starts);
-  }
-  free(starts);
+  if (n > 0)
+    self->decode_splits = split_kv_plan(contexts, n, place->kv_heads, place->decode_blocks);
   return contexts;
 }
 
-enum { N_ARRAYS = 9 };
+/* Tiles and splits of prefill attention; the other arrays of prefills are filled. */
+static void plan_prefills(BatchLayout *self, const BatchPlace *place) {
+  const int32_t n = self->n_prefills, slots = place->prefill_blocks[0];
+  int32_t *sees = must(malloc(((size_t)slots + 1) * sizeof *sees));
+  self->tile_rows =
+      split_kv_tile_rows(place->group, place->kv_heads, n, self->max_new, place->prefill_blocks[1]);
+  const int32_t tokens =
+      split_kv_prefill_tokens(self->at.row_starts, self->at.past, n, place->group, place->kv_heads,
+                              self->tile_rows, slots, sees);
+  self->prefill_splits = split_kv_prefill_plan(self->at.row_starts, self->at.past, n, place->group,
+                                               self->tile_rows, tokens, self->at.prefill_starts);
+  free(sees);
+}
+
+enum { N_ARRAYS = 10 };
 
 /* Where each array starts, at multiples of 16 bytes; returns the words of all. */
 static size_t find_offsets(const BatchLayout *self, size_t ret_offsets[N_ARRAYS]) {
   const size_t sequences = (size_t)self->n_prefills + (size_t)self->n_decodes;
   const size_t lengths[N_ARRAYS] = {
-      (size_t)self->tokens,       (size_t)self->tokens,    (size_t)self->n_prefills + 1,
-      (size_t)self->n_prefills,   (size_t)self->n_decodes, (size_t)self->n_decodes + 1,
-      (size_t)self->total_splits, (size_t)self->n_logits,  sequences * (size_t)self->max_pages};
+      (size_t)self->tokens,         (size_t)self->tokens,
+      (size_t)self->n_prefills + 1, (size_t)self->n_prefills,
+      (size_t)self->n_prefills + 1, (size_t)self->n_decodes,
+      (size_t)self->n_decodes + 1,  (size_t)self->decode_splits.rows,
+      (size_t)self->n_logits,       sequences * (size_t)self->max_pages};
   size_t words = 0;
   for (int i = 0; i < N_ARRAYS; i++) {
     ret_offsets[i] = words;
@@ -140,11 +153,12 @@ BatchArrays batch_layout_arrays(const BatchLayout *self, int32_t *words) {
                        .slots = words + at[1],
                        .row_starts = words + at[2],
                        .past = words + at[3],
-                       .contexts = words + at[4],
-                       .split_starts = words + at[5],
-                       .split_sequences = words + at[6],
-                       .logit_rows = words + at[7],
-                       .page_table = words + at[8]};
+                       .prefill_starts = words + at[4],
+                       .contexts = words + at[5],
+                       .split_starts = words + at[6],
+                       .split_sequences = words + at[7],
+                       .logit_rows = words + at[8],
+                       .page_table = words + at[9]};
 }
 
 static void fill_pages(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch) {
@@ -196,16 +210,18 @@ CalibStatus batch_layout_init(BatchLayout *self, const BatchPlace *place, const 
   status = divide_pool(&layout, place, error);
   if (status != CALIB_OK) return status;
 
-  int32_t *contexts = plan_splits(&layout, place, batch);
+  int32_t *contexts = plan_decodes(&layout, place, batch);
   size_t offsets[N_ARRAYS];
   layout.n_words = find_offsets(&layout, offsets);
   layout.words = must(calloc(layout.n_words, sizeof *layout.words));
   layout.at = batch_layout_arrays(&layout, layout.words);
   fill_pages(&layout, place, batch);
   fill_tokens(&layout, place, batch);
+  plan_prefills(&layout, place);
   if (layout.n_decodes > 0) {
     memcpy(layout.at.contexts, contexts, (size_t)layout.n_decodes * sizeof *contexts);
-    split_kv_starts(contexts, layout.n_decodes, layout.split_tokens, layout.at.split_starts);
+    split_kv_starts(contexts, layout.n_decodes, layout.decode_splits.tokens,
+                    layout.at.split_starts);
     split_kv_owners(layout.at.split_starts, layout.n_decodes, layout.at.split_sequences);
   }
   free(contexts);

@@ -6,6 +6,7 @@
 #ifndef KERNELS_BATCH_LAYOUT_H
 #define KERNELS_BATCH_LAYOUT_H
 #include "calib/backend.h"
+#include "kernels/split_kv.h"
 #include <stdlib.h>
 
 /* What malloc has given; without memory the program ends. */
@@ -16,11 +17,12 @@ static inline void *must(void *memory) {
 
 /* What the layout depends on besides the batch. */
 typedef struct BatchPlace {
-  int32_t block_size, kv_heads;
-  int32_t layers;        // whose KV is to be distinct
-  int64_t n_pages;       // in the pool
-  int32_t max_positions; // of a table of positions; 0: there is none
-  int32_t decode_blocks; // of decode attention that run at once
+  int32_t block_size, group, kv_heads; // `group` query heads share a kv head
+  int32_t layers;                      // whose KV is to be distinct
+  int64_t n_pages;                     // in the pool
+  int32_t max_positions;               // of a table of positions; 0: there is none
+  /* Blocks of attention that run at once, of prefills by tiles of 64 and of 128 rows. */
+  int32_t decode_blocks, prefill_blocks[2];
   uint64_t seed;
 } BatchPlace;
 
@@ -30,9 +32,10 @@ typedef struct BatchArrays {
   int32_t *slots;           // [tokens]
   int32_t *row_starts;      // [n_prefills + 1]
   int32_t *past;            // [n_prefills]
+  int32_t *prefill_starts;  // [n_prefills + 1], rows of partial results
   int32_t *contexts;        // [n_decodes], the new token included
   int32_t *split_starts;    // [n_decodes + 1]
-  int32_t *split_sequences; // [total_splits]
+  int32_t *split_sequences; // [decode_splits.rows]
   int32_t *logit_rows;      // [n_logits]
   int32_t *page_table;      // [n_prefills + n_decodes][max_pages]
 } BatchArrays;
@@ -40,10 +43,11 @@ typedef struct BatchArrays {
 typedef struct BatchLayout {
   int32_t tokens, prefill_tokens, n_prefills, n_decodes, n_logits;
   int32_t max_new, max_pages;
-  int32_t split_tokens, total_splits;
-  int32_t kv_layers;         // distinct parts of the pool
-  int64_t pages, part_pages; // of the batch; of a part
-  int32_t *words;            // all arrays; by malloc
+  int32_t tile_rows;                       // of prefill attention
+  SplitPlan prefill_splits, decode_splits; // of attention
+  int32_t kv_layers;                       // distinct parts of the pool
+  int64_t pages, part_pages;               // of the batch; of a part
+  int32_t *words;                          // all arrays; by malloc
   size_t n_words;
   BatchArrays at;
 } BatchLayout;

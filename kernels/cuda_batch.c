@@ -6,12 +6,14 @@
 static BatchPlace place_for(const CudaState *self, int32_t layers) {
   const CalibModel *model = &self->model;
   return (BatchPlace){.block_size = model->block_size,
+                      .group = self->shape.query_heads / self->shape.kv_heads,
                       .kv_heads = self->shape.kv_heads,
                       .layers = layers,
                       .n_pages = self->memory.n_pages,
                       .max_positions =
                           model->positions == CALIB_LEARNED ? model->max_position_embeddings : 0,
                       .decode_blocks = self->residency.decode,
+                      .prefill_blocks = {self->residency.prefill[0], self->residency.prefill[1]},
                       .seed = self->options.seed};
 }
 
@@ -37,9 +39,10 @@ static int64_t rows_of(const CudaState *self, const BatchLayout *layout, int ten
 static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error) {
   const LayerShape *s = &self->shape;
   const BatchLayout *layout = &lane->layout;
-  const int32_t n = layout->n_logits, splits = layout->total_splits;
+  const int32_t n = layout->n_logits;
+  const int32_t of_prefills = layout->prefill_splits.rows, of_decodes = layout->decode_splits.rows;
   const KernelAttention attention = model_attention(self, lane, 0);
-  size_t argmax = 0, partial = 0;
+  size_t argmax = 0, partial = 0; // attention of prefills ends before that of decodes
   for (int t = TENSOR_RESIDUAL; t < TENSOR_BEST; t++) {
     const int64_t rows = rows_of(self, layout, t);
     TRY(reserve_numbers(self, lane, t, rows * layer_columns(&self->model, (CalibTensor)t), error));
@@ -49,8 +52,9 @@ static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error)
   TRY(reserve_numbers(self, lane, CUDA_ROW_STATE, (int64_t)n * s->hidden, error));
   TRY(reserve_numbers(self, lane, CUDA_ROW_ADDED, (int64_t)n * s->hidden, error));
   if (n > 0) argmax = kernel_argmax_workspace(n, s->vocab);
-  if (splits > 0 && !attention_is_cudnn(self))
-    partial = kernel_attention_decode_workspace(&attention, splits);
+  if (!attention_is_cudnn(self))
+    partial =
+        kernel_attention_workspace(&attention, of_prefills > of_decodes ? of_prefills : of_decodes);
   TRY(buffer_reserve(&lane->tensors[TENSOR_BEST], 4 * (int64_t)n, error));
   TRY(buffer_reserve(&lane->tensors[CUDA_ARGMAX], (int64_t)argmax, error));
   return buffer_reserve(&lane->tensors[CUDA_SPLITS], (int64_t)partial, error);

@@ -77,9 +77,11 @@ CalibStatus layer_embed(CudaState *self, CudaLane *lane, int64_t first, char *er
 CalibStatus layer_rope_append(CudaState *self, CudaLane *lane, int64_t layer, char *error) {
   const KernelAttention attention = model_attention(self, lane, layer);
   const int32_t *positions = self->model.positions == CALIB_ROPE ? lane->batch.positions : NULL;
+  const CudaLayer weights = model_layer(self, layer);
+  const KernelHeadNorms norms = {weights.q_norm, weights.k_norm, CUDA_EPSILON};
   return CUDA_STATUS(kernel_rope_append(lane->stream, &attention, tensor(lane, TENSOR_QKV),
                                         model_kv(self, &lane->layout, layer), lane->batch.slots,
-                                        positions, CUDA_THETA, lane->layout.tokens));
+                                        positions, CUDA_THETA, norms, lane->layout.tokens));
 }
 
 CalibStatus layer_activation(CudaState *self, CudaLane *lane, char *error) {
@@ -110,12 +112,13 @@ static CalibStatus attend_prefills(CudaState *self, CudaLane *lane, int64_t ix, 
   if (lane->layout.n_prefills == 0) return CALIB_OK;
   if (attention_is_cudnn(self)) return sdpa_attend(self, lane, ix, false, error);
   const KernelAttention attention = model_attention(self, lane, ix);
-  const int32_t sequences = lane->layout.n_prefills, max_new = lane->layout.max_new;
-  const int32_t rows =
-      kernel_attention_prefill_rows(&attention, &self->residency, sequences, max_new);
+  const BatchLayout *layout = &lane->layout;
+  const KernelSplits splits = {layout->prefill_splits, lane->batch.prefill_starts,
+                               tensor(lane, CUDA_SPLITS)};
   return CUDA_STATUS(kernel_attention_prefill(
-      lane->stream, &attention, rows, tensor(lane, TENSOR_ATTENTION), tensor(lane, TENSOR_QKV),
-      self->shape.qkv, lane->batch.row_starts, lane->batch.past, sequences, max_new));
+      lane->stream, &attention, layout->tile_rows, tensor(lane, TENSOR_ATTENTION),
+      tensor(lane, TENSOR_QKV), self->shape.qkv, lane->batch.row_starts, lane->batch.past,
+      layout->prefill_tokens, layout->n_prefills, layout->max_new, &splits));
 }
 
 /* Rows and page tables of decodes follow those of prefills. */
@@ -128,10 +131,11 @@ static CalibStatus attend_decodes(CudaState *self, CudaLane *lane, int64_t ix, c
   const int64_t row = layout->prefill_tokens;
   const char *q = (const char *)tensor(lane, TENSOR_QKV) + 2 * row * self->shape.qkv;
   char *out = (char *)tensor(lane, TENSOR_ATTENTION) + 2 * row * self->shape.attention;
-  return CUDA_STATUS(kernel_attention_decode(
-      lane->stream, &attention, out, q, self->shape.qkv, lane->batch.contexts,
-      lane->batch.split_starts, lane->batch.split_sequences, layout->split_tokens,
-      layout->n_decodes, layout->total_splits, tensor(lane, CUDA_SPLITS)));
+  const KernelSplits splits = {layout->decode_splits, lane->batch.split_starts,
+                               tensor(lane, CUDA_SPLITS)};
+  return CUDA_STATUS(kernel_attention_decode(lane->stream, &attention, out, q, self->shape.qkv,
+                                             lane->batch.contexts, lane->batch.split_sequences,
+                                             layout->n_decodes, &splits));
 }
 
 static CalibStatus end_layer(CudaState *self, CudaLane *lane, int64_t ix, char *error) {

@@ -12,8 +12,8 @@ static const char *element(const char *base, int64_t i) {
   return base + 2 * i;
 }
 
-/* Matrices in the order of the products, the router's last. Vectors: norms with their biases, then
- * the biases of the products. */
+/* Matrices in the order of the products, the router's last. Vectors: norms with their biases, the
+ * biases of the products, norms of q and k. */
 CudaLayer model_layer(const CudaState *self, int64_t layer) {
   const LayerShape *s = &self->shape;
   const int64_t ix = layer % self->memory.layers, h = s->hidden;
@@ -38,6 +38,8 @@ CudaLayer model_layer(const CudaState *self, int64_t layer) {
     scales += layer_product_scales(s, i);
   }
   if (s->experts > 0) weights.router = matrix;
+  if (self->model.qk_norm) weights.q_norm = vector;
+  if (self->model.qk_norm) weights.k_norm = element(vector, s->head_dim);
   return weights;
 }
 

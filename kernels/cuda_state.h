@@ -66,8 +66,9 @@ typedef struct CudaLane {
 typedef struct CudaLayer {
   const void *products[4], *product_biases[4];
   const void *norms[2], *norm_biases[2];
-  const float *scales[4]; // of products of 8 bits
-  const void *router;     // NULL: no experts; else the MLP's products are of all of them
+  const void *q_norm, *k_norm; // NULL: none
+  const float *scales[4];      // of products of 8 bits
+  const void *router;          // NULL: no experts; else the MLP's products are of all of them
 } CudaLayer;
 
 /* What one run of the prepared point is. */

@@ -71,6 +71,8 @@ static Place place_of(const CudaState *self, CalibTensor tensor, int64_t layer) 
       [TENSOR_NORM_BIAS] = w.norm_biases[0],
       [TENSOR_QKV_WEIGHTS] = w.products[0],
       [TENSOR_QKV_BIAS] = w.product_biases[0],
+      [TENSOR_Q_NORM] = w.q_norm,
+      [TENSOR_K_NORM] = w.k_norm,
       [TENSOR_O_WEIGHTS] = w.products[1],
       [TENSOR_O_BIAS] = w.product_biases[1],
       [TENSOR_FFN_NORM] = w.norms[1],

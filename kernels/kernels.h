@@ -11,6 +11,7 @@
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 #include "calib/backend.h"
+#include "kernels/split_kv.h"
 #include <stddef.h>
 #include <stdint.h>
 #ifdef __cplusplus
@@ -38,11 +39,18 @@ int kernel_norm(KernelStream stream, CalibDtype dtype, CalibNorm norm, void *out
                 const void *x, const void *weight, const void *bias, float epsilon, int32_t tokens,
                 int32_t hidden);
 
-/* --- rope_append.cu. qkv [tokens][(query_heads + 2·kv_heads)·head_dim]: rotates q in place and k,
- * by `positions` [tokens] (NULL: no rotation), half-split pairs as Llama has them, and writes k and
- * v to slots [tokens] (page·block_size + offset) of the pool; those of qkv stay as they were. */
+/* --- rope_append.cu. qkv [tokens][(query_heads + 2·kv_heads)·head_dim]: norms (RMS) each head of q
+ * and k where there are weights for that, [head_dim] each, rotates q in place and k, by `positions`
+ * [tokens] (NULL: no rotation), half-split pairs as Llama has them, and writes k and v to slots
+ * [tokens] (page·block_size + offset) of the pool; those of qkv stay as they were. Norms need a
+ * head_dim that is a power of two. */
+typedef struct KernelHeadNorms {
+  const void *q, *k; // NULL: none
+  float epsilon;
+} KernelHeadNorms;
 int kernel_rope_append(KernelStream stream, const KernelAttention *shape, void *qkv, void *kv_pages,
-                       const int32_t *slots, const int32_t *positions, float theta, int32_t tokens);
+                       const int32_t *slots, const int32_t *positions, float theta,
+                       KernelHeadNorms norms, int32_t tokens);
 
 /* Blocks of the attention of a shape that run at once on the current device; launches only launch.
  * Also makes the kernels ready, so it comes before the first launch of a dtype, head_dim and
@@ -53,31 +61,33 @@ typedef struct KernelResidency {
 } KernelResidency;
 int kernel_attention_load(const KernelAttention *shape, KernelResidency *ret_residency);
 
-/* Rows of a tile of prefill attention, 128, or 64 where there would be fewer tiles than run at
- * once. */
-int32_t kernel_attention_prefill_rows(const KernelAttention *shape,
-                                      const KernelResidency *residency, int32_t sequences,
-                                      int32_t max_new);
+/* Splits of attention over the keys, as split_kv.h plans them: `starts` [sequences + 1] counts the
+ * rows of partial results of the sequences before, `partial` is a workspace of
+ * kernel_attention_workspace bytes for plan.rows of them. Where a row has more than one split,
+ * attention_join.cu runs behind the kernel that attends. */
+typedef struct KernelSplits {
+  SplitPlan plan;
+  const int32_t *starts;
+  void *partial;
+} KernelSplits;
+size_t kernel_attention_workspace(const KernelAttention *shape, int32_t rows);
 
 /* --- attention_prefill.cu. Causal attention of chunks over their pages, which hold past and new
  * tokens alike. Sequence i has query rows row_starts[i] … row_starts[i + 1] of q (row stride
  * `q_stride` elements, its heads first) and past[i] tokens before them. out [rows][query_heads ·
- * head_dim]. max_new is the longest chunk, tile_rows 64 or 128. */
+ * head_dim]. `rows` is of all sequences, max_new the longest chunk, tile_rows 64 or 128; tiles of
+ * 128 rows have one split. */
 int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, int32_t tile_rows,
                              void *out, const void *q, int64_t q_stride, const int32_t *row_starts,
-                             const int32_t *past, int32_t sequences, int32_t max_new);
+                             const int32_t *past, int32_t rows, int32_t sequences, int32_t max_new,
+                             const KernelSplits *splits);
 
 /* --- attention_decode.cu. One query row per sequence over contexts[i] tokens (the new one
- * included), split over blocks as split_kv.h plans: `split_starts` [sequences + 1] counts splits
- * of the sequences before, split_tokens is the length of each. `partial` is a workspace of
- * kernel_attention_decode_workspace bytes. The combine kernel runs where a sequence has more than
- * one split. */
-size_t kernel_attention_decode_workspace(const KernelAttention *shape, int32_t total_splits);
+ * included). split_sequences [splits->plan.rows] is the sequence of each split. */
 int kernel_attention_decode(KernelStream stream, const KernelAttention *shape, void *out,
                             const void *q, int64_t q_stride, const int32_t *contexts,
-                            const int32_t *split_starts, const int32_t *split_sequences,
-                            int32_t split_tokens, int32_t sequences, int32_t total_splits,
-                            void *partial);
+                            const int32_t *split_sequences, int32_t sequences,
+                            const KernelSplits *splits);
 
 /* --- activation.cu. SwiGLU: out [tokens][ffn] = silu(in[t][0 … ffn)) · in[t][ffn … 2·ffn); GELU
  * (tanh) and ReLU: out = f(in), in [tokens][ffn]; may be in place. */

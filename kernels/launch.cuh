@@ -15,8 +15,10 @@ typedef struct KernelLoaded {
 
 /* kernel_load makes a kernel ready to be launched with blocks of `threads` and `shared_bytes` of
  * dynamic shared memory, which has to be said before where it is more than 48 KB, and asks the
- * current device what it makes of it. kernel_launch launches kernel(arguments…) on the stream. Both
- * return a cudaError_t. */
+ * current device what it makes of it. kernel_launch launches kernel(arguments…) on the stream.
+ * kernel_launch_behind does so for a kernel of which each thread calls wait_for_kernel_before
+ * (ptx.cuh) before it reads what the launch before writes: from compute capability 9.0 on its
+ * blocks may start before that one has ended. All return a cudaError_t. */
 #ifdef KERNEL_EMULATOR
 
 /* An array of the block; `name` is a reference to type[n]. */
@@ -46,6 +48,15 @@ int kernel_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t s
   return 0;
 }
 
+template <class... Parameters, class... Arguments>
+int kernel_launch_behind(void (*kernel)(Parameters...), dim3 grid, dim3 block, KernelStream stream,
+                         Arguments... arguments) {
+  emulator::must_wait = true;
+  int error = kernel_launch(kernel, grid, block, 0, stream, arguments...);
+  emulator::must_wait = false;
+  return error;
+}
+
 template <class... Parameters>
 int kernel_load(void (*kernel)(Parameters...), int threads, size_t shared_bytes,
                 KernelLoaded *ret_loaded) {
@@ -69,6 +80,30 @@ int kernel_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t s
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
+  return static_cast<int>(
+      cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+}
+
+template <class... Parameters, class... Arguments>
+int kernel_launch_behind(void (*kernel)(Parameters...), dim3 grid, dim3 block, KernelStream stream,
+                         Arguments... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = stream;
+#if CUDART_VERSION >= 12030 // from which on captures keep it
+  int device = 0, major = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  }
+  if (error != cudaSuccess) return static_cast<int>(error);
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &early;
+  config.numAttrs = major >= 9 ? 1 : 0;
+#endif
   return static_cast<int>(
       cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }

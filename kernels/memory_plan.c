@@ -30,6 +30,7 @@ LayerShape layer_shape(const CalibModel *model) {
                       .vocab = (calib_vocab(model) + 7) / 8 * 8,
                       .experts = model->num_experts,
                       .picked = model->num_experts > 0 ? model->num_experts_per_tok : 1,
+                      .qk_norm = model->qk_norm,
                       .weights = model->weights,
                       .weight_bytes = model->weights == CALIB_WEIGHTS_PLAIN ? ELEMENT_BYTES : 1};
   shape.attention = shape.query_heads * shape.head_dim;
@@ -49,7 +50,8 @@ int64_t layer_matrix_elements(const LayerShape *s) {
 }
 
 int64_t layer_vector_elements(const LayerShape *s) {
-  return 6 * (int64_t)s->hidden + s->qkv + s->up; // two norms with biases, four biases
+  const int64_t of_heads = s->qk_norm ? 2 * s->head_dim : 0;
+  return 6 * (int64_t)s->hidden + s->qkv + s->up + of_heads; // two norms with biases, four biases
 }
 
 ProductShape layer_product_shape(const LayerShape *s, int product) {

@@ -18,6 +18,7 @@ typedef struct LayerShape {
   int32_t vocab;     // rounded up to a multiple of 8
   int32_t experts;   // each of `ffn` columns; 0: one MLP
   int32_t picked;    // experts of a token; 1 without any
+  bool qk_norm;
   CalibWeights weights;
   int32_t weight_bytes; // of an element of a layer's products
 } LayerShape;

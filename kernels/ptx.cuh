@@ -72,6 +72,26 @@ __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&out)[4], uint32_t a
                           : "memory"));
 }
 
+/* Whether instructions of compute capability 9.0 are there. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define KERNEL_PTX_90(...) __VA_ARGS__
+#else
+#define KERNEL_PTX_90(...) static_cast<void>(0)
+#endif
+
+/* Lets a kernel that was launched behind this one (kernel_launch_behind) have places as soon as all
+ * blocks of this one have theirs. */
+__device__ __forceinline__ void let_kernel_behind_start() {
+  KERNEL_PTX_90(asm volatile("griddepcontrol.launch_dependents;"));
+}
+
+/* Until the launch before has ended, and what it has written is there to be read. */
+__device__ __forceinline__ void wait_for_kernel_before() {
+  KERNEL_PTX(emulator::wait_for_kernel_before(),
+             KERNEL_PTX_90(asm volatile("griddepcontrol.wait;" ::
+                                            : "memory")));
+}
+
 /* 2^x to 2 ulp, subnormal numbers as zero. */
 __device__ __forceinline__ float exp2_approximate(float x) {
 #ifdef KERNEL_EMULATOR

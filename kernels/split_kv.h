@@ -1,12 +1,12 @@
-/* How attention finds and divides a KV cache: where a token lies in the pages, how decode attention
- * splits contexts over thread blocks, how it puts the results together. Pure functions for host and
- * device.
+/* How attention finds and divides a KV cache: where a token lies in the pages, how contexts are
+ * split over thread blocks, how the results are put together. Pure functions for host and device.
  *
- * A split is up to split_tokens tokens of one sequence; sequence i has ⌈contexts[i] / split_tokens⌉
- * of them, numbered from split_starts[i], so every token is in exactly one. */
+ * A split is up to `tokens` tokens of one context; a context has ⌈context / tokens⌉ of them, so
+ * every token is in exactly one. Each row of queries has a partial result for each split. */
 #ifndef KERNELS_SPLIT_KV_H
 #define KERNELS_SPLIT_KV_H
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __CUDACC__
@@ -19,8 +19,16 @@
 #define KV_GRANULE_TOKENS 16
 /* Tokens that a block takes at a time; splits are a multiple of it. */
 #define SPLIT_KV_TILE_TOKENS 64
-/* What a split costs besides its tokens, in tokens: a block's start, and its part of combining. */
+/* Costs are in tokens: the time in which a block takes one while all places are taken, some 50 ns.
+ * What a split costs besides its tokens: a block's start. */
 #define SPLIT_KV_OVERHEAD_TOKENS 128
+/* A block that has few beside it takes tokens so many times faster, at most: decodes, which the
+ * memory bounds; prefills, which the tensor cores of a multiprocessor bound. */
+#define SPLIT_KV_DECODE_ALONE  2
+#define SPLIT_KV_PREFILL_ALONE 1
+/* Joining: another launch and its way to memory, and a token for so many splits of a row. */
+#define SPLIT_KV_JOIN_TOKENS   40
+#define SPLIT_KV_JOINED_SPLITS 8
 
 /* --- pages: [page][K or V][kv_head][token][head_dim] ------------------------------------------ */
 
@@ -48,30 +56,56 @@ SPLIT_KV_INLINE int32_t split_kv_count(int32_t context, int32_t split_tokens) {
   return (context + split_tokens - 1) / split_tokens;
 }
 
-/* About how long all splits take, in tokens of one block, when `slots` blocks run at once. Equal
- * splits run in rounds. Of unequal ones a long one starts when others have ended, on average with
- * half of its length to go when the work per slot is done. */
-SPLIT_KV_INLINE int64_t split_kv_cost(const int32_t *contexts, int32_t sequences, int32_t kv_heads,
-                                      int32_t slots, int32_t split_tokens) {
-  int64_t work = 0, longest = 0, n_blocks = 0;
+/* What all splits of contexts come to. */
+typedef struct SplitLoad {
+  int64_t tokens, n_blocks, longest, most; // `most` splits of one context
+  int64_t starts;                          // of blocks, that the tokens of others do not hide
+} SplitLoad;
+
+SPLIT_KV_INLINE SplitLoad split_kv_load(const int32_t *contexts, int32_t sequences,
+                                        int32_t kv_heads, int32_t split_tokens, int32_t alone) {
+  SplitLoad load = {0, 0, 0, 1, 0};
   for (int32_t i = 0; i < sequences; i++) {
     int64_t n_splits = split_kv_count(contexts[i], split_tokens);
     int64_t split = contexts[i] < split_tokens ? contexts[i] : split_tokens;
-    n_blocks += kv_heads * n_splits;
-    work += kv_heads * (contexts[i] + n_splits * SPLIT_KV_OVERHEAD_TOKENS);
-    longest = split > longest ? split : longest;
+    int64_t fastest = split / alone + SPLIT_KV_OVERHEAD_TOKENS;
+    load.tokens += (int64_t)kv_heads * contexts[i];
+    load.n_blocks += kv_heads * n_splits;
+    load.longest = split > load.longest ? split : load.longest;
+    load.most = n_splits > load.most ? n_splits : load.most;
+    load.starts += fastest > split ? kv_heads * n_splits * (fastest - split) : 0;
   }
-  longest += SPLIT_KV_OVERHEAD_TOKENS;
-  int64_t rounds = (work + longest * slots - 1) / (longest * slots) * longest;
-  int64_t uneven = work / slots + longest / 2;
-  return n_blocks > slots && work < n_blocks * longest && uneven > rounds ? uneven : rounds;
+  return load;
+}
+
+/* About how long all splits take and their join, in tokens of one block, when `slots` blocks run at
+ * once and one of few is `alone` times faster, at most. Splits that all run at once share what
+ * bounds them. More of them run in rounds, the last of them with fewer blocks. Of unequal ones a
+ * long one starts when others have ended, on average with half of its length to go when the work
+ * per slot is done. */
+SPLIT_KV_INLINE int64_t split_kv_cost(const int32_t *contexts, int32_t sequences, int32_t kv_heads,
+                                      int32_t slots, int32_t split_tokens, int32_t alone) {
+  SplitLoad load = split_kv_load(contexts, sequences, kv_heads, split_tokens, alone);
+  int64_t join = load.most > 1 ? SPLIT_KV_JOIN_TOKENS + load.most / SPLIT_KV_JOINED_SPLITS : 0;
+  int64_t fastest = load.longest / alone + SPLIT_KV_OVERHEAD_TOKENS;
+  if (load.n_blocks <= slots) {
+    int64_t shared = load.tokens / slots + SPLIT_KV_OVERHEAD_TOKENS;
+    return (shared > fastest ? shared : fastest) + join;
+  }
+  int64_t longest = load.longest + SPLIT_KV_OVERHEAD_TOKENS, round = longest * slots;
+  int64_t work = load.tokens + load.n_blocks * SPLIT_KV_OVERHEAD_TOKENS;
+  int64_t rest = work % round / slots;
+  int64_t rounds = work / round * longest + (rest > 0 && rest < fastest ? fastest : rest);
+  int64_t uneven =
+      (load.tokens + load.starts) / slots + SPLIT_KV_OVERHEAD_TOKENS + longest / (2 * alone);
+  return (work < load.n_blocks * longest && uneven > rounds ? uneven : rounds) + join;
 }
 
 /* The length of splits that takes the least time by split_kv_cost, among those that divide the
  * longest context evenly; of equals the longest. Contexts are 1 or more; slots is how many
  * blocks run at once (KernelResidency). */
 SPLIT_KV_INLINE int32_t split_kv_tokens(const int32_t *contexts, int32_t sequences,
-                                        int32_t kv_heads, int32_t slots) {
+                                        int32_t kv_heads, int32_t slots, int32_t alone) {
   int32_t longest = 1, best = 0;
   for (int32_t i = 0; i < sequences; i++) {
     longest = contexts[i] > longest ? contexts[i] : longest;
@@ -80,8 +114,9 @@ SPLIT_KV_INLINE int32_t split_kv_tokens(const int32_t *contexts, int32_t sequenc
   for (int32_t n_splits = 1; n_splits <= slots; n_splits++) {
     int32_t tiles = split_kv_count(split_kv_count(longest, n_splits), SPLIT_KV_TILE_TOKENS);
     int32_t tokens = tiles * SPLIT_KV_TILE_TOKENS;
-    int64_t cost =
-        tokens == best ? best_cost : split_kv_cost(contexts, sequences, kv_heads, slots, tokens);
+    int64_t cost = tokens == best
+                       ? best_cost
+                       : split_kv_cost(contexts, sequences, kv_heads, slots, tokens, alone);
     if (cost < best_cost) {
       best_cost = cost;
       best = tokens;
@@ -93,6 +128,12 @@ SPLIT_KV_INLINE int32_t split_kv_tokens(const int32_t *contexts, int32_t sequenc
   return best;
 }
 
+/* How contexts are split: the length of a split, rows of partial results of all, and the most
+ * splits of a row. */
+typedef struct SplitPlan {
+  int32_t tokens, rows, most;
+} SplitPlan;
+
 /* Fills starts[sequences + 1] with the number of splits of the sequences before; returns all. */
 SPLIT_KV_INLINE int32_t split_kv_starts(const int32_t *contexts, int32_t sequences,
                                         int32_t split_tokens, int32_t *starts) {
@@ -101,6 +142,79 @@ SPLIT_KV_INLINE int32_t split_kv_starts(const int32_t *contexts, int32_t sequenc
     starts[i + 1] = starts[i] + split_kv_count(contexts[i], split_tokens);
   }
   return starts[sequences];
+}
+
+/* The plan of decodes, a row of queries each, with splits of a length. */
+SPLIT_KV_INLINE SplitPlan split_kv_plan_of(const int32_t *contexts, int32_t sequences,
+                                           int32_t split_tokens) {
+  SplitPlan plan = {split_tokens, 0, 1};
+  for (int32_t i = 0; i < sequences; i++) {
+    int32_t n_splits = split_kv_count(contexts[i], split_tokens);
+    plan.rows += n_splits;
+    plan.most = n_splits > plan.most ? n_splits : plan.most;
+  }
+  return plan;
+}
+
+SPLIT_KV_INLINE SplitPlan split_kv_plan(const int32_t *contexts, int32_t sequences,
+                                        int32_t kv_heads, int32_t slots) {
+  return split_kv_plan_of(
+      contexts, sequences,
+      split_kv_tokens(contexts, sequences, kv_heads, slots, SPLIT_KV_DECODE_ALONE));
+}
+
+/* Rows of a tile of prefill attention, 128, or 64 where there would be fewer tiles than the
+ * `wide_slots` that run at once. Rows are packed: token · group + head of the group. */
+SPLIT_KV_INLINE int32_t split_kv_tile_rows(int32_t group, int32_t kv_heads, int32_t sequences,
+                                           int32_t max_new, int32_t wide_slots) {
+  int64_t tiles = ((int64_t)max_new * group + 127) / 128 * sequences * kv_heads;
+  return wide_slots > 0 && tiles >= wide_slots ? 128 : 64;
+}
+
+/* Tokens that the first row of a tile sees, which are what is split: each row of the tile then sees
+ * the first token of each split. The last split goes on as far as the last row sees. */
+SPLIT_KV_INLINE int32_t split_kv_tile_sees(int32_t past, int32_t tile, int32_t tile_rows,
+                                           int32_t group) {
+  return past + tile * tile_rows / group + 1;
+}
+
+/* Of no splits: longer than any context. */
+#define SPLIT_KV_WHOLE (1 << 30)
+
+/* The length of splits of prefills: SPLIT_KV_WHOLE unless tiles of 64 rows are fewer than `slots`.
+ * `sees` has room for slots numbers. */
+SPLIT_KV_INLINE int32_t split_kv_prefill_tokens(const int32_t *row_starts, const int32_t *past,
+                                                int32_t sequences, int32_t group, int32_t kv_heads,
+                                                int32_t tile_rows, int32_t slots, int32_t *sees) {
+  int32_t n_tiles = 0;
+  for (int32_t i = 0; i < sequences; i++) {
+    int32_t tiles = split_kv_count((row_starts[i + 1] - row_starts[i]) * group, tile_rows);
+    for (int32_t tile = 0; tile < tiles && n_tiles < slots; tile++) {
+      sees[n_tiles++] = split_kv_tile_sees(past[i], tile, tile_rows, group);
+    }
+  }
+  bool is_short = n_tiles > 0 && tile_rows == 64 && (int64_t)n_tiles * kv_heads < slots;
+  return is_short ? split_kv_tokens(sees, n_tiles, kv_heads, slots, SPLIT_KV_PREFILL_ALONE)
+                  : SPLIT_KV_WHOLE;
+}
+
+/* The plan of prefills. Fills starts[sequences + 1] with the rows of partial results before: of a
+ * sequence with splits each row has as many as the most of them. */
+SPLIT_KV_INLINE SplitPlan split_kv_prefill_plan(const int32_t *row_starts, const int32_t *past,
+                                                int32_t sequences, int32_t group, int32_t tile_rows,
+                                                int32_t split_tokens, int32_t *starts) {
+  SplitPlan plan = {split_tokens, 0, 1};
+  starts[0] = 0;
+  for (int32_t i = 0; i < sequences; i++) {
+    int32_t rows = row_starts[i + 1] - row_starts[i];
+    int32_t last = split_kv_count(rows * group, tile_rows) - 1;
+    int32_t n_splits =
+        split_kv_count(split_kv_tile_sees(past[i], last, tile_rows, group), split_tokens);
+    starts[i + 1] = starts[i] + (n_splits > 1 ? rows * n_splits : 0);
+    plan.most = n_splits > plan.most ? n_splits : plan.most;
+  }
+  plan.rows = starts[sequences];
+  return plan;
 }
 
 /* Fills owners[starts[sequences]] with the sequence of each split. */

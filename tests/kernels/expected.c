@@ -80,11 +80,14 @@ void expected_norm(CalibDtype dtype, CalibNorm norm, double *out, void *residual
 
 void expected_rope_append(const KernelAttention *shape, double *q, double *kv_pages,
                           const void *qkv, const int32_t *slots, const int32_t *positions,
-                          double theta, int32_t tokens) {
+                          double theta, KernelHeadNorms norms, int32_t tokens) {
   const int32_t d = shape->head_dim, n_q = shape->query_heads, n_kv = shape->kv_heads;
   const int64_t columns = (int64_t)(n_q + 2 * n_kv) * d;
+  double *of_q = norms.q ? decoded(shape->dtype, norms.q, d) : NULL;
+  double *of_k = norms.q ? decoded(shape->dtype, norms.k, d) : NULL;
   for (int64_t t = 0; t < tokens; t++) {
     double *row = decoded(shape->dtype, (const uint16_t *)qkv + t * columns, columns);
+    if (norms.q) reference_norm_heads(row, of_q, of_k, n_q, n_kv, d);
     if (positions) reference_rotate(row, n_q + n_kv, d, positions[t], theta);
     memcpy(q + t * n_q * d, row, (size_t)(n_q * d) * sizeof *row);
     for (int32_t head = 0; head < 2 * n_kv; head++)
@@ -93,6 +96,8 @@ void expected_rope_append(const KernelAttention *shape, double *q, double *kv_pa
              row + (int64_t)(n_q + head) * d, (size_t)d * sizeof *row);
     free(row);
   }
+  free(of_q);
+  free(of_k);
 }
 
 void expected_activation(CalibDtype dtype, CalibActivation activation, double *out, const void *in,

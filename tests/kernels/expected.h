@@ -18,7 +18,7 @@ void expected_norm(CalibDtype dtype, CalibNorm norm, double *out, void *residual
  * elements are written. */
 void expected_rope_append(const KernelAttention *shape, double *q, double *kv_pages,
                           const void *qkv, const int32_t *slots, const int32_t *positions,
-                          double theta, int32_t tokens);
+                          double theta, KernelHeadNorms norms, int32_t tokens);
 
 void expected_activation(CalibDtype dtype, CalibActivation activation, double *out, const void *in,
                          int32_t tokens, int32_t ffn);

@@ -31,6 +31,7 @@ trap 'exit 130' INT TERM
 # --- the mutants: name, file, the text that stands in it once, what takes its place --------------
 
 prefill=kernels/attention_prefill.cu decode=kernels/attention_decode.cu
+join=kernels/attention_join.cu splits=kernels/split_kv.h
 routing=kernels/moe_routing.cu product=kernels/moe_gemm.cu combine=kernels/moe_combine.cu
 reduce=kernels/all_reduce.cu
 names=() files=() olds=() news=()
@@ -59,16 +60,50 @@ mutant() {
     load(index + stages - 1, free);' '    load(index + stages - 1, free);'
   mutant 'the slope of ALiBi is not over the scale' $prefill \
     'args.shape.alibi_slopes[head] / args.shape.scale' 'args.shape.alibi_slopes[head]'
-  mutant '64 rows where 128 are as many as run at once' $prefill \
-    'sequences, max_new) >= wide' 'sequences, max_new) > wide'
+  mutant '64 rows where 128 are as many as run at once' $splits \
+    'tiles >= wide_slots' 'tiles > wide_slots'
+  mutant 'each split of a chunk goes on to its end' $prefill \
+    'index + 1 == n ? chunk.context : range.end' 'chunk.context'
+  mutant 'the last split ends with what the first row sees' $prefill \
+    'index + 1 == n ? chunk.context : range.end' \
+    'index + 1 == n ? chunk.first_sees + 1 : range.end'
+  mutant 'each split of a chunk starts at its first key' $prefill \
+    'chunk.first_tile = range.begin / tile_tokens;' 'chunk.first_tile = 0;'
+  mutant 'results of splits lie over each other' $prefill \
+    'args.splits.starts[sequence] + index * rows' 'args.splits.starts[sequence] + index'
+  mutant 'granules of an odd first tile lie where those of an even one do' $prefill \
+    'shared.kv_rows[tile % 2][granule]' 'shared.kv_rows[threadIdx.x / granules][granule]'
+  mutant 'the greatest logit of a split is not scaled' $prefill \
+    'state[m].shift[half] * args.shape.scale * log2_of_e' 'state[m].shift[half] * log2_of_e'
+  mutant 'a split has the sums of a quarter of its keys' $prefill \
+    'row_sum(state[m].sum[half])};' 'state[m].sum[half]};'
+  mutant 'a tile is joined by the splits of a later one' $splits \
+    'return past + tile * tile_rows / group + 1;' 'return past + tile * tile_rows / group + 2;'
   mutant 'the sum of a row keeps its old scale' kernels/attention.cuh \
     'state.sum[half] *= weight;' 'state.sum[half] *= 1.0f;'
   mutant 'the result of a row keeps its old scale' kernels/attention.cuh \
     'acc[n][2 * half + 1] *= weight;' 'acc[n][2 * half + 1] *= 1.0f;'
   mutant 'warps of decode take the same granules' $decode \
     'first + granule * warps * KV_GRANULE_TOKENS' 'first + granule * KV_GRANULE_TOKENS'
-  mutant 'splits are summed on scales of their own' $decode \
-    'sum += states[at].sum * weight;' 'sum += states[at].sum;'
+  mutant 'splits are summed on scales of their own' $join \
+    'own.scale(partial_softmax_weight(states[i], max));' ''
+  mutant 'lanes are summed on scales of their own' $join \
+    'sum.rescale(fmaxf(sum.softmax.max, other));' ''
+  mutant 'warps are summed on scales of their own' $join \
+    'other.rescale(max);' ''
+  mutant 'the sums of the last warp are left out' $join 'i < n_warps' 'i + 1 < n_warps'
+  mutant 'a split is summed again for one that is not there' $join \
+    'states[i].max = is_there ? states[i].max : -INFINITY;' ''
+  mutant 'the join does not wait for the kernel before' $join '  wait_for_kernel_before();' ''
+  mutant 'no barrier before warps are joined' $join \
+    '  __syncthreads();
+' ''
+  mutant 'the first row of a sequence is joined as of the one before' $join \
+    'row_starts[middle] <= row' 'row_starts[middle] < row'
+  mutant 'rows are joined as heads of other tiles' $join \
+    'args.group + head % args.group;' 'args.group;'
+  mutant 'the output of the join has the columns of the first block' $join \
+    'blockIdx.z * columns + ' ''
   mutant 'the last split goes on past the context' kernels/split_kv.h \
     'range.end = range.end < context ? range.end : context;' ''
   mutant 'a page of values begins where the next keys do' kernels/split_kv.h \
@@ -159,7 +194,7 @@ build() {
     objects+=("${cu%.*}.o")
   done
   for cu in tests/kernels/{test_"$2",kernel_testing,kernel_testing_emulator,expected} \
-    calib/reference kernels/half base/arena; do
+    calib/reference kernels/half base/arena base/units; do
     gcc -std=c11 -D_GNU_SOURCE -O2 -I. -c "$cu.c" -o "$cu.o" || return
     objects+=("$cu.o")
   done
@@ -187,7 +222,8 @@ try() {
   return "$status"
 }
 
-mkdir "$scratch/source" && cp -r --parents kernels calib base tests/kernels "$scratch/source" ||
+mkdir "$scratch/source" &&
+  cp -r --parents kernels calib base perfmodel/operators.def tests/kernels "$scratch/source" ||
   exit 2
 kind_of() {
   case ${files[$1]} in

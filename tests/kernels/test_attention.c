@@ -1,9 +1,10 @@
 /* Attention, prefill and decode, against the formula: chunk lengths and contexts around the tiles
  * and granules of the kernels, groups of query heads, both types, ALiBi, several sequences at once,
- * pages in random order; both heights of a tile of prefill at every shape, and the one that is
- * chosen at the edge between them with the multiprocessors of an A100, an H100 and a B200. What the
- * kernels must not read is NaN: rows of q and slots of pages past the end, and entries of the page
- * table past the last page name no page. */
+ * pages in random order; both heights of a tile of prefill at every shape, the lower one with
+ * splits and without, and the height that is chosen at the edge between them and the splits that
+ * are planned with the multiprocessors of an A100, an H100 and a B200. What the kernels must not
+ * read is NaN: rows of q and slots of pages past the end, and entries of the page table past the
+ * last page name no page. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@ typedef struct Case {
   CalibDtype dtype;
   int has_alibi;
   int32_t sequences, added[MAX_SEQUENCES], past[MAX_SEQUENCES];
-  int32_t split_tokens; // of decode; 0: as planned
+  int32_t split_tokens; // 0: as planned for decode, 64 for prefill
 } Case;
 
 /* A case with its tensors on the host and on the device. */
@@ -157,38 +158,59 @@ static void check(const Problem *problem, const Case *test, const char *kernel, 
   free(out);
 }
 
+/* The splits on the device, with a workspace. */
+static KernelSplits splits_open(const Problem *problem, const Case *test, SplitPlan plan,
+                                const int32_t *starts) {
+  KernelSplits splits = {.plan = plan};
+  splits.starts = device_copy(starts, ((size_t)test->sequences + 1) * sizeof *starts);
+  splits.partial = device_alloc(kernel_attention_workspace(&problem->shape, plan.rows));
+  return splits;
+}
+
+static void splits_close(KernelSplits *splits) {
+  device_free((void *)splits->starts);
+  device_free(splits->partial);
+}
+
 static void run_prefill(const Problem *problem, const Case *test, int32_t tile_rows,
-                        uint64_t seed) {
+                        int32_t split_tokens, uint64_t seed) {
+  int32_t starts[MAX_SEQUENCES + 1];
+  int32_t group = test->query_heads / test->kv_heads;
+  SplitPlan plan = split_kv_prefill_plan(problem->row_starts, test->past, test->sequences, group,
+                                         tile_rows, split_tokens, starts);
+  KernelSplits splits = splits_open(problem, test, plan, starts);
   device_seed(seed);
-  int status = kernel_attention_prefill(
-      NULL, &problem->shape, tile_rows, problem->device_out, problem->device_q, problem->q_stride,
-      problem->device_starts, problem->device_past, test->sequences, problem->max_new);
-  check(problem, test, tile_rows == 64 ? "prefill, 64 rows" : "prefill, 128 rows", status, seed);
+  int status = kernel_attention_prefill(NULL, &problem->shape, tile_rows, problem->device_out,
+                                        problem->device_q, problem->q_stride,
+                                        problem->device_starts, problem->device_past, problem->rows,
+                                        test->sequences, problem->max_new, &splits);
+  const char *kernel = plan.most > 1     ? "prefill, splits"
+                       : tile_rows == 64 ? "prefill, 64 rows"
+                                         : "prefill, 128 rows";
+  check(problem, test, kernel, status, seed);
+  splits_close(&splits);
 }
 
 static void run_decode(const Problem *problem, const Case *test, uint64_t seed) {
-  int32_t split_tokens = test->split_tokens;
-  if (split_tokens == 0) {
-    split_tokens = split_kv_tokens(problem->contexts, test->sequences, test->kv_heads,
-                                   problem->residency.decode);
-  }
   int32_t starts[MAX_SEQUENCES + 1];
-  int32_t n_splits = split_kv_starts(problem->contexts, test->sequences, split_tokens, starts);
-  int32_t *owners = malloc((size_t)n_splits * sizeof *owners);
+  SplitPlan plan =
+      split_kv_plan(problem->contexts, test->sequences, test->kv_heads, problem->residency.decode);
+  if (test->split_tokens > 0) {
+    plan = split_kv_plan_of(problem->contexts, test->sequences, test->split_tokens);
+  }
+  split_kv_starts(problem->contexts, test->sequences, plan.tokens, starts);
+  int32_t *owners = malloc((size_t)plan.rows * sizeof *owners);
   split_kv_owners(starts, test->sequences, owners);
-  void *device_starts = device_copy(starts, ((size_t)test->sequences + 1) * sizeof *starts);
-  void *device_owners = device_copy(owners, (size_t)n_splits * sizeof *owners);
-  void *partial = device_alloc(kernel_attention_decode_workspace(&problem->shape, n_splits));
+  KernelSplits splits = splits_open(problem, test, plan, starts);
+  void *device_owners = device_copy(owners, (size_t)plan.rows * sizeof *owners);
   device_seed(seed);
-  int status =
-      kernel_attention_decode(NULL, &problem->shape, problem->device_out, problem->device_q,
-                              problem->q_stride, problem->device_contexts, device_starts,
-                              device_owners, split_tokens, test->sequences, n_splits, partial);
+  int status = kernel_attention_decode(
+      NULL, &problem->shape, problem->device_out, problem->device_q, problem->q_stride,
+      problem->device_contexts, device_owners, test->sequences, &splits);
   check(problem, test, "decode", status, seed);
   free(owners);
-  device_free(device_starts);
+  splits_close(&splits);
   device_free(device_owners);
-  device_free(partial);
 }
 
 static void run_case(const Case *test, uint64_t n_seeds) {
@@ -198,9 +220,10 @@ static void run_case(const Case *test, uint64_t n_seeds) {
     is_decode = is_decode && test->added[i] == 1;
   }
   for (uint64_t seed = 0; seed < n_seeds; seed++) {
-    run_prefill(&problem, test, 64, seed);
+    run_prefill(&problem, test, 64, SPLIT_KV_WHOLE, seed);
+    run_prefill(&problem, test, 64, test->split_tokens > 0 ? test->split_tokens : 64, seed);
     if (problem.residency.prefill[1] > 0) {
-      run_prefill(&problem, test, 128, seed);
+      run_prefill(&problem, test, 128, SPLIT_KV_WHOLE, seed);
     }
     if (is_decode) {
       run_decode(&problem, test, seed);
@@ -236,6 +259,8 @@ static void test_many_sequences(void) {
       {14, 7, 64, 16, CALIB_BF16, 0, 4, {33, 1, 1, 80}, {100, 0, 300, 17}, 0},
       {8, 2, 128, 16, CALIB_BF16, 1, 3, {200, 7, 64}, {0, 121, 64}, 0},
       {24, 3, 128, 32, CALIB_FP16, 0, 2, {16, 48}, {1000, 0}, 0},
+      // Heads of one token in two tiles, of which only the later one has splits.
+      {6, 2, 64, 16, CALIB_BF16, 0, 1, {44}, {50}, 0},
       // Decode: one split and many, a context that ends with a granule, more heads than an m-tile.
       {8, 8, 128, 16, CALIB_BF16, 0, 4, {1, 1, 1, 1}, {0, 15, 16, 255}, 64},
       {32, 4, 128, 16, CALIB_BF16, 0, 4, {1, 1, 1, 1}, {2999, 3, 700, 64}, 0},
@@ -254,7 +279,7 @@ static void test_skipping(void) {
   Case test = {4, 4, 64, 16, CALIB_BF16, 0, 1, {256}, {0}, 0};
   Problem problem = problem_open(&test, 1);
   device_take_counts();
-  run_prefill(&problem, &test, 128, 0);
+  run_prefill(&problem, &test, 128, SPLIT_KV_WHOLE, 0);
   if (device_is_emulated()) {
     int64_t n_mma = device_take_counts().mma;
     expect_true(n_mma == 4 * 20 * 128, "%lld mma operations", (long long)n_mma);
@@ -272,14 +297,26 @@ static void test_choice(int32_t head_dim, CalibDtype dtype) {
   for (int32_t less = 1; less >= 0 && places > 4; less--) {
     test.query_heads = test.kv_heads = (places + 3) / 4 - less;
     problem = problem_open(&test, 3);
-    int32_t rows = kernel_attention_prefill_rows(&problem.shape, &problem.residency, test.sequences,
-                                                 problem.max_new);
+    int32_t rows = split_kv_tile_rows(1, test.kv_heads, test.sequences, problem.max_new, places);
     expect_true(rows == (less > 0 ? 64 : 128), "%d of %d tiles: %d rows", test.kv_heads * 4, places,
                 rows);
-    run_prefill(&problem, &test, rows, 0);
+    run_prefill(&problem, &test, rows, SPLIT_KV_WHOLE, 0);
     run_decode(&problem, &test, 0);
     problem_close(&problem);
   }
+}
+
+/* Few tiles behind long contexts: the splits that are planned, of each head_dim. */
+static void test_planned(int32_t head_dim, CalibDtype dtype) {
+  Case test = {8, 1, head_dim, 16, dtype, 0, 3, {40, 1, 9}, {2100, 4000, 0}, 0};
+  Problem problem = problem_open(&test, 4);
+  int32_t slots = problem.residency.prefill[0];
+  int32_t *sees = malloc((size_t)slots * sizeof *sees);
+  int32_t tokens = split_kv_prefill_tokens(problem.row_starts, test.past, 3, 8, 1, 64, slots, sees);
+  expect_true(tokens <= 512, "splits of %d tokens with %d places", tokens, slots);
+  run_prefill(&problem, &test, 64, tokens, 2);
+  free(sees);
+  problem_close(&problem);
 }
 
 static void test_choices(void) {
@@ -288,6 +325,8 @@ static void test_choices(void) {
     device_multiprocessors(multiprocessors[i]);
     test_choice(64, CALIB_BF16);
     test_choice(128, CALIB_FP16);
+    test_planned(64, CALIB_FP16);
+    test_planned(128, CALIB_BF16);
   }
   device_multiprocessors(0);
 }

@@ -245,8 +245,14 @@ static void test_refusals(void) {
 
 // --- batches -----------------------------------------------------------------------------------
 
-static const BatchPlace place = {
-    .block_size = 16, .kv_heads = 1, .layers = 3, .n_pages = 100, .decode_blocks = 8, .seed = 5};
+static const BatchPlace place = {.block_size = 16,
+                                 .group = 4,
+                                 .kv_heads = 1,
+                                 .layers = 3,
+                                 .n_pages = 100,
+                                 .decode_blocks = 8,
+                                 .prefill_blocks = {8, 8},
+                                 .seed = 5};
 
 static void test_batch_rows(void) {
   const CalibSequence sequences[] = {{20, 0}, {5, 30}, {1, 15}, {1, 16}};
@@ -282,14 +288,39 @@ static void test_batch_rows(void) {
   const int32_t *second = layout.at.page_table + layout.max_pages;
   EXPECT(layout.at.slots[20] == second[1] * 16 + 14 && layout.at.slots[22] == second[2] * 16);
   EXPECT(layout.at.slots[26] == layout.at.page_table[3 * layout.max_pages + 1] * 16);
-  EXPECT(layout.total_splits == layout.at.split_starts[2] && layout.total_splits >= 2);
+  EXPECT(layout.decode_splits.rows == layout.at.split_starts[2] && layout.decode_splits.rows >= 2);
   EXPECT(layout.at.split_sequences[0] == 0 &&
-         layout.at.split_sequences[layout.total_splits - 1] == 1);
+         layout.at.split_sequences[layout.decode_splits.rows - 1] == 1);
   int32_t *copy = malloc(layout.n_words * sizeof *copy);
   memcpy(copy, layout.words, layout.n_words * sizeof *copy);
   const BatchArrays arrays = batch_layout_arrays(&layout, copy);
   EXPECT(arrays.logit_rows[2] == 26 && arrays.page_table[0] == layout.at.page_table[0]);
   free(copy);
+  batch_layout_done(&layout);
+}
+
+/* Splits of prefills: behind a long context, and where a tile of 128 rows has all places. */
+static void test_batch_splits(void) {
+  const CalibSequence sequences[] = {{20, 1200}, {5, 0}};
+  const CalibBatch batch = {sequences, 2, 0, 2};
+  char error[CALIB_ERROR_SIZE];
+  BatchLayout layout;
+  EXPECT(batch_layout_init(&layout, &place, &batch, error) == CALIB_OK);
+  EXPECT(layout.tile_rows == 64 && layout.decode_splits.rows == 0);
+  EXPECT(layout.prefill_splits.most > 1 && layout.prefill_splits.tokens < 1200);
+  EXPECT(layout.at.prefill_starts[1] == 20 * layout.prefill_splits.most);
+  EXPECT(layout.at.prefill_starts[2] == layout.at.prefill_starts[1]); // none of the short one
+  EXPECT(layout.prefill_splits.rows == layout.at.prefill_starts[2]);
+  batch_layout_done(&layout);
+  BatchPlace small = place;
+  small.prefill_blocks[1] = 2;
+  EXPECT(batch_layout_init(&layout, &small, &batch, error) == CALIB_OK);
+  EXPECT(layout.tile_rows == 128);
+  EXPECT(layout.prefill_splits.most == 1 && layout.prefill_splits.rows == 0);
+  batch_layout_done(&layout);
+  small.prefill_blocks[0] = small.prefill_blocks[1] = 0; // other kernels attend
+  EXPECT(batch_layout_init(&layout, &small, &batch, error) == CALIB_OK);
+  EXPECT(layout.tile_rows == 64 && layout.prefill_splits.most == 1);
   batch_layout_done(&layout);
 }
 
@@ -349,6 +380,7 @@ int main(void) {
   test_kinds_of_weights();
   test_refusals();
   test_batch_rows();
+  test_batch_splits();
   test_pool();
   test_bad_batches();
   test_drawing();

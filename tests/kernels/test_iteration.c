@@ -21,6 +21,8 @@ static const CalibModel models[] = {
      CALIB_ALIBI, true, CALIB_BF16, 1, 16, .num_experts = 0},
     {"tiny-opt", NULL, 2, 128, 2, 2, 64, 192, 256, 512, CALIB_LAYER_NORM, CALIB_RELU, CALIB_LEARNED,
      true, CALIB_FP16, 1, 32, .num_experts = 0},
+    {"tiny-qwen", NULL, 3, 128, 4, 2, 64, 192, 250, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
+     false, CALIB_BF16, 1, 16, .num_experts = 0, .qk_norm = true},
     {"tiny-moe",
      NULL,
      2,

@@ -17,6 +17,7 @@ static const Case CASES[] = {
 };
 
 static const float THETA = 500000;
+static const float EPSILON = 1e-5f; // the reference's
 
 /* A pool with two pages to spare, and tokens in random slots of it. */
 typedef struct Pool {
@@ -54,11 +55,16 @@ static double check_rows(CalibDtype dtype, Case c, const uint16_t *got, const ui
   return greatest;
 }
 
-static void check(CalibDtype dtype, Case c, bool rotates) {
+static void check(CalibDtype dtype, Case c, bool rotates, bool norms) {
   const int64_t columns = ((int64_t)c.query_heads + 2 * c.kv_heads) * c.head_dim;
   const size_t qkv_bytes = (size_t)(c.tokens * columns * 2);
   uint16_t *const qkv = random_elements(dtype, c.tokens * columns, 1, 6);
   Pool pool = make_pool(dtype, c);
+  uint16_t *const weights = random_elements(dtype, 2 * c.head_dim, 1, 10);
+  uint16_t *const on_device_weights = device_copy(weights, (size_t)c.head_dim * 4);
+  const KernelHeadNorms none = {.epsilon = EPSILON};
+  const KernelHeadNorms host = {weights, weights + c.head_dim, EPSILON};
+  const KernelHeadNorms device = {on_device_weights, on_device_weights + c.head_dim, EPSILON};
   KernelAttention shape = {.dtype = dtype,
                            .query_heads = c.query_heads,
                            .kv_heads = c.kv_heads,
@@ -68,24 +74,28 @@ static void check(CalibDtype dtype, Case c, bool rotates) {
   void *const kv_pages = device_copy(pool.elements, (size_t)pool.n * 2);
   int32_t *const slots = device_copy(pool.slots, (size_t)c.tokens * 4);
   int32_t *const positions = device_copy(pool.positions, (size_t)c.tokens * 4);
-  const int status = kernel_rope_append(NULL, &shape, on_device, kv_pages, slots,
-                                        rotates ? positions : NULL, THETA, c.tokens);
+  const int status =
+      kernel_rope_append(NULL, &shape, on_device, kv_pages, slots, rotates ? positions : NULL,
+                         THETA, norms ? device : none, c.tokens);
   expect_true(status == 0, "rope_append returns %d", status);
 
   double *const q = malloc((size_t)c.tokens * (size_t)c.query_heads * (size_t)c.head_dim * 8);
   double *const expected = decoded(dtype, pool.elements, pool.n);
   expected_rope_append(&shape, q, expected, qkv, pool.slots, rotates ? pool.positions : NULL,
-                       (double)THETA, c.tokens);
+                       (double)THETA, norms ? host : none, c.tokens);
   uint16_t *const got = device_fetch(on_device, qkv_bytes);
   uint16_t *const pages = device_fetch(kv_pages, (size_t)pool.n * 2);
   bool is_untouched;
   const double error = check_rows(dtype, c, got, qkv, q, &is_untouched);
-  expect_error_below(error, half_error(dtype), "q, %d heads of %d, rotated %d", c.query_heads,
-                     c.head_dim, rotates);
+  expect_error_below(error, half_error(dtype), "q, %d heads of %d, rotated %d, normed %d",
+                     c.query_heads, c.head_dim, rotates, norms);
   expect_true(is_untouched, "K and V stay in qkv as they were");
   expect_error_below(greatest_error(dtype, pages, expected, pool.n, 0.05), half_error(dtype),
-                     "pool, %d heads of %d, rotated %d", c.kv_heads, c.head_dim, rotates);
+                     "pool, %d heads of %d, rotated %d, normed %d", c.kv_heads, c.head_dim, rotates,
+                     norms);
   free(qkv);
+  free(weights);
+  device_free(on_device_weights);
   free(q);
   free(expected);
   free(got);
@@ -106,8 +116,8 @@ int main(int argc, char **argv) {
     if (is_small && CASES[i].tokens > 17) continue;
     device_seed(i);
     for (CalibDtype dtype = CALIB_BF16; dtype <= CALIB_FP16; dtype++) {
-      check(dtype, CASES[i], true);
-      check(dtype, CASES[i], false);
+      for (int way = 0; way < 4; way++)
+        check(dtype, CASES[i], way % 2 == 0, way / 2 == 1);
     }
   }
   return kernel_testing_end();

@@ -1,6 +1,7 @@
 /* split_kv.h on the host, over random batches: each token is in exactly one split and each split
- * knows its sequence; a plan keeps thread blocks about as busy as the best one does; joined partial
- * softmaxes are the softmax over all keys; rows of pages are where the layout has them. */
+ * knows its sequence; a plan keeps thread blocks about as busy as the best one does; chunks of
+ * prefills are split where their tiles are few; joined partial softmaxes are the softmax over all
+ * keys; rows of pages are where the layout has them. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ static int32_t random_batch(int32_t *contexts) {
 static void test_cover(void) {
   int32_t contexts[MAX_SEQUENCES], starts[MAX_SEQUENCES + 1];
   int32_t n = random_batch(contexts);
-  int32_t tokens = split_kv_tokens(contexts, n, 1 + random_below(8), 1 + random_below(MAX_SLOTS));
+  int32_t tokens = split_kv_tokens(contexts, n, 1 + random_below(8), 1 + random_below(MAX_SLOTS),
+                                   1 + random_below(2));
   assert(tokens > 0 && tokens % SPLIT_KV_TILE_TOKENS == 0);
   int32_t n_splits = split_kv_starts(contexts, n, tokens, starts);
   int32_t *owners = malloc((size_t)n_splits * sizeof *owners);
@@ -50,33 +52,61 @@ static void test_cover(void) {
   free(owners);
 }
 
-/* When the last split ends if each starts, in order, on the slot that is free first. */
-static int64_t makespan_of(const int32_t *contexts, int32_t n, int32_t kv_heads, int32_t slots,
-                           int32_t tokens) {
-  int64_t ends[MAX_SLOTS] = {0}, last = 0;
-  for (int32_t i = 0; i < n * kv_heads; i++) {
-    int32_t context = contexts[i % n];
-    for (int32_t split = 0; split < split_kv_count(context, tokens); split++) {
-      SplitRange range = split_kv_range(split, context, tokens);
-      int32_t first = 0;
-      for (int32_t slot = 1; slot < slots; slot++) {
-        first = ends[slot] < ends[first] ? slot : first;
-      }
-      ends[first] += range.end - range.begin + SPLIT_KV_OVERHEAD_TOKENS;
-      last = ends[first] > last ? ends[first] : last;
-    }
+/* What runs in a slot: first the block's start, then tokens, at a share of the bandwidth. */
+typedef struct Slot {
+  double start, tokens;
+} Slot;
+
+/* Lets all slots run until the first of them has ended a part; returns how long that took. */
+static double run_slots(Slot *slots, int32_t n) {
+  int32_t n_streams = 0;
+  double least = INFINITY;
+  for (int32_t i = 0; i < n; i++) {
+    n_streams += slots[i].start <= 0 && slots[i].tokens > 0;
   }
-  return last;
+  double rate = n_streams > 0 ? fmin(SPLIT_KV_DECODE_ALONE, (double)n / n_streams) : 1;
+  for (int32_t i = 0; i < n; i++) {
+    double left = slots[i].start > 0 ? slots[i].start : slots[i].tokens / rate;
+    least = left > 0 ? fmin(least, left) : least;
+  }
+  for (int32_t i = 0; i < n; i++) {
+    double *part = slots[i].start > 0 ? &slots[i].start : &slots[i].tokens;
+    *part -= part == &slots[i].start ? least : least * rate;
+    *part = *part < 1e-6 ? 0 : *part;
+  }
+  return least;
+}
+
+/* When the join ends, if each split starts, in order, on the slot that is free first. */
+static double makespan_of(const int32_t *contexts, int32_t n, int32_t kv_heads, int32_t n_slots,
+                          int32_t tokens) {
+  Slot slots[MAX_SLOTS] = {{0, 0}};
+  int32_t pair = 0, split = 0, most = split_kv_plan_of(contexts, n, tokens).most;
+  double now = most > 1 ? SPLIT_KV_JOIN_TOKENS + (double)most / SPLIT_KV_JOINED_SPLITS : 0;
+  for (bool is_busy = true; is_busy;) {
+    is_busy = false;
+    for (int32_t i = 0; i < n_slots; i++) {
+      if (slots[i].start <= 0 && slots[i].tokens <= 0 && pair < n * kv_heads) {
+        SplitRange range = split_kv_range(split, contexts[pair % n], tokens);
+        slots[i] = (Slot){SPLIT_KV_OVERHEAD_TOKENS, range.end - range.begin};
+        bool is_last = range.end == contexts[pair % n];
+        split = is_last ? 0 : split + 1;
+        pair += is_last;
+      }
+      is_busy = is_busy || slots[i].start > 0 || slots[i].tokens > 0;
+    }
+    now += is_busy ? run_slots(slots, n_slots) : 0;
+  }
+  return now;
 }
 
 static double balance_of(const int32_t *contexts, int32_t n, int32_t kv_heads, int32_t slots) {
-  int64_t best = INT64_MAX;
+  double best = INFINITY;
   for (int32_t tiles = 1; tiles * SPLIT_KV_TILE_TOKENS <= MAX_CONTEXT * 2; tiles += tiles / 8 + 1) {
-    int64_t other = makespan_of(contexts, n, kv_heads, slots, tiles * SPLIT_KV_TILE_TOKENS);
-    best = other < best ? other : best;
+    best = fmin(best, makespan_of(contexts, n, kv_heads, slots, tiles * SPLIT_KV_TILE_TOKENS));
   }
-  int32_t planned = split_kv_tokens(contexts, n, kv_heads, slots);
-  return (double)makespan_of(contexts, n, kv_heads, slots, planned) / (double)best;
+  int32_t planned = split_kv_plan(contexts, n, kv_heads, slots).tokens;
+  return makespan_of(contexts, n, kv_heads, slots, planned) / best;
 }
 
 /* Batches of unequal and of equal contexts. */
@@ -96,6 +126,73 @@ static void test_balance(void) {
   printf("split_kv: plans take %.3f of the best one's time, at most %.2f\n", sum / N_BATCHES,
          worst);
   assert(worst < 1.2 && sum / N_BATCHES < 1.02);
+}
+
+/* One sequence and kv head on the multiprocessors of an A100 (a block each), an H100 and a B200
+ * (two each): a short context stays whole, a long one has as many blocks as read as fast as any. */
+static void test_one_sequence(void) {
+  static const int32_t slots[] = {108, 264, 296}, most[] = {64, 128, 128};
+  for (int i = 0; i < 3; i++) {
+    int32_t context = 128;
+    assert(split_kv_plan(&context, 1, 1, slots[i]).most == 1);
+    context = 16384;
+    SplitPlan plan = split_kv_plan(&context, 1, 1, slots[i]);
+    printf("split_kv: 16384 tokens on %d slots: %d splits of %d\n", slots[i], plan.most,
+           plan.tokens);
+    assert(plan.most == most[i] && plan.rows == plan.most);
+  }
+}
+
+/* Chunks as prefill attention splits them: each row sees the first token of each split of its tile,
+ * what rows see is split without gaps, and no two results share a place. */
+static void test_prefills(void) {
+  int32_t past[9], starts[10], row_starts[10] = {0}, sees[MAX_SLOTS];
+  int32_t n = 1 + random_below(8), group = 1 + random_below(12), kv_heads = 1 + random_below(3);
+  for (int32_t i = 0; i < n; i++) {
+    past[i] = random_below(random_below(2) ? 9000 : 200);
+    row_starts[i + 1] = row_starts[i] + 1 + random_below(random_below(2) ? 90 : 9);
+  }
+  int32_t slots = 60 + random_below(MAX_SLOTS - 60);
+  int32_t tokens = split_kv_prefill_tokens(row_starts, past, n, group, kv_heads, 64, slots, sees);
+  SplitPlan plan = split_kv_prefill_plan(row_starts, past, n, group, 64, tokens, starts);
+  unsigned char *taken = calloc((size_t)plan.rows + 1, 1);
+  for (int32_t i = 0; i < n; i++) {
+    int32_t rows = row_starts[i + 1] - row_starts[i];
+    for (int32_t row = 0; row < rows; row++) { // the first head of each
+      int32_t tile = row * group / 64, own = past[i] + row + 1, covered = 0;
+      int32_t first_sees = split_kv_tile_sees(past[i], tile, 64, group);
+      int32_t n_splits = split_kv_count(first_sees, tokens);
+      assert(first_sees <= own && n_splits <= plan.most);
+      for (int32_t split = 0; split < n_splits; split++) {
+        SplitRange range = split_kv_range(split, own, tokens);
+        assert(range.begin == covered && range.begin < own);
+        covered = split + 1 == n_splits ? own : range.end;
+        int32_t at = starts[i] + split * rows + row;
+        assert(n_splits == 1 || (at < starts[i + 1] && taken[at]++ == 0));
+      }
+      assert(covered == own);
+    }
+  }
+  free(taken);
+}
+
+/* 128 tokens behind 8,192 on one kv head of 8 query heads: 16 tiles of 64 rows fill the slots; a
+ * long prompt, which fills them by itself, has no splits. */
+static void test_short_grid(void) {
+  static const int32_t slots[] = {216, 264, 296};
+  for (int i = 0; i < 3; i++) {
+    int32_t row_starts[2] = {0, 128}, past = 8192, starts[2], sees[296];
+    int32_t tokens = split_kv_prefill_tokens(row_starts, &past, 1, 8, 1, 64, slots[i], sees);
+    SplitPlan plan = split_kv_prefill_plan(row_starts, &past, 1, 8, 64, tokens, starts);
+    printf("split_kv: 16 tiles behind 8192 tokens on %d slots: %d splits of %d\n", slots[i],
+           plan.most, plan.tokens);
+    assert(plan.most * 16 > slots[i] / 2 && plan.most * 16 <= slots[i]);
+    assert(plan.rows == plan.most * 128);
+    row_starts[1] = 2400;
+    tokens = split_kv_prefill_tokens(row_starts, &past, 1, 8, 1, 64, slots[i], sees);
+    assert(tokens == SPLIT_KV_WHOLE);
+    assert(split_kv_prefill_plan(row_starts, &past, 1, 8, 64, tokens, starts).rows == 0);
+  }
 }
 
 /* Keys in random parts, some of them empty, joined in pairs from left to right. */
@@ -151,9 +248,12 @@ static void test_rows(void) {
 int main(void) {
   for (int i = 0; i < 300; i++) {
     test_cover();
+    test_prefills();
     test_join();
     test_rows();
   }
+  test_one_sequence();
+  test_short_grid();
   test_balance();
   return 0;
 }

@@ -41,6 +41,8 @@ static const CalibModel models[] = {
      false, CALIB_FP32, 1, 16, .num_experts = 0},
     {"llama-9", NULL, 2, 144, 9, 3, 16, 56, 97, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
      true, CALIB_FP32, 1, 32, .num_experts = 0},
+    {"qwen", NULL, 2, 80, 6, 2, 32, 60, 113, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE, false,
+     CALIB_FP32, 1, 16, .num_experts = 0, .qk_norm = true},
     {"bloom", NULL, 3, 96, 14, 14, 16, 130, 515, 2048, CALIB_LAYER_NORM, CALIB_GELU, CALIB_ALIBI,
      true, CALIB_FP32, 1, 16, .num_experts = 0},
     {"opt", NULL, 2, 64, 4, 4, 64, 90, 200, 300, CALIB_LAYER_NORM, CALIB_RELU, CALIB_LEARNED, true,

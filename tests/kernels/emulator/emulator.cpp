@@ -22,6 +22,11 @@ Thread *thread;
 dim3 grid, block;
 uint3 block_index;
 Counts counts;
+bool must_wait = false;
+
+void wait_for_kernel_before() {
+  thread->has_waited = true;
+}
 
 namespace {
 
@@ -62,6 +67,9 @@ int n_warps() {
 void fiber_main() {
   for (;;) {
     self.call(self.context);
+    if (must_wait && !thread->has_waited) {
+      fail("a thread ends without a wait for the kernel before");
+    }
     thread->state = State::done;
     Fiber *own = reinterpret_cast<Fiber *>(thread);
     if (_setjmp(own->context) == 0) {
@@ -247,6 +255,7 @@ void run_block() {
     own->index = {n % block.x, n / block.x % block.y, n / block.x / block.y};
     own->state = State::ready;
     own->groups = 0;
+    own->has_waited = false;
     own->copies.clear();
   }
   for (int last = -1;;) {

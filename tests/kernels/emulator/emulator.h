@@ -17,7 +17,8 @@
  * one; lanes of a mask that do not come to the same operation; a shuffle from a lane outside the
  * mask; reads and writes outside a shared array or an allocation of device memory (they end at
  * pages without access, so past the start only by more than the padding to a page); misaligned
- * cp.async and ldmatrix; an ldmatrix of what cp.async brought, without a barrier after the wait.
+ * cp.async and ldmatrix; an ldmatrix of what cp.async brought, without a barrier after the wait; a
+ * thread of a launch behind another that ends without a wait for that one.
  * Shared memory starts as NaN in every block. The target of a cp.async is NaN from its issue until
  * the wait for its group, whether hardware would be early or late.
  *
@@ -73,7 +74,8 @@ struct Thread {
   void *arguments; // of the operation, results included
   const char *file;
   int line;
-  int groups; // of cp.async committed so far
+  int groups;      // of cp.async committed so far
+  bool has_waited; // for the kernel before
   std::vector<AsyncCopy> copies;
 };
 
@@ -87,6 +89,8 @@ extern Thread *thread; // the one that runs
 extern dim3 grid, block;
 extern uint3 block_index;
 extern Counts counts;
+extern bool must_wait; // each thread of the launch, for the kernel before
+void wait_for_kernel_before();
 
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
