@@ -142,6 +142,10 @@ typedef struct JointSetting {
 /* Of each group, in the order of the claims, judged by their first column. */
 JointSetting *paper_joint(const Paper *self, int *ret_n, Arena *arena);
 
+/* How far a value that is outside is from the nearer end: a share of that end, or points of a share.
+ */
+double tolerance_miss(const ClaimFigure *figure, double value);
+
 /* What is known of the iteration times of its sources in a column, once they are made. */
 TimesKnown claim_times(const Claim *self, ClaimColumn column);
 

@@ -1,4 +1,4 @@
-/* What is near enough to a paper's statement: by a rule that takes nothing but the statement, which
+/* What agrees with a paper's statement: by a rule that takes nothing but the statement, which
  * experiments/papers/README.md states, or by a tolerance or a range. */
 #include "experiments/claims/claims.h"
 #include <ctype.h>
@@ -114,35 +114,12 @@ static int read_statement(const char *text, Statement *self) {
 
 /* ---- Rules ---- */
 
-typedef enum Rule {
-  RULE_EXACT,
-  RULE_DIGITS,
-  RULE_BOUND,
-  RULE_NEAR,
-  RULE_MEASURED,
-  RULE_RATIO,
-  RULE_SHARE
-} Rule;
+typedef enum Rule { RULE_EXACT, RULE_DIGITS, RULE_BOUND, RULE_NEAR } Rule;
 
-const char *const claim_rules[] = {"exact",    "digits", "bound", "near",
-                                   "measured", "ratio",  "share", NULL};
+const char *const claim_rules[] = {"exact", "digits", "bound", "near", NULL};
 
-/* How far off the number `of` may be. */
-static double margin(Rule rule, double of, double unit) {
-  const double size = fabs(of);
-  switch (rule) {
-  case RULE_NEAR:
-    return 0.1;
-  case RULE_MEASURED:
-    return fmax(0.2 * size, unit / 2);
-  case RULE_RATIO:
-    return fmax(0.1 * size, unit / 2);
-  case RULE_SHARE:
-    return fmax(fmin(0.2 * size, 0.08), unit / 2);
-  default:
-    return 0;
-  }
-}
+/* Of what is drawn, or said in words such as "flat": a twentieth of an axis that ends at 1. */
+static const double reading_error = 0.05;
 
 static int bind_rule(ClaimFigure *figure, Rule rule, Place at, Diag *diag) {
   Statement stated;
@@ -151,13 +128,20 @@ static int bind_rule(ClaimFigure *figure, Rule rule, Place at, Diag *diag) {
   if ((rule == RULE_BOUND) != (stated.bound != 0))
     return diag_error(diag, at,
                       "words such as '<', 'above' or 'up to' need rule 'bound', and only they do");
-  figure->low = stated.bound < 0 ? -INFINITY : stated.low - margin(rule, stated.low, stated.unit);
-  figure->high = stated.bound > 0 ? INFINITY : stated.high + margin(rule, stated.high, stated.unit);
-  if (rule == RULE_DIGITS) { // rounded or cut
-    figure->low -= stated.unit / 2;
-    figure->high += stated.unit;
+  double below = rule == RULE_NEAR ? reading_error : 0, above = below;
+  if (rule == RULE_DIGITS) { // rounded, or cut towards 0
+    below = stated.low < 0 ? stated.unit : stated.unit / 2;
+    above = stated.high > 0 ? stated.unit : stated.unit / 2;
   }
+  figure->low = stated.bound < 0 ? -INFINITY : stated.low - below;
+  figure->high = stated.bound > 0 ? INFINITY : stated.high + above;
   return 0;
+}
+
+double tolerance_miss(const ClaimFigure *figure, double value) {
+  const double end = value < figure->low ? figure->low : figure->high;
+  const double miss = fabs(value - end);
+  return strcmp(figure->unit, "%") == 0 ? miss : miss / fabs(end);
 }
 
 int tolerance_bind(ClaimFigure *figure, const ToleranceKeys *keys, const Node *node, Diag *diag) {
