@@ -69,11 +69,12 @@ typedef struct ClaimFigure {
   const char *paper;       // as it is printed
   Expression value;        // text NULL: nobody asks, at a point
   FigureKind kind;
-  double low, high;             // what is near enough, INFINITY: any; NAN: nothing is judged
+  double low, high;             // what agrees, INFINITY: any; NAN: nothing is judged
+  bool open;                    // the ends themselves do not
   double values[CLAIM_COLUMNS]; // NAN: none
   const char *gap;              // why the value that would be judged is missing
   Verdict verdict;              // of the first column that has a value
-  Verdict by[CLAIM_COLUMNS];    // of that column, or of the other where that has none
+  Verdict by[CLAIM_COLUMNS];    // of that column; VERDICTS: only the other has a value
 } ClaimFigure;
 
 /* An input that the paper leaves out, and the points over which it is moved. */
@@ -183,6 +184,8 @@ RunRecord *run_record_new(Arena *arena);
 void run_record_keep(RunRecord *self, const char *scope, const char *name, const char *statistic,
                      double value);
 void run_record_add_times(RunRecord *self, const ExtrapolatedFigures *figures);
+/* Before the trial runs: it listens for what instances decode. */
+void run_record_listen(Trial *trial);
 /* All of a trial that was run; the trial may go. */
 RunRecord *run_record_make(const Trial *trial, Arena *arena);
 /* False when it has no figure `name` (after the source's). */

@@ -52,6 +52,7 @@ typedef struct Statement {
   double low, high; // the same but for a range
   double unit;      // of the last digit printed
   int bound;        // -1: no more than that; 1: no less
+  bool open;        // and not that itself
 } Statement;
 
 /* A number at `text` and the unit of its last digit: the end of it, NULL when there is none. */
@@ -72,16 +73,20 @@ static const char *find_number(const char *text, double *ret_value, double *ret_
   return end;
 }
 
-/* Which way the words before the number bound it. */
-static int words_bound(const char *text) {
+/* Which way the words before the number bound it, and whether they leave it out. */
+static void read_bound(const char *text, Statement *self) {
   static const struct {
     const char *words;
     int bound;
-  } bounds[] = {{"<", -1}, {"below", -1}, {"less than", -1}, {"up to", -1},
-                {">", 1},  {"above", 1},  {"more than", 1}};
+    bool open;
+  } bounds[] = {{"<", -1, true},        {"below", -1, true},  {"less than", -1, true},
+                {"up to", -1, false},   {">", 1, true},       {"above", 1, true},
+                {"more than", 1, true}, {"at least", 1, false}};
   for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
-    if (strncmp(text, bounds[i].words, strlen(bounds[i].words)) == 0) return bounds[i].bound;
-  return 0;
+    if (strncmp(text, bounds[i].words, strlen(bounds[i].words)) == 0) {
+      self->bound = bounds[i].bound;
+      self->open = bounds[i].open;
+    }
 }
 
 /* What follows the first number: the end of a range, or what it is divided by. */
@@ -100,7 +105,8 @@ static const char *read_second(const char *end, Statement *self) {
 
 /* -1 when there is no number in it. */
 static int read_statement(const char *text, Statement *self) {
-  *self = (Statement){.low = 1, .high = 1, .bound = words_bound(text)};
+  *self = (Statement){.low = 1, .high = 1};
+  read_bound(text, self);
   if (strncmp(text, "yes", 3) == 0) return 0;
   const char *end = find_number(text, &self->low, &self->unit);
   if (!end) return -1;
@@ -135,6 +141,7 @@ static int bind_rule(ClaimFigure *figure, Rule rule, Place at, Diag *diag) {
   }
   figure->low = stated.bound < 0 ? -INFINITY : stated.low - below;
   figure->high = stated.bound > 0 ? INFINITY : stated.high + above;
+  figure->open = stated.open;
   return 0;
 }
 

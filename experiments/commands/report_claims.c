@@ -44,7 +44,7 @@ static const char *allowed_text(const ClaimFigure *figure, char text[2 * FIGURE_
   if (strcmp(figure->unit, "yes") == 0) return figure_text(figure->low, "yes", text);
   if (isinf(figure->low) || isinf(figure->high)) {
     const bool above = isinf(figure->high);
-    snprintf(text, 2 * FIGURE_TEXT + 4, "%s %s", above ? ">=" : "<=",
+    snprintf(text, 2 * FIGURE_TEXT + 4, "%c%s %s", above ? '>' : '<', figure->open ? "" : "=",
              figure_text(above ? figure->low : figure->high, figure->unit, low));
     return text;
   }
@@ -114,11 +114,10 @@ static const char *judged_text(const ClaimFigure *figure, ClaimColumn column, Ar
 
 /* By both columns where they differ; "within (input)". */
 static const char *verdict_text(const Paper *paper, const ClaimFigure *figure, Arena *arena) {
-  const bool released = paper->columns[COLUMN_RELEASED].present;
-  const bool both = released && paper->columns[COLUMN_TANDEM].present;
-  const bool from_tandem = isnan(figure->values[COLUMN_RELEASED]);
-  const char *text = judged_text(figure, from_tandem ? COLUMN_TANDEM : COLUMN_RELEASED, arena);
-  if (both && figure->by[COLUMN_RELEASED] != figure->by[COLUMN_TANDEM])
+  const Verdict released = figure->by[COLUMN_RELEASED], tandem = figure->by[COLUMN_TANDEM];
+  const bool first = paper->columns[COLUMN_RELEASED].present && released != VERDICTS;
+  const char *text = judged_text(figure, first ? COLUMN_RELEASED : COLUMN_TANDEM, arena);
+  if (first && paper->columns[COLUMN_TANDEM].present && tandem != VERDICTS && released != tandem)
     text = arena_printf(arena, "%s; %s: %s", text, claim_columns[COLUMN_TANDEM],
                         judged_text(figure, COLUMN_TANDEM, arena));
   if (figure->kind == KIND_PREDICTION || isnan(figure->low)) return text;
@@ -132,7 +131,7 @@ static void print_counts(const Paper *paper, ClaimColumn column, FILE *out) {
     for (int f = 0; f < paper->claims[i].n_figures; f++) {
       const ClaimFigure *figure = &paper->claims[i].figures[f];
       const bool apart = figure->kind != KIND_PREDICTION && !isnan(figure->low);
-      counts[apart][figure->by[column]]++;
+      if (figure->by[column] != VERDICTS) counts[apart][figure->by[column]]++;
     }
   fprintf(out, "%d claims by %s:", paper->n_claims, claim_columns[column]);
   for (int v = 0; v < VERDICTS; v++)
@@ -241,7 +240,8 @@ static double finite_only(double value) {
 }
 
 static const char *by_text(const Paper *paper, const ClaimFigure *figure, ClaimColumn column) {
-  return paper->columns[column].present ? verdict_names[figure->by[column]] : "";
+  const bool judged = paper->columns[column].present && figure->by[column] != VERDICTS;
+  return judged ? verdict_names[figure->by[column]] : "";
 }
 
 static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {

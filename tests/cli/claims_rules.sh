@@ -41,8 +41,15 @@ rule 'up to 2.5' bound ,2.5
 rule '>10' bound 10,
 rule 'above 50% (mostly)' bound 0.5,
 rule 'more than 95%' bound 0.95,
+rule 'at least 3' bound 3,
 rule 'near 1' near 0.95,1.05
 rule '0% (on par)' near -0.05,0.05
+# "Above 1" leaves 1 out, "at least 1" does not; the figure is 1.
+for bound in 'above 1:outside' 'below 1:outside' 'at least 1:within' 'up to 1:within' '<2:within'; do
+  figure_claim "paper: '${bound%:*}', rule: bound"
+  expect 0 "$tandem" report claims ./paper --format csv
+  grep -q ",${bound#*:}," out || fail "1 is not ${bound#*:} by '${bound%:*}'"
+done
 broken() { # KEYS TEXT
   figure_claim "$1"
   rejects 3 "$tandem" report claims ./paper
