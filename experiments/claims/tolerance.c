@@ -79,8 +79,8 @@ static void read_bound(const char *text, Statement *self) {
     const char *words;
     int bound;
     bool open;
-  } bounds[] = {{"<", -1, true},        {"below", -1, true},  {"less than", -1, true},
-                {"up to", -1, false},   {">", 1, true},       {"above", 1, true},
+  } bounds[] = {{"<", -1, true},        {"below", -1, true},   {"less than", -1, true},
+                {"up to", -1, false},   {">", 1, true},        {"above", 1, true},
                 {"more than", 1, true}, {"at least", 1, false}};
   for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
     if (strncmp(text, bounds[i].words, strlen(bounds[i].words)) == 0) {

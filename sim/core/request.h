@@ -90,6 +90,7 @@ typedef struct Request {
   bool admitted : 1;                    // and counts as in flight of its class (admission.c)
   bool is_copy : 1;                     // of one that is served elsewhere too (hedging.c)
   bool waited_for_kv : 1;               // first in line it found no room: counted in kv_waits
+  bool disturbed : 1;                   // as Prediction.disturbs
   bool redundant : 1;                   // the other copy was first, and it has not left yet
   uint32_t admission;                   // number of it on its instance, in order
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
