@@ -143,8 +143,7 @@ typedef struct JointSetting {
 /* Of each group, in the order of the claims, judged by their first column. */
 JointSetting *paper_joint(const Paper *self, int *ret_n, Arena *arena);
 
-/* How far a value that is outside is from the nearer end: a share of that end, or points of a share.
- */
+/* From a value that is outside to the nearer end: a share of that end, or points of a share. */
 double tolerance_miss(const ClaimFigure *figure, double value);
 
 /* What is known of the iteration times of its sources in a column, once they are made. */
@@ -152,7 +151,7 @@ TimesKnown claim_times(const Claim *self, ClaimColumn column);
 
 /* private: load.c, tolerance.c, eval.c, figures.c, record.c, study.c, sensitivity.c, joint.c */
 
-/* The keys of a figure that say what is near enough; at most one is set. */
+/* The keys of a figure that say what agrees with it; at most one is set. */
 typedef struct ToleranceKeys {
   int rule; // of claim_rules; -1: none
   const char *tolerance;

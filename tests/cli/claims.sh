@@ -121,7 +121,7 @@ measured='measured, held-out error up to [0-9.]*%'
 expect 0 "$tandem" report claims ./paper
 grep -q '^  times (tandem): measured, held-out error up to [0-9.]*%' out ||
   fail 'nothing on where times come from'
-prints '1 claims by released: 16 within, 3 outside, 1 input-missing, 2 reported'
+prints '1 claims by released: 15 within, 3 outside, 1 input-missing, 2 reported'
 prints '1 claims by tandem: '
 prints "cannot read 'nowhere.csv'"
 expect 0 "$tandem" report claims ./paper --format json
@@ -198,7 +198,7 @@ rejects 2 "$tandem" report claims ./paper --jobs 0
 expect 0 "$tandem" report claims splitwise --only SW-CFG
 prints ', 0 outside, 0 input-missing, 0 reported; inputs, formulas and fits: 11 within, 0 outside'
 expect 0 "$tandem" report claims tetriinfer
-prints '16 claims by tandem: '
+prints '18 claims by tandem: '
 prints ' 0 input-missing, '
 for id in TI-NET TI-FLIP; do
   expect 0 "$tandem" report claims tetriinfer --only "$id"

@@ -45,7 +45,8 @@ rule 'at least 3' bound 3,
 rule 'near 1' near 0.95,1.05
 rule '0% (on par)' near -0.05,0.05
 # "Above 1" leaves 1 out, "at least 1" does not; the figure is 1.
-for bound in 'above 1:outside' 'below 1:outside' 'at least 1:within' 'up to 1:within' '<2:within'; do
+for bound in 'above 1:outside' 'below 1:outside' 'at least 1:within' 'up to 1:within' \
+  '<2:within'; do
   figure_claim "paper: '${bound%:*}', rule: bound"
   expect 0 "$tandem" report claims ./paper --format csv
   grep -q ",${bound#*:}," out || fail "1 is not ${bound#*:} by '${bound%:*}'"
