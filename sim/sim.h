@@ -163,11 +163,12 @@ typedef struct SimConfig {
   RetryOptions retry;           // of requests that are lost with an instance
   CheckpointOptions checkpoint; // not of requests that resume, nor of groups
   int network_path;             // NetworkPath
-  int64_t network_bandwidth; // bytes/s per instance and direction besides its links'; 0: no limit
-  Tick network_latency;      // of each KV transfer
-  Tick monitor_interval;     // between broadcasts of loads, where a policy wants them; > 0 then
-  Tick scaling_interval;     // at which the scaler is asked, if there is one; > 0 then
-  int64_t heavy_above;       // predicted output tokens beyond which a decode is heavy
+  int64_t network_bandwidth;  // bytes/s per instance and direction besides its links'; 0: no limit
+  Tick network_latency;       // of each KV transfer
+  double network_compression; // bytes of KV for each that it moves; 0: 1
+  Tick monitor_interval;      // between broadcasts of loads, where a policy wants them; > 0 then
+  Tick scaling_interval;      // at which the scaler is asked, if there is one; > 0 then
+  int64_t heavy_above;        // predicted output tokens beyond which a decode is heavy
   /* From the arrival of a request until the router sees it: what servers and tokenizers take. Its
    * latencies and patience count from the arrival; who gives up before is seen to then. */
   Tick request_time;

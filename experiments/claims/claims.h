@@ -69,11 +69,12 @@ typedef struct ClaimFigure {
   const char *paper;       // as it is printed
   Expression value;        // text NULL: nobody asks, at a point
   FigureKind kind;
-  double low, high;             // what is near enough, INFINITY: any; NAN: nothing is judged
+  double low, high;             // what agrees, INFINITY: any; NAN: nothing is judged
+  bool open;                    // the ends themselves do not
   double values[CLAIM_COLUMNS]; // NAN: none
   const char *gap;              // why the value that would be judged is missing
   Verdict verdict;              // of the first column that has a value
-  Verdict by[CLAIM_COLUMNS];    // of that column, or of the other where that has none
+  Verdict by[CLAIM_COLUMNS];    // of that column; VERDICTS: only the other has a value
 } ClaimFigure;
 
 /* An input that the paper leaves out, and the points over which it is moved. */
@@ -142,12 +143,15 @@ typedef struct JointSetting {
 /* Of each group, in the order of the claims, judged by their first column. */
 JointSetting *paper_joint(const Paper *self, int *ret_n, Arena *arena);
 
+/* From a value that is outside to the nearer end: a share of that end, or points of a share. */
+double tolerance_miss(const ClaimFigure *figure, double value);
+
 /* What is known of the iteration times of its sources in a column, once they are made. */
 TimesKnown claim_times(const Claim *self, ClaimColumn column);
 
 /* private: load.c, tolerance.c, eval.c, figures.c, record.c, study.c, sensitivity.c, joint.c */
 
-/* The keys of a figure that say what is near enough; at most one is set. */
+/* The keys of a figure that say what agrees with it; at most one is set. */
 typedef struct ToleranceKeys {
   int rule; // of claim_rules; -1: none
   const char *tolerance;
@@ -179,6 +183,8 @@ RunRecord *run_record_new(Arena *arena);
 void run_record_keep(RunRecord *self, const char *scope, const char *name, const char *statistic,
                      double value);
 void run_record_add_times(RunRecord *self, const ExtrapolatedFigures *figures);
+/* Before the trial runs: it listens for what instances decode. */
+void run_record_listen(Trial *trial);
 /* All of a trial that was run; the trial may go. */
 RunRecord *run_record_make(const Trial *trial, Arena *arena);
 /* False when it has no figure `name` (after the source's). */

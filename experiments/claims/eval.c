@@ -141,7 +141,9 @@ static int next_run(void *context, void *slot) {
 }
 
 static void make_run(void *slot) {
-  trial_run(&((Run *)slot)->trial); // what goes wrong is in its diag
+  Trial *trial = &((Run *)slot)->trial;
+  run_record_listen(trial);
+  trial_run(trial); // what goes wrong is in its diag
 }
 
 static int take_run(void *context, void *slot) {
@@ -246,8 +248,10 @@ static Verdict judge(const ClaimFigure *figure, double value) {
   if (isnan(value) && figure->gap) return VERDICT_INPUT_MISSING;
   if (isnan(figure->low)) return VERDICT_REPORTED;
   // 2.15 + 0.2 is not 2.35 in binary
-  const bool within = value >= figure->low - 1e-9 * fabs(figure->low) &&
-                      value <= figure->high + 1e-9 * fabs(figure->high);
+  const double rounding = figure->open ? -1e-9 : 1e-9;
+  const bool within =
+      (isinf(figure->low) || value >= figure->low - rounding * fabs(figure->low)) &&
+      (isinf(figure->high) || value <= figure->high + rounding * fabs(figure->high));
   return within ? VERDICT_WITHIN : VERDICT_OUTSIDE;
 }
 
@@ -278,8 +282,10 @@ static int eval_figure(const Evaluation *self, const Claim *claim, ClaimFigure *
     if (isnan(first)) first = figure->values[c];
   }
   figure->verdict = judge(figure, first);
-  for (int c = 0; c < CLAIM_COLUMNS; c++)
-    figure->by[c] = isnan(figure->values[c]) ? figure->verdict : judge(figure, figure->values[c]);
+  for (int c = 0; c < CLAIM_COLUMNS; c++) {
+    const bool only_other = isnan(figure->values[c]) && !isnan(first);
+    figure->by[c] = only_other ? VERDICTS : judge(figure, figure->values[c]);
+  }
   return 0;
 }
 

@@ -71,6 +71,58 @@ static void keep_slos(RunRecord *self, const Report *report) {
   }
 }
 
+/* ---- What instances decoded ---- */
+
+/* Requests by their output: above monitor.heavy_above, and others. */
+typedef struct Decoded {
+  Tick last_at; // of their last tokens
+  int64_t heavy, light;
+} Decoded;
+
+typedef struct DecodedBook {
+  Decoded *of; // [n], by instance
+  size_t n, capacity;
+  int64_t heavy_above;
+  Arena *arena;
+} DecodedBook;
+
+/* Fits SimConfig.on_request. */
+static int book_decoded(void *context, const RequestRecord *record, const Metrics *so_far,
+                        Diag *diag) {
+  (void)so_far, (void)diag;
+  DecodedBook *self = context;
+  if (record->last_token_at < 0) return 0;
+  const size_t instance = record->decode_instance;
+  ARENA_RESERVE(self->arena, self->of, self->capacity, instance + 1);
+  while (self->n <= instance)
+    self->of[self->n++] = (Decoded){0};
+  Decoded *to = &self->of[instance];
+  if (record->last_token_at > to->last_at) to->last_at = record->last_token_at;
+  if (record->output_tokens > self->heavy_above)
+    to->heavy++;
+  else
+    to->light++;
+  return 0;
+}
+
+void run_record_listen(Trial *trial) {
+  SimConfig *sim = &trial->config.sim;
+  DecodedBook *book = ARENA_NEW(&trial->arena, DecodedBook);
+  *book = (DecodedBook){.heavy_above = sim->heavy_above, .arena = &trial->arena};
+  sim->on_request = book_decoded;
+  sim->on_request_context = book;
+}
+
+/* The heavy and light decodes of the instance that was the last to end. */
+static void keep_slowest(RunRecord *self, const DecodedBook *book) {
+  const Decoded *slowest = NULL;
+  for (size_t i = 0; i < book->n; i++)
+    if (!slowest || book->of[i].last_at > slowest->last_at) slowest = &book->of[i];
+  if (!slowest) return;
+  run_record_keep(self, "", "slowest_heavy", "value", (double)slowest->heavy);
+  run_record_keep(self, "", "slowest_light", "value", (double)slowest->light);
+}
+
 static PoolTimes pool_times(const PoolResult *pool, Tick span, Arena *arena) {
   const Histogram *batch_tokens = pool->batch_tokens;
   const char *name = pool->pool->name;
@@ -94,6 +146,7 @@ RunRecord *run_record_make(const Trial *trial, Arena *arena) {
   run_record_add_times(self, &trial->report.extrapolated);
   report_visit(&trial->report, keep_figure, self);
   keep_slos(self, &trial->report);
+  keep_slowest(self, trial->config.sim.on_request_context);
   self->n_pools = result->n_pools;
   self->pools = ARENA_ARRAY(arena, PoolTimes, result->n_pools);
   for (uint32_t i = 0; i < result->n_pools; i++)

@@ -1,4 +1,4 @@
-/* What is near enough to a paper's statement: by a rule that takes nothing but the statement, which
+/* What agrees with a paper's statement: by a rule that takes nothing but the statement, which
  * experiments/papers/README.md states, or by a tolerance or a range. */
 #include "experiments/claims/claims.h"
 #include <ctype.h>
@@ -52,6 +52,7 @@ typedef struct Statement {
   double low, high; // the same but for a range
   double unit;      // of the last digit printed
   int bound;        // -1: no more than that; 1: no less
+  bool open;        // and not that itself
 } Statement;
 
 /* A number at `text` and the unit of its last digit: the end of it, NULL when there is none. */
@@ -72,16 +73,20 @@ static const char *find_number(const char *text, double *ret_value, double *ret_
   return end;
 }
 
-/* Which way the words before the number bound it. */
-static int words_bound(const char *text) {
+/* Which way the words before the number bound it, and whether they leave it out. */
+static void read_bound(const char *text, Statement *self) {
   static const struct {
     const char *words;
     int bound;
-  } bounds[] = {{"<", -1}, {"below", -1}, {"less than", -1}, {"up to", -1},
-                {">", 1},  {"above", 1},  {"more than", 1}};
+    bool open;
+  } bounds[] = {{"<", -1, true},        {"below", -1, true},   {"less than", -1, true},
+                {"up to", -1, false},   {">", 1, true},        {"above", 1, true},
+                {"more than", 1, true}, {"at least", 1, false}};
   for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
-    if (strncmp(text, bounds[i].words, strlen(bounds[i].words)) == 0) return bounds[i].bound;
-  return 0;
+    if (strncmp(text, bounds[i].words, strlen(bounds[i].words)) == 0) {
+      self->bound = bounds[i].bound;
+      self->open = bounds[i].open;
+    }
 }
 
 /* What follows the first number: the end of a range, or what it is divided by. */
@@ -100,7 +105,8 @@ static const char *read_second(const char *end, Statement *self) {
 
 /* -1 when there is no number in it. */
 static int read_statement(const char *text, Statement *self) {
-  *self = (Statement){.low = 1, .high = 1, .bound = words_bound(text)};
+  *self = (Statement){.low = 1, .high = 1};
+  read_bound(text, self);
   if (strncmp(text, "yes", 3) == 0) return 0;
   const char *end = find_number(text, &self->low, &self->unit);
   if (!end) return -1;
@@ -114,35 +120,12 @@ static int read_statement(const char *text, Statement *self) {
 
 /* ---- Rules ---- */
 
-typedef enum Rule {
-  RULE_EXACT,
-  RULE_DIGITS,
-  RULE_BOUND,
-  RULE_NEAR,
-  RULE_MEASURED,
-  RULE_RATIO,
-  RULE_SHARE
-} Rule;
+typedef enum Rule { RULE_EXACT, RULE_DIGITS, RULE_BOUND, RULE_NEAR } Rule;
 
-const char *const claim_rules[] = {"exact",    "digits", "bound", "near",
-                                   "measured", "ratio",  "share", NULL};
+const char *const claim_rules[] = {"exact", "digits", "bound", "near", NULL};
 
-/* How far off the number `of` may be. */
-static double margin(Rule rule, double of, double unit) {
-  const double size = fabs(of);
-  switch (rule) {
-  case RULE_NEAR:
-    return 0.1;
-  case RULE_MEASURED:
-    return fmax(0.2 * size, unit / 2);
-  case RULE_RATIO:
-    return fmax(0.1 * size, unit / 2);
-  case RULE_SHARE:
-    return fmax(fmin(0.2 * size, 0.08), unit / 2);
-  default:
-    return 0;
-  }
-}
+/* Of what is drawn, or said in words such as "flat": a twentieth of an axis that ends at 1. */
+static const double reading_error = 0.05;
 
 static int bind_rule(ClaimFigure *figure, Rule rule, Place at, Diag *diag) {
   Statement stated;
@@ -151,13 +134,21 @@ static int bind_rule(ClaimFigure *figure, Rule rule, Place at, Diag *diag) {
   if ((rule == RULE_BOUND) != (stated.bound != 0))
     return diag_error(diag, at,
                       "words such as '<', 'above' or 'up to' need rule 'bound', and only they do");
-  figure->low = stated.bound < 0 ? -INFINITY : stated.low - margin(rule, stated.low, stated.unit);
-  figure->high = stated.bound > 0 ? INFINITY : stated.high + margin(rule, stated.high, stated.unit);
-  if (rule == RULE_DIGITS) { // rounded or cut
-    figure->low -= stated.unit / 2;
-    figure->high += stated.unit;
+  double below = rule == RULE_NEAR ? reading_error : 0, above = below;
+  if (rule == RULE_DIGITS) { // rounded, or cut towards 0
+    below = stated.low < 0 ? stated.unit : stated.unit / 2;
+    above = stated.high > 0 ? stated.unit : stated.unit / 2;
   }
+  figure->low = stated.bound < 0 ? -INFINITY : stated.low - below;
+  figure->high = stated.bound > 0 ? INFINITY : stated.high + above;
+  figure->open = stated.open;
   return 0;
+}
+
+double tolerance_miss(const ClaimFigure *figure, double value) {
+  const double end = value < figure->low ? figure->low : figure->high;
+  const double miss = fabs(value - end);
+  return strcmp(figure->unit, "%") == 0 ? miss : miss / fabs(end);
 }
 
 int tolerance_bind(ClaimFigure *figure, const ToleranceKeys *keys, const Node *node, Diag *diag) {

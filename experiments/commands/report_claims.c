@@ -44,7 +44,7 @@ static const char *allowed_text(const ClaimFigure *figure, char text[2 * FIGURE_
   if (strcmp(figure->unit, "yes") == 0) return figure_text(figure->low, "yes", text);
   if (isinf(figure->low) || isinf(figure->high)) {
     const bool above = isinf(figure->high);
-    snprintf(text, 2 * FIGURE_TEXT + 4, "%s %s", above ? ">=" : "<=",
+    snprintf(text, 2 * FIGURE_TEXT + 4, "%c%s %s", above ? '>' : '<', figure->open ? "" : "=",
              figure_text(above ? figure->low : figure->high, figure->unit, low));
     return text;
   }
@@ -97,14 +97,29 @@ static void print_times(const Claim *claim, const char *told[CLAIM_COLUMNS], Are
   }
 }
 
-/* "within", by both columns where they differ, "within (input)". */
+/* NAN: the figure is not outside by that column, or it is a yes or no. */
+static double miss_by(const ClaimFigure *figure, ClaimColumn column) {
+  const bool counts = figure->by[column] == VERDICT_OUTSIDE && strcmp(figure->unit, "yes") != 0;
+  return counts ? tolerance_miss(figure, figure->values[column]) : NAN;
+}
+
+/* "within", "outside by 12%", "outside by 3 points". */
+static const char *judged_text(const ClaimFigure *figure, ClaimColumn column, Arena *arena) {
+  const char *name = verdict_names[figure->by[column]];
+  const double miss = miss_by(figure, column);
+  if (isnan(miss) || isinf(miss)) return name;
+  const char *unit = strcmp(figure->unit, "%") == 0 ? " points" : "%";
+  return arena_printf(arena, "%s by %.3g%s", name, 100 * miss, unit);
+}
+
+/* By both columns where they differ; "within (input)". */
 static const char *verdict_text(const Paper *paper, const ClaimFigure *figure, Arena *arena) {
-  const char *text = verdict_names[figure->verdict];
-  const bool both =
-      paper->columns[COLUMN_RELEASED].present && paper->columns[COLUMN_TANDEM].present;
-  if (both && figure->by[COLUMN_RELEASED] != figure->by[COLUMN_TANDEM])
-    text = arena_printf(arena, "%s; %s: %s", verdict_names[figure->by[COLUMN_RELEASED]],
-                        claim_columns[COLUMN_TANDEM], verdict_names[figure->by[COLUMN_TANDEM]]);
+  const Verdict released = figure->by[COLUMN_RELEASED], tandem = figure->by[COLUMN_TANDEM];
+  const bool first = paper->columns[COLUMN_RELEASED].present && released != VERDICTS;
+  const char *text = judged_text(figure, first ? COLUMN_RELEASED : COLUMN_TANDEM, arena);
+  if (first && paper->columns[COLUMN_TANDEM].present && tandem != VERDICTS && released != tandem)
+    text = arena_printf(arena, "%s; %s: %s", text, claim_columns[COLUMN_TANDEM],
+                        judged_text(figure, COLUMN_TANDEM, arena));
   if (figure->kind == KIND_PREDICTION || isnan(figure->low)) return text;
   return arena_printf(arena, "%s (%s)", text, figure_kinds[figure->kind]);
 }
@@ -116,7 +131,7 @@ static void print_counts(const Paper *paper, ClaimColumn column, FILE *out) {
     for (int f = 0; f < paper->claims[i].n_figures; f++) {
       const ClaimFigure *figure = &paper->claims[i].figures[f];
       const bool apart = figure->kind != KIND_PREDICTION && !isnan(figure->low);
-      counts[apart][figure->by[column]]++;
+      if (figure->by[column] != VERDICTS) counts[apart][figure->by[column]]++;
     }
   fprintf(out, "%d claims by %s:", paper->n_claims, claim_columns[column]);
   for (int v = 0; v < VERDICTS; v++)
@@ -225,7 +240,8 @@ static double finite_only(double value) {
 }
 
 static const char *by_text(const Paper *paper, const ClaimFigure *figure, ClaimColumn column) {
-  return paper->columns[column].present ? verdict_names[figure->by[column]] : "";
+  const bool judged = paper->columns[column].present && figure->by[column] != VERDICTS;
+  return judged ? verdict_names[figure->by[column]] : "";
 }
 
 static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
@@ -255,6 +271,8 @@ static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
                     {CELL_OF_TEXT("kind", isnan(figure->low) ? "" : figure_kinds[figure->kind])},
                     {CELL_OF_TEXT("by_released", by_text(paper, figure, COLUMN_RELEASED))},
                     {CELL_OF_TEXT("by_tandem", by_text(paper, figure, COLUMN_TANDEM))},
+                    {CELL_OF_NUMBER("miss_released", miss_by(figure, COLUMN_RELEASED))},
+                    {CELL_OF_NUMBER("miss_tandem", miss_by(figure, COLUMN_TANDEM))},
                     {0}});
 }
 

@@ -119,6 +119,8 @@ const OptionSpec config_network_options[] = {
         .absent = "no limit"),
     SIM("latency", network_latency, OPTION_TICKS, .fallback = "0 s", .min = 0, .max = 60,
         .help = "Latency of each transfer."),
+    SIM("compression", network_compression, OPTION_REAL, .fallback = "1", .min = 1, .max = 1000,
+        .help = "Bytes of KV per byte that is transferred. The time to compress is not counted."),
     {0}};
 
 const OptionSpec config_monitor_options[] = {

@@ -97,6 +97,7 @@ static RequestIx make_request(Simulation *self) {
       self->predictor->predict(deployment->predictor_state, request, random);
   request->predicted_low = prediction.low;
   request->predicted_high = prediction.high;
+  request->disturbed = prediction.disturbs;
   metrics->predicted_right +=
       prediction.low <= request->output_tokens && request->output_tokens < prediction.high;
   if (metrics->first_arrival_at < 0) metrics->first_arrival_at = request->arrived_at;

@@ -18,7 +18,9 @@ static bool restores(const Simulation *self, const Transfer *transfer) {
 
 static int64_t bytes_of(const Simulation *self, const Transfer *transfer, int64_t tokens) {
   const InstanceIx end = restores(self, transfer) ? transfer->to : transfer->from;
-  return tokens * self->instances[end].pool->kv_bytes_per_token;
+  const int64_t bytes = tokens * self->instances[end].pool->kv_bytes_per_token;
+  const double ratio = self->config->network_compression;
+  return ratio > 1 ? (int64_t)((double)bytes / ratio) : bytes;
 }
 
 /* What moves of a prompt: all but what the receiver's cache has; a byte says that it has all. */
@@ -118,13 +120,15 @@ static TransferIx open_transfer(Simulation *self, RequestIx ix) {
   const Instance *to = &self->instances[request->decode_instance];
   const int64_t out = self->links.nics[NIC_OUT][from->ix].nominal,
                 in = self->links.nics[NIC_IN][to->ix].nominal;
+  const double ratio = self->config->network_compression, least = (double)(out < in ? out : in);
   const TransferIx slot = request->transfer = transfers_take(self);
   Transfer *transfer = &self->transfers.slots[slot];
-  *transfer = (Transfer){.request = ix,
-                         .from = from->ix,
-                         .to = to->ix,
-                         .choice = self->transfer->pick(self->transfer_state, request, from->pool,
-                                                        to->pool, out < in ? out : in)};
+  *transfer =
+      (Transfer){.request = ix,
+                 .from = from->ix,
+                 .to = to->ix,
+                 .choice = self->transfer->pick(self->transfer_state, request, from->pool, to->pool,
+                                                (int64_t)(ratio > 1 ? least * ratio : least))};
   if (is_indirect(self)) transfer->choice.mode = TRANSFER_SERIALIZED;
   return slot;
 }

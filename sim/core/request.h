@@ -94,6 +94,7 @@ typedef struct Request {
   bool waited_for_kv : 1; // first in line it found no room: counted in kv_waits
   bool ignores_eos : 1;   // its output is max_tokens, as its client says
   bool known : 1;         // to a scheduler that does not look all the time
+  bool disturbed : 1;     // as Prediction.disturbs
   bool redundant : 1;     // the other copy was first, and it has not left yet
   bool overruns : 1;      // its batch has it for one token more than it makes (scheduler.h)
   uint32_t admission;     // number of it on its instance, in order

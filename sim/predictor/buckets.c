@@ -4,9 +4,12 @@
  *
  * What it costs a prefill instance. In parallel, an iteration in which a prompt begins lasts longer
  * by a constant share: the paper has its main model's prefills 10% longer on average under stress,
- * when prompts begin in every chunk, and those of four requests in five unchanged. In sequence, the
+ * when prompts begin in every chunk. It has those of four requests in five unchanged, which is
+ * `unaffected: 0.8`: the others, who are drawn, then prolong an iteration by as much more that the
+ * mean is the same, each by its share of the prompts that begin in it. In sequence, the
  * small model runs first over the prompts that begin, padded to the longest of them; those above
  * the padding limit run alone. */
+#include "base/hash.h"
 #include "sim/predictor/predictor.h"
 #include <math.h>
 
@@ -17,7 +20,7 @@ typedef struct State {
   double accuracy;                 // 0: that of the granularity
   const Node *confusion;
   int mode; // Mode
-  double interference, speedup;
+  double interference, unaffected, speedup;
   int64_t padding_limit; // prompt tokens
   // made by check
   int64_t last_bucket;
@@ -126,7 +129,8 @@ static Prediction predict(const void *state, const Request *request, uint64_t ra
                             : err_to_neighbour(self, bucket, uniform, random & 1);
   const int64_t low = bucket * self->granularity, high = low + self->granularity;
   return (Prediction){(int32_t)(low < INT32_MAX ? low : INT32_MAX),
-                      (int32_t)(high < INT32_MAX ? high : INT32_MAX)};
+                      (int32_t)(high < INT32_MAX ? high : INT32_MAX),
+                      (double)(hash_mix(random) >> 11) * 0x1p-53 >= self->unaffected};
 }
 
 /* --- what that costs */
@@ -142,11 +146,17 @@ static double small_model_ticks(const State *self, const PerfModel *perfmodel, i
   return round((double)perfmodel_iteration_on(perfmodel, &batch, &busiest, NULL) / self->speedup);
 }
 
-static bool begins_any(const InstanceView *view) {
+/* The share of the prompts that begin whose prefill is disturbed. */
+static double disturbed_share(const InstanceView *view) {
   const Instance *instance = view->instance;
-  for (size_t i = 0; i < instance->n_chunks; i++)
-    if (prediction_begins(&view->requests[instance->chunks[i]])) return true;
-  return false;
+  int64_t begun = 0, disturbed = 0;
+  for (size_t i = 0; i < instance->n_chunks; i++) {
+    const Request *request = &view->requests[instance->chunks[i]];
+    if (!prediction_begins(request)) continue;
+    begun++;
+    disturbed += request->disturbed;
+  }
+  return begun > 0 ? (double)disturbed / (double)begun : 0;
 }
 
 /* Prompts up to the limit in one batch, padded; the longer ones alone. */
@@ -172,7 +182,8 @@ static double cost(const void *state, const InstanceView *view, Tick ticks) {
   const State *self = state;
   switch ((Mode)self->mode) {
   case MODE_PARALLEL:
-    return begins_any(view) ? round((double)ticks * self->interference) : 0;
+    return round((double)ticks * disturbed_share(view) * self->interference /
+                 (1 - self->unaffected));
   case MODE_SEQUENTIAL:
     return sequential_ticks(self, view);
   case MODE_FREE:
@@ -206,6 +217,9 @@ static const OptionSpec options[] = {
     OPTION(interference, OPTION_REAL, .fallback = "0.1", .min = 0, .max = 10,
            .help = "Share by which iterations in which a prompt begins take longer. It applies to "
                    "mode parallel."),
+    OPTION(unaffected, OPTION_REAL, .fallback = "0", .min = 0, .max = 0.99,
+           .help = "Share of requests whose prefill does not take longer; the others then take so "
+                   "much longer that the mean stays. It applies to mode parallel."),
     OPTION(speedup, OPTION_REAL, .fallback = "10", .min = 1, .max = 1e6,
            .help = "Speed of the prediction model relative to the main model. It applies to mode "
                    "sequential."),

@@ -3,7 +3,7 @@
 
 static Prediction predict(const void *state, const Request *request, uint64_t random) {
   (void)state, (void)request, (void)random;
-  return (Prediction){0, INT32_MAX};
+  return (Prediction){.high = INT32_MAX};
 }
 
 const Predictor predictor_none = {

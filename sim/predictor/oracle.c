@@ -3,7 +3,7 @@
 
 static Prediction predict(const void *state, const Request *request, uint64_t random) {
   (void)state, (void)random;
-  return (Prediction){request->output_tokens, request->output_tokens + 1};
+  return (Prediction){.low = request->output_tokens, .high = request->output_tokens + 1};
 }
 
 const Predictor predictor_oracle = {

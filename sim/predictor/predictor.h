@@ -10,6 +10,7 @@
 /* Output tokens: at least `low`, fewer than `high`. */
 typedef struct Prediction {
   int32_t low, high;
+  bool disturbs; // making it prolongs the request's prefill
 } Prediction;
 
 typedef struct Predictor {

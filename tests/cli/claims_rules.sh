@@ -32,30 +32,32 @@ rule 5-7 exact 5,7
 rule 0.5 digits 0.45,0.6
 rule 1500 digits 1499.5,1501
 rule 95% digits 0.945,0.96
+rule -86.5% digits -0.866,-0.8645
+rule 60-70% digits 0.595,0.71
+rule '40 (a grid of 10)' digits 39.5,41
 rule '<7%' bound ,0.07
 rule 'below -9%' bound ,-0.09
 rule 'up to 2.5' bound ,2.5
 rule '>10' bound 10,
 rule 'above 50% (mostly)' bound 0.5,
 rule 'more than 95%' bound 0.95,
-rule 'near 1' near 0.9,1.1
-rule '0% (on par)' near -0.1,0.1
-rule 0.5 measured 0.4,0.6
-rule '40 (its simulator)' measured 32,48
-rule 20 ratio 18,22
-rule 2 ratio 1.5,2.5
-rule '1.2 to 1.6' ratio 1.08,1.76
-rule 25% share 0.2,0.3
-rule -50% share -0.58,-0.42
-rule 60-70% share 0.52,0.78
-rule 1% share 0.005,0.015
+rule 'at least 3' bound 3,
+rule 'near 1' near 0.95,1.05
+rule '0% (on par)' near -0.05,0.05
+# "Above 1" leaves 1 out, "at least 1" does not; the figure is 1.
+for bound in 'above 1:outside' 'below 1:outside' 'at least 1:within' 'up to 1:within' \
+  '<2:within'; do
+  figure_claim "paper: '${bound%:*}', rule: bound"
+  expect 0 "$tandem" report claims ./paper --format csv
+  grep -q ",${bound#*:}," out || fail "1 is not ${bound#*:} by '${bound%:*}'"
+done
 broken() { # KEYS TEXT
   figure_claim "$1"
   rejects 3 "$tandem" report claims ./paper
   says "$2"
 }
-broken 'paper: many, rule: ratio' "a rule needs a number in 'paper', not 'many'"
-broken 'paper: <7%, rule: share' \
+broken 'paper: many, rule: digits' "a rule needs a number in 'paper', not 'many'"
+broken 'paper: <7%, rule: digits' \
   "words such as '<', 'above' or 'up to' need rule 'bound', and only they do"
 broken 'paper: 7%, rule: bound' \
   "words such as '<', 'above' or 'up to' need rule 'bound', and only they do"
@@ -81,8 +83,9 @@ figures:
   - {what: told, value: 7}
 END
 expect 0 "$tandem" report claims ./paper
-prints 'within; tandem: outside'
-prints 'within; tandem: outside (input)'
+prints 'within; tandem: outside by 50%'
+prints 'outside by 20%'
+prints 'within; tandem: outside by 50% (input)'
 prints 'within (formula)'
 prints 'by released: 1 within, 1 outside, 0 input-missing, 1 reported; '
 prints '; inputs, formulas and fits: 2 within, 0 outside'
@@ -90,8 +93,8 @@ prints 'by tandem: 0 within, 2 outside, 0 input-missing, 1 reported; '
 prints '; inputs, formulas and fits: 1 within, 1 outside'
 prints 'one setting for each group: 1 of 2 predictions within; as configured: 1'
 expect 0 "$tandem" report claims ./paper --format csv
-grep -q '^P-1,a,turns,.*,prediction,within,outside$' out || fail 'not both verdicts'
-grep -q '^P-1,a,put in,.*,input,within,outside$' out || fail 'not the kind'
+grep -q '^P-1,a,turns,.*,prediction,within,outside,,0.5$' out || fail 'not both verdicts'
+grep -q '^P-1,a,put in,.*,input,within,outside,,0.5$' out || fail 'not the kind'
 
 # P-1 wants 10 requests, P-2 others; alone each gets them, as a group one setting only.
 group() { # FILE GROUP REQUESTS

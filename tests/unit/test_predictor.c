@@ -162,6 +162,8 @@ Test(predictor, buckets_cost_what_their_mode_says) {
     chunks[i] = stage_prefill(&stage, 0, prompts[i]);
   stage.requests.slots[chunks[3]].prefilled_tokens = 512;
   stage.requests.slots[chunks[4]].recomputes = 1;
+  for (size_t i = 0; i < COUNT(prompts); i++)
+    stage.requests.slots[chunks[i]].disturbed = true;
   for (size_t i = 0; i < COUNT(cases); i++) {
     const void *state = policy_state(POLICY_PREDICTOR, "buckets", cases[i].options, &arena);
     stage.machines[0].chunks = chunks + cases[i].first;
@@ -174,6 +176,28 @@ Test(predictor, buckets_cost_what_their_mode_says) {
   const InstanceView view = stage_view(&stage, 0);
   const double half = (double)(TICK_MAX / 2);
   cr_expect_eq(find("buckets")->cost(state, &view, TICK_MAX / 2), 10 * half, "past all time");
+}
+
+/* TetriInfer §5.2.2: beside the small model 80% of the prefills take as long as alone, and all of
+ * them 10% longer on average; so the others take 50% longer. */
+Test(predictor, four_of_five_prefills_are_unaffected_and_the_mean_is_a_tenth) {
+  const void *state = policy_state(POLICY_PREDICTOR, "buckets", "{unaffected: 0.8}", &arena);
+  Stage stage;
+  stage_init(&stage, "P", 1000, 16, &arena);
+  RequestIx chunk = stage_prefill(&stage, 0, 512);
+  Request *request = &stage.requests.slots[chunk];
+  stage.machines[0].chunks = &chunk;
+  stage.machines[0].n_chunks = 1;
+  const InstanceView view = stage_view(&stage, 0);
+  int unaffected = 0;
+  for (uint64_t i = 0; i < DRAWS; i++) {
+    request->disturbed =
+        find("buckets")->predict(state, request, hash_mix(hash_mix(1) + i)).disturbs;
+    const double cost = find("buckets")->cost(state, &view, 200 * MS);
+    cr_assert(cost == 0 || cost == 100 * MS, "%g", cost);
+    unaffected += cost == 0;
+  }
+  expect_share(unaffected, 0.8, "unaffected", 0);
 }
 
 /* Prompts of 90 and 30 tokens in one batch, 130 ms. A prefill machine predicts; one that is mixed

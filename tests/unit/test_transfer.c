@@ -122,6 +122,35 @@ Test(transfer, chunks_move_while_the_next_is_prefilled) {
   }
 }
 
+/* Splitwise §VII: KV is compressed before it moves, to a half, so that 90 MB take 45 ms at 1 GB/s;
+ * of 60 tokens in a chunk 30 ms, while the other takes 40; and the break-even of Splitwise's choice
+ * is at twice the prompt, as on a link of twice the rate. */
+Test(transfer, compressed_kv_moves_as_fewer_bytes) {
+  static const struct {
+    const char *transfer;
+    double ratio, decodes;
+    int64_t bytes;
+  } cases[] = {
+      {"serialized", 1, 110 + 90, 90000000},
+      {"serialized", 2, 110 + 45, 45000000},
+      {"chunked", 2, 110 + 15, 45000000},
+      {"splitwise", 1, 110 + 50 + 80, 90000000}, // 90 ms: layer-wise, 40 of 81 are across
+      {"splitwise", 2, 110 + 45, 45000000},      // 45 ms are less than the 80 ms
+  };
+  scene_split(&scene, 1, 1);
+  scene_choose(&scene, POLICY_BATCHER, "sarathi", "{max_num_batched_tokens: 60}");
+  scene.pools[0].kv_transfer_overhead = 80 * MS;
+  scene.pools[0].nic_bandwidth = scene.pools[1].nic_bandwidth = 1000000000;
+  const TraceRow rows[] = {row(0, 90, 2)};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene_choose(&scene, POLICY_TRANSFER, cases[i].transfer, NULL);
+    scene.config.network_compression = cases[i].ratio;
+    run(rows, 1);
+    expect_ms(scene.records[0].decode_began_at, cases[i].decodes, cases[i].transfer);
+    cr_expect_eq(scene.result.metrics.transferred_bytes, cases[i].bytes);
+  }
+}
+
 /* With a dispatcher the decode machine of a prompt in one chunk is known only when its prefill has
  * ended, so there is nothing to overlap and no constant to pay. */
 Test(transfer, layers_of_a_prompt_dispatched_at_its_end_go_whole) {
