@@ -45,6 +45,7 @@ static const char *limit_text(char *text, size_t size) {
 _Noreturn void arena_exhausted(size_t size) {
   char bytes[32] = "some", limit[64];
   if (size > 0) units_format(bytes, sizeof bytes, DIM_BYTES, (double)size);
+  flockfile(stderr); // for good: another thread that is given none adds no second error
   fprintf(
       stderr,
       "error: out of memory: %s more are needed%s\n  hint: use fewer '--jobs', a smaller "
