@@ -53,6 +53,7 @@ typedef struct Llm {
   int expert_dtype;             // Dtype of routed experts
   int kv_cache_dtype;           // Dtype
   double part_bytes[LLM_PARTS]; // of a parameter, in the mean of the layers; 0: as its Dtype
+  int64_t num_nextn_predict_layers; // that propose drafts (MTP); of nothing else here
   // layers that differ
   int64_t num_attention_layers; // layers that have attention
   int64_t num_mlp_layers;       // layers that have an MLP or experts

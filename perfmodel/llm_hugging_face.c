@@ -37,6 +37,8 @@ static const struct {
     {"shared_expert_intermediate_size",
      {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
       "shared_intermediate_size", "share_expert_dim", "share_expert_dims"}},
+    {"num_nextn_predict_layers",
+     {"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"}},
     {"q_lora_rank", {"q_lora_rank", "share_q_dim"}},
     {"kv_lora_rank", {"kv_lora_rank"}},
     {"qk_nope_head_dim", {"qk_nope_head_dim"}},

@@ -324,30 +324,60 @@ static int64_t layer_tokens(const PerfModel *self, const BatchShape *even, int64
   return even->prefill_tokens > 0 ? tokens : ranks * captured_size(&self->captured, tokens / ranks);
 }
 
+/* What the layers take of `drafts` tokens more. */
+static FineTick drafted_fine(const PerfModel *self, const BatchShape *batch, int64_t drafts) {
+  const BatchShape even = batch_evened(batch, self->ranks, NULL);
+  const int64_t tokens = batch->prefill_tokens + batch->decode_seqs;
+  return pwl_fine(&self->linear, layer_tokens(self, &even, ranks_padded(drafts, self->ranks))) -
+         pwl_fine(&self->linear, layer_tokens(self, &even, 0)) +
+         pwl_fine(&self->spread, tokens + drafts) - pwl_fine(&self->spread, tokens);
+}
+
 Tick perfmodel_drafts(const PerfModel *self, const BatchShape *batch, int64_t drafts) {
   assert(self->form == PERF_COMPOSED);
-  const BatchShape even = batch_evened(batch, self->ranks, NULL);
+  const int64_t logits = ranks_padded(batch->logit_seqs, self->ranks);
   const int64_t all = ranks_padded(drafts, self->ranks);
-  const int64_t tokens = batch->prefill_tokens + batch->decode_seqs;
-  return tick_nearest(pwl_fine(&self->linear, layer_tokens(self, &even, all)) -
-                      pwl_fine(&self->linear, layer_tokens(self, &even, 0)) +
-                      pwl_fine(&self->spread, tokens + drafts) - pwl_fine(&self->spread, tokens) +
-                      pwl_fine(&self->head, even.logit_seqs + all) -
-                      pwl_fine(&self->head, even.logit_seqs));
+  return tick_nearest(drafted_fine(self, batch, drafts) + pwl_fine(&self->head, logits + all) -
+                      pwl_fine(&self->head, logits));
+}
+
+/* What the layers of an iteration take, without the host and, in `ret_head`, the head. */
+static FineTick layers_fine(const PerfModel *self, const BatchShape *batch,
+                            const RankShare *busiest, FineTick *ret_head,
+                            Extrapolation *ret_extrapolation) {
+  const FineTick whole = iteration_fine(self, batch, busiest, ret_extrapolation);
+  *ret_head = 0;
+  if (batch->prefill_tokens == 0)
+    *ret_head = self->row_head[batch->decode_seqs];
+  else if (batch->logit_seqs > 0)
+    *ret_head = pwl_fine(&self->head, ranks_padded(batch->logit_seqs, self->ranks));
+  return whole - *ret_head - fine_from_ticks(self->overhead);
+}
+
+Tick perfmodel_drafter(const PerfModel *self, const BatchShape *batch, int64_t drafts,
+                       DrafterPasses passes, int64_t n_layers) {
+  assert(self->form == PERF_COMPOSED);
+  const int64_t seqs =
+      batch->logit_seqs < self->max_decode_seqs ? batch->logit_seqs : self->max_decode_seqs;
+  const BatchShape one = {.decode_seqs = seqs,
+                          .logit_seqs = seqs,
+                          .context_tokens = batch->context_tokens + batch->prefill_tokens};
+  FineTick head, of_all;
+  const FineTick host = seqs * fine_from_ticks(self->host_per_sequence);
+  const FineTick all =
+      layers_fine(self, batch, NULL, &of_all, NULL) + drafted_fine(self, batch, drafts);
+  const FineTick ones = layers_fine(self, &one, NULL, &head, NULL);
+  return tick_nearest(fine_divide(passes.all * all + passes.one * ones, n_layers) +
+                      (passes.all + passes.one) * (head - host));
 }
 
 Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, const RankShare *busiest,
                      int64_t n_stages, Tick *ret_last, Extrapolation *ret_extrapolation) {
   assert(n_stages > 1 && self->form == PERF_COMPOSED);
   assert(self->stages <= 1 || self->stages == n_stages);
-  const FineTick whole = iteration_fine(self, batch, busiest, ret_extrapolation);
-  FineTick head = 0;
-  if (batch->prefill_tokens == 0)
-    head = self->row_head[batch->decode_seqs];
-  else if (batch->logit_seqs > 0)
-    head = pwl_fine(&self->head, ranks_padded(batch->logit_seqs, self->ranks));
+  FineTick head;
+  const FineTick layers = layers_fine(self, batch, busiest, &head, ret_extrapolation);
   const FineTick overhead = fine_from_ticks(self->overhead);
-  const FineTick layers = whole - head - overhead;
   const FineTick share = self->stages == n_stages ? layers : fine_divide(layers, n_stages);
   *ret_last = tick_nearest(share + overhead + head);
   return tick_nearest(share + overhead);

@@ -61,11 +61,6 @@ static inline int64_t ranks_padded(int64_t n, int64_t ranks) {
 /* The batch of `ranks` that are each as busy as the busiest of `self`; the same for one. Without
  * `busiest` its chunks are one prompt's, all on one rank. */
 BatchShape batch_evened(const BatchShape *self, int64_t ranks, const RankShare *busiest);
-/* What `drafts` tokens more, that the decodes of a batch verify, add to its iteration: the layers'
- * products and the logits of them. Attention reads the context of a sequence once for all its
- * tokens, as it does for one. */
-struct PerfModel;
-Tick perfmodel_drafts(const struct PerfModel *self, const BatchShape *batch, int64_t drafts);
 /* Orders batches by their decodes, then by the rest. */
 int batch_compare(const BatchShape *a, const BatchShape *b);
 
@@ -153,6 +148,19 @@ static inline Tick perfmodel_iteration(const PerfModel *self, const BatchShape *
                                        Extrapolation *ret_extrapolation) {
   return perfmodel_iteration_on(self, batch, NULL, ret_extrapolation);
 }
+
+/* What `drafts` tokens more, that the decodes of a batch verify, add to its iteration: the layers'
+ * products and the logits of them. Attention reads the context of a sequence once for all its
+ * tokens, as it does for one. Of a composed one. */
+Tick perfmodel_drafts(const PerfModel *self, const BatchShape *batch, int64_t drafts);
+/* Passes of a drafter behind an iteration: over all its tokens, and over one token of each sequence
+ * that has logits. A pass takes as long as one of the model's `n_layers`, on average, and the head;
+ * no host. */
+typedef struct DrafterPasses {
+  int64_t all, one;
+} DrafterPasses;
+Tick perfmodel_drafter(const PerfModel *self, const BatchShape *batch, int64_t drafts,
+                       DrafterPasses passes, int64_t n_layers);
 
 /* Ticks of each of `n_stages` >= 2 pipeline stages but the last: its share of the layers; and in
  * `ret_last` of the last one, which has the head too. `self` is a model of one stage

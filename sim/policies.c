@@ -134,6 +134,10 @@ bool sim_draws(const SimConfig *config) {
     const PolicyChoice choice = sim_policy(config, kinds[i]);
     draws |= choice.policy->draws && choice.policy->draws(choice.state);
   }
+  for (uint32_t i = 0; i < config->n_pools; i++) {
+    const PolicyChoice batcher = sim_pool_policy(config, &config->pools[i], POLICY_BATCHER);
+    draws |= batcher.policy->draws && batcher.policy->draws(batcher.state);
+  }
   for (uint32_t i = 0; i < config->n_faults; i++)
     draws |= config->faults[i].n_spans == 0;
   return draws;

@@ -171,6 +171,7 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
   spec->kv_bytes_per_token = model->kv_bytes_per_token;
   spec->weight_bytes = model->weight_bytes;
   spec->num_hidden_layers = model->num_hidden_layers;
+  spec->num_nextn_predict_layers = model->num_nextn_predict_layers;
   if (spec->nic_bandwidth == 0)
     spec->nic_bandwidth = llround(share * (double)hardware->nic_bandwidth);
   spec->nvlink_bandwidth = stage_gpus(pool) * hardware->nvlink_bandwidth;

@@ -293,6 +293,11 @@ static void table_head(const Report *self, FILE *out) {
   if (self->machines.cached_tokens + self->machines.refound_tokens + self->machines.evictions > 0)
     fprintf(out, "cache        %.1f%% of prompt tokens found, %s blocks evicted\n",
             100 * self->machines.cached_share, format_count(self->machines.evictions, requests));
+  if (self->machines.draft_tokens > 0)
+    fprintf(out, "drafts       %s verified, %.1f%% of them accepted: %.2f tokens a step\n",
+            format_count(self->machines.draft_tokens, requests),
+            100 * self->machines.accepted_tokens / self->machines.draft_tokens,
+            self->machines.acceptance_length);
   if (self->result->metrics.asked.sessions > 0)
     fprintf(out, "sessions     %s began, %s completed, %s of them within all limits\n",
             format_count(self->run.sessions, requests),

@@ -23,7 +23,10 @@ static const OptionSpec options[] = {
               .max = SPECULATIVE_TOKENS_MAX,
               .help =
                   "Number of MTP modules (method: mtp). A single one makes all drafts in turn."),
-    OPTION_OF(Speculative, drafter_time, OPTION_TICKS, .absent = "required, but 0 of n-grams",
+    OPTION_OF(Speculative, drafter_time, OPTION_TICKS,
+              .absent =
+                  "0 of n-grams; of eagle and mtp one average layer of the model and its head "
+                  "for each draft; required of a draft_model",
               .help = "Time that the drafter takes in each step that makes tokens."),
     OPTION_OF(Speculative, acceptance, OPTION_NODE, .required = true,
               .help = "Drafts that are accepted: the mean number of tokens that a step makes of a "
@@ -63,6 +66,13 @@ static int bind_rates(const Speculative *self, double *rates, Diag *diag) {
   return 0;
 }
 
+/* A module that makes all drafts in turn sees the tokens of the step, then the draft before each;
+ * several see the tokens of the step. */
+static DrafterPasses passes_of(int64_t num_speculative_tokens, bool modules) {
+  const int64_t all = modules ? num_speculative_tokens : 1;
+  return (DrafterPasses){all, num_speculative_tokens - all};
+}
+
 int speculative_bind(Speculation *self, const Node *map, Place owner, Arena *arena, Diag *diag) {
   Speculative written = {.drafter_time = -1};
   *self = (Speculation){0};
@@ -76,14 +86,16 @@ int speculative_bind(Speculation *self, const Node *map, Place owner, Arena *are
   const bool modules = written.method == METHOD_MTP && written.mtp_modules > 1;
   if (written.method != METHOD_MTP && written.mtp_modules > 1)
     return diag_error(diag, map->at, "'mtp_modules' needs method: mtp");
-  if (written.method != METHOD_NGRAM && written.drafter_time < 0)
-    return diag_error(diag, map->at, "'drafter_time' is needed with method: %s",
-                      methods[written.method]);
+  if (written.method == METHOD_DRAFT_MODEL && written.drafter_time < 0)
+    return diag_error(diag, map->at, "'drafter_time' is needed with method: draft_model");
   *self = (Speculation){.num_speculative_tokens = (int32_t)n,
                         .lookahead = written.method == METHOD_NGRAM ? 0 : (int32_t)n,
+                        .mtp = written.method == METHOD_MTP,
                         .draft_slots = written.method == METHOD_DRAFT_MODEL,
                         .prefill_lookahead = modules ? (int32_t)n : trained,
                         .drafter_time = written.drafter_time > 0 ? written.drafter_time : 0,
+                        .passes = trained && written.drafter_time < 0 ? passes_of(n, modules)
+                                                                      : (DrafterPasses){0},
                         .rates = rates};
   return 0;
 }

@@ -131,6 +131,20 @@ static SchedulerLimits schedules(const void *options_) {
       .speculation = self->speculation};
 }
 
+static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
+                          const char **ret_key) {
+  const Vllm *self = state;
+  (void)arena;
+  *ret_key = "speculative";
+  if (self->speculation.num_speculative_tokens > 0 && pool->perfmodel->form != PERF_COMPOSED)
+    return "iteration times of the form 'splitwise-sim' say nothing of verified drafts";
+  if (self->speculation.mtp && pool->num_nextn_predict_layers == 0)
+    return "the model has no layer that predicts further tokens ('num_nextn_predict_layers'), "
+           "which "
+           "method: mtp needs";
+  return NULL;
+}
+
 static bool caches(const void *options_) {
   return ((const Vllm *)options_)->enable_prefix_caching;
 }
@@ -146,6 +160,10 @@ static bool wake(void *state, void *instance_state, const InstanceView *view, Wa
   return scheduler_wake(view, why, request);
 }
 
+static bool draws(const void *options_) {
+  return speculation_draws(&((const Vllm *)options_)->speculation);
+}
+
 const Batcher batcher_vllm = {
     .policy =
         {.name = "vllm",
@@ -153,9 +171,11 @@ const Batcher batcher_vllm = {
              "Schedules step by step, one step ahead, as vLLM 0.33 does, with its prefix cache.",
          .state_size = sizeof(Vllm),
          .options = options,
-         .check = check},
+         .check = check,
+         .draws = draws},
     .passes_adapters = true,
     .pauses = true,
+    .refuse = refuse,
     .schedules = schedules,
     .caches = caches,
     .goes_before = goes_before,

@@ -67,7 +67,8 @@ typedef struct PoolSpec {
   HostLink host_link; // of all GPUs of a replica, whose lanes share it
   int64_t weight_bytes;
   int64_t num_hidden_layers;
-  int64_t nic_bandwidth;     // bytes/s in each direction
+  int64_t num_nextn_predict_layers; // of its model (MTP)
+  int64_t nic_bandwidth;            // bytes/s in each direction
   int64_t nvlink_bandwidth;  // the same, of all its GPUs to those of other instances; 0: none
   Tick kv_transfer_overhead; // visible part of a layer-wise transfer beyond the last layer
   double idle_power, prefill_power, decode_power, provisioned_power; // W

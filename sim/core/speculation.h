@@ -7,7 +7,7 @@
  * there by then. When the step has ended, those that were rejected are no longer counted. */
 #ifndef SIM_CORE_SPECULATION_H
 #define SIM_CORE_SPECULATION_H
-#include "base/units.h"
+#include "perfmodel/perfmodel.h"
 
 enum { SPECULATIVE_TOKENS_MAX = 64 };
 
@@ -16,7 +16,9 @@ typedef struct Speculation {
   int32_t lookahead;              // tokens behind those of a step that the drafter writes KV of
   int32_t draft_slots;            // tokens of a step's input for each request, for the drafter
   int32_t prefill_lookahead;      // tokens of a prompt that its drafter sees behind a chunk
-  Tick drafter_time;              // of a step that makes tokens, for its drafts
+  Tick drafter_time;              // of a step that makes tokens, beside `passes`
+  DrafterPasses passes;           // in such a step; its time is from the performance model
+  bool mtp;                       // by layers of the model's own
   const double *rates; // [num_speculative_tokens] share of steps that accept so many drafts or more
 } Speculation;
 
@@ -28,6 +30,8 @@ static inline int64_t speculation_chunk(const Speculation *self, int64_t left, i
   return tokens > 0 ? tokens : 0;
 }
 
+/* Whether runs of two seeds may accept other drafts. */
+bool speculation_draws(const Speculation *self);
 /* Drafts accepted of `n` of a request, whose output has `made` tokens so far. They hang on nothing
  * but those, so that runs of one seed have the same. */
 int32_t speculation_accepted(const Speculation *self, uint64_t seed, uint64_t request, int32_t made,

@@ -121,6 +121,16 @@ static int64_t lost_decodes(const Step *step) {
   return n;
 }
 
+/* What the drafter takes behind it, of a step that makes tokens. */
+static Tick drafter_ticks(const Instance *instance, const Step *step) {
+  const Speculation *speculation = &instance->scheduler->limits.speculation;
+  if (step->shape.logit_seqs == 0 || speculation->num_speculative_tokens == 0) return 0;
+  const DrafterPasses passes = speculation->passes;
+  if (passes.all + passes.one == 0) return speculation->drafter_time;
+  return perfmodel_drafter(instance->perfmodel, &step->shape, step->n_drafts, passes,
+                           instance->pool->num_hidden_layers);
+}
+
 static void begin_step(Simulation *self, Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
   const Step *step = scheduler->current;
@@ -128,8 +138,7 @@ static void begin_step(Simulation *self, Instance *instance) {
   instance->padding.decode_seqs = step->n_thrown[0] + step->n_thrown[1] + lost_decodes(step);
   instance->padding.prefill_tokens = step->n_padding;
   instance->run.drafts = step->n_drafts;
-  instance->run.drafter =
-      step->shape.logit_seqs > 0 ? instance->scheduler->limits.speculation.drafter_time : 0;
+  instance->run.drafter = drafter_ticks(instance, step);
   Tick first;
   if (step->shape.prefill_tokens > 0) {
     instance->busiest = step->busiest;

@@ -531,6 +531,7 @@ static void draw_features(Draw *draw, Cluster *self) {
   if (!rule || (scales && rule->policy != policy_list(POLICY_SCALER)[0]))
     cluster_draw_scaling(self, draw);
   if (!rule) cluster_draw_pauses(self, draw);
+  if (!rule) cluster_draw_speculation(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {

@@ -48,6 +48,8 @@ static inline Tick ticks_or_zero(Draw *self, int64_t milliseconds) {
 void draw_ends(const Draw *self, TraceRow *rows, int n);
 /* When its schedulers pause. In pauses.c. */
 void cluster_draw_pauses(Cluster *self, const Draw *draw);
+/* Which of its pools speculate. In speculation.c. */
+void cluster_draw_speculation(Cluster *self, const Draw *draw);
 /* When what of a cluster breaks. From a stream of its own. In faults.c. */
 void cluster_draw_faults(Cluster *self, const Draw *draw);
 /* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.

@@ -1,0 +1,55 @@
+/* Pools that speculate. From a stream of their own. */
+#include "base/yaml.h"
+#include "sim/batcher/batcher.h"
+#include "tests/swarm/draw.h"
+#include <string.h>
+
+static const OptionSpec *find_option(const Policy *policy) {
+  for (const OptionSpec *spec = policy->options; spec && spec->key; spec++)
+    if (strcmp(spec->key, "speculative") == 0) return spec;
+  return NULL;
+}
+
+static Node *draw_node(Draw *self, Diag *diag) {
+  static const char *const methods[] = {"ngram", "draft_model", "eagle"};
+  const char *method = methods[between(self, 0, 2)];
+  const int64_t n = magnitude(self, 1, 16);
+  const double length = one_in(self, 4) ? (double)between(self, 1, 1 + n)
+                                        : 1 + (double)n * rng_uniform(&self->rng);
+  const char *time = strcmp(method, "draft_model") == 0 || one_in(self, 3)
+                         ? arena_printf(self->arena, ", drafter_time: %lld us",
+                                        (long long)(between(self, 0, 2000) * self->scale))
+                         : "";
+  const char *text = arena_printf(
+      self->arena, "{method: %s, num_speculative_tokens: %lld, acceptance: %.17g%s}", method,
+      (long long)n, length, time);
+  return yaml_parse("drawn", text, strlen(text), self->arena, diag);
+}
+
+/* What its pool has, with drafts. */
+static PolicyChoice speculating(Draw *self, PolicyChoice batcher, const OptionSpec *option) {
+  const Policy *policy = batcher.policy;
+  void *state = arena_copy(self->arena, batcher.state, policy->state_size);
+  Diag diag;
+  diag_init(&diag);
+  *(Node **)((char *)state + option->offset) = draw_node(self, &diag);
+  const bool good = !policy->check(state, NULL, place_of_file("drawn"), self->arena, &diag);
+  diag_done(&diag);
+  return good ? (PolicyChoice){.policy = policy, .state = state} : batcher;
+}
+
+/* Of a third of the clusters, the pools that can. */
+void cluster_draw_speculation(Cluster *self, const Draw *draw) {
+  const SimConfig *config = &self->config;
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "speculation");
+  if (!one_in(&own, 3)) return;
+  for (uint32_t p = 0; p < config->n_pools; p++) {
+    PoolSpec *pool = &self->pools[p];
+    const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
+    const OptionSpec *option = find_option(batcher.policy);
+    if (!option || pool->perfmodel->form != PERF_COMPOSED) continue;
+    pool->batcher = speculating(&own, batcher, option);
+    self->exact = false; // what a draft adds is rounded
+  }
+}
