@@ -91,20 +91,41 @@ static const OptionSpec options[] = {
     {0},
 };
 
+/* The lesser of a limit and a further one, of which 0 is none. */
+static int64_t least(int64_t limit, int64_t further) {
+  return further > 0 && further < limit ? further : limit;
+}
+
+/* A request that a step has no room for would wait for ever. */
+static int check_drafts(const Vllm *self, Diag *diag) {
+  const Speculation *speculation = &self->speculation;
+  if (speculation->num_speculative_tokens == 0) return 0;
+  const int64_t drafted = 1 + speculation->num_speculative_tokens + speculation->draft_slots;
+  const int64_t tokens = least(self->limits.max_num_batched_tokens, self->max_num_scheduled_tokens);
+  if (tokens < drafted)
+    return diag_error(diag, self->speculative->at,
+                      "a step of %lld tokens has no room for a request and its drafts, %lld tokens",
+                      (long long)tokens, (long long)drafted);
+  if (least(speculation->prefill_lookahead, self->long_prefill_token_threshold) <
+      speculation->prefill_lookahead)
+    return diag_error(
+        diag, self->speculative->at,
+        "the %lld tokens of 'long_prefill_token_threshold' are fewer than the %d that "
+        "the drafter needs of a prompt",
+        (long long)self->long_prefill_token_threshold, (int)speculation->prefill_lookahead);
+  return 0;
+}
+
 static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *diag) {
   Vllm *self = state;
   (void)map;
-  return speculative_bind(&self->speculation, self->speculative, owner, arena, diag);
+  if (speculative_bind(&self->speculation, self->speculative, owner, arena, diag)) return -1;
+  return check_drafts(self, diag);
 }
 
 static int64_t least_whole(double tokens) {
   const int64_t whole = (int64_t)tokens;
   return whole + ((double)whole < tokens);
-}
-
-/* The lesser of a limit and a further one, of which 0 is none. */
-static int64_t least(int64_t limit, int64_t further) {
-  return further > 0 && further < limit ? further : limit;
 }
 
 static SchedulerLimits schedules(const void *options_) {

@@ -111,6 +111,8 @@ void life_generates(Simulation *self, Instance *instance, RequestIx request);
  * one will make its next. */
 void life_preempted(Simulation *self, Instance *instance, RequestIx request, RequestIx next,
                     bool evicted);
+/* The step that ran when it was preempted so has made all its tokens: nothing is computed again. */
+void life_ends_preempted(Simulation *self, RequestIx request);
 
 /* --- decode */
 

@@ -48,6 +48,12 @@ void life_generates(Simulation *self, Instance *instance, RequestIx ix) {
   if (prefilled) life_observe(self, instance, ix, OBSERVED_PREFILLED);
 }
 
+void life_ends_preempted(Simulation *self, RequestIx ix) {
+  self->requests.slots[ix].recomputes--;
+  sim_books(self, &self->requests.slots[ix])->recomputes--;
+  sim_books(self, &self->requests.slots[ix])->restarted_prefills++;
+}
+
 void life_preempted(Simulation *self, Instance *instance, RequestIx ix, RequestIx next,
                     bool evicted) {
   Request *request = &self->requests.slots[ix];

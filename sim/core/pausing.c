@@ -29,12 +29,15 @@ static void drop_token(Simulation *self, const Instance *instance, Step *step, R
 /* What the step that runs has of it is for nobody. */
 static void drop_items(Simulation *self, Instance *instance, RequestIx ix) {
   Step *step = instance->scheduler->current;
+  Request *request = &self->requests.slots[ix];
   for (size_t i = 0; step && i < step->n_items; i++) {
     ScheduledItem *item = &step->items[i];
     if (item->request != ix) continue;
     item->request = REQUEST_NONE;
     if (item->kind == STEP_LEAVES) drop_token(self, instance, step, ix, item->done);
-    if (item->kind == STEP_CHUNK) life_prefill_began(self, instance, &self->requests.slots[ix]);
+    if (item->kind == STEP_DECODE && request->ahead > 0)
+      step->n_thrown[sim_counts(self, request)]++; // else it is in the batch by now
+    if (item->kind == STEP_CHUNK) life_prefill_began(self, instance, request);
   }
 }
 

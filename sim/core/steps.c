@@ -13,12 +13,21 @@
 #include "sim/core/step_listing.h"
 #include <assert.h>
 
+/* An engine starts only if a request of max_model_len tokens has room: drafts need no more. */
+static void fit_model_len(Scheduler *self, const PoolSpec *pool) {
+  const int64_t ranks = pool->attention_ranks > 1 ? pool->attention_ranks : 1;
+  const int64_t tokens = pool->kv_blocks / ranks * pool->block_size;
+  if (tokens < self->max_model_len) self->max_model_len = tokens;
+}
+
 static void start(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler = ARENA_NEW(self->arena, Scheduler);
   scheduler->limits = instance->batcher->schedules(instance->batcher_options);
   scheduler->version = 1;
   const int64_t context = sim_model(self->config, instance->pool->model)->max_model_len;
   scheduler->max_model_len = context > 0 ? context : INT64_MAX;
+  if (scheduler->limits.speculation.num_speculative_tokens > 0)
+    fit_model_len(scheduler, instance->pool);
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
   scheduler->next = &scheduler->steps[0];
   instance->lag = scheduler->limits.lag;
@@ -290,6 +299,7 @@ static void end_drafts(Simulation *self, Instance *instance, const ScheduledItem
     life_generates(self, instance, item->request);
   if (runs) sim_register_blocks(self, instance, item->request, request_kv_tokens(request));
   if (request->generated_tokens == request->output_tokens) {
+    if (!runs && n > 1) life_ends_preempted(self, item->request);
     forget_next(self, instance->scheduler, item->request);
     finish(self, instance, item->request, 0);
     return;

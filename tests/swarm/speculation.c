@@ -14,15 +14,15 @@ static Node *draw_node(Draw *self, Diag *diag) {
   static const char *const methods[] = {"ngram", "draft_model", "eagle"};
   const char *method = methods[between(self, 0, 2)];
   const int64_t n = magnitude(self, 1, 16);
-  const double length = one_in(self, 4) ? (double)between(self, 1, 1 + n)
-                                        : 1 + (double)n * rng_uniform(&self->rng);
+  const double length =
+      one_in(self, 4) ? (double)between(self, 1, 1 + n) : 1 + (double)n * rng_uniform(&self->rng);
   const char *time = strcmp(method, "draft_model") == 0 || one_in(self, 3)
                          ? arena_printf(self->arena, ", drafter_time: %lld us",
                                         (long long)(between(self, 0, 2000) * self->scale))
                          : "";
-  const char *text = arena_printf(
-      self->arena, "{method: %s, num_speculative_tokens: %lld, acceptance: %.17g%s}", method,
-      (long long)n, length, time);
+  const char *text =
+      arena_printf(self->arena, "{method: %s, num_speculative_tokens: %lld, acceptance: %.17g%s}",
+                   method, (long long)n, length, time);
   return yaml_parse("drawn", text, strlen(text), self->arena, diag);
 }
 
