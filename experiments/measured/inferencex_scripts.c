@@ -145,6 +145,14 @@ static bool has_prefill_graphs(const MeasuredPoint *point, const InferenceXRow *
                            : clients >= (load.short_outputs ? 64 : 128) && clients < 256;
 }
 
+/* mem_fraction_static of SGLang on H100 where it is not told: as of the engine, but in these
+ * releases graphs are as large whatever max_num_seqs is. */
+static double sglang_memory(int64_t gpus) {
+  const double all = 81559, graphs = gpus < 4 ? 256 : 512; // MiB
+  const double kept = 512 + 1.5 * 8192 + 2 * graphs + 1024.0 / 8 * (double)gpus;
+  return round(1000 * (all - kept) / all) / 1000;
+}
+
 static double trtllm_memory(const MeasuredPoint *point, const InferenceXRow *row) {
   const Load load = load_of(point);
   const bool b200 = strcmp(point->gpu, "b200_sxm") == 0;
@@ -164,7 +172,9 @@ static double memory_of(const MeasuredPoint *point, const InferenceXRow *row) {
   const bool sglang = strcmp(row->backend, "sglang") == 0;
   if (point->split) return sglang ? SPLIT_MEMORY : 0;
   if (strcmp(row->backend, "trtllm") == 0) return trtllm_memory(point, row);
-  if (!row_is(row, "sglang", "DeepSeek") || strcmp(point->gpu, "h100_sxm") == 0) return 0;
+  if (!sglang) return 0;
+  if (strcmp(point->gpu, "h100_sxm") == 0) return sglang_memory(gpus);
+  if (!row_is(row, "sglang", "DeepSeek")) return 0;
   if (strcmp(point->gpu, "b200_sxm") != 0) return 0.82;
   return strcmp(point->precision, "fp4") == 0 ? 0.85 : gpus == 4 ? 0.95 : 0.82;
 }
