@@ -12,6 +12,7 @@
 #include "sim/policies.h"
 #include "traces/format.h"
 #include "traces/profiles.h"
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -47,17 +48,42 @@ static void print_policies(PolicyKind kind) {
 }
 
 /* "16384 from 160 GiB of GPU memory, 8192 from 70 GiB but not a100, else 2048". */
+static int64_t limit_of(const ServingLimits *limits, size_t offset) {
+  return *(const int64_t *)((const char *)limits + offset);
+}
+
 static void print_limits(const ServingEngine *engine, const char *key, size_t offset) {
   printf("    %-24s", key);
-  for (int i = 0;; i++) {
-    const ServingLimits *limits = &engine->limits[i];
-    const long long limit = *(const int64_t *)((const char *)limits + offset);
+  const char *unit = " of GPU memory", *separator = "";
+  for (const ServingLimits *limits = engine->limits;; limits++) {
+    const int64_t limit = limit_of(limits, offset);
     const bool last = limits->gpu_memory_gib == 0 && !limits->but_not;
-    printf("%s%lld", i == 0 ? "" : last ? ", else " : ", ", limit);
+    if (!last && !limits[1].but_not && limit == limit_of(limits + 1, offset)) continue;
+    printf("%s%s%" PRId64, separator, last && *separator ? "else " : "", limit);
     if (last) break;
-    printf(" from %g GiB%s", limits->gpu_memory_gib, i == 0 ? " of GPU memory" : "");
+    printf(" from %g GiB%s", limits->gpu_memory_gib, unit);
     if (limits->but_not) printf(" but not %s", limits->but_not);
+    unit = "";
+    separator = ", ";
   }
+}
+
+/* One number, or what is left of a GPU. */
+static void print_memory(const ServingEngine *engine) {
+  const ServingReserve *reserve = engine->reserve;
+  printf("    %-24s", "gpu_memory_utilization");
+  if (!reserve) {
+    printf("%g\n", engine->gpu_memory_utilization);
+    return;
+  }
+  printf("all but %g MiB, %g MiB per max_num_batched_tokens (at least %lld), %g MiB per GPU of an "
+         "instance, %g MiB per\n    %-24ssequence of the largest CUDA graph (not of pools for "
+         "prefill); on GPUs of over %g GiB at least %g GiB;\n    %-24swith attention data "
+         "parallelism %g MiB more per such sequence and rank, %g MiB over 300 sequences\n",
+         reserve->base, reserve->per_batched_token, (long long)reserve->least_tokens,
+         reserve->per_gpu, reserve->per_graph_seq, "", reserve->least_above / 1024,
+         reserve->least / 1024, "", reserve->per_graph_seq_of_rank[0],
+         reserve->per_graph_seq_of_rank[1]);
 }
 
 /* "iteration_time 800 us, sequence_time 30 us with public kernels; fitted on …, h100-80gb". */
@@ -88,8 +114,9 @@ static void print_engines(Arena *arena, Diag *diag) {
     print_limits(engine, "max_num_batched_tokens", offsetof(ServingLimits, max_num_batched_tokens));
     puts(engine->whole_prompts ? ", or the model's context" : "");
     print_limits(engine, "max_num_seqs", offsetof(ServingLimits, max_num_seqs));
-    printf("\n    %-24s%g\n    %-24s%lld\n", "gpu_memory_utilization",
-           engine->gpu_memory_utilization, "block_size", (long long)engine->block_size);
+    putchar('\n');
+    print_memory(engine);
+    printf("    %-24s%lld\n", "block_size", (long long)engine->block_size);
     printf("    %-24s%s\n", "swapping", engine->swaps ? "kvtier: swap" : "never");
     if (engine->captured_batch_sizes)
       printf("    %-24s%s, where a performance model says so\n", "captured_batch_sizes",

@@ -4,6 +4,7 @@
 #include "sim/batcher/batcher.h"
 #include "sim/kvtier/kvtier.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #define VLLM_OPTIONS(async, reserve)                                                               \
@@ -12,6 +13,17 @@
 #define TRTLLM_OPTIONS                                                                             \
   "{" VLLM_OPTIONS("true", "true") ", enable_chunked_prefill: false, "                             \
                                    "capacity_scheduler_policy: guaranteed_no_evict}"
+
+/* In 0.5.23 mem_fraction_static is as if its CUDA graphs of prefill were off: what they take (to
+ * 1.5 GiB) hangs on the attention backend. */
+static const ServingReserve sglang_reserve = {.base = 512,
+                                              .per_batched_token = 1.5,
+                                              .per_gpu = 1024.0 / 8,
+                                              .least_tokens = 2048,
+                                              .per_graph_seq = 2,
+                                              .per_graph_seq_of_rank = {3, 4.5},
+                                              .least = 10 * 1024,
+                                              .least_above = 60 * 1024};
 
 static const ServingEngine engines[] = {
 #define ENGINE(name_, ...) {.name = name_, __VA_ARGS__},
@@ -94,6 +106,32 @@ const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *h
                       (limits->but_not && strstr(hardware->gpu, limits->but_not))))
     limits++;
   return limits;
+}
+
+static double kept_for_graphs(const ServingReserve *self, const ServingSite *site, int64_t seqs) {
+  const double n = (double)(seqs < site->max_num_seqs ? seqs : site->max_num_seqs);
+  const int64_t ranks = degree_of(site->degrees.attention);
+  if (site->role == ROLE_PREFILL) return 0;
+  const double of_ranks = ranks > 1 ? self->per_graph_seq_of_rank[n > 300] * (double)ranks : 0;
+  return n * (self->per_graph_seq + of_ranks);
+}
+
+double serving_memory(const ServingEngine *self, const ServingSite *site) {
+  const ServingReserve *reserve = self->reserve;
+  if (!reserve) return self->gpu_memory_utilization;
+  const Parallelism degrees = site->degrees;
+  const int64_t gpus = degrees.tensor * degree_of(degrees.attention);
+  const double memory = (double)(site->hardware->gpu_memory_bytes >> 20);
+  const bool counts = site->role != ROLE_DECODE;
+  const int64_t tokens = counts && site->max_num_batched_tokens > reserve->least_tokens
+                             ? site->max_num_batched_tokens
+                             : reserve->least_tokens;
+  double kept = reserve->base + reserve->per_batched_token * (double)tokens +
+                reserve->per_gpu * (double)(gpus * degrees.pipeline);
+  const int64_t seqs = serving_limits(self, site->hardware)->graph_seqs[gpus >= 4];
+  kept += kept_for_graphs(reserve, site, seqs);
+  if (memory > reserve->least_above && kept < reserve->least) kept = reserve->least;
+  return round(1000 * (memory - kept) / memory) / 1000;
 }
 
 /* ---- What an engine adds to a batcher ---- */
@@ -239,16 +277,22 @@ void config_give_host_times(PoolConfig *pool, Arena *arena) {
   say_times(pool, host_row_find(engine->name, NULL, gpu), arena);
 }
 
-static void give_memory(const Node *node, PoolConfig *pool, Arena *arena) {
+static double memory_of(const Config *self, const PoolConfig *pool, const ServingEngine *engine) {
+  const PolicyChoice batcher = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER);
+  const BatchLimits limits = batcher.state ? batcher_limits(&batcher) : (BatchLimits){0};
+  const ServingSite site = {&pool->hardware, config_degrees(pool), pool->spec.role,
+                            limits.max_num_batched_tokens, limits.max_num_seqs};
+  return serving_memory(engine, &site);
+}
+
+static void give_memory(const Config *self, const Node *node, PoolConfig *pool, Arena *arena) {
   const ServingEngine *engine = serving_at(pool->engine.row);
   if (!engine) return;
   pool->giver = engine;
   pool->kv.of_free = engine->of_free;
   if (!node_find(node, "gpu_memory_utilization")) {
-    pool->kv.gpu_memory_utilization = engine->gpu_memory_utilization;
-    say_given(pool,
-              arena_printf(arena, "gpu_memory_utilization %g", engine->gpu_memory_utilization),
-              arena);
+    const double share = pool->kv.gpu_memory_utilization = memory_of(self, pool, engine);
+    say_given(pool, arena_printf(arena, "gpu_memory_utilization %g", share), arena);
   }
   if (!node_find(node, "block_size")) {
     pool->kv.block_size = engine->block_size;
@@ -259,7 +303,7 @@ static void give_memory(const Node *node, PoolConfig *pool, Arena *arena) {
 int config_bind_pool_engine(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,
                             Diag *diag) {
   const int status = give_batcher(self, node, pool, arena, diag);
-  give_memory(node, pool, arena);
+  give_memory(self, node, pool, arena);
   return status;
 }
 

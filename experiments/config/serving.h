@@ -7,6 +7,7 @@
 #include "base/option.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/host_time.h"
+#include "sim/core/instance.h"
 #include "sim/policy.h"
 
 /* What an iteration may hold on some GPUs. */
@@ -14,16 +15,27 @@ typedef struct ServingLimits {
   double gpu_memory_gib; // on GPUs with at least so much memory
   const char *but_not;   // and without this in their name; NULL: all of them
   int64_t max_num_batched_tokens, max_num_seqs;
+  int64_t graph_seqs[2]; // of its largest CUDA graph, on fewer than 4 GPUs and on more
 } ServingLimits;
 
-enum { SERVING_LIMITS_MAX = 4 };
+enum { SERVING_LIMITS_MAX = 5 };
+
+/* What an engine keeps free of weights and KV on a GPU, in MiB. */
+typedef struct ServingReserve {
+  double base, per_batched_token, per_gpu;
+  int64_t least_tokens; // batched tokens that count at least; on decode pools these alone
+  double per_graph_seq; // not on prefill pools
+  double per_graph_seq_of_rank[2]; // of several attention ranks: up to 300 sequences, beyond
+  double least, least_above;       // on GPUs with more memory than that
+} ServingReserve;
 
 typedef struct ServingEngine {
   const char *name, *help;
   const char *source;  // of its defaults
   const char *batcher; // its name
   const char *options; // of the batcher beside the limits, a map in flow form; NULL: its defaults
-  double gpu_memory_utilization;
+  double gpu_memory_utilization; // 0: what `reserve` leaves
+  const ServingReserve *reserve;
   bool of_free; // it is of what weights and activations leave (KvOptions)
   int64_t block_size;
   ServingLimits
@@ -57,6 +69,17 @@ extern const char *const serving_choices[];
 const ServingEngine *serving_at(int choice);
 /* What holds on this GPU; NULL: on the one with the most. */
 const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware);
+
+/* An instance whose memory is divided. */
+typedef struct ServingSite {
+  const Hardware *hardware;
+  Parallelism degrees;
+  Role role;
+  int64_t max_num_batched_tokens, max_num_seqs;
+} ServingSite;
+
+/* The engine's gpu_memory_utilization there. */
+double serving_memory(const ServingEngine *self, const ServingSite *site);
 
 /* A batcher as it is written, to be completed. */
 typedef struct ServingUse {

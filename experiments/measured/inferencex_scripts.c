@@ -145,8 +145,8 @@ static bool has_prefill_graphs(const MeasuredPoint *point, const InferenceXRow *
                            : clients >= (load.short_outputs ? 64 : 128) && clients < 256;
 }
 
-/* mem_fraction_static of SGLang on H100 where it is not told: what chunks of 8192 tokens, graphs
- * and communication take is kept free (srt/server_args.py, _handle_gpu_memory_settings). */
+/* mem_fraction_static of SGLang on H100 where it is not told: as of the engine, but in these
+ * releases graphs are as large whatever max_num_seqs is. */
 static double sglang_memory(int64_t gpus) {
   const double all = 81559, graphs = gpus < 4 ? 256 : 512; // MiB
   const double kept = 512 + 1.5 * 8192 + 2 * graphs + 1024.0 / 8 * (double)gpus;
@@ -163,12 +163,16 @@ static double trtllm_memory(const MeasuredPoint *point, const InferenceXRow *row
   return load.long_prompts ? (load.gpus == 4 ? 0.75 : 0.8) : load.clients >= 256 ? 0.7 : 0.8;
 }
 
+/* Recipes of split instances set it beside chunks of their own: as much is assumed. */
+static const double SPLIT_MEMORY = 0.88;
+
 /* --mem-fraction-static of SGLang, free_gpu_memory_fraction of TensorRT-LLM; 0: the default. */
 static double memory_of(const MeasuredPoint *point, const InferenceXRow *row) {
   const int64_t gpus = load_of(point).gpus;
-  if (point->split) return 0;
+  const bool sglang = strcmp(row->backend, "sglang") == 0;
+  if (point->split) return sglang ? SPLIT_MEMORY : 0;
   if (strcmp(row->backend, "trtllm") == 0) return trtllm_memory(point, row);
-  if (strcmp(row->backend, "sglang") != 0) return 0;
+  if (!sglang) return 0;
   if (strcmp(point->gpu, "h100_sxm") == 0) return sglang_memory(gpus);
   if (!row_is(row, "sglang", "DeepSeek")) return 0;
   if (strcmp(point->gpu, "b200_sxm") != 0) return 0.82;

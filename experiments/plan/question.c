@@ -196,9 +196,12 @@ static bool is_asked(const int64_t *asked, int n, int64_t tp) {
   return n == 0;
 }
 
-static KvOptions options_of(const ServingEngine *engine) {
+static KvOptions options_of(const Plan *self, const ServingEngine *engine, Parallelism shape) {
+  const ServingLimits *limits = serving_limits(engine, &self->hardware);
+  const ServingSite site = {&self->hardware, shape, ROLE_MIXED, limits->max_num_batched_tokens,
+                            limits->max_num_seqs};
   return (KvOptions){.block_size = engine->block_size,
-                     .gpu_memory_utilization = engine->gpu_memory_utilization,
+                     .gpu_memory_utilization = serving_memory(engine, &site),
                      .of_free = engine->of_free,
                      .activation_bytes = INT64_C(1) << 30};
 }
@@ -206,7 +209,6 @@ static KvOptions options_of(const ServingEngine *engine) {
 /* Drops what is not asked for, and what the weights do not fit into, saying which. */
 static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *asked, int n_asked,
                         Arena *arena, Diag *diag) {
-  const KvOptions options = options_of(engine);
   int n = 0, n_wanted = 0;
   const char *shapes = "";
   Diag why;
@@ -217,6 +219,7 @@ static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *
     shapes = arena_printf(arena, "%s%s%s", shapes, i ? ", " : "", shape_name(shape, arena));
     if (!is_asked(asked, n_asked, shape.tensor)) continue;
     n_wanted++;
+    const KvOptions options = options_of(self, engine, shape);
     if (kv_capacity(&self->model, &self->hardware, shape, &options, place_of_file("--gpu"),
                     &capacity, &why) == 0)
       self->shapes[n++] = shape;
@@ -245,14 +248,15 @@ static bool has_shape(const Plan *self, int64_t tp) {
  * and nobody has times of. */
 static void find_untried(Plan *self, const ServingEngine *engine, const int64_t *asked, int n_asked,
                          Arena *arena) {
-  const KvOptions options = options_of(engine);
   for (int64_t tp = 1; tp <= self->hardware.num_gpus; tp = n_asked > 0 ? tp + 1 : 2 * tp) {
     KvCapacity capacity;
     Diag none;
     if (!is_asked(asked, n_asked, tp) || has_shape(self, tp)) continue;
+    const Parallelism shape = {tp, 1, 1, 1, 1};
+    const KvOptions options = options_of(self, engine, shape);
     diag_init(&none);
-    if (kv_capacity(&self->model, &self->hardware, (Parallelism){tp, 1, 1, 1, 1}, &options,
-                    place_of_file("--gpu"), &capacity, &none) == 0)
+    if (kv_capacity(&self->model, &self->hardware, shape, &options, place_of_file("--gpu"),
+                    &capacity, &none) == 0)
       self->untried =
           arena_printf(arena, "%s%stp%" PRId64, self->untried, *self->untried ? ", " : "", tp);
     diag_done(&none);

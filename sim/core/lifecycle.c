@@ -72,6 +72,7 @@ void life_placed(Simulation *self, RequestIx ix, InstanceIx prefill, InstanceIx 
   Request *request = &self->requests.slots[ix];
   Instance *instance = &self->instances[prefill];
   request->prefill_instance = prefill;
+  request->known = false;
   column_add(self->columns.n_assigned, prefill, 1);
   sim_promise_blocks(self, instance, instance_prompt_blocks(instance, request));
   change_before(self, instance, ix, REQUEST_WAITS_PREFILL, place_of(self, instance, request));
@@ -412,6 +413,7 @@ void life_drop_before(Simulation *self, Instance *instance, RequestIx ix, Reques
   Request *request = &self->requests.slots[ix];
   assert(request->kv_blocks == 0);
   request->prefilled_tokens = 0;
+  request->known = false;
   request->preemptions++;
   request->recomputes++;
   change_before(self, instance, ix, REQUEST_WAITS_PREFILL, next);

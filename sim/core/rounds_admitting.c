@@ -466,7 +466,8 @@ bool rounds_admit(Simulation *simulation, Instance *instance, Step *step) {
   }
   rounds_sort(simulation, instance);
   if (options->enable_mixed_chunk) self.n_mixed = n_running;
-  self.input = options->max_prefill_tokens - self.n_mixed;
+  const int64_t ranks = instance->pool->attention_ranks; // each has so much
+  self.input = options->max_prefill_tokens * (ranks > 1 ? ranks : 1) - self.n_mixed;
   self.chunk = options->enable_chunked_prefill
                    ? whole(&self, options->limits.max_num_batched_tokens) - self.n_mixed
                    : INT64_MAX;

@@ -72,7 +72,6 @@ void rounds_look(Simulation *self, Instance *instance) {
 void rounds_enqueue(Simulation *self, Instance *instance, RequestIx ix) {
   Request *slots = self->requests.slots;
   request_queue_remove(&instance->prefill_queue, slots, ix);
-  slots[ix].known = false;
   const RequestIx next = first_unknown(self, instance);
   request_queue_insert(&instance->prefill_queue, slots, ix, next == ix ? REQUEST_NONE : next);
   enter(self, instance, ix);

@@ -143,7 +143,6 @@ int32_t rounds_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   Rounds *rounds = rounds_of(instance);
   Request *request = &self->requests.slots[ix];
   const bool runs = request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES;
-  request->known = false;
   if (!instance_works(instance)) scheduler_take_back(self, instance, ix);
   if (rounds->chunked == ix) rounds->chunked = REQUEST_NONE;
   const bool in_current = scheduler->current && step_ends(scheduler->current, ix);

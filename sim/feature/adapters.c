@@ -160,6 +160,14 @@ static void admit_to_step(Simulation *self, const Instance *instance, const Requ
   if (instance->adapters && instance->adapters->n_scheduled >= 0) take_part(instance, request);
 }
 
+/* Its last token ends in the step that runs, which nobody knows: it is in the one decided now. */
+static bool overruns(const Simulation *self, const Instance *instance, const ScheduledItem *item) {
+  if (item->request == REQUEST_NONE) return false;
+  const Request *request = &self->requests.slots[item->request];
+  return request->overruns && request->scheduled == SCHEDULED_ENDS &&
+         request->decode_instance == instance->ix;
+}
+
 static bool passes_over(const Simulation *self, const Instance *instance, const Step *step,
                         const Request *request) {
   AdapterCache *cache = instance->adapters;
@@ -171,6 +179,10 @@ static bool passes_over(const Simulation *self, const Instance *instance, const 
       if (goes_on(instance, &slots[ix])) take_part(instance, &slots[ix]);
     for (size_t i = 0; i < step->n_items; i++) // with their last token, too
       take_part(instance, &slots[step->items[i].request]);
+    const Step *current = instance->scheduler->current;
+    for (size_t i = 0; current && i < current->n_items; i++)
+      if (overruns(self, instance, &current->items[i]))
+        take_part(instance, &slots[current->items[i].request]);
   }
   return cache->n_scheduled == instance->pool->adapters.max_loras &&
          !is_scheduled(cache, request->adapter);

@@ -66,3 +66,29 @@ Test(adapters, go_for_others) {
     cr_expect_eq((Tick)scene.result.totals.adapter_stall_ticks, room == 1 ? 15 * MS : 11 * MS);
   }
 }
+
+/* The first has all of the memory. The second waits for its adapter's place, and is tried when that
+ * is free and the memory is not: in the step after the last token, if that is decided before it is
+ * made and the end is known. An end by EOS is not, so the first takes part in that step, too. */
+Test(adapters, one_that_overruns_keeps_its_place) {
+  static const struct {
+    const char *options;
+    int32_t max_tokens;
+    int64_t waits;
+  } cases[] = {
+      {"{async_scheduling: false, enable_prefix_caching: false}", 30, 0},
+      {"{async_scheduling: true, enable_prefix_caching: false}", 20, 1},
+      {"{async_scheduling: true, enable_prefix_caching: false}", 30, 0},
+  };
+  for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+    TraceRow rows[] = {asks(0, 1), asks(0, 2)};
+    rows[0].output_tokens = 20;
+    rows[0].max_tokens = cases[i / 2].max_tokens;
+    one_machine(1, 2);
+    scene.pools[0].kv_blocks = 8;
+    scene.config.step = i % 2;
+    scene_choose(&scene, POLICY_BATCHER, "vllm", cases[i / 2].options);
+    cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+    cr_expect_eq(scene.result.totals.kv_waits, cases[i / 2].waits, "case %zu", i / 2);
+  }
+}

@@ -118,6 +118,40 @@ Test(engines, limits_go_by_the_memory_of_a_gpu_and_its_name) {
   cr_expect_eq(serving_limits(&engine, NULL)->max_num_batched_tokens, 16384);
 }
 
+/* SGLang keeps 512 MiB free, 1.5 for a token of a step, 128 for a GPU, and 2 for a sequence of the
+ * largest graph: 14,848 of the 81,920 MiB of an H100. */
+Test(engines, sglang_leaves_what_it_does_not_reserve) {
+  static const struct {
+    const char *machine;
+    Parallelism degrees;
+    Role role;
+    int64_t tokens, seqs;
+    double share;
+  } cases[] = {
+      {"dgx-h100", {.tensor = 8, .pipeline = 1}, ROLE_MIXED, 8192, 2048, 0.819},
+      {"dgx-h100", {.tensor = 1, .pipeline = 1}, ROLE_MIXED, 8192, 2048, 0.836},   // graphs of 256
+      {"dgx-h100", {.tensor = 8, .pipeline = 1}, ROLE_PREFILL, 8192, 2048, 0.831}, // no graphs
+      {"dgx-h100", {.tensor = 8, .pipeline = 1}, ROLE_DECODE, 8192, 2048, 0.875},  // 10 GiB
+      {"dgx-h100", {.tensor = 1, .pipeline = 1}, ROLE_MIXED, 512, 2048, 0.875},    // likewise
+      {"dgx-h200", {.tensor = 8, .pipeline = 1}, ROLE_MIXED, 8192, 16, 0.904},     // graphs of 16
+      {"dgx-b200", {.tensor = 8, .pipeline = 1}, ROLE_MIXED, 16384, 4096, 0.852},
+      {"dgx-b200", {.tensor = 1, .pipeline = 1, .attention = 8}, ROLE_MIXED, 16384, 4096, 0.751},
+  };
+  const ServingEngine *engine = NULL;
+  for (int i = 1; serving_choices[i]; i++)
+    if (strcmp(serving_choices[i], "sglang-0.5") == 0) engine = serving_at(i);
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    Hardware hardware;
+    cr_assert_eq(
+        hardware_load(&hardware, cases[i].machine, data_dir, place_of_file("test"), &arena, &diag),
+        0);
+    const ServingSite site = {&hardware, cases[i].degrees, cases[i].role, cases[i].tokens,
+                              cases[i].seqs};
+    const double share = serving_memory(engine, &site);
+    cr_expect_float_eq(share, cases[i].share, 1e-9, "case %zu: %g", i, share);
+  }
+}
+
 /* Each gives its batcher keys that the batcher has, and knows what it captures. */
 Test(engines, every_row_binds_on_every_machine) {
   for (int i = 1; serving_choices[i]; i++) {

@@ -131,3 +131,21 @@ Test(rounds, outputs_are_found_by_the_next_turn) {
   run(rows, COUNT(rows));
   cr_expect_eq(scene.records[1].cached_tokens, 49);
 }
+
+/* Two run on each of two instances. On the second one waits that it knows of, then one comes while
+ * no place is free, then the copy of one that the first knows of. As both places are free together
+ * the first two take them: the copy is not known of before them. */
+Test(rounds, a_copy_is_taken_in_behind_those_who_came_before_it) {
+  const TraceRow rows[] = {row(0, 10, 60),      row(0, 10, 30),      row(0, 10, 60),
+                           row(0, 10, 30),      row(40 * MS, 10, 5), row(50 * MS, 10, 5),
+                           row(60 * MS, 10, 5), row(70 * MS, 10, 5)};
+  choose(1000, "max_num_seqs: 2");
+  scene.pools[0].count = 2;
+  scene.config.hedge = (HedgeOptions){100 * MS, 0.15}; // one of eight
+  scene_choose(&scene, POLICY_ROUTER, "round_robin", NULL);
+  run(rows, COUNT(rows));
+  cr_expect_eq(scene.result.metrics.hedges, 1);
+  cr_expect_eq(scene.records[1].last_token_at, scene.records[3].last_token_at);
+  cr_expect_eq(scene.records[5].prefill_began_at, scene.records[3].last_token_at);
+  cr_expect_eq(scene.records[7].prefill_began_at, scene.records[3].last_token_at);
+}
