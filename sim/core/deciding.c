@@ -268,8 +268,8 @@ static void preempt(Simulation *self, Instance *instance, Decision *decision, Re
   Request *request = &self->requests.slots[ix];
   const bool grown = request->decided_step == instance->scheduler->number;
   const bool ends = request->scheduled == SCHEDULED_ENDS || makes_last(instance, request);
+  take_out(self, instance, decision, ix); // with that its prefill is not over
   const bool evicted = !ends && (request->scheduled == SCHEDULED_BATCH || decodes(request));
-  take_out(self, instance, decision, ix);
   if (request->scheduled == SCHEDULED_BATCH) {
     const int64_t more = grown ? needed_in_batch(instance, request) : 0;
     leave_batch(self, instance, ix, SCHEDULED_ENDS);

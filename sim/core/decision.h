@@ -22,7 +22,7 @@ static inline int64_t lesser(int64_t a, int64_t b) {
 
 /* Tokens that it has blocks for when it has computed `done`: with those of its drafter. */
 static inline int64_t scheduler_slots(const Scheduler *self, int64_t done) {
-  const int64_t most = done > self->max_model_len ? done : self->max_model_len;
+  const int64_t most = done > self->max_slots ? done : self->max_slots;
   return lesser(done + self->limits.speculation.lookahead, most);
 }
 

@@ -120,6 +120,7 @@ typedef struct Scheduler {
   int64_t n_steps;        // decided that were not empty
   int64_t prefilled_step; // number of the newest of those with prefill
   int64_t max_model_len;  // INT64_MAX: no limit
+  int64_t max_slots;      // tokens of a request that its drafter may write KV of
   bool crowded;           // the newest decision that held no prompts left somebody waiting
   PauseMode pause;
   const PauseSpec **pauses; // that it has not heard of yet

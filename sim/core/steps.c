@@ -13,11 +13,13 @@
 #include "sim/core/step_listing.h"
 #include <assert.h>
 
-/* An engine starts only if a request of max_model_len tokens has room: drafts need no more. */
-static void fit_model_len(Scheduler *self, const PoolSpec *pool) {
+/* An engine starts only if one request of its longest has room, so that drafts find it. Nobody needs
+ * KV of a last token. */
+static void limit_tokens(Scheduler *self, const PoolSpec *pool, int64_t context) {
   const int64_t ranks = pool->attention_ranks > 1 ? pool->attention_ranks : 1;
-  const int64_t tokens = pool->kv_blocks / ranks * pool->block_size;
-  if (tokens < self->max_model_len) self->max_model_len = tokens;
+  const int64_t room = pool->kv_blocks / ranks * pool->block_size;
+  self->max_model_len = context <= room ? context : room + 1;
+  self->max_slots = context <= room ? context : room;
 }
 
 static void start(Simulation *self, Instance *instance) {
@@ -25,9 +27,7 @@ static void start(Simulation *self, Instance *instance) {
   scheduler->limits = instance->batcher->schedules(instance->batcher_options);
   scheduler->version = 1;
   const int64_t context = sim_model(self->config, instance->pool->model)->max_model_len;
-  scheduler->max_model_len = context > 0 ? context : INT64_MAX;
-  if (scheduler->limits.speculation.num_speculative_tokens > 0)
-    fit_model_len(scheduler, instance->pool);
+  limit_tokens(scheduler, instance->pool, context > 0 ? context : INT64_MAX);
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
   scheduler->next = &scheduler->steps[0];
   instance->lag = scheduler->limits.lag;
