@@ -286,7 +286,7 @@ int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
                  int64_t max_decode_seqs, Arena *arena, Diag *diag) {
   const Composing of = {input, folder};
   const Composed *composed =
-      input->cache ? cache_get(input->cache, cache_key(&of, arena), load_composed, &of, diag)
+      input->cache ? cache_get(cache_lasting(input->cache), cache_key(&of, arena), load_composed, &of, diag)
                    : load_composed(&of, arena, diag);
   if (!composed ||
       perfmodel_parse(self, folder, composed->text, composed->length, max_decode_seqs, arena, diag))
