@@ -33,7 +33,7 @@ static double least_us(const Layers *self, ModuleWork work) {
 }
 
 /* A module without its products, with an index or without. Modules that wait for launches take as
- * long as many tokens' products alone, so that what is left says nothing: it takes at least this. */
+ * long as many tokens' products alone, so that what is left says nothing: it takes the least. */
 static double module_us(const Layers *self, const KernelFound *found, const double *keys,
                         ModuleWork work, bool index) {
   const double us = kernel_slice_eval(kernel_table_all(&found->table), keys);

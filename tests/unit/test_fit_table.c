@@ -124,8 +124,8 @@ Test(fit_table, short_prompts_take_longer_than_long_ones_of_as_many_tokens) {
                2 * fit_eval(&result->model, PROFILE_PREFILL_ATTENTION, &few));
 }
 
-/* Launches of 1 ms less products that grow with tokens, up to 8,192; then work. The shortest prompts
- * take longest. Neither a level of all of them nor the least of the shortest. */
+/* Launches of 1 ms less products that grow with tokens, up to 8,192; then work. The shortest
+ * prompts take longest. Neither a level of all of them nor the least of the shortest. */
 Test(fit_table, what_is_left_of_launches_falls_with_tokens) {
   static const double seconds[] = {9e-4, 8e-4, 6e-4, 2e-4, 9e-4};
   const FitOptions options = {.preset = "ideal", .ideal = true, .seed = 1};
