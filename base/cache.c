@@ -75,6 +75,15 @@ const void *cache_get(Cache *self, const char *key, CacheLoad load, const void *
   return value;
 }
 
+size_t cache_bytes(Cache *self) {
+  size_t bytes = 0;
+  pthread_mutex_lock(&self->lock);
+  for (const CacheEntry *entry = self->newest; entry; entry = entry->older)
+    bytes += entry->arena.bytes;
+  pthread_mutex_unlock(&self->lock);
+  return bytes;
+}
+
 static int compare_entries(const void *a, const void *b) {
   return strcmp((*(const CacheEntry *const *)a)->key, (*(const CacheEntry *const *)b)->key);
 }

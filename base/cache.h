@@ -8,17 +8,25 @@
 
 typedef struct CacheEntry CacheEntry;
 
-typedef struct Cache {
+typedef struct Cache Cache;
+struct Cache {
   pthread_mutex_t lock; // held while a value is looked up or made; a value may be made of others
   Arena *owner;         // of the values; NULL: each has an arena of its own
   Arena arena;
   CacheEntry *newest;
-} Cache;
+  Cache *lasting; // for values that are to outlive it; NULL: itself
+};
 
 void cache_init(Cache *self);
 void cache_done(Cache *self);
 /* One that lives in `arena` with all that it keeps. */
 Cache *cache_new(Arena *arena);
+
+static inline Cache *cache_lasting(Cache *self) {
+  return self->lasting ? self->lasting : self;
+}
+
+size_t cache_bytes(Cache *self); // of its values, in arenas of their own
 
 /* Makes a value in `arena`; NULL with entries in `diag`. */
 typedef const void *(*CacheLoad)(const void *context, Arena *arena, Diag *diag);

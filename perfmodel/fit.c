@@ -60,8 +60,10 @@ typedef struct Errors {
   FitErrors train, random, held_out, held_out_size;
 } Errors;
 
-static void score(FitTask *task, Errors *errors, Arena *arena) {
-  fit_task_score(task, &errors->held_out, &errors->held_out_size, &errors->random, arena);
+static void score(const FitResult *self, FitTask *task, Errors *errors, Arena *arena) {
+  fit_task_score_held_out(task, &errors->held_out, arena);
+  if (!self->options.held_out_alone)
+    fit_task_score(task, &errors->held_out_size, &errors->random, arena);
 }
 
 /* Fits the terms of a task into the model. */
@@ -75,7 +77,7 @@ static void fit_terms(FitResult *self, FitTask *task, Errors *errors, Arena *are
   if (fitted.decode.n_rows > 0) self->model.decode = fitted.decode;
   if (fitted.prefill.n_rows > 0) self->model.prefill = fitted.prefill;
   if (fitted.mixed.n_rows > 0) self->model.mixed = fitted.mixed;
-  score(task, errors, arena);
+  score(self, task, errors, arena);
 }
 
 /* Joins iterations, if any were measured, to the model of the operators. */
@@ -87,7 +89,7 @@ static void fit_iterations(FitResult *self, FitTask *task, Errors *errors, Arena
   task->operators = &beside;
   fit_task_choose(task, arena);
   fit_task_build(task, task->points, task->n_points, &self->model, &self->levels, arena);
-  score(task, errors, arena);
+  score(self, task, errors, arena);
   self->way = task->way;
   task->operators = NULL;
 }

@@ -49,6 +49,7 @@ typedef struct FitOptions {
   const char *mode;        // graph or eager, where rows are of both; NULL: graph
   FitAllReduce all_reduce; // of rows that have none
   uint64_t seed;
+  bool held_out_alone; // of the scores
 } FitOptions;
 
 typedef struct FitResult {

@@ -8,11 +8,20 @@ typedef struct Composing {
   int n_points;
   double mixed_factor;
   FitErrors *errors;
+  int first[PROFILE_OPS], end[PROFILE_OPS]; // those of an operator are side by side
 } Composing;
+
+static void find_operators(Composing *self) {
+  for (int i = 0; i < self->n_points; i++) {
+    const ProfileOp op = self->points[i].op;
+    if (self->end[op] == 0) self->first[op] = i;
+    self->end[op] = i + 1;
+  }
+}
 
 /* The row of a term of one variable; NULL: not measured, or never held out. */
 static const FitPoint *find(const Composing *self, ProfileOp op, int64_t x) {
-  for (int i = 0; i < self->n_points; i++) {
+  for (int i = self->first[op]; i < self->end[op]; i++) {
     const FitPoint *point = &self->points[i];
     if (point->op == op && fit_x(op, &point->batch) == x && !isnan(point->held_out)) return point;
   }
@@ -56,7 +65,8 @@ static void compose_drawn(const Composing *self, const FitPoint *prefill, Rng *r
 
 void fit_compose_score(const FitPoint *points, int n_points, double mixed_factor, uint64_t seed,
                        FitErrors *errors) {
-  const Composing self = {points, n_points, mixed_factor, errors};
+  Composing self = {points, n_points, mixed_factor, errors, {0}, {0}};
+  find_operators(&self);
   bool both_measured = false;
   Rng rng;
   rng_init(&rng, seed, "fit iterations");

@@ -23,6 +23,8 @@ static const double LINEAR_TOLERANCE = 0.003, HEAD_TOLERANCE = 0.01, TABLE_TOLER
                     MIXED_TOLERANCE = 0.06;
 /* A row of a table has no knots of its own where lines are so near. */
 static const double ROW_TOLERANCE = 0.005;
+/* Times of prompts that fall with tokens by less do so by noise. */
+static const double FALLS = 0.1;
 
 const char fit_grid_few[] = "each point once, few of them";
 
@@ -145,9 +147,10 @@ static Grid grid_new(const FitSpan *rows, int n_rows, int n_samples, FitTerm ter
   grid.y = ARENA_ARRAY(arena, double, cells);
   grid.weight = ARENA_ARRAY(arena, double, cells);
   grid.known = ARENA_ARRAY(arena, bool, cells);
-  double least = INFINITY; // no row takes less than the fastest of all
+  double least = INFINITY; // nothing takes less than the fastest of all
   for (int r = 0; r < grid.n_rows; r++)
-    least = fmin(least, rows[kept[r]].first->y);
+    for (int i = 0; i < (grid.may_fall ? rows[kept[r]].n : 1); i++)
+      least = fmin(least, rows[kept[r]].first[i].y);
   for (int i = 0; i < cells; i++) {
     const int r = i / grid.n;
     const FitSpan *row = &rows[kept[r]];
@@ -193,12 +196,23 @@ static void pool_last(Grid *self, Arena *arena) {
     last[k] = before[k] + more[k];
 }
 
+/* Times of prompts that really fall stay: those of launches, less products that grow. */
+static void pool_column(Grid *self, int k) {
+  double before[FIT_POOLED_MAX];
+  for (int r = 0; r < self->n_rows; r++)
+    before[r] = self->y[r * self->n + k];
+  fit_pool(&self->y[k], &self->weight[k], self->n_rows, self->n);
+  for (int r = 0; r < self->n_rows && self->may_fall; r++)
+    if (fabs(self->y[r * self->n + k] - before[r]) > FALLS * before[r])
+      self->y[r * self->n + k] = before[r];
+}
+
 static void make_rise(Grid *self, Arena *arena) {
   for (int pass = 0; pass < PASSES; pass++) {
     for (int r = 0; r < self->n_rows && !self->may_fall; r++)
       fit_pool(&self->y[r * self->n], &self->weight[r * self->n], self->n, 1);
     for (int k = 0; k < self->n; k++)
-      fit_pool(&self->y[k], &self->weight[k], self->n_rows, self->n);
+      pool_column(self, k);
   }
   pool_last(self, arena);
 }

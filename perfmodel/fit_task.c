@@ -313,12 +313,16 @@ static void score_random(const FitTask *self, FitErrors *errors, Arena *arena) {
   }
 }
 
-void fit_task_score(FitTask *self, FitErrors *held_out, FitErrors *held_out_size, FitErrors *random,
-                    Arena *arena) {
+void fit_task_score_held_out(FitTask *self, FitErrors *held_out, Arena *arena) {
   double *seconds = ARENA_ARRAY(arena, double, self->n_points + 1);
-  score_held_out(self, true, seconds, held_out_size, arena);
   score_held_out(self, false, seconds, held_out, arena);
   for (int i = 0; i < self->n_points; i++)
     self->points[i].held_out = seconds[i];
+}
+
+void fit_task_score(const FitTask *self, FitErrors *held_out_size, FitErrors *random,
+                    Arena *arena) {
+  double *seconds = ARENA_ARRAY(arena, double, self->n_points + 1);
+  score_held_out(self, true, seconds, held_out_size, arena);
   score_random(self, random, arena);
 }

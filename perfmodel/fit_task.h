@@ -33,8 +33,8 @@ void fit_task_choose(FitTask *self, Arena *arena);
 /* Fits as chosen to `points`, not the task's own. `ret_levels` may be NULL. */
 void fit_task_build(const FitTask *self, const FitPoint *points, int n_points, FitModel *ret_model,
                     FitLevels *ret_levels, Arena *arena);
-/* Errors on configurations and on counts of work held out, and of random splits. Sets `held_out` of
- * the points. */
-void fit_task_score(FitTask *self, FitErrors *held_out, FitErrors *held_out_size, FitErrors *random,
-                    Arena *arena);
+/* Errors on configurations held out; sets `held_out` of the points. */
+void fit_task_score_held_out(FitTask *self, FitErrors *held_out, Arena *arena);
+/* Errors on counts of work held out, and of random splits. */
+void fit_task_score(const FitTask *self, FitErrors *held_out_size, FitErrors *random, Arena *arena);
 #endif

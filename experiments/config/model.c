@@ -60,7 +60,7 @@ static int bind_model(const Config *self, const Node *node, Llm *ret, Arena *are
   const char *key =
       arena_printf(arena, "%s%s as %d %d %d %d", MODEL_KEY, fact.name, as->weight_dtype,
                    as->attention_dtype, as->expert_dtype, as->kv_cache_dtype);
-  const Llm *model = cache_get(self->cache, key, load_model, &fact, diag);
+  const Llm *model = cache_get(cache_lasting(self->cache), key, load_model, &fact, diag);
   if (!model) return -1;
   *ret = *model;
   return 0;

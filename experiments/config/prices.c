@@ -164,7 +164,7 @@ int config_load_hardware(Config *self, Hardware *hardware, const char *written, 
                          Arena *arena, Diag *diag) {
   const ConfigFact fact = {self, config_data_name(self, written, arena), at};
   const char *key = arena_printf(arena, "machine %s", fact.name);
-  const Hardware *loaded = cache_get(self->cache, key, load_hardware, &fact, diag);
+  const Hardware *loaded = cache_get(cache_lasting(self->cache), key, load_hardware, &fact, diag);
   if (!loaded) return -1;
   *hardware = *loaded;
   set_price(self, hardware, diag);

@@ -99,19 +99,20 @@ void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options,
                     arena_printf(arena, "the precision '%s' is not known", point->precision));
   if (point->why) return;
   const MeasuredScript *script = &point->script;
-  point->config = arena_printf(
+  const char *shape = model_text(point, model, format, arena);
+  const char *served = arena_printf(
       arena,
-      "model: %s\n"
-      "workload:\n%s"
       "engine: {name: %s, request_time: %g s%s}\n"
       "pools:\n%s"
       "policies: {batcher: {max_num_batched_tokens: %lld, max_num_seqs: %lld, "
       "enable_prefix_caching: %s%s}}\n"
       "perfmodel: %s\n"
       "slo: none\n",
-      model_text(point, model, format, arena), workload_text(point, arena), script->engine,
-      script->request_s, script->launches_free ? ", eager_layer_time: 0 us" : "",
+      script->engine, script->request_s, script->launches_free ? ", eager_layer_time: 0 us" : "",
       pools_text(point, machine, arena), (long long)script->max_num_batched_tokens,
       (long long)script->max_num_seqs, script->prefix_caching ? "true" : "false",
       script->batcher ? script->batcher : "", perfmodel_text(point, options, arena));
+  point->served = arena_printf(arena, "%s %s", shape, served);
+  point->config =
+      arena_printf(arena, "model: %s\nworkload:\n%s%s", shape, workload_text(point, arena), served);
 }

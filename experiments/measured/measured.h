@@ -70,6 +70,7 @@ typedef struct MeasuredPoint {
   const char *fitted;                // what was fitted to it; NULL: nothing, it is held out
   bool fitted_ttft;                  // to its TTFT alone: the others are held out
   const char *config;                // YAML; NULL: it has none
+  const char *served;                // of it all but the workload
   const char *why;                   // no prediction; NULL: there is one
   const char *odd; // what is implausible about the measurement, which counts all the same; or NULL
   double predicted[MEASURED_FIGURES];

@@ -6,11 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Compiled performance models of runs that follow one another, and that are alike by their order.
+ * Those of wide expert parallelism have 60 MB each, so that not all can be kept. */
+typedef struct Family {
+  Cache cache;
+  int users; // runs, and the simulation while others may follow
+} Family;
+static const size_t FAMILY_BYTES = (size_t)1 << 28; // beyond which a new one begins
+
 /* Points with a configuration, equal ones side by side. */
 typedef struct Simulation {
   MeasuredPoint **points; // [n_points]
   size_t n_points, n_begun;
-  Cache cache;
+  Cache cache;    // of what families share
+  Family *family; // of the last that began; NULL: none has
   size_t memory;
   Arena *arena;
   Tally tally;
@@ -19,6 +28,7 @@ typedef struct Simulation {
 /* What lies in a slot: the points that have this configuration. */
 typedef struct Run {
   Simulation *simulation;
+  Family *family;
   MeasuredPoint **points; // [n_points]
   size_t n_points;
   RequestRecord *requests; // [n_points] of a log, by number
@@ -26,11 +36,28 @@ typedef struct Run {
   bool simulated;
 } Run;
 
-/* By configuration, then by place in the file. */
+/* By all but the workload, by configuration, then by place in the file. */
 static int compare(const void *a, const void *b) {
   const MeasuredPoint *left = *(MeasuredPoint *const *)a, *right = *(MeasuredPoint *const *)b;
-  const int order = strcmp(left->config, right->config);
+  int order = strcmp(left->served, right->served);
+  if (order == 0) order = strcmp(left->config, right->config);
   return order != 0 ? order : (left > right) - (left < right);
+}
+
+static void leave_family(Family *family) {
+  if (family && --family->users == 0) cache_done(&family->cache);
+}
+
+static Family *join_family(Simulation *self) {
+  if (!self->family || cache_bytes(&self->family->cache) > FAMILY_BYTES) {
+    leave_family(self->family);
+    self->family = ARENA_NEW(self->arena, Family);
+    cache_init(&self->family->cache);
+    self->family->cache.lasting = &self->cache;
+    self->family->users = 1;
+  }
+  self->family->users++;
+  return self->family;
 }
 
 static int next_run(void *context, void *slot) {
@@ -38,6 +65,7 @@ static int next_run(void *context, void *slot) {
   if (self->n_begun == self->n_points) return 0;
   Run *run = slot;
   *run = (Run){.simulation = self, .points = &self->points[self->n_begun]};
+  run->family = join_family(self);
   while (self->n_begun < self->n_points &&
          strcmp(self->points[self->n_begun]->config, run->points[0]->config) == 0)
     self->n_begun++, run->n_points++;
@@ -60,8 +88,8 @@ static void make_run(void *slot) {
   Trial *trial = &run->trial;
   const char *text = run->points[0]->config;
   Node *root = yaml_parse("config", text, strlen(text), &trial->arena, &trial->diag);
-  if (!root || config_bind(&trial->config, "config", root, NULL, &run->simulation->cache,
-                           &trial->arena, &trial->diag))
+  if (!root || config_bind(&trial->config, "config", root, NULL, &run->family->cache, &trial->arena,
+                           &trial->diag))
     return;
   trial->config.sim.memory_limit = run->simulation->memory;
   if (run->points[0]->log) {
@@ -128,7 +156,9 @@ static int take_run(void *context, void *slot) {
 }
 
 static void release_run(void *slot) {
-  trial_done(&((Run *)slot)->trial);
+  Run *run = slot;
+  trial_done(&run->trial);
+  leave_family(run->family);
 }
 
 int measured_simulate(Measured *self, int jobs, size_t memory, Diag *diag) {
@@ -150,6 +180,7 @@ int measured_simulate(Measured *self, int jobs, size_t memory, Diag *diag) {
   tally_init(&simulation.tally, (int64_t)simulation.n_points);
   const int status = campaign_run(&campaign, self->arena, diag);
   tally_done(&simulation.tally);
+  leave_family(simulation.family);
   cache_done(&simulation.cache);
   return status;
 }

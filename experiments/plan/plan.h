@@ -41,7 +41,8 @@ typedef struct Plan {
   const char *objective;        // of objective_names
   Hardware hardware;
   Llm model;
-  bool roofline; // nothing was measured of it
+  bool roofline;           // nothing was measured of it
+  const char *measured_in; // then, formats of weights (--weights) that have times: fp8_block, mxfp4
   Parallelism shapes[PLAN_SHAPES_MAX];
   int n_shapes;
   const char *left_out;   // "tp1: the weights do not fit"; empty: nothing

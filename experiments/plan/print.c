@@ -67,6 +67,8 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
     fprintf(
         out,
         "            this model was not measured on these GPUs: its times come from a roofline\n");
+  if (plan->roofline && *plan->measured_in)
+    fprintf(out, "            --weights with measured times: %s\n", plan->measured_in);
   if (*plan->left_out) fprintf(out, "            the weights do not fit with %s\n", plan->left_out);
   if (*plan->untried)
     fprintf(out, "            not tried, because no iteration times are known: %s\n",

@@ -183,6 +183,32 @@ static void add_measured(Plan *self, const ServingEngine *engine, Arena *arena) 
   add_all_composed(self, &asked, arena);
 }
 
+/* The format of weights that are asked for so, if it has times; else NULL. */
+static const char *measured_as(const Plan *self, int weights, const ServingEngine *engine,
+                               Arena *arena) {
+  Plan other = {.hardware = self->hardware};
+  const LlmFormats formats = {weights, LLM_UNSAID, LLM_UNSAID, self->question->kv_cache};
+  Diag unknown;
+  diag_init(&unknown);
+  const bool good = llm_load_as(&other.model, self->question->model, &formats, data_dir(arena),
+                                place_of_file("--model"), arena, &unknown) == 0;
+  diag_done(&unknown);
+  if (good) add_measured(&other, engine, arena);
+  return other.n_shapes > 0 ? dtype_names[llm_quantization(&other.model)] : NULL;
+}
+
+static void find_measured_formats(Plan *self, const ServingEngine *engine, Arena *arena) {
+  if (self->question->weights == LLM_UNSAID) return;
+  const char *own = measured_as(self, LLM_UNSAID, engine, arena);
+  if (own) self->measured_in = arena_printf(arena, "%s, which the model has without it", own);
+  for (int weights = 0; weights < DTYPE_COUNT; weights++) {
+    const char *name = measured_as(self, weights, engine, arena);
+    if (name && !strstr(self->measured_in, name))
+      self->measured_in =
+          arena_printf(arena, "%s%s%s", self->measured_in, *self->measured_in ? ", " : "", name);
+  }
+}
+
 static void add_rooflines(Plan *self) {
   self->roofline = true;
   for (int64_t tp = 1; tp <= self->hardware.num_gpus; tp *= 2)
@@ -317,7 +343,7 @@ static const char *choose_objective(const Plan *self) {
 }
 
 int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
-  *self = (Plan){.question = asked, .left_out = "", .untried = ""};
+  *self = (Plan){.question = asked, .left_out = "", .untried = "", .measured_in = ""};
   int64_t degrees[PLAN_SHAPES_MAX];
   const int n_degrees = read_degrees(asked->tensor_parallel, degrees, PLAN_SHAPES_MAX, diag);
   self->machine = find_machine(asked->gpu, arena, diag);
@@ -337,7 +363,10 @@ int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag
   const int64_t tokens = serving_limits(engine, &self->hardware)->max_num_batched_tokens;
   self->batched_tokens = tokens >= 4 * 512 ? tokens / 4 : 0;
   add_measured(self, engine, arena);
-  if (self->n_shapes == 0) add_rooflines(self);
+  if (self->n_shapes == 0) {
+    find_measured_formats(self, engine, arena);
+    add_rooflines(self);
+  }
   find_untried(self, engine, degrees, n_degrees, arena);
   return keep_fitting(self, engine, degrees, n_degrees, arena, diag);
 }

@@ -4,9 +4,6 @@
 
 /* ---- Latent ---- */
 
-/* Tables of modules hold the products too; what is left takes at least this. */
-static const double LEAST_US = 3;
-
 /* Queries, and keys with values, moved once. */
 static double moved_us(const Layers *self, double tokens) {
   const Llm *llm = &self->llm;
@@ -16,23 +13,43 @@ static double moved_us(const Layers *self, double tokens) {
   return layers_kernel_us(self, 2 * tokens * (query + cached) * (double)llm->dtype_bytes);
 }
 
-/* A module without its products, with an index or without. */
+/* New tokens of a module, and the keys that each of them sees in the mean. */
+typedef struct ModuleWork {
+  double tokens, seen;
+} ModuleWork;
+
+static ModuleWork module_work(const Llm *llm, double batch, double past, double isl) {
+  const double seen = past + isl / 2;
+  return (ModuleWork){batch * isl,
+                      llm->index_topk > 0 ? fmin(seen, (double)llm->index_topk) : seen};
+}
+
+/* The kernels beside the products, and scores and sums at the peak of the GPU. */
+static double least_us(const Layers *self, ModuleWork work) {
+  const Llm *llm = &self->llm;
+  const double width = (double)(llm->qk_nope_head_dim + llm->qk_rope_head_dim + llm->v_head_dim);
+  const double operations = 2 * work.tokens * work.seen * (double)layers_heads(self) * width;
+  return 2 * moved_us(self, work.tokens) + 1e6 * operations / self->hardware.dense_bf16_flops;
+}
+
+/* A module without its products, with an index or without. Modules that wait for launches take as
+ * long as many tokens' products alone, so that what is left says nothing: it takes the least. */
 static double module_us(const Layers *self, const KernelFound *found, const double *keys,
-                        double tokens, bool index) {
+                        ModuleWork work, bool index) {
   const double us = kernel_slice_eval(kernel_table_all(&found->table), keys);
-  return fmax(LEAST_US, us - layers_latent_products_us(self, tokens) -
-                            (index ? layers_index_products_us(self, tokens) : 0));
+  return fmax(least_us(self, work), us - layers_latent_products_us(self, work.tokens) -
+                                        (index ? layers_index_products_us(self, work.tokens) : 0));
 }
 
 /* Of all layers: those with an index of their own, and those that share one. */
 static double modules_us(const Layers *self, const KernelFound *own, const KernelFound *shared,
-                         const double *keys, double tokens) {
+                         const double *keys, ModuleWork work) {
   const Llm *llm = &self->llm;
   const int64_t layers = llm_full_attention(llm).layers;
   const bool sparse = llm->index_topk > 0;
   const int64_t with = sparse && llm->num_index_layers < layers ? llm->num_index_layers : layers;
-  double us = (double)with * module_us(self, own, keys, tokens, sparse);
-  if (with < layers) us += (double)(layers - with) * module_us(self, shared, keys, tokens, false);
+  double us = (double)with * module_us(self, own, keys, work, sparse);
+  if (with < layers) us += (double)(layers - with) * module_us(self, shared, keys, work, false);
   return us;
 }
 
@@ -41,7 +58,9 @@ static double latent_prefill_us(const Layers *self, double batch, double past, d
   const KernelTable *table = &self->prefill.table;
   const double tokens = batch * isl, rank = (double)llm->kv_lora_rank;
   const double keys[] = {batch, table->n_keys > 2 ? past : isl, isl};
-  if (self->modules) return modules_us(self, &self->prefill, &self->shared_prefill, keys, tokens);
+  if (self->modules)
+    return modules_us(self, &self->prefill, &self->shared_prefill, keys,
+                      module_work(llm, batch, past, isl));
   const double keys_values =
       (double)(layers_heads(self) * (llm->qk_nope_head_dim + llm->v_head_dim));
   return (double)llm_full_attention(llm).layers *
@@ -51,7 +70,9 @@ static double latent_prefill_us(const Layers *self, double batch, double past, d
 
 static double latent_decode_us(const Layers *self, double batch, double step) {
   const double keys[] = {batch, step};
-  if (self->modules) return modules_us(self, &self->decode, &self->shared_decode, keys, batch);
+  if (self->modules)
+    return modules_us(self, &self->decode, &self->shared_decode, keys,
+                      module_work(&self->llm, batch, step, 1));
   return (double)llm_full_attention(&self->llm).layers *
          (kernel_slice_eval(kernel_table_all(&self->decode.table), keys) +
           layers_curve_us(&self->absorb, batch) + layers_curve_us(&self->expand, batch) +

@@ -226,7 +226,8 @@ static int fit_terms(Composed *self, const Profile *profile, Arena *arena, Diag 
   Arena *scratch = profile->arena;
   ProfileGroup *groups = NULL;
   profile_groups(profile, &groups, scratch);
-  const FitOptions options = {.preset = profile_fact(profile, "engine_preset")};
+  const FitOptions options = {.preset = profile_fact(profile, "engine_preset"),
+                              .held_out_alone = true};
   FitResult *result = ARENA_NEW(scratch, FitResult);
   if (fit_group(result, profile, &groups[0], &options, scratch, diag)) return -1;
   const char *text = fit_text(result, profile, &self->length);
@@ -286,8 +287,9 @@ int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
                  int64_t max_decode_seqs, Arena *arena, Diag *diag) {
   const Composing of = {input, folder};
   const Composed *composed =
-      input->cache ? cache_get(input->cache, cache_key(&of, arena), load_composed, &of, diag)
-                   : load_composed(&of, arena, diag);
+      input->cache
+          ? cache_get(cache_lasting(input->cache), cache_key(&of, arena), load_composed, &of, diag)
+          : load_composed(&of, arena, diag);
   if (!composed ||
       perfmodel_parse(self, folder, composed->text, composed->length, max_decode_seqs, arena, diag))
     return -1;

@@ -124,6 +124,28 @@ Test(fit_table, short_prompts_take_longer_than_long_ones_of_as_many_tokens) {
                2 * fit_eval(&result->model, PROFILE_PREFILL_ATTENTION, &few));
 }
 
+/* Launches of 1 ms less products that grow with tokens, up to 8,192; then work. The shortest
+ * prompts take longest. Neither a level of all of them nor the least of the shortest. */
+Test(fit_table, what_is_left_of_launches_falls_with_tokens) {
+  static const double seconds[] = {9e-4, 8e-4, 6e-4, 2e-4, 9e-4};
+  const FitOptions options = {.preset = "ideal", .ideal = true, .seed = 1};
+  FitResult *result = ARENA_NEW(&arena, FitResult);
+  ProfileGroup *groups;
+  for (int64_t tokens = 1; tokens <= 128; tokens++)
+    add(PROFILE_LINEAR, (BatchShape){.prefill_tokens = tokens}, 1e-3 + 1e-6 * (double)tokens);
+  for (int t = 0; t < 5; t++)
+    for (int64_t p = 16; p <= 1024; p *= 4)
+      add(PROFILE_PREFILL_ATTENTION, (BatchShape){1024 << t, (1024 << t) * p, 0, 0, 0},
+          p == 16 ? 9e-4 : seconds[t]);
+  cr_assert_eq(profile_groups(&profile, &groups, &arena), 1);
+  cr_assert_eq(fit_group(result, &profile, &groups[0], &options, &arena, &diag), 0);
+  for (int t = 0; t < 5; t++) {
+    const BatchShape batch = {1024 << t, (1024 << t) * 256, 0, 0, 0};
+    const double fitted = fit_eval(&result->model, PROFILE_PREFILL_ATTENTION, &batch);
+    cr_expect_float_eq(fitted, seconds[t], 0.03 * seconds[t], "%d tokens: %g", 1024 << t, fitted);
+  }
+}
+
 /* A cell between samples takes the least of the lines through it; one beyond all is not known. */
 Test(fit_table, cells_take_the_least_line) {
   static const FitSample samples[] = {{16, 1, 9, 1},  {16, 4, 12, 1}, {32, 1, 9, 1}, {32, 2, 0, 1},
