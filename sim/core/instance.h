@@ -10,6 +10,7 @@
 #include "sim/books/metrics.h"
 #include "sim/core/batch.h"
 #include "sim/core/host_link.h"
+#include "sim/core/kv_groups.h"
 #include "sim/core/pipeline.h"
 #include "sim/core/prefix_cache.h"
 #include "sim/core/series.h"
@@ -61,6 +62,7 @@ typedef struct PoolSpec {
       attention_ranks; // a prompt and its KV are on one of them (attention_ranks.h); 0 or 1: none
   const PerfModel *perfmodel;
   int64_t kv_blocks, block_size; // blocks on the GPUs; tokens per block
+  const KvLayout *layout;        // groups of its layers; NULL: one, which keeps all tokens
   int64_t cpu_kv_blocks;         // that CPU memory has room for, for a tier that swaps
   int64_t kv_block_bytes;        // that one of them is on the host link
   int64_t kv_bytes_per_token;
@@ -167,6 +169,7 @@ struct Instance {
   Tick decoded_ticks;      // that all iterations took in which it did
   PrefixCache *cache;      // keeps its blocks; NULL: they are counted, or
   Radix *radix;            // keeps its pages; NULL: it does not
+  KvGroups *kv_groups;     // keep its blocks, in the cache if there is one; NULL: they do not
   const Loop *loop;        // how it decides what it computes
   Scheduler *scheduler;    // of loop_of_steps
   AdapterCache *adapters;  // that it has; NULL: none, ever
@@ -274,6 +277,8 @@ static inline int64_t instance_rank_blocks(const Instance *instance) {
 
 /* Tokens of KV that the instance always has room for, of one request. */
 static inline int64_t instance_room(const Instance *instance) {
+  if (instance->kv_groups)
+    return kv_groups_room(instance->kv_groups, instance_rank_blocks(instance));
   return instance_rank_blocks(instance) * instance->pool->block_size;
 }
 #endif

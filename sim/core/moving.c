@@ -35,21 +35,13 @@ static bool is_indirect(const Simulation *self) {
   return self->config->network_path == NETWORK_INDIRECT;
 }
 
-/* Free blocks that the prompt takes at the receiver. */
-static int64_t blocks_needed(Simulation *self, const Transfer *transfer) {
-  Instance *to = &self->instances[transfer->to];
-  int64_t unheld;
-  const int64_t hits = life_room_hits(self, to, transfer->request, &unheld);
-  return instance_prompt_blocks(to, &self->requests.slots[transfer->request]) - hits + unheld;
-}
-
 /* Whether the receiver can take the KV beside the margin of those that run there (evictions fall
  * from 798 to 48 by it on experiments/examples/splitwise-hh.yaml). Those swapped out there return
  * first, and the batcher may refuse it. */
 static bool fits(Simulation *self, const Transfer *transfer) {
   Instance *to = &self->instances[transfer->to];
   if (to->swapped.count > 0) return false;
-  if (!sim_has_room(self, to, blocks_needed(self, transfer))) {
+  if (!sim_has_room(self, to, life_room_needed(self, transfer->request))) {
     life_found_no_room(self, to, transfer->request);
     return false;
   }

@@ -17,6 +17,7 @@ static void start(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler = ARENA_NEW(self->arena, Scheduler);
   scheduler->limits = instance->batcher->schedules(instance->batcher_options);
   scheduler->version = 1;
+  scheduler->by_items = scheduler->limits.speculation.num_speculative_tokens > 0;
   const int64_t context = sim_model(self->config, instance->pool->model)->max_model_len;
   scheduler->max_model_len = context > 0 ? context : INT64_MAX;
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
@@ -306,7 +307,7 @@ static void end_item(Simulation *self, Instance *instance, const ScheduledItem *
     end_here(self, instance, item);
     return;
   }
-  if (instance->scheduler->limits.speculation.num_speculative_tokens > 0) {
+  if (instance->scheduler->by_items) {
     end_drafts(self, instance, item, runs);
     return;
   }
