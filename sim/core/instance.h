@@ -61,12 +61,14 @@ typedef struct PoolSpec {
   int64_t
       attention_ranks; // a prompt and its KV are on one of them (attention_ranks.h); 0 or 1: none
   const PerfModel *perfmodel;
-  int64_t kv_blocks, block_size; // blocks on the GPUs; tokens per block
-  const KvLayout *layout;        // groups of its layers; NULL: one, which keeps all tokens
-  int64_t cpu_kv_blocks;         // that CPU memory has room for, for a tier that swaps
-  int64_t kv_block_bytes;        // that one of them is on the host link
-  int64_t kv_bytes_per_token;
-  HostLink host_link; // of all GPUs of a replica, whose lanes share it
+  int64_t kv_blocks, block_size;  // blocks on the GPUs; tokens per block
+  const KvLayout *layout;         // groups of its layers; NULL: one, which keeps all tokens
+  int64_t cpu_kv_blocks;          // that CPU memory has room for, for a tier that swaps
+  int64_t kv_block_bytes;         // that one of them is on the host link
+  int64_t kv_bytes_per_token;     // of layers that keep all tokens
+  int64_t window_bytes_per_token; // of those with a window of so many
+  int64_t window, state_bytes;    // of a sequence, of those with a state
+  HostLink host_link;             // of all GPUs of a replica, whose lanes share it
   int64_t weight_bytes;
   int64_t num_hidden_layers;
   int64_t nic_bandwidth;     // bytes/s in each direction
@@ -218,6 +220,13 @@ struct Instance {
   Tick starts_since;                    // -1: it does not start for a scaler
   bool stops;                           // it is off, or is to be as soon as it can
 };
+
+/* Bytes of the KV that its layers keep of so many tokens. */
+static inline int64_t pool_kv_bytes(const PoolSpec *pool, int64_t tokens) {
+  const int64_t seen = tokens < pool->window ? tokens : pool->window;
+  return pool->kv_bytes_per_token * tokens + pool->window_bytes_per_token * seen +
+         (tokens > 0 ? pool->state_bytes : 0);
+}
 
 /* Lanes in one machine as it is bought. */
 static inline uint32_t pool_lanes(const PoolSpec *pool) {

@@ -11,26 +11,9 @@
  * caller's, who sees PrefixCache.n_free change. */
 #ifndef SIM_CORE_KV_GROUPS_H
 #define SIM_CORE_KV_GROUPS_H
+#include "perfmodel/kv_layout.h"
 #include "sim/core/prefix_cache.h"
 #include "sim/core/radix.h"
-
-typedef enum KvGroupKind {
-  KV_FULL,   // layers that keep all tokens
-  KV_WINDOW, // the last `window`
-  KV_STATE,  // a state of all tokens
-} KvGroupKind;
-
-typedef struct KvGroupSpec {
-  KvGroupKind kind;
-  int64_t block_size; // tokens
-  int64_t window;     // of KV_WINDOW
-} KvGroupSpec;
-
-/* The groups of a model, in the order in which they take blocks. */
-typedef struct KvLayout {
-  const KvGroupSpec *groups;
-  int32_t n_groups;
-} KvLayout;
 
 enum { KV_KEEPS_ALL = -1 }; // KvGroupOptions.retention
 

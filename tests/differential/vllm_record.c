@@ -194,7 +194,7 @@ static int read_groups(RecordedRun *self, Json *json) {
     ARENA_RESERVE(self->arena, groups, capacity, n + 1);
     if (read_group(json, &groups[n++]) < 0) return -1;
   }
-  self->layout = (KvLayout){groups, (int32_t)n};
+  self->layout = (KvLayout){.groups = groups, .n_groups = (int32_t)n};
   return rc;
 }
 

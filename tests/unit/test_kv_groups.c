@@ -15,7 +15,7 @@ static PrefixCache pool;
 static KvGroups groups;
 
 static void start(const KvGroupSpec *specs, int32_t n, KvGroupOptions options) {
-  const KvLayout layout = {specs, n};
+  const KvLayout layout = {.groups = specs, .n_groups = n};
   prefix_cache_init(&pool, BLOCKS, &arena);
   if (options.max_model_len == 0) options.max_model_len = 1000;
   kv_groups_init(&groups, &layout, &options, &pool, &arena);
