@@ -81,3 +81,17 @@ const KvLayout *kv_layout_of(const Llm *llm, int64_t tp, int64_t block_size, Are
                      .block_bytes = (int64_t)ceil(page * (double)layers)};
   return self;
 }
+
+/* A window may begin within a block, and the next state is made of the one before. */
+int64_t kv_layout_blocks(const KvLayout *self, int64_t tokens) {
+  int64_t blocks = 0;
+  for (int32_t g = 0; g < self->n_groups; g++) {
+    const KvGroupSpec *group = &self->groups[g];
+    const int64_t all = (tokens + group->block_size - 1) / group->block_size;
+    int64_t most = all;
+    if (group->kind == KV_WINDOW) most = (group->window - 1) / group->block_size + 2;
+    if (group->kind == KV_STATE) most = 2;
+    blocks += all < most ? all : most;
+  }
+  return blocks;
+}

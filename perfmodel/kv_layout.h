@@ -34,6 +34,8 @@ typedef struct KvLayout {
  * token. */
 const KvLayout *kv_layout_of(const Llm *llm, int64_t tensor_parallel_size, int64_t block_size,
                              Arena *arena);
+/* Blocks that a sequence of so many tokens holds. */
+int64_t kv_layout_blocks(const KvLayout *self, int64_t tokens);
 /* Copies of KV heads over the GPUs: they are split, and copied once there are fewer than GPUs. */
 int64_t kv_copies(int64_t heads, int64_t tensor_parallel_size);
 #endif

@@ -228,6 +228,12 @@ static inline int64_t pool_kv_bytes(const PoolSpec *pool, int64_t tokens) {
          (tokens > 0 ? pool->state_bytes : 0);
 }
 
+/* Sequences of so many tokens that its KV memory has room for. */
+static inline int64_t pool_kv_seqs(const PoolSpec *pool, int64_t tokens) {
+  return pool->layout ? pool->kv_blocks / kv_layout_blocks(pool->layout, tokens)
+                      : pool->kv_blocks * pool->block_size / tokens;
+}
+
 /* Lanes in one machine as it is bought. */
 static inline uint32_t pool_lanes(const PoolSpec *pool) {
   return pool->lanes > 1 ? pool->lanes : 1;

@@ -51,7 +51,11 @@ Test(kv_layout, the_kind_with_fewer_bytes_has_more_tokens) {
   gemma.sliding_window = 1024;
   gemma.sliding_num_key_value_heads = 16;
   gemma.sliding_head_dim = 256;
-  check(kv_layout_of(&gemma, 1, 16, &arena), 6, 32, 16, 10 * 32 * 8192);
+  const KvLayout *layout = kv_layout_of(&gemma, 1, 16, &arena);
+  check(layout, 6, 32, 16, 10 * 32 * 8192);
+  /* 3126 blocks of full attention; 65 of each window, which may begin within one. */
+  cr_expect_eq(kv_layout_blocks(layout, 100010), 3126 + 5 * 65);
+  cr_expect_eq(kv_layout_blocks(layout, 100), 4 + 5 * 7);
   Llm gpt_oss = model_of(36, 36, 8, 64);
   gpt_oss.num_sliding_layers = 18;
   gpt_oss.sliding_window = 128;
