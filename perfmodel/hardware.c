@@ -188,11 +188,6 @@ static int64_t replica_gpus(Parallelism degrees) {
   return degrees.tensor * degrees.pipeline * degree_of(degrees.attention);
 }
 
-/* KV heads are split over the GPUs, and copied once there are fewer of them than GPUs. */
-static int64_t kv_copies(int64_t heads, int64_t tensor_parallel_size) {
-  return tensor_parallel_size > heads ? tensor_parallel_size / heads : 1;
-}
-
 static bool splits(int64_t a, int64_t b) {
   return a % b == 0 || b % a == 0;
 }
@@ -257,6 +252,10 @@ static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, Parallel
       replica_weights(llm, degrees) - freed_bytes(llm, options) + options->activation_bytes * gpus;
   int64_t left = options->of_free ? (int64_t)(share * (all_memory - (double)taken))
                                   : (int64_t)(share * all_memory) - taken;
+  if (options->layout) {
+    const int64_t bytes = options->layout->block_bytes;
+    return (KvCapacity){bytes, left > 0 ? left / bytes : 0};
+  }
   left -= state_bytes(llm, options, left);
   const WindowBytes windows = window_bytes(llm, degrees.tensor);
   const int64_t token = llm->kv_bytes_per_token * kv_copies(llm_cached_heads(llm), degrees.tensor);

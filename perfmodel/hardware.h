@@ -7,7 +7,7 @@
 #ifndef PERFMODEL_HARDWARE_H
 #define PERFMODEL_HARDWARE_H
 #include "base/units.h"
-#include "perfmodel/llm.h"
+#include "perfmodel/kv_layout.h"
 #include "perfmodel/setup.h"
 
 /* What one can buy or rent of a machine: any number of its GPUs, or all of it. */
@@ -100,7 +100,8 @@ typedef struct KvOptions {
   int64_t kv_cache_memory_bytes;   // of one GPU, whatever the utilization; 0: computed
   double weights_on_cpu;           // share of the weights that is not on the GPUs
   int64_t max_num_seqs;            // at a time, of which windows are kept; 0: unknown
-  bool of_free; // the utilization is of the memory that weights and activations leave
+  bool of_free;           // the utilization is of the memory that weights and activations leave
+  const KvLayout *layout; // of an engine with groups of layers; NULL: without
 } KvOptions;
 
 /* floor((utilization·HBM·g − weights − activations·g) / block_bytes), with of_free
@@ -110,7 +111,8 @@ typedef struct KvOptions {
  * are fewer of them; latent KV is one head. Layers with a sliding window have
  * kv_bytes_per_sequence of max_num_seqs sequences set aside, or are counted as if they saw all
  * tokens, whichever leaves room for more tokens. States of linear attention are set aside for
- * max_num_seqs sequences, up to 0.47 of the memory beside the weights. An option that says it
+ * max_num_seqs sequences, up to 0.47 of the memory beside the weights. With a layout all layers
+ * take from one pool of its blocks, and nothing is set aside. An option that says it
  * outright is of GPUs with all of the weights: what others leave is added. Error at `at` when
  * hardware_check_split has one, when the weights do not fit, saying which tensor_parallel_size of
  * the machine would, or when kv_cache_memory_bytes is less than a block or more than all of the

@@ -140,10 +140,37 @@ static void check_radix(const Simulation *self, const Instance *instance) {
   arena_done(&arena);
 }
 
+/* Every block of every group against what requests hold there, and those that are on their way. */
+static void check_groups(const Simulation *self, const Instance *instance) {
+  const KvGroups *groups = instance->kv_groups;
+  Arena arena;
+  arena_init(&arena);
+  int64_t *held = ARENA_ARRAY(&arena, int64_t, groups->n_groups), n_references = 0;
+  for (size_t i = 0; i < self->requests.n_slots; i++) {
+    const Request *request = &self->requests.slots[i];
+    if (request->state == REQUEST_FREE) continue;
+    const RequestMemory *memory = &self->memory[i];
+    if (life_instance(self, request) == instance->ix) {
+      kv_groups_audit_holds(groups, &memory->in_groups, held);
+      assert(memory->in_groups.n_blocks == request->kv_blocks);
+    }
+    if (request->decode_instance == instance->ix)
+      kv_groups_audit_holds(groups, &memory->arriving_in_groups, held);
+  }
+  for (int32_t g = 0; g < groups->n_groups; g++) {
+    assert(groups->groups[g].n_held == held[g]);
+    n_references += held[g];
+  }
+  assert(groups->pool->n_free == instance->free_blocks);
+  prefix_cache_audit(groups->pool, n_references);
+  arena_done(&arena);
+}
+
 /* References of an instance's cache against what requests hold of it. */
 static void check_cache(const Simulation *self, const Instance *instance) {
   if (instance->radix) check_radix(self, instance);
-  if (!instance->cache) return;
+  if (instance->kv_groups) check_groups(self, instance);
+  if (!instance->cache || instance->kv_groups) return;
   int64_t n_references = 0;
   for (size_t i = 0; i < self->requests.n_slots; i++) {
     const Request *request = &self->requests.slots[i];
@@ -182,12 +209,14 @@ static void check_memory(const Simulation *self) {
       if (request->transfer == TRANSFER_NONE) continue;
       const Transfer *transfer = &self->transfers.slots[request->transfer];
       if (transfer->to == m && transfer->stage != TRANSFER_WAITS)
-        held += instance_prompt_blocks(instance, request);
+        held += instance->kv_groups ? self->memory[i].arriving_in_groups.n_blocks
+                                    : instance_prompt_blocks(instance, request);
     }
     check_cache(self, instance);
     const int64_t taken = instance->kv_blocks - instance->free_blocks - instance->withheld_blocks;
-    assert(instance->cache || instance->radix ? taken <= held
-                                              : taken == held); // blocks of a cache are shared
+    assert(instance->cache || instance->radix || instance->kv_groups
+               ? taken <= held
+               : taken == held); // blocks of a cache are shared
     assert(instance->kv_blocks >= instance->least_blocks && instance->withheld_blocks >= 0);
     assert(self->columns.kv_blocks->of[m] == taken + instance->promised_blocks);
     check_tier(instance);

@@ -94,6 +94,29 @@ static void init_deployments(Simulation *self) {
   }
 }
 
+/* Its layers are in groups: who runs is scheduled by items, as blocks come and go out of step. */
+static void start_groups(Simulation *self, Instance *instance, bool caches) {
+  Scheduler *scheduler = instance->scheduler;
+  const SchedulerLimits *limits = &scheduler->limits;
+  const int64_t threshold = limits->long_prefill_token_threshold;
+  const KvGroupOptions options = {
+      .caches = caches,
+      .retention = limits->retention,
+      .max_in_flight = (1 + limits->lag) * limits->max_num_batched_tokens,
+      .max_chunk = threshold > 0 && threshold < limits->max_tokens ? threshold : limits->max_tokens,
+      .max_model_len = scheduler->max_model_len,
+      .lag = limits->lag,
+      .drafts = limits->speculation.num_speculative_tokens};
+  PrefixCache *pool = instance->cache;
+  if (!pool) {
+    pool = ARENA_NEW(self->arena, PrefixCache);
+    prefix_cache_init(pool, instance->pool->kv_blocks, self->arena);
+  }
+  instance->kv_groups = ARENA_NEW(self->arena, KvGroups);
+  kv_groups_init(instance->kv_groups, instance->pool->layout, &options, pool, self->arena);
+  self->keeps_content = scheduler->by_items = true;
+}
+
 static void start_cache(Simulation *self, Instance *instance) {
   self->keeps_content = true;
   if (instance->batcher->keeps_radix) {
@@ -133,7 +156,9 @@ static void init_instance_policies(Simulation *self) {
     instance->kvtier = (const KvTier *)kvtier.policy;
     instance->kvtier_options = options[1];
     sim_start_tier(self, instance);
-    if (sim_keeps_cache(config, pool)) start_cache(self, instance);
+    const bool caches = sim_keeps_cache(config, pool);
+    if (caches) start_cache(self, instance);
+    if (pool->layout && instance->batcher->groups_layers) start_groups(self, instance, caches);
     Deployment *deployment = sim_deployment_of(self, instance);
     if (instance_room(instance) < deployment->smallest_room)
       deployment->smallest_room = instance_room(instance);

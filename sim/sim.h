@@ -53,6 +53,8 @@ typedef struct StepRecord {
   const uint64_t *preempted;   // [n_preempted], in order of preemption
   const uint64_t *running;     // [n_running], in order of admission
   size_t n_items, n_preempted, n_running;
+  const int64_t *held; // [n_held] blocks that requests hold in each group of layers; none of one
+  size_t n_held;
   int64_t n_waiting, free_blocks; // these and `running` as they were once it was decided
 
   // Of a scheduler that decides as SGLang's: `running` has only those that decode, of a step with

@@ -14,6 +14,17 @@ static void fold_reals(uint64_t *hash, const double *values, int n) {
     *hash = hash_fold(*hash, hash_bytes(&values[i], sizeof values[i]));
 }
 
+/* What layers keep that do not keep every token. */
+static void fold_layers(uint64_t *hash, const PoolSpec *pool) {
+  const int64_t counts[] = {pool->window_bytes_per_token, pool->window, pool->state_bytes};
+  *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
+  for (int32_t g = 0; pool->layout && g < pool->layout->n_groups; g++) {
+    const KvGroupSpec *group = &pool->layout->groups[g];
+    const int64_t figures[] = {(int64_t)group->kind, group->block_size, group->window};
+    *hash = hash_fold(*hash, hash_bytes(figures, sizeof figures));
+  }
+}
+
 static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
   const int64_t counts[] = {pool->role,
                             pool->count,
@@ -32,6 +43,7 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
   const double reals[] = {pool->idle_power, pool->prefill_power, pool->decode_power,
                           pool->provisioned_power, pool->cost_per_hour};
   *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
+  if (pool->window_bytes_per_token + pool->state_bytes > 0 || pool->layout) fold_layers(hash, pool);
   fold_reals(hash, reals, sizeof reals / sizeof *reals);
   *hash = hash_fold(*hash, pool->perfmodel->digest);
 }

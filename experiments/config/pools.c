@@ -164,11 +164,15 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
   const int64_t ranks = pool->attention_data_parallel_size;
   spec->attention_ranks = ranks;
   spec->kv_blocks = capacity->blocks / pool->pipeline_parallel_size / ranks * ranks;
-  spec->block_size = pool->kv.block_size;
+  spec->layout = pool->kv.layout;
+  spec->block_size = spec->layout ? spec->layout->block_size : pool->kv.block_size;
   spec->cpu_kv_blocks = pool->cpu_memory / capacity->block_bytes;
   spec->kv_block_bytes = capacity->block_bytes;
   const Llm *model = &self->models[spec->model];
   spec->kv_bytes_per_token = model->kv_bytes_per_token;
+  spec->window = model->kv_bytes_per_sequence > 0 ? model->sliding_window : 0;
+  spec->window_bytes_per_token = spec->window > 0 ? model->kv_bytes_per_sequence / spec->window : 0;
+  spec->state_bytes = model->state_bytes_per_sequence;
   spec->weight_bytes = model->weight_bytes;
   spec->num_hidden_layers = model->num_hidden_layers;
   spec->num_nextn_predict_layers = model->num_nextn_predict_layers;
@@ -368,6 +372,8 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
   const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
   pool->kv.max_num_seqs = config_max_decode_seqs(&batcher);
+  if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers)
+    pool->kv.layout = kv_layout_of(model, degrees.tensor, pool->kv.block_size, arena);
   if (pool->lora_node && config_bind_lora(self, pool, pool->lora_node, diag)) return -1;
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||

@@ -47,16 +47,25 @@ static void note_residual(Notes *self, const Config *config) {
   add(self, residual_text(residual, self->arena));
 }
 
+/* Tokens that KV memory has room for; with groups of layers, of sequences as long as the model
+ * allows, as vLLM counts them. */
+static int64_t kv_tokens(const Config *config, const PoolSpec *pool) {
+  const int64_t context = llm_context(&config->models[pool->model]);
+  if (!pool->layout || context == 0) return pool->kv_blocks * pool->block_size;
+  const double each = (double)kv_layout_blocks(pool->layout, context);
+  return (int64_t)((double)pool->kv_blocks / each * (double)context);
+}
+
 /* "an instance of 'serve' has KV memory for 25 requests of 2,500 tokens"; for a trace, tokens. */
 static const char *room_of(const Config *config, const Question *asked, Arena *arena) {
   const PoolSpec *pool = &config->sim.pools[config->sim.n_pools - 1];
-  const int64_t tokens = pool->kv_blocks * pool->block_size, each = asked->isl + asked->osl;
+  const int64_t each = asked->isl + asked->osl;
   char room[32], size[32];
   if (asked->isl == 0)
     return arena_printf(arena, "an instance of '%s' has KV memory for %s tokens", pool->name,
-                        format_count((double)tokens, room));
+                        format_count((double)kv_tokens(config, pool), room));
   return arena_printf(arena, "an instance of '%s' has KV memory for %s requests of %s tokens",
-                      pool->name, format_count((double)(tokens / each), room),
+                      pool->name, format_count((double)pool_kv_seqs(pool, each), room),
                       format_count((double)each, size));
 }
 

@@ -104,6 +104,7 @@ struct Batcher {
   bool (*goes_before)(const void *options, const Request *a, const Request *b);
   bool keeps_radix;     // its prefix cache is a radix tree (radix.h)
   bool passes_adapters; // over requests whose adapter has no room: it supports adapters
+  bool groups_layers;   // that keep different things (kv_groups.h)
   bool pauses;          // when its engine is told to (core/pausing.c)
   /* Whether it admits by priority though it does not wait so (goes_before). Optional. */
   bool (*sorts_by_priority)(const void *options);
@@ -143,6 +144,7 @@ static inline int64_t instance_held_blocks(const Instance *instance, int64_t con
 
 /* Those of a request whose prompt has just been prefilled for the first time. */
 static inline int64_t instance_prompt_blocks(const Instance *instance, const Request *request) {
+  if (instance->kv_groups) return kv_groups_most(instance->kv_groups, request->prompt_tokens);
   return instance_held_blocks(instance, (int64_t)request->prompt_tokens + 1);
 }
 

@@ -11,6 +11,7 @@ typedef struct Vllm {
   BatchLimits limits;
   int64_t max_num_scheduled_tokens, max_num_active_seqs, long_prefill_token_threshold;
   int64_t prefill_schedule_interval, batch_wait_timeout_iters, attention_dp_timeout_iters;
+  int64_t prefix_cache_retention_interval;
   double watermark;
   double batch_wait_max_tokens_ratio;
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
@@ -43,6 +44,12 @@ static const OptionSpec options[] = {
      .help = "Decide each step while the step before it runs."},
     {"enable_prefix_caching", OPTION_BOOL, offsetof(Vllm, enable_prefix_caching), "true",
      .help = "Reuse KV blocks with the same content (prefix cache)."},
+    {"prefix_cache_retention_interval", OPTION_INT, offsetof(Vllm, prefix_cache_retention_interval),
+     "0", .min = KV_KEEPS_ALL, .max = 1e9,
+     .help =
+         "Tokens between the places of a prompt where sliding windows and states are kept in the "
+         "prefix cache, besides the end of the prompt and shared prefixes. 0 keeps them only "
+         "there; -1 (null in vLLM) keeps them everywhere."},
     {"long_prefill_token_threshold", OPTION_INT, offsetof(Vllm, long_prefill_token_threshold), "0",
      .max = 1e9,
      .help = "Maximum number of tokens of one prompt in a step while there are other requests. 0 "
@@ -149,6 +156,7 @@ static SchedulerLimits schedules(const void *options_) {
                                        (double)self->limits.max_num_batched_tokens),
       .rank_wait_iters = self->attention_dp_timeout_iters,
       .lag = self->async_scheduling,
+      .retention = self->prefix_cache_retention_interval,
       .speculation = self->speculation};
 }
 
@@ -195,6 +203,7 @@ const Batcher batcher_vllm = {
          .check = check,
          .draws = draws},
     .passes_adapters = true,
+    .groups_layers = true,
     .pauses = true,
     .refuse = refuse,
     .schedules = schedules,

@@ -16,8 +16,11 @@ static bool may_admit(const Instance *instance) {
 
 /* Blocks that it may hold at most, as far as anybody knows; never more than there are. */
 static int64_t most_blocks(const Instance *instance, const Request *request) {
-  const int64_t tokens = stays_here(instance, request) ? request->max_tokens : 1;
-  return lesser(blocks_of(instance, request->prompt_tokens + tokens - 1), instance->kv_blocks);
+  const int64_t output = stays_here(instance, request) ? request->max_tokens : 1;
+  const int64_t tokens = request->prompt_tokens + output - 1;
+  const int64_t blocks = instance->kv_groups ? kv_groups_most(instance->kv_groups, tokens)
+                                             : blocks_of(instance, tokens);
+  return lesser(blocks, instance->kv_blocks);
 }
 
 /* Whether all that run may end beside it without that any gives way; what their caches share counts
@@ -68,33 +71,79 @@ static int64_t first_drafted(const Instance *instance, const Decision *decision,
 
 typedef enum Fit { FIT_NOW, FIT_LATER, FIT_PASSED_OVER, FIT_NO_ROOM } Fit;
 
-/* Whether the first in line may join: its next tokens, behind `*ret_hits` blocks of the cache. */
+/* Tokens of one that waits which the cache has. */
+static int64_t find_hits(const Simulation *self, const Instance *instance, RequestIx ix,
+                         int64_t *ret_unheld) {
+  const Request *request = &self->requests.slots[ix];
+  *ret_unheld = 0;
+  if (instance->kv_groups && request->state == REQUEST_WAITS_PREFILL)
+    return kv_groups_match(instance->kv_groups, &self->memory[ix].content,
+                           request_prefill_tokens(request), request_prefill_tokens(request) - 1);
+  const InstanceView view = sim_view(self, instance);
+  return view_hit_blocks(&view, ix, ret_unheld) * instance->pool->block_size;
+}
+
+/* Whether there are blocks for one that waits up to `reach`, and for all of its prompt if that is
+ * asked for. */
+static bool has_blocks(const Simulation *self, const Instance *instance, RequestIx ix,
+                       const KvReach *reach, int64_t context, int64_t unheld) {
+  const Request *request = &self->requests.slots[ix];
+  const int64_t free_blocks = instance->free_blocks - watermark(instance);
+  KvReach whole = *reach;
+  whole.slots = context;
+  if (instance->kv_groups) {
+    const GroupHolds *holds = &self->memory[ix].in_groups;
+    return kv_groups_need(instance->kv_groups, holds, reach, false) <= free_blocks &&
+           (context == 0 ||
+            kv_groups_need(instance->kv_groups, holds, &whole, true) <= free_blocks);
+  }
+  const int64_t slots = context > reach->slots ? context : reach->slots;
+  const int64_t hits = batch_whole_blocks(&instance->batch, reach->computed);
+  const bool waits = request->state == REQUEST_WAITS_PREFILL;
+  const int64_t blocks = blocks_of(instance, slots) - (waits ? hits : request->kv_blocks);
+  return (blocks > 0 ? blocks : 0) + unheld <= free_blocks;
+}
+
+/* Tokens of the first chunk behind `start` cached ones; 0: it is passed over. -1: it waits. */
+static int64_t first_tokens(const Simulation *self, const Instance *instance,
+                            const Decision *decision, RequestIx ix, int64_t start) {
+  const Request *request = &self->requests.slots[ix];
+  const Scheduler *scheduler = instance->scheduler;
+  const KvGroups *groups = instance->kv_groups;
+  const int64_t left = request_prefill_tokens(request) - start;
+  const int64_t room = decision->by_rank ? ranks_room(&self->ranks, request) : INT64_MAX;
+  int64_t tokens = first_chunk(scheduler, decision, left, lesser(room, decision->budget));
+  if (groups && tokens > 0)
+    tokens = kv_groups_chunk(groups, request->prompt_tokens, request_tokens(request), start, tokens,
+                             groups->junction);
+  if (groups && tokens == 0) return -1;
+  if (tokens > 0 && scheduler->limits.speculation.num_speculative_tokens > 0)
+    tokens = first_drafted(instance, decision, start, left, tokens);
+  return tokens;
+}
+
+/* Whether the first in line may join: its next tokens, behind `*ret_hits` of the cache. */
 static Fit fit_of(const Simulation *self, const Instance *instance, const Decision *decision,
                   RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
   const Request *request = &self->requests.slots[ix];
+  const Scheduler *scheduler = instance->scheduler;
+  const bool waits = request->state == REQUEST_WAITS_PREFILL;
   int64_t unheld, tokens = 1;
-  const InstanceView view = sim_view(self, instance);
-  const int64_t hits = view_hit_blocks(&view, ix, &unheld);
-  int64_t context = request_kv_tokens(request) + 1, done = context;
-  if (request->state == REQUEST_WAITS_PREFILL) {
-    const int64_t start = hits * instance->pool->block_size;
-    context = request_prefill_tokens(request);
-    const int64_t room = decision->by_rank ? ranks_room(&self->ranks, request) : INT64_MAX;
-    tokens =
-        first_chunk(instance->scheduler, decision, context - start, lesser(room, decision->budget));
-    if (tokens > 0 && instance->scheduler->limits.speculation.num_speculative_tokens > 0)
-      tokens = first_drafted(instance, decision, start, context - start, tokens);
-    done = start + tokens;
-    if (tokens <= 0) return tokens < 0 ? FIT_LATER : FIT_PASSED_OVER;
-  }
+  const int64_t hits = find_hits(self, instance, ix, &unheld);
+  if (waits) tokens = first_tokens(self, instance, decision, ix, hits);
+  if (tokens <= 0) return tokens < 0 ? FIT_LATER : FIT_PASSED_OVER;
   *ret_hits = hits;
   *ret_tokens = tokens;
   if (!may_end(self, instance, request)) return FIT_NO_ROOM;
-  const int64_t slots = scheduler_slots(instance->scheduler, done);
-  if (!instance->scheduler->limits.reserve_full_isl || context < slots) context = slots;
-  const int64_t blocks = blocks_of(instance, context) - hits - request->kv_blocks;
-  const int64_t wanted = (blocks > 0 ? blocks : 0) + unheld + watermark(instance);
-  return wanted <= instance->free_blocks ? FIT_NOW : FIT_NO_ROOM;
+  if (waits && instance->kv_groups &&
+      kv_groups_match_is_fresh(instance->kv_groups, &self->memory[ix].content))
+    return FIT_LATER;
+  const int64_t start = waits ? hits : request_kv_tokens(request);
+  const KvReach reach = {start, start + tokens, scheduler_slots(scheduler, start + tokens)};
+  const int64_t whole = waits && scheduler->limits.reserve_full_isl
+                            ? lesser(request_prefill_tokens(request), scheduler->max_model_len)
+                            : 0;
+  return has_blocks(self, instance, ix, &reach, whole, unheld) ? FIT_NOW : FIT_NO_ROOM;
 }
 
 /* Admits one if there are blocks for it. */
@@ -111,7 +160,7 @@ static Fit admit(Simulation *self, Instance *instance, Decision *decision, Reque
                         request_prefill_tokens(request) - request->prefilled_tokens > 1;
   decision_schedule(self, instance, decision, ix, tokens);
   ScheduledItem *item = &decision->step->items[decision->step->n_items - 1];
-  if (first) item->hit_tokens = (int32_t)(hits * instance->pool->block_size);
+  if (first) item->hit_tokens = (int32_t)hits;
   request->scheduled = SCHEDULED_ENDS; // until it is known how it goes on
   if (decision->by_rank && item->kind == STEP_CHUNK) ranks_take(&self->ranks, request, tokens);
   if (!item->last) scheduler_schedule_alone(self, instance, ix);

@@ -110,11 +110,28 @@ static int64_t computed_after(const Request *request, int64_t tokens) {
              : request->prefilled_tokens + tokens;
 }
 
+KvReach scheduler_reach(const Instance *instance, const Request *request, int64_t tokens) {
+  const int64_t done = computed_after(request, tokens);
+  return (KvReach){.computed = computed_after(request, 0),
+                   .done = done,
+                   .slots = scheduler_slots(instance->scheduler, done)};
+}
+
 /* Blocks that it needs for them beyond those it holds, scheduled alone. */
-static int64_t needed_blocks(const Instance *instance, const Request *request, int64_t tokens) {
-  const int64_t slots = scheduler_slots(instance->scheduler, computed_after(request, tokens));
-  const int64_t more = blocks_of(instance, slots) - request->kv_blocks;
-  return more > 0 ? more : 0;
+static int64_t needed_blocks(const Simulation *self, const Instance *instance, RequestIx ix,
+                             int64_t tokens) {
+  const KvReach reach = scheduler_reach(instance, &self->requests.slots[ix], tokens);
+  return sim_needed_blocks(self, instance, ix, &reach);
+}
+
+/* What its layers need no more is given back: all that steps which have ended computed. */
+static void slide(Simulation *self, Instance *instance, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  const Step *current = instance->scheduler->current;
+  if (!instance->kv_groups) return;
+  const bool in_flight = instance->lag > 0 && current && request->decided_step == current->number;
+  const int64_t tokens = in_flight ? self->memory[ix].in_groups.newest : 0;
+  sim_slide_blocks(self, instance, ix, computed_after(request, 0) - tokens);
 }
 
 /* The same of one in the batch, for its next token. */
@@ -132,14 +149,21 @@ static int64_t wanted_tokens(const Decision *self, const Request *request) {
   return lesser(left_tokens(request), self->threshold);
 }
 
-static int64_t share(const Scheduler *scheduler, const Decision *self, const Request *request) {
-  const int64_t tokens = lesser(wanted_tokens(self, request), self->budget);
+static int64_t share(const Simulation *self, const Instance *instance, const Decision *decision,
+                     RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  const Scheduler *scheduler = instance->scheduler;
   const Speculation *speculation = &scheduler->limits.speculation;
-  if (speculation->num_speculative_tokens == 0) return tokens;
+  int64_t tokens = lesser(wanted_tokens(decision, request), decision->budget);
+  if (!scheduler->by_items) return tokens;
   const int64_t done = computed_after(request, 0);
-  const int64_t most =
-      lesser(self->input - speculation->draft_slots, scheduler->max_model_len - done - 1);
-  return speculation_chunk(speculation, request_tokens(request) - done, lesser(tokens, most));
+  if (speculation->num_speculative_tokens > 0)
+    tokens = lesser(tokens, lesser(decision->input - speculation->draft_slots,
+                                   scheduler->max_model_len - done - 1));
+  if (instance->kv_groups && tokens > 0)
+    tokens = kv_groups_chunk(instance->kv_groups, request->prompt_tokens, request_tokens(request),
+                             done, tokens, self->memory[ix].in_groups.junction);
+  return speculation_chunk(speculation, request_tokens(request) - done, tokens);
 }
 
 void decision_schedule(Simulation *self, Instance *instance, Decision *decision, RequestIx ix,
@@ -147,9 +171,9 @@ void decision_schedule(Simulation *self, Instance *instance, Decision *decision,
   Request *request = &self->requests.slots[ix];
   const bool decode = decodes(request);
   const int64_t wanted = decode ? 1 : left_tokens(request);
-  sim_hold_blocks(self, instance, ix, needed_blocks(instance, request, tokens));
-  sim_register_blocks(self, instance, ix,
-                      lesser(computed_after(request, tokens), request_tokens(request)));
+  const KvReach reach = scheduler_reach(instance, request, tokens);
+  sim_hold_reach(self, instance, ix, &reach);
+  sim_register_blocks(self, instance, ix, lesser(reach.done, request_tokens(request)));
   ScheduledItem *item =
       scheduler_add_item(self, decision->step, ix, decode ? STEP_DECODE : STEP_CHUNK);
   item->tokens = (int32_t)tokens;
@@ -176,10 +200,10 @@ static bool all_fit(const Simulation *self, const Instance *instance, const Deci
   for (size_t i = 0; i < scheduler->n_alone; i++) {
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
-    const int64_t tokens = share(scheduler, &rest, request);
+    const int64_t tokens = share(self, instance, &rest, ix);
     const bool cut = tokens < wanted_tokens(decision, request);
     if (cut && (ix != instance->running.last || tokens == 0)) return false;
-    blocks += needed_blocks(instance, request, tokens);
+    blocks += needed_blocks(self, instance, ix, tokens);
     rest.budget -= tokens;
   }
   return blocks <= instance->free_blocks;
@@ -192,7 +216,7 @@ static void schedule_all(Simulation *self, Instance *instance, Decision *decisio
   for (size_t i = 0; i < scheduler->n_alone; i++) {
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
-    const int64_t tokens = share(scheduler, decision, request);
+    const int64_t tokens = share(self, instance, decision, ix);
     if (tokens == 0) continue;
     sim_grow_until(self, instance, &growth, request->admission);
     decision->prefills |= !decodes(request);
@@ -290,10 +314,11 @@ static void preempt(Simulation *self, Instance *instance, Decision *decision, Re
 static bool make_room(Simulation *self, Instance *instance, Decision *decision, RequestIx ix,
                       int64_t tokens, RequestIx *ret_next) {
   const Request *request = &self->requests.slots[ix];
+  slide(self, instance, ix);
   for (;;) {
     const int64_t blocks = request->scheduled == SCHEDULED_BATCH
                                ? needed_in_batch(instance, request)
-                               : needed_blocks(instance, request, tokens);
+                               : needed_blocks(self, instance, ix, tokens);
     if (blocks <= instance->free_blocks) return true;
     const RequestIx victim = victim_of(self, instance);
     *ret_next = request->next;
@@ -312,7 +337,7 @@ static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *
     next = request->next;
     if (request->scheduled == SCHEDULED_ENDS) continue;
     const int64_t tokens =
-        request->scheduled == SCHEDULED_BATCH ? 1 : share(instance->scheduler, decision, request);
+        request->scheduled == SCHEDULED_BATCH ? 1 : share(self, instance, decision, ix);
     if (tokens == 0) continue;
     if (!make_room(self, instance, decision, ix, tokens, &next)) {
       if (limits->priority && !limits->self_preemption_ends_step) continue;
@@ -412,11 +437,10 @@ static void go_on_alone(Simulation *self, Instance *instance, const ScheduledIte
 /* It has a token of the step, the first of its own or the next. */
 static void place_decode(Simulation *self, Instance *instance, ScheduledItem *item) {
   Request *request = &self->requests.slots[item->request];
-  const bool drafts = instance->scheduler->limits.speculation.num_speculative_tokens > 0;
   item->ends =
       !stays_here(instance, request) ||
       (request->ahead == 0 && request->generated_tokens + 1 >= decided_tokens(instance, request));
-  if (drafts && !item->ends) {
+  if (instance->scheduler->by_items && !item->ends) {
     go_on_alone(self, instance, item);
     return;
   }
@@ -493,8 +517,8 @@ static bool decide(Simulation *self, Instance *instance, Step *step) {
                        .holds =
                            scheduler->limits.prefill_interval > 1 && holds_prompts(self, instance)};
   if (by_rank) ranks_place(&self->ranks, instance, self->requests.slots, self->arena);
-  if (scheduler->limits.speculation.num_speculative_tokens == 0 &&
-      all_fit(self, instance, &decision))
+  if (instance->kv_groups) kv_groups_decide(instance->kv_groups);
+  if (!scheduler->by_items && all_fit(self, instance, &decision))
     schedule_all(self, instance, &decision);
   else
     schedule_one_by_one(self, instance, &decision);

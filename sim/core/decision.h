@@ -26,6 +26,9 @@ static inline int64_t scheduler_slots(const Scheduler *self, int64_t done) {
   return lesser(done + self->limits.speculation.lookahead, most);
 }
 
+/* Tokens of one decided step and the blocks for them. In deciding.c. */
+KvReach scheduler_reach(const Instance *instance, const Request *request, int64_t tokens);
+
 /* Whether a request is decoded here. One that will be elsewhere ends with its first token: the
  * engine asks for no more. */
 static inline bool stays_here(const Instance *instance, const Request *request) {

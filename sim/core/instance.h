@@ -10,6 +10,7 @@
 #include "sim/books/metrics.h"
 #include "sim/core/batch.h"
 #include "sim/core/host_link.h"
+#include "sim/core/kv_groups.h"
 #include "sim/core/pipeline.h"
 #include "sim/core/prefix_cache.h"
 #include "sim/core/series.h"
@@ -60,11 +61,14 @@ typedef struct PoolSpec {
   int64_t
       attention_ranks; // a prompt and its KV are on one of them (attention_ranks.h); 0 or 1: none
   const PerfModel *perfmodel;
-  int64_t kv_blocks, block_size; // blocks on the GPUs; tokens per block
-  int64_t cpu_kv_blocks;         // that CPU memory has room for, for a tier that swaps
-  int64_t kv_block_bytes;        // that one of them is on the host link
-  int64_t kv_bytes_per_token;
-  HostLink host_link; // of all GPUs of a replica, whose lanes share it
+  int64_t kv_blocks, block_size;  // blocks on the GPUs; tokens per block
+  const KvLayout *layout;         // groups of its layers; NULL: one, which keeps all tokens
+  int64_t cpu_kv_blocks;          // that CPU memory has room for, for a tier that swaps
+  int64_t kv_block_bytes;         // that one of them is on the host link
+  int64_t kv_bytes_per_token;     // of layers that keep all tokens
+  int64_t window_bytes_per_token; // of those with a window of so many
+  int64_t window, state_bytes;    // of a sequence, of those with a state
+  HostLink host_link;             // of all GPUs of a replica, whose lanes share it
   int64_t weight_bytes;
   int64_t num_hidden_layers;
   int64_t num_nextn_predict_layers; // of its model (MTP)
@@ -168,6 +172,7 @@ struct Instance {
   Tick decoded_ticks;      // that all iterations took in which it did
   PrefixCache *cache;      // keeps its blocks; NULL: they are counted, or
   Radix *radix;            // keeps its pages; NULL: it does not
+  KvGroups *kv_groups;     // keep its blocks, in the cache if there is one; NULL: they do not
   const Loop *loop;        // how it decides what it computes
   Scheduler *scheduler;    // of loop_of_steps
   AdapterCache *adapters;  // that it has; NULL: none, ever
@@ -216,6 +221,19 @@ struct Instance {
   Tick starts_since;                    // -1: it does not start for a scaler
   bool stops;                           // it is off, or is to be as soon as it can
 };
+
+/* Bytes of the KV that its layers keep of so many tokens. */
+static inline int64_t pool_kv_bytes(const PoolSpec *pool, int64_t tokens) {
+  const int64_t seen = tokens < pool->window ? tokens : pool->window;
+  return pool->kv_bytes_per_token * tokens + pool->window_bytes_per_token * seen +
+         (tokens > 0 ? pool->state_bytes : 0);
+}
+
+/* Sequences of so many tokens that its KV memory has room for. */
+static inline int64_t pool_kv_seqs(const PoolSpec *pool, int64_t tokens) {
+  return pool->layout ? pool->kv_blocks / kv_layout_blocks(pool->layout, tokens)
+                      : pool->kv_blocks * pool->block_size / tokens;
+}
 
 /* Lanes in one machine as it is bought. */
 static inline uint32_t pool_lanes(const PoolSpec *pool) {
@@ -275,6 +293,8 @@ static inline int64_t instance_rank_blocks(const Instance *instance) {
 
 /* Tokens of KV that the instance always has room for, of one request. */
 static inline int64_t instance_room(const Instance *instance) {
+  if (instance->kv_groups)
+    return kv_groups_room(instance->kv_groups, instance_rank_blocks(instance));
   return instance_rank_blocks(instance) * instance->pool->block_size;
 }
 #endif

@@ -207,7 +207,7 @@ void life_chunk_decided(Simulation *self, Instance *instance, RequestIx ix, int3
 
 void life_take_hits(Simulation *self, Instance *instance, RequestIx ix, int64_t hits) {
   Request *request = &self->requests.slots[ix];
-  const int32_t tokens = (int32_t)(hits * instance->pool->block_size);
+  const int32_t tokens = (int32_t)hits;
   sim_hit_blocks(self, instance, ix, hits);
   life_chunk_decided(self, instance, ix, tokens);
   if (request->prefill_began_at >= 0) {
@@ -223,7 +223,7 @@ void life_take_hits(Simulation *self, Instance *instance, RequestIx ix, int64_t 
 void life_hits_held(Simulation *self, Instance *instance, RequestIx ix) {
   const InstanceView view = sim_view(self, instance);
   int64_t unheld;
-  const int64_t hits = view_hit_blocks(&view, ix, &unheld);
+  const int64_t hits = view_hit_blocks(&view, ix, &unheld) * instance->pool->block_size;
   if (self->requests.slots[ix].prefilled_tokens > 0) return;
   life_take_hits(self, instance, ix, hits);
   instance->n_started += hits > 0;
@@ -312,7 +312,8 @@ void life_chunks_dropped(Simulation *self, Instance *instance, RequestIx ix) {
 
 /* --- from instance to instance, and to a group's store */
 
-int64_t life_room_hits(Simulation *self, Instance *to, RequestIx ix, int64_t *ret_unheld) {
+/* Blocks of its prompt that the cache there has; how many of them nobody holds. */
+static int64_t room_hits(Simulation *self, Instance *to, RequestIx ix, int64_t *ret_unheld) {
   *ret_unheld = 0;
   if (!to->cache) return 0;
   sim_catch_up(self, to);
@@ -321,39 +322,79 @@ int64_t life_room_hits(Simulation *self, Instance *to, RequestIx ix, int64_t *re
                             ret_unheld);
 }
 
+/* Where layers are in groups: the tokens of its prompt that are there, and what is needed of it. */
+static int64_t match_room(Simulation *self, Instance *to, RequestIx ix, KvReach *ret_reach) {
+  const int64_t tokens = self->requests.slots[ix].prompt_tokens;
+  *ret_reach = (KvReach){tokens, tokens, tokens};
+  return kv_groups_match(to->kv_groups, &self->memory[ix].content, tokens, tokens);
+}
+
+int64_t life_room_needed(Simulation *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  Instance *to = &self->instances[request->decode_instance];
+  KvReach reach;
+  int64_t unheld;
+  if (to->kv_groups) {
+    match_room(self, to, ix, &reach);
+    return kv_groups_need(to->kv_groups, &self->memory[ix].arriving_in_groups, &reach, false);
+  }
+  const int64_t hits = room_hits(self, to, ix, &unheld);
+  return instance_prompt_blocks(to, request) - hits + unheld;
+}
+
+/* Takes room in groups; the tokens that are there, and the free blocks that it took. */
+static int64_t take_room_in_groups(Simulation *self, Instance *to, RequestIx ix,
+                                   int64_t *ret_taken) {
+  GroupHolds *holds = &self->memory[ix].arriving_in_groups;
+  PrefixCache *pool = to->kv_groups->pool;
+  const int64_t n_free = pool->n_free, n_evictions = pool->n_evictions;
+  KvReach reach;
+  const int64_t tokens = match_room(self, to, ix, &reach);
+  kv_groups_hit(to->kv_groups, holds, reach.computed);
+  kv_groups_take(to->kv_groups, holds, &reach);
+  to->totals.evictions += pool->n_evictions - n_evictions;
+  *ret_taken = n_free - pool->n_free;
+  return tokens;
+}
+
 int64_t life_room_taken(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Instance *to = &self->instances[request->decode_instance];
   const int64_t blocks = instance_prompt_blocks(to, request);
-  int64_t unheld, more = blocks;
-  const int64_t hits = life_room_hits(self, to, ix, &unheld);
-  if (to->cache) {
+  int64_t unheld, taken = blocks, tokens = 0;
+  if (to->kv_groups) {
+    tokens = take_room_in_groups(self, to, ix, &taken);
+  } else if (to->cache) {
+    const int64_t hits = room_hits(self, to, ix, &unheld);
     RequestMemory *memory = &self->memory[ix];
     prefix_cache_hit(to->cache, &memory->arriving, &memory->content, to->pool->block_size, hits);
     sim_take_cached(to, &memory->arriving, blocks - hits);
-    more += unheld - hits;
+    taken += unheld - hits;
+    tokens = hits * to->pool->block_size;
   } else if (to->radix) {
     sim_catch_up(self, to);
     sim_take_cached(to, NULL, blocks);
   }
-  sim_take_blocks(self, to, more);
+  sim_take_blocks(self, to, taken);
   sim_promise_blocks(self, to, -blocks);
-  return hits * to->pool->block_size;
+  return tokens;
 }
 
 void life_room_given(Simulation *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Instance *to = &self->instances[request->decode_instance];
   const int64_t blocks = instance_prompt_blocks(to, request);
+  const PrefixCache *pool = to->kv_groups ? to->kv_groups->pool : to->cache;
   int64_t less = blocks;
   sim_catch_up_cache(self, to);
-  if (to->cache) {
-    const int64_t free_before = to->cache->n_free;
+  const int64_t free_before = pool ? pool->n_free : 0;
+  if (to->kv_groups)
+    kv_groups_release(to->kv_groups, &self->memory[ix].arriving_in_groups);
+  else if (to->cache)
     prefix_cache_release(to->cache, &self->memory[ix].arriving);
-    less = to->cache->n_free - free_before;
-  } else if (to->radix) {
+  else if (to->radix)
     to->radix->n_free += less;
-  }
+  if (pool) less = pool->n_free - free_before;
   sim_take_blocks(self, to, -less);
   sim_promise_blocks(self, to, blocks);
 }
@@ -378,13 +419,19 @@ void life_arrived(Simulation *self, RequestIx ix) {
   else
     request->kv_blocks = (int32_t)instance_prompt_blocks(to, request);
   sim_catch_up_cache(self, to);
-  if (to->cache) {
+  if (to->kv_groups) {
+    RequestMemory *memory = &self->memory[ix];
+    const GroupHolds none = memory->in_groups;
+    memory->in_groups = memory->arriving_in_groups;
+    memory->arriving_in_groups = none;
+    request->kv_blocks = memory->in_groups.n_blocks;
+  } else if (to->cache) {
     RequestMemory *memory = &self->memory[ix];
     const HeldBlocks none = memory->held;
     memory->held = memory->arriving;
     memory->arriving = none;
-    sim_register_blocks(self, to, ix, request->prompt_tokens);
   }
+  sim_register_blocks(self, to, ix, request->prompt_tokens);
   change(self, to, ix, REQUEST_WAITS_DECODE);
 }
 

@@ -67,9 +67,9 @@ void life_chunks_dropped(Simulation *self, Instance *instance, RequestIx request
 
 /* --- from instance to instance, and to a group's store */
 
-/* Blocks of its prompt that the cache of the instance that will decode it has; how many of them
- * nobody holds. */
-int64_t life_room_hits(Simulation *self, Instance *to, RequestIx request, int64_t *ret_unheld);
+/* Free blocks that its prompt takes at the instance that will decode it, beside what the cache
+ * there has of it. */
+int64_t life_room_needed(Simulation *self, RequestIx request);
 /* Room for its KV is taken there; the tokens that are there already. Given back. */
 int64_t life_room_taken(Simulation *self, RequestIx request);
 void life_room_given(Simulation *self, RequestIx request);
@@ -95,7 +95,7 @@ void life_store_booked(Group *group, Request *request, int64_t tokens);
 
 /* --- step by step, in `running` */
 
-/* It is admitted from those that wait, its first `hits` blocks found in the cache. */
+/* It is admitted from those that wait, its first `hits` tokens found in the cache. */
 void life_scheduled(Simulation *self, Instance *instance, RequestIx request, int64_t hits);
 /* First in line, it finds no room in the instance's KV memory. */
 void life_found_no_room(Simulation *self, Instance *instance, RequestIx request);

@@ -19,7 +19,8 @@ void life_scheduled(Simulation *self, Instance *instance, RequestIx ix, int64_t 
   if (request->prefill_began_at < 0)
     sim_promise_blocks(self, instance, -instance_prompt_blocks(instance, request));
   change(self, instance, ix, REQUEST_COMPUTES);
-  if (instance->cache || instance->radix) life_take_hits(self, instance, ix, hits);
+  if (instance->cache || instance->radix || instance->kv_groups)
+    life_take_hits(self, instance, ix, hits);
 }
 
 void life_prefill_began(Simulation *self, const Instance *instance, Request *request) {

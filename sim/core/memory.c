@@ -124,6 +124,42 @@ static void take_from_cache(Simulation *self, Instance *instance, RequestIx ix, 
   if (instance->cache || instance->radix) sim_take_cached(instance, &self->memory[ix].held, n);
 }
 
+/* After a change to what a request holds in groups, before which so many blocks were free. */
+static void book_groups(Simulation *self, Instance *instance, RequestIx ix, int64_t free_before,
+                        int64_t evictions_before) {
+  const PrefixCache *pool = instance->kv_groups->pool;
+  self->requests.slots[ix].kv_blocks = self->memory[ix].in_groups.n_blocks;
+  instance->totals.evictions += pool->n_evictions - evictions_before;
+  if (pool->n_free != free_before) sim_take_blocks(self, instance, free_before - pool->n_free);
+}
+
+int64_t sim_needed_blocks(const Simulation *self, const Instance *instance, RequestIx ix,
+                          const KvReach *reach) {
+  if (instance->kv_groups)
+    return kv_groups_need(instance->kv_groups, &self->memory[ix].in_groups, reach, false);
+  const int64_t more = blocks_of(instance, reach->slots) - self->requests.slots[ix].kv_blocks;
+  return more > 0 ? more : 0;
+}
+
+void sim_hold_reach(Simulation *self, Instance *instance, RequestIx ix, const KvReach *reach) {
+  if (!instance->kv_groups) {
+    sim_hold_blocks(self, instance, ix, sim_needed_blocks(self, instance, ix, reach));
+    return;
+  }
+  const PrefixCache *pool = instance->kv_groups->pool;
+  const int64_t n_free = pool->n_free, n_evictions = pool->n_evictions;
+  kv_groups_take(instance->kv_groups, &self->memory[ix].in_groups, reach);
+  self->memory[ix].in_groups.newest = reach->done - reach->computed;
+  book_groups(self, instance, ix, n_free, n_evictions);
+}
+
+void sim_slide_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t computed) {
+  const PrefixCache *pool = instance->kv_groups->pool;
+  const int64_t n_free = pool->n_free;
+  kv_groups_slide(instance->kv_groups, &self->memory[ix].in_groups, computed);
+  book_groups(self, instance, ix, n_free, pool->n_evictions);
+}
+
 void sim_hold_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t n) {
   if (n == 0) return;
   take_from_cache(self, instance, ix, n);
@@ -134,6 +170,13 @@ void sim_hold_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t
 void sim_release_blocks(Simulation *self, Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   int64_t n = request->kv_blocks;
+  if (instance->kv_groups) {
+    const PrefixCache *pool = instance->kv_groups->pool;
+    const int64_t n_free = pool->n_free;
+    kv_groups_release(instance->kv_groups, &self->memory[ix].in_groups);
+    book_groups(self, instance, ix, n_free, pool->n_evictions);
+    return;
+  }
   if (instance->cache) {
     const int64_t free_before = instance->cache->n_free;
     assert(self->memory[ix].held.n == n);
@@ -156,7 +199,15 @@ static void hit_radix(Simulation *self, Instance *instance, RequestIx ix, int64_
   sim_take_blocks(self, instance, room - radix_room(instance->radix));
 }
 
-void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t n) {
+void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t tokens) {
+  if (instance->kv_groups) {
+    const PrefixCache *pool = instance->kv_groups->pool;
+    const int64_t n_free = pool->n_free;
+    kv_groups_hit(instance->kv_groups, &self->memory[ix].in_groups, tokens);
+    book_groups(self, instance, ix, n_free, pool->n_evictions);
+    return;
+  }
+  const int64_t n = batch_whole_blocks(&instance->batch, tokens);
   if (n == 0) return;
   if (instance->radix) {
     hit_radix(self, instance, ix, n);
@@ -170,11 +221,15 @@ void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t 
 }
 
 void sim_register_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t tokens) {
-  if (!instance->cache) return;
   RequestMemory *memory = &self->memory[ix];
+  const Request *request = &self->requests.slots[ix];
+  if (instance->kv_groups)
+    kv_groups_register(instance->kv_groups, &memory->in_groups, &memory->content,
+                       request->prompt_tokens, request_tokens(request), tokens);
+  if (!instance->cache || instance->kv_groups) return;
   const int64_t lookahead = instance->cache->lookahead;
   if (lookahead > 0) {
-    const int64_t named = request_tokens(&self->requests.slots[ix]) - lookahead;
+    const int64_t named = request_tokens(request) - lookahead;
     tokens = tokens - (lookahead - 1) < named ? tokens - (lookahead - 1) : named;
   }
   prefix_cache_register(instance->cache, &memory->held, &memory->content,

@@ -21,11 +21,19 @@ bool sim_has_room(const Simulation *self, const Instance *instance, int64_t n);
 void sim_take_blocks(Simulation *self, Instance *instance, int64_t n);
 /* Takes blocks out of an instance's cache; free_blocks is the caller's. */
 void sim_take_cached(Instance *instance, HeldBlocks *held, int64_t n);
+/* Free blocks that a request needs for a step, beyond those it holds. */
+int64_t sim_needed_blocks(const Simulation *self, const Instance *instance, RequestIx request,
+                          const KvReach *reach);
+/* It takes them. */
+void sim_hold_reach(Simulation *self, Instance *instance, RequestIx request, const KvReach *reach);
+/* Gives back what its layers need no more once `computed` tokens of it surely are. */
+void sim_slide_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t computed);
 /* A request takes `n` >= 0 blocks more; gives all that it holds back. */
 void sim_hold_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t n);
 void sim_release_blocks(Simulation *self, Instance *instance, RequestIx request);
-/* A request without blocks holds the first `n` of its prompt, which its instance's cache has. */
-void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t n);
+/* A request without blocks holds the first `tokens` of its prompt, which its instance's cache
+ * has. */
+void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
 /* Its first `tokens` can be found by others, where there is a cache. */
 void sim_register_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
 

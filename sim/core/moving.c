@@ -16,9 +16,13 @@ static bool restores(const Simulation *self, const Transfer *transfer) {
   return transfer->from == transfers_store(self);
 }
 
-static int64_t bytes_of(const Simulation *self, const Transfer *transfer, int64_t tokens) {
+/* Of the last so many tokens of a prompt, or of those with `beside` others less these. */
+static int64_t bytes_of(const Simulation *self, const Transfer *transfer, int64_t tokens,
+                        int64_t beside) {
   const InstanceIx end = restores(self, transfer) ? transfer->to : transfer->from;
-  const int64_t bytes = tokens * self->instances[end].pool->kv_bytes_per_token;
+  const PoolSpec *pool = self->instances[end].pool;
+  const int64_t bytes =
+      pool_kv_bytes(pool, tokens + beside) - (beside > 0 ? pool_kv_bytes(pool, beside) : 0);
   const double ratio = self->config->network_compression;
   return ratio > 1 ? (int64_t)((double)bytes / ratio) : bytes;
 }
@@ -26,21 +30,19 @@ static int64_t bytes_of(const Simulation *self, const Transfer *transfer, int64_
 /* What moves of a prompt: all but what the receiver's cache has; a byte says that it has all. */
 static int64_t kv_bytes(const Simulation *self, const Transfer *transfer) {
   const int64_t tokens = self->requests.slots[transfer->request].prompt_tokens;
-  const int64_t bytes = bytes_of(self, transfer, tokens - transfer->cached_tokens);
+  const int64_t bytes = bytes_of(self, transfer, tokens - transfer->cached_tokens, 0);
   return bytes > 0 ? bytes : 1;
+}
+
+/* What need not move of it, as the receiver's cache has it. */
+static int64_t spared_bytes(const Simulation *self, const Transfer *transfer) {
+  const int64_t tokens = self->requests.slots[transfer->request].prompt_tokens;
+  return bytes_of(self, transfer, transfer->cached_tokens, tokens - transfer->cached_tokens);
 }
 
 /* Whether KV goes through CPU memory on either side. */
 static bool is_indirect(const Simulation *self) {
   return self->config->network_path == NETWORK_INDIRECT;
-}
-
-/* Free blocks that the prompt takes at the receiver. */
-static int64_t blocks_needed(Simulation *self, const Transfer *transfer) {
-  Instance *to = &self->instances[transfer->to];
-  int64_t unheld;
-  const int64_t hits = life_room_hits(self, to, transfer->request, &unheld);
-  return instance_prompt_blocks(to, &self->requests.slots[transfer->request]) - hits + unheld;
 }
 
 /* Whether the receiver can take the KV beside the margin of those that run there (evictions fall
@@ -49,7 +51,7 @@ static int64_t blocks_needed(Simulation *self, const Transfer *transfer) {
 static bool fits(Simulation *self, const Transfer *transfer) {
   Instance *to = &self->instances[transfer->to];
   if (to->swapped.count > 0) return false;
-  if (!sim_has_room(self, to, blocks_needed(self, transfer))) {
+  if (!sim_has_room(self, to, life_room_needed(self, transfer->request))) {
     life_found_no_room(self, to, transfer->request);
     return false;
   }
@@ -97,7 +99,7 @@ static void take_room(Simulation *self, Transfer *transfer) {
   if (restores(self, transfer)) return;
   sim_books(self, request)->transfers++;
   sim_books(self, request)->transferred_bytes += kv_bytes(self, transfer);
-  sim_books(self, request)->spared_bytes += bytes_of(self, transfer, transfer->cached_tokens);
+  sim_books(self, request)->spared_bytes += spared_bytes(self, transfer);
   sim_log(self, OUTCOME_TRANSFER_BEGIN, request, transfer->from, transfer->to,
           request->prompt_tokens - transfer->cached_tokens);
 }
@@ -108,7 +110,7 @@ static void give_room(Simulation *self, Transfer *transfer, int64_t moved) {
   if (restores(self, transfer)) return;
   Metrics *metrics = sim_books(self, &self->requests.slots[transfer->request]);
   metrics->transferred_bytes -= kv_bytes(self, transfer) - moved;
-  metrics->spared_bytes -= bytes_of(self, transfer, transfer->cached_tokens);
+  metrics->spared_bytes -= spared_bytes(self, transfer);
   transfer->cached_tokens = 0;
 }
 
@@ -156,7 +158,7 @@ void sim_offer_chunk(Simulation *self, RequestIx ix) {
   Transfer *transfer = &self->transfers.slots[slot];
   if (transfer->choice.mode != TRANSFER_CHUNKED || !overlaps(self, transfer)) return;
   const int64_t tokens = self->requests.slots[ix].prefilled_tokens - transfer->cached_tokens;
-  offer(self, slot, bytes_of(self, transfer, tokens));
+  offer(self, slot, bytes_of(self, transfer, tokens, 0));
 }
 
 void sim_offer_layers(Simulation *self, RequestIx ix) {

@@ -34,9 +34,8 @@ static void drop_items(Simulation *self, Instance *instance, RequestIx ix) {
     ScheduledItem *item = &step->items[i];
     if (item->request != ix) continue;
     item->request = REQUEST_NONE;
+    item->lost = true;
     if (item->kind == STEP_LEAVES) drop_token(self, instance, step, ix, item->done);
-    if (item->kind == STEP_DECODE && request->ahead > 0)
-      step->n_thrown[sim_counts(self, request)]++; // else it is in the batch by now
     if (item->kind == STEP_CHUNK) life_prefill_began(self, instance, request);
   }
 }

@@ -12,6 +12,7 @@
 static int64_t phase_blocks(const Instance *instance, const Request *request, Phase phase) {
   const int64_t tokens =
       (int64_t)request->prompt_tokens + (phase == PHASE_PREFILL ? 1 : request->output_tokens);
+  if (instance->kv_groups) return kv_groups_most(instance->kv_groups, tokens - 1);
   return instance_held_blocks(instance, tokens);
 }
 

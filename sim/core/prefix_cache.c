@@ -36,14 +36,14 @@ static size_t slot_of(const PrefixCache *self, uint64_t key) {
   return i;
 }
 
-static BlockIx find(const PrefixCache *self, uint64_t key) {
+BlockIx prefix_cache_find(const PrefixCache *self, uint64_t key) {
   if (self->n_slots == 0) return BLOCK_NONE;
   const CacheSlot *slot = &self->slots[slot_of(self, key)];
   return slot->key == 0 ? BLOCK_NONE : slot->first;
 }
 
 bool prefix_cache_has(const PrefixCache *self, uint64_t key) {
-  return find(self, key) != BLOCK_NONE;
+  return prefix_cache_find(self, key) != BLOCK_NONE;
 }
 
 /* Twice the slots, and each key put anew. */
@@ -63,10 +63,11 @@ static void tell(PrefixCache *self, uint64_t key, bool cached) {
   self->changes[self->n_changes++] = (CacheChange){key, cached};
 }
 
-static void add_key(PrefixCache *self, BlockIx ix, uint64_t key) {
+void prefix_cache_name(PrefixCache *self, BlockIx ix, uint64_t key) {
   if (2 * (size_t)(self->n_keys + 1) > self->n_slots) grow(self);
   CacheSlot *slot = &self->slots[slot_of(self, key)];
   CacheBlock *block = &self->blocks[ix];
+  assert(block->key == 0);
   block->key = key;
   if (slot->key == 0) {
     *slot = (CacheSlot){key, ix};
@@ -182,6 +183,26 @@ static void hold(PrefixCache *self, HeldBlocks *held, BlockIx ix) {
   held->blocks[held->n++] = ix;
 }
 
+void prefix_cache_hold(PrefixCache *self, BlockIx ix) {
+  CacheBlock *block = &self->blocks[ix];
+  if (block->references++ > 0) return;
+  leave_queue(self, block);
+  self->n_free--;
+}
+
+BlockIx prefix_cache_pop(PrefixCache *self) {
+  assert(self->n_free > 0);
+  const BlockIx ix = pop_free(self);
+  self->n_free--;
+  self->blocks[ix].references = 1;
+  return ix;
+}
+
+void prefix_cache_drop(PrefixCache *self, BlockIx ix) {
+  assert(self->blocks[ix].references > 0);
+  if (--self->blocks[ix].references == 0) push_free(self, ix);
+}
+
 /* The keys of the `n` <= AHEAD blocks after the first `from`. */
 static void keys_of(const PrefixCache *self, const Content *content, int64_t block_size,
                     int64_t from, int64_t n, uint64_t *ret_keys) {
@@ -195,7 +216,7 @@ static void keys_of(const PrefixCache *self, const Content *content, int64_t blo
 static int64_t find_some(const PrefixCache *self, const uint64_t *keys, int64_t n,
                          BlockIx *ret_found) {
   int64_t i = 0;
-  for (; i < n && (ret_found[i] = find(self, keys[i])) != BLOCK_NONE; i++)
+  for (; i < n && (ret_found[i] = prefix_cache_find(self, keys[i])) != BLOCK_NONE; i++)
     __builtin_prefetch(&self->blocks[ret_found[i]], 1);
   return i;
 }
@@ -223,26 +244,18 @@ void prefix_cache_hit(PrefixCache *self, HeldBlocks *held, const Content *conten
                       int64_t block_size, int64_t n) {
   assert(held->n == 0);
   for (int64_t i = 0; i < n; i++) {
-    const BlockIx ix = find(self, content_key(content, (i + 1) * block_size + self->lookahead));
+    const uint64_t key = content_key(content, (i + 1) * block_size + self->lookahead);
+    const BlockIx ix = prefix_cache_find(self, key);
     assert(ix != BLOCK_NONE);
-    CacheBlock *block = &self->blocks[ix];
-    if (block->references++ == 0) {
-      leave_queue(self, block);
-      self->n_free--;
-    }
+    prefix_cache_hold(self, ix);
     hold(self, held, ix);
   }
   held->n_registered = held->n;
 }
 
 void prefix_cache_take(PrefixCache *self, HeldBlocks *held, int64_t n) {
-  assert(n <= self->n_free);
-  self->n_free -= n;
-  for (int64_t i = 0; i < n; i++) {
-    const BlockIx ix = pop_free(self);
-    self->blocks[ix].references = 1;
-    hold(self, held, ix);
-  }
+  for (int64_t i = 0; i < n; i++)
+    hold(self, held, prefix_cache_pop(self));
 }
 
 void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *content,
@@ -254,7 +267,7 @@ void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *c
     const int64_t n = at_most(full - held->n_registered);
     keys_of(self, content, block_size, held->n_registered, n, keys);
     for (int64_t i = 0; i < n; i++)
-      add_key(self, held->blocks[held->n_registered++], keys[i]);
+      prefix_cache_name(self, held->blocks[held->n_registered++], keys[i]);
   }
 }
 
@@ -262,8 +275,7 @@ void prefix_cache_release(PrefixCache *self, HeldBlocks *held) {
   while (held->n > 0) {
     const BlockIx ix = held->blocks[--held->n];
     if (held->n >= AHEAD) __builtin_prefetch(&self->blocks[held->blocks[held->n - AHEAD]], 1);
-    assert(self->blocks[ix].references > 0);
-    if (--self->blocks[ix].references == 0) push_free(self, ix);
+    prefix_cache_drop(self, ix);
   }
   held->n_registered = 0;
 }
@@ -272,7 +284,7 @@ void prefix_cache_release(PrefixCache *self, HeldBlocks *held) {
 
 static void save_block(const PrefixCache *self, SavedCache *saved, BlockIx ix, Arena *arena) {
   const uint64_t key = self->blocks[ix].key;
-  if (key == 0 || find(self, key) != ix) return;
+  if (key == 0 || prefix_cache_find(self, key) != ix) return;
   ARENA_RESERVE(arena, saved->keys, saved->capacity, (size_t)saved->n + 1);
   saved->keys[saved->n++] = key;
 }
@@ -291,7 +303,7 @@ void prefix_cache_load(PrefixCache *self, const SavedCache *saved) {
   for (; i < saved->n; i++) {
     const BlockIx ix = pop_free(self);
     self->n_free--;
-    add_key(self, ix, saved->keys[i]);
+    prefix_cache_name(self, ix, saved->keys[i]);
     push_free(self, ix);
   }
 }

@@ -12,7 +12,6 @@
 #ifndef SIM_CORE_PREFIX_CACHE_H
 #define SIM_CORE_PREFIX_CACHE_H
 #include "sim/core/content.h"
-#include "sim/core/radix.h"
 
 typedef uint32_t BlockIx;
 #define BLOCK_NONE UINT32_MAX
@@ -59,16 +58,6 @@ typedef struct HeldBlocks {
   int32_t n, n_registered;
 } HeldBlocks;
 
-/* Of a request, by slot: what its tokens are, and the blocks it holds on an instance with a
- * cache. */
-typedef struct RequestMemory {
-  Content content;
-  HeldBlocks held;
-  HeldBlocks arriving; // on the instance that its KV is on its way to
-  RadixHold radix;     // where the keeper is a radix tree
-  RadixIx matched;     // the end of what was last found of it there
-} RequestMemory;
-
 /* What a cache has of each key, from the least to the most recently used. */
 typedef struct SavedCache {
   uint64_t *keys;
@@ -93,6 +82,13 @@ void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *c
                            int64_t block_size, int64_t tokens);
 /* Gives all of its blocks back, from the last to the first. */
 void prefix_cache_release(PrefixCache *self, HeldBlocks *held);
+/* The same of single blocks: the one that a key finds, or BLOCK_NONE; holds one that is found;
+ * takes one; gives one back; has a key find one that has none. */
+BlockIx prefix_cache_find(const PrefixCache *self, uint64_t key);
+void prefix_cache_hold(PrefixCache *self, BlockIx block);
+BlockIx prefix_cache_pop(PrefixCache *self);
+void prefix_cache_drop(PrefixCache *self, BlockIx block);
+void prefix_cache_name(PrefixCache *self, BlockIx block, uint64_t key);
 /* Free blocks are found no more. */
 void prefix_cache_forget(PrefixCache *self);
 /* The blocks that are found; those that are held count as most recently used. */

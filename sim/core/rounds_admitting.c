@@ -138,7 +138,7 @@ static void admit(Admission *self, RequestIx ix, int64_t hits, int64_t tokens, i
   Request *request = &simulation->requests.slots[ix];
   take(self, ix, tokens, reserved);
   const bool first = request->prefill_began_at < 0;
-  life_scheduled(simulation, self->instance, ix, hits / self->page);
+  life_scheduled(simulation, self->instance, ix, hits);
   request->admission = ++self->instance->n_admissions;
   request->scheduled = SCHEDULED_ENDS; // until it is known how it goes on
   self->rounds->admitted[self->rounds->n_admitted - 1].hits = first ? (int32_t)hits : -1;

@@ -41,6 +41,7 @@ typedef struct SchedulerLimits {
   int64_t batch_wait_iters, batch_wait_tokens;
   int64_t rank_wait_iters; // those who may join wait for prompts on all ranks; 0: they do not
   int lag;
+  int64_t retention; // KvGroupOptions
   Speculation speculation;
 } SchedulerLimits;
 
@@ -122,6 +123,7 @@ typedef struct Scheduler {
   int64_t max_model_len;  // INT64_MAX: no limit
   int64_t max_slots;      // tokens of a request that its drafter may write KV of
   bool crowded;           // the newest decision that held no prompts left somebody waiting
+  bool by_items;          // each request is scheduled alone, by an item in every step
   PauseMode pause;
   const PauseSpec **pauses; // that it has not heard of yet
   size_t n_pauses, pauses_capacity;

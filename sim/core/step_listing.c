@@ -13,6 +13,8 @@ typedef struct StepListing {
   size_t n_listed, listed_capacity;
   size_t n_reset; // of those preempted: by a pause, and told of with the next step that has tokens
   size_t n_preempted, preempted_capacity, n_running, running_capacity;
+  int64_t *held;
+  size_t n_held, held_capacity;
   int64_t n_waiting, free_blocks;
 } StepListing;
 
@@ -82,6 +84,10 @@ void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
   }
   listing->n_waiting = instance->prefill_queue.count + instance->decode_queue.count;
   listing->free_blocks = instance->free_blocks;
+  listing->n_held = instance->kv_groups ? (size_t)instance->kv_groups->n_groups : 0;
+  ARENA_RESERVE(self->arena, listing->held, listing->held_capacity, listing->n_held);
+  for (size_t g = 0; g < listing->n_held; g++)
+    listing->held[g] = instance->kv_groups->groups[g].n_held;
 }
 
 static void list_waiting(Simulation *self, const Instance *instance, StepListing *listing) {
@@ -138,6 +144,8 @@ void sim_tell_step(Simulation *self, const Instance *instance, const Step *step,
                              .n_items = listing->n_listed,
                              .n_preempted = listing->n_preempted,
                              .n_running = listing->n_running,
+                             .held = listing->held,
+                             .n_held = listing->n_held,
                              .n_waiting = listing->n_waiting,
                              .free_blocks = listing->free_blocks,
                              .waiting = listing->waiting,

@@ -13,8 +13,8 @@
 #include "sim/core/step_listing.h"
 #include <assert.h>
 
-/* An engine starts only if one request of its longest has room, so that drafts find it. Nobody needs
- * KV of a last token. */
+/* An engine starts only if one request of its longest has room, so that drafts find it; no KV is
+ * needed of a last token. */
 static void limit_tokens(Scheduler *self, const PoolSpec *pool, int64_t context) {
   const int64_t ranks = pool->attention_ranks > 1 ? pool->attention_ranks : 1;
   const int64_t room = pool->kv_blocks / ranks * pool->block_size;
@@ -26,6 +26,7 @@ static void start(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler = ARENA_NEW(self->arena, Scheduler);
   scheduler->limits = instance->batcher->schedules(instance->batcher_options);
   scheduler->version = 1;
+  scheduler->by_items = scheduler->limits.speculation.num_speculative_tokens > 0;
   const int64_t context = sim_model(self->config, instance->pool->model)->max_model_len;
   limit_tokens(scheduler, instance->pool, context > 0 ? context : INT64_MAX);
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
@@ -325,7 +326,7 @@ static void end_item(Simulation *self, Instance *instance, const ScheduledItem *
     end_here(self, instance, item);
     return;
   }
-  if (instance->scheduler->limits.speculation.num_speculative_tokens > 0) {
+  if (instance->scheduler->by_items) {
     end_drafts(self, instance, item, runs);
     return;
   }

@@ -77,7 +77,7 @@ void life_retire(Simulation *self, RequestIx request, Rejection rejected);
 void life_observe(Simulation *self, const Instance *instance, RequestIx request, Observation what);
 /* A token of a prefill, or of a decode that is not the batch's, is made now. */
 void life_book_token(Simulation *self, const Instance *instance, RequestIx request);
-/* Its first `hits` blocks are held, which the cache has: so much of its prefill is done. */
+/* Its first `hits` tokens are held, which the cache has: so much of its prefill is done. */
 void life_take_hits(Simulation *self, Instance *instance, RequestIx request, int64_t hits);
 /* Its KV was dropped: it is queued to be prefilled again, before `next`. */
 void life_drop_before(Simulation *self, Instance *instance, RequestIx request, RequestIx next);

@@ -51,7 +51,7 @@ static void reserve(Simulation *self) {
 static void save(Simulation *self, const Instance *instance, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const int64_t capacity = self->config->checkpoint.capacity;
-  const int64_t bytes = request->prompt_tokens * instance->pool->kv_bytes_per_token;
+  const int64_t bytes = pool_kv_bytes(instance->pool, request->prompt_tokens);
   if (request->output_tokens == 1 || instance->group || request_leaves(request)) return;
   if (find(self, ix) || (capacity > 0 && store(self)->bytes + bytes > capacity)) return;
   reserve(self);

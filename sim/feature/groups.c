@@ -146,7 +146,7 @@ static void push_copy(Simulation *self, Group *group, CopyDirection direction, R
   static const LinkDirection directions[] = {[COPY_OUT] = LINK_TO_CPU, [COPY_IN] = LINK_TO_GPU};
   const Request *request = &self->requests.slots[ix];
   const int64_t tokens = request_kv_tokens(request);
-  const int64_t bytes = tokens * instance->pool->kv_bytes_per_token;
+  const int64_t bytes = pool_kv_bytes(instance->pool, tokens);
   const double share = group->spec->copy_share[direction];
   const int64_t on_link = share > 0 ? llround((double)bytes * share) : bytes;
   const Tick end = sim_copy(self, instance, directions[direction], on_link, self->now);

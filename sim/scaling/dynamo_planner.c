@@ -49,7 +49,7 @@ static double step_s(const PoolSpec *spec, int64_t n, int64_t context) {
 }
 
 static int64_t most_seqs(const PoolSpec *spec, int64_t context) {
-  const int64_t fit = spec->kv_blocks * spec->block_size / context;
+  const int64_t fit = pool_kv_seqs(spec, context);
   const int64_t most =
       fit < spec->perfmodel->max_decode_seqs ? fit : spec->perfmodel->max_decode_seqs;
   return most > 1 ? most : 1;

@@ -6,7 +6,7 @@
 static TransferChoice pick(const void *state, const Request *request, const PoolSpec *from,
                            const PoolSpec *to, int64_t bandwidth) {
   (void)state, (void)to;
-  const double bytes = (double)request->prompt_tokens * (double)from->kv_bytes_per_token;
+  const double bytes = (double)pool_kv_bytes(from, request->prompt_tokens);
   const bool serialized = bytes / (double)bandwidth < tick_seconds(from->kv_transfer_overhead);
   return (TransferChoice){.mode = serialized ? TRANSFER_SERIALIZED : TRANSFER_LAYERWISE};
 }

@@ -24,6 +24,7 @@ typedef enum StepPart {
   PART_WAITING,
   PART_FREE_BLOCKS,
   PART_DRAFTS,
+  PART_HELD,
   STEP_PARTS,
 } StepPart;
 
@@ -57,6 +58,7 @@ typedef struct RecordedRun {
   int64_t block_size, num_gpu_blocks, max_model_len, max_num_seqs, max_num_batched_tokens;
   Tick base, per_token;
   const ServingEngine *engine; // NULL: not said
+  KvLayout layout;             // of the model; no groups: one of full attention
   const char *options;         // of batcher `vllm` besides, as YAML: ", key: value…"
   TraceRow *rows;              // [n_requests]
   int64_t *names;              // [n_requests]

@@ -28,7 +28,7 @@ const char *const step_part_names[STEP_PARTS] = {
     [PART_AT] = "at_us",        [PART_BEGIN] = "begin_us",  [PART_END] = "end_us",
     [PART_TOKENS] = "tokens",   [PART_HITS] = "hits",       [PART_PREEMPTED] = "preempted",
     [PART_RUNNING] = "running", [PART_WAITING] = "waiting", [PART_FREE_BLOCKS] = "free_blocks",
-    [PART_DRAFTS] = "drafts",
+    [PART_DRAFTS] = "drafts",   [PART_HELD] = "held",
 };
 
 static int skip(Json *json) {
@@ -148,6 +148,62 @@ static int read_speculative(RecordedRun *self, Json *json) {
   return rc;
 }
 
+static int read_kind(const Json *json, Field value, KvGroupKind *ret_kind) {
+  static const char *const kinds[] = {
+      [KV_FULL] = "FullAttentionSpec", [KV_WINDOW] = "SlidingWindowSpec", [KV_STATE] = "MambaSpec"};
+  for (KvGroupKind kind = KV_FULL; kind <= KV_STATE; kind++) {
+    if (!field_is(value, kinds[kind])) continue;
+    *ret_kind = kind;
+    return 0;
+  }
+  if (!field_is(value, "MLAAttentionSpec")) return refuse(json, "group", value);
+  *ret_kind = KV_FULL;
+  return 0;
+}
+
+/* One group of layers. What a state is kept for follows from the rest. */
+static int read_group(Json *json, KvGroupSpec *group) {
+  static const char *const derived[] = {"layers", "mamba_cache_mode", "num_speculative_blocks"};
+  Field key, value;
+  int rc;
+  *group = (KvGroupSpec){.kind = KV_FULL};
+  while ((rc = json_key(json, &key)) > 0) {
+    Json again = *json;
+    bool known = false;
+    for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
+      known |= field_is(key, derived[i]);
+    if (json_value(json, &value) < 0) return -1;
+    if (field_is(key, "block_size")) {
+      if (json_int(&again, &group->block_size) < 0) return -1;
+    } else if (field_is(key, "sliding_window")) {
+      if (!field_is(value, "null") && json_int(&again, &group->window) < 0) return -1;
+    } else if (field_is(key, "kind")) {
+      if (read_kind(json, value, &group->kind) < 0) return -1;
+    } else if (!known) {
+      return refuse(json, "group", key);
+    }
+  }
+  return rc;
+}
+
+static int read_groups(RecordedRun *self, Json *json) {
+  KvGroupSpec *groups = NULL;
+  size_t capacity = 0, n = 0;
+  int rc;
+  while ((rc = json_item(json)) > 0) {
+    ARENA_RESERVE(self->arena, groups, capacity, n + 1);
+    if (read_group(json, &groups[n++]) < 0) return -1;
+  }
+  self->layout = (KvLayout){.groups = groups, .n_groups = (int32_t)n};
+  return rc;
+}
+
+/* What follows from the groups and the other settings. */
+static bool is_derived(Field key) {
+  return field_is(key, "scheduler_block_size") || field_is(key, "hash_block_size") ||
+         field_is(key, "max_in_flight_tokens") || field_is(key, "model");
+}
+
 /* A key of the config but for `iteration_us`. */
 static int read_setting(RecordedRun *self, Json *json, Field key) {
   Json again = *json;
@@ -155,6 +211,8 @@ static int read_setting(RecordedRun *self, Json *json, Field key) {
   int64_t *figure = figure_of(self, key);
   if (json_value(json, &value) < 0 || (figure && json_int(&again, figure) < 0)) return -1;
   if (field_is(key, "engine")) return read_engine(self, json, value);
+  if (is_derived(key)) return 0;
+  if (is_option(key) && field_is(value, "null")) value = (Field){.text = "-1", .length = 2};
   if (is_option(key))
     self->options = arena_printf(self->arena, "%s, %.*s: %.*s", self->options, key.length, key.text,
                                  value.length, value.text);
@@ -167,6 +225,7 @@ static int read_config(RecordedRun *self, Json *json) {
   while ((rc = json_key(json, &key)) > 0)
     if ((field_is(key, "iteration_us")  ? read_iteration(self, json)
          : field_is(key, "speculative") ? read_speculative(self, json)
+         : field_is(key, "kv_groups")   ? read_groups(self, json)
                                         : read_setting(self, json, key)) < 0)
       return -1;
   return rc;
@@ -321,6 +380,18 @@ typedef struct StepLists {
   size_t n_hits, n_drafts, n_accepted, n_proposed;
 } StepLists;
 
+static int read_held(RecordedRun *self, Json *json, StepRecord *step) {
+  int64_t *held = NULL;
+  size_t capacity = 0;
+  int rc;
+  while ((rc = json_item(json)) > 0) {
+    ARENA_RESERVE(self->arena, held, capacity, step->n_held + 1);
+    if (json_int(json, &held[step->n_held++]) < 0) return -1;
+  }
+  step->held = held;
+  return rc;
+}
+
 static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *step,
                      StepLists *lists) {
   switch (part) {
@@ -344,6 +415,8 @@ static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *s
     return json_int(json, &step->free_blocks);
   case PART_DRAFTS:
     return read_pairs(self, json, &lists->drafts, &lists->n_drafts);
+  case PART_HELD:
+    return read_held(self, json, step);
   case STEP_PARTS:
     break;
   }

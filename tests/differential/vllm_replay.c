@@ -116,6 +116,12 @@ static void add_part(Text *self, const RecordedRun *run, const StepRecord *step,
   case PART_DRAFTS:
     add_drafts(self, run, step);
     break;
+  case PART_HELD:
+    add(self, "[");
+    for (size_t g = 0; g < step->n_held; g++)
+      add(self, "%s%lld", g > 0 ? "," : "", (long long)step->held[g]);
+    add(self, "]");
+    break;
   case STEP_PARTS:
     break;
   }
@@ -197,6 +203,9 @@ static bool same_part(const StepRecord *want, const StepRecord *got, StepPart pa
     return want->free_blocks == got->free_blocks;
   case PART_DRAFTS:
     return same_drafts(want, got);
+  case PART_HELD:
+    return want->n_held == got->n_held &&
+           memcmp(want->held, got->held, want->n_held * sizeof *want->held) == 0;
   case STEP_PARTS:
     break;
   }
@@ -343,6 +352,7 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                          .perfmodel = &model,
                          .kv_blocks = run->num_gpu_blocks - 1,
                          .block_size = run->block_size,
+                         .layout = run->layout.n_groups > 0 ? &run->layout : NULL,
                          .kv_bytes_per_token = 1,
                          .num_hidden_layers = 1,
                          .nic_bandwidth = 1};
@@ -397,12 +407,14 @@ int recorded_run_replay(const RecordedRun *self, const char **ret_difference, Ar
 }
 
 const char *const runs_folder = "vllm-scheduler-runs";
-/* With EOS tokens, other settings, pauses. */
+/* With EOS tokens, other settings, pauses, drafts, groups of layers. */
 const char *const runs_more[] = {"vllm-feature-runs/eos",
                                  "vllm-feature-runs/settings",
                                  "vllm-feature-runs/pause",
                                  "vllm-feature-runs/speculative",
                                  "vllm-feature-runs/speculative-pressure",
+                                 "vllm-feature-runs/hybrid",
+                                 "vllm-feature-runs/hybrid-pressure",
                                  NULL};
 
 int run_check(RunCheck *ret_check, const char *path, Arena *arena, Diag *diag) {

@@ -198,7 +198,8 @@ static void draw_option(Draw *self, const OptionSpec *spec, void *state) {
   const int64_t high = spec->max > 0 && spec->max < 10000 ? (int64_t)spec->max : 10000;
   switch (spec->type) {
   case OPTION_INT:
-    *(int64_t *)field = spec->min < 1 && one_in(self, 4) ? 0 : magnitude(self, low, high);
+    *(int64_t *)field =
+        spec->min < 1 && one_in(self, 4) ? (spec->min < 0 ? -1 : 0) : magnitude(self, low, high);
     break;
   case OPTION_REAL:
     *(double *)field = draw_real(self, spec->min, spec->max);
@@ -532,6 +533,7 @@ static void draw_features(Draw *draw, Cluster *self) {
     cluster_draw_scaling(self, draw);
   if (!rule) cluster_draw_pauses(self, draw);
   if (!rule) cluster_draw_speculation(self, draw);
+  if (!rule) cluster_draw_layers(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {

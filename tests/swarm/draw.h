@@ -46,6 +46,8 @@ static inline Tick ticks_or_zero(Draw *self, int64_t milliseconds) {
 
 /* What clients allow, and say of EOS tokens. In ends.c. */
 void draw_ends(const Draw *self, TraceRow *rows, int n);
+/* Which of its pools have groups of layers. In layers.c. */
+void cluster_draw_layers(Cluster *self, const Draw *draw);
 /* When its schedulers pause. In pauses.c. */
 void cluster_draw_pauses(Cluster *self, const Draw *draw);
 /* Which of its pools speculate. In speculation.c. */

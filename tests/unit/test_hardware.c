@@ -82,18 +82,18 @@ Test(hardware, kv_capacity_follows_the_formula) {
     int64_t block_bytes, blocks;
   } cases[] = {
       // floor((0.9·8·80 GiB − 352,494,485,504) / (16·4,014,080))
-      {"bloom-176b", 8, {16, 0.9, 0, 0, 0, 0, 0, false}, 64225280, 4141},
+      {"bloom-176b", 8, {16, 0.9, 0, 0, 0, 0, 0, false, NULL}, 64225280, 4141},
       // the released simulator's: everything that the weights leave, in single tokens
-      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0, 0, false}, 4014080, 89234},
-      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0, 0, false}, 2621440, 210645},
+      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0, 0, false, NULL}, 4014080, 89234},
+      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0, 0, false, NULL}, 2621440, 210645},
       // floor((0.9·2·80 GiB − 137,953,296,384 − 2·2 GiB) / (16·327,680))
-      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0, 0, 0, false}, 5242880, 2359},
+      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0, 0, 0, false, NULL}, 5242880, 2359},
       // floor(0.9·(2·80 GiB − 137,953,296,384 − 2·2 GiB) / (16·327,680))
-      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0, 0, 0, true}, 5242880, 5072},
-      {"llama2-70b", 2, {16, 0.9, 0, 1000, 0, 0, 0, false}, 5242880, 1000},
+      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0, 0, 0, true, NULL}, 5242880, 5072},
+      {"llama2-70b", 2, {16, 0.9, 0, 1000, 0, 0, 0, false, NULL}, 5242880, 1000},
       // floor(2·3 GB / (16·327,680)), whatever the utilization
-      {"llama2-70b", 2, {16, 0.5, 0, 0, 3000000000, 0, 0, false}, 5242880, 1144},
-      {"llama2-70b", 2, {16, 0.9, 0, 0, 3000000000, 0, 0, false}, 5242880, 1144},
+      {"llama2-70b", 2, {16, 0.5, 0, 0, 3000000000, 0, 0, false, NULL}, 5242880, 1144},
+      {"llama2-70b", 2, {16, 0.9, 0, 0, 3000000000, 0, 0, false, NULL}, 5242880, 1144},
   };
   Hardware hardware = machine("dgx-a100");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

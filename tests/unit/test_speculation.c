@@ -77,7 +77,7 @@ Test(speculation, what_cannot_be_is_refused) {
       "{method: ngram, num_speculative_tokens: 2, acceptance: [0.5]}",
       "{method: ngram, num_speculative_tokens: 2, acceptance: [0.5, 0.6]}",
       "{method: ngram, num_speculative_tokens: 2, acceptance: 2, mtp_modules: 2}",
-      "{method: mtp, num_speculative_tokens: 2, acceptance: 2}",
+      "{method: draft_model, num_speculative_tokens: 2, acceptance: 2}",
       "{num_speculative_tokens: 2, acceptance: 2}",
   };
   for (size_t i = 0; i < COUNT(wrong); i++) {
