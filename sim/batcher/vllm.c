@@ -13,6 +13,7 @@ typedef struct Vllm {
   int64_t prefill_schedule_interval, batch_wait_timeout_iters, attention_dp_timeout_iters;
   double watermark;
   double batch_wait_max_tokens_ratio;
+  Tick idle_sleep;
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
   bool long_prefill_token_threshold_adaptive, self_preemption_ends_step;
   const Node *speculative;
@@ -85,6 +86,8 @@ static const OptionSpec options[] = {
      .help = "Maximum number of steps that prompts wait, while all attention ranks decode, until "
              "each rank has one (TensorRT-LLM attention_dp_config: timeout_iters, with "
              "enable_balance). 0 means that they do not wait."},
+    {"idle_sleep", OPTION_TICKS, offsetof(Vllm, idle_sleep), "1 ms", .max = 10,
+     .help = "Time that the engine of a pipeline sleeps after a step without tokens."},
     {"speculative", OPTION_NODE, offsetof(Vllm, speculative), .absent = "no speculation",
      .help = "Speculative decoding: {method, num_speculative_tokens, acceptance, "
              "drafter_time, mtp_modules}."},
@@ -128,11 +131,21 @@ static SchedulerLimits schedules(const void *options_) {
                                        (double)self->limits.max_num_batched_tokens),
       .rank_wait_iters = self->attention_dp_timeout_iters,
       .lag = self->async_scheduling,
+      .idle_sleep = self->idle_sleep,
       .speculation = self->speculation};
 }
 
 static bool caches(const void *options_) {
   return ((const Vllm *)options_)->enable_prefix_caching;
+}
+
+static const char *refuse(const void *options_, const PoolSpec *pool, Arena *arena,
+                          const char **ret_key) {
+  const Vllm *self = options_;
+  (void)arena;
+  if (self->speculation.num_speculative_tokens == 0 || pool->pipeline_stages <= 1) return NULL;
+  *ret_key = "speculative";
+  return "'speculative' cannot be used with pipelines";
 }
 
 static bool goes_before(const void *options_, const Request *a, const Request *b) {
@@ -155,9 +168,11 @@ const Batcher batcher_vllm = {
          .options = options,
          .check = check},
     .passes_adapters = true,
+    .fills_pipelines = true,
     .pauses = true,
     .schedules = schedules,
     .caches = caches,
+    .refuse = refuse,
     .goes_before = goes_before,
     .wake = wake,
 };

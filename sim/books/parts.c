@@ -131,9 +131,8 @@ void parts_moves(Simulation *self, RequestIx ix, Tick ticks) {
 /* --- prefill */
 
 static void book_chunk(const Simulation *self, const Instance *instance, const BatchShape *chunk,
-                       TimeParts *parts) {
+                       Tick left, TimeParts *parts) {
   const InstanceParts *iteration = &self->instance_parts[instance->ix];
-  Tick left = self->now - instance->run.began_at;
   const Tick alone = alone_ticks(instance, chunk);
   take(parts, CAUSE_prefill_stall, left - iteration->work, &left);
   take(parts, CAUSE_prefill_host, iteration->host, &left);
@@ -146,14 +145,15 @@ void parts_chunk_ended(Simulation *self, const Instance *instance, RequestIx ix,
   const BatchShape chunk = {
       .prefill_tokens = tokens, .prefill_area2 = tokens * (2 * past + tokens), .logit_seqs = last};
   RequestParts *parts = &self->parts[ix];
-  book_until(self, ix, instance->run.began_at);
+  book_until(self, ix, max(parts->since, instance->run.began_at)); // preempted in it: since then
+  const Tick ticks = self->now - parts->since;
   const Request *request = &self->requests.slots[ix];
   if (request_resumes(request))
-    parts->booked.of[CAUSE_resume] += self->now - instance->run.began_at;
+    parts->booked.of[CAUSE_resume] += ticks;
   else if (request->first_token_at < 0)
-    book_chunk(self, instance, &chunk, &parts->booked);
+    book_chunk(self, instance, &chunk, ticks, &parts->booked);
   else
-    parts->booked.of[CAUSE_recompute] += self->now - instance->run.began_at;
+    parts->booked.of[CAUSE_recompute] += ticks;
   parts->booked.chunks++;
   parts->since = self->now;
   parts->cause = last || request->first_token_at >= 0 ? CAUSE_preempted : CAUSE_prefill_wait;

@@ -3,6 +3,7 @@
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
 #include "sim/core/decision.h"
+#include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
 #include "sim/core/step_listing.h"
@@ -126,14 +127,16 @@ static int64_t needed_in_batch(const Instance *instance, const Request *request)
 /* --- items */
 
 /* Tokens that it wants, scheduled alone, and those that it gets of a budget. */
-static int64_t wanted_tokens(const Decision *self, const Request *request) {
+static int64_t wanted_tokens(const Scheduler *scheduler, const Decision *self,
+                             const Request *request) {
   if (self->holds && !decodes(request)) return 0;
+  if (scheduler->flights && decodes(request) && flights_hold(scheduler, request)) return 0;
   if (request->ahead > 0 && request->generated_tokens + 1 >= request->max_tokens) return 0;
   return lesser(left_tokens(request), self->threshold);
 }
 
 static int64_t share(const Scheduler *scheduler, const Decision *self, const Request *request) {
-  const int64_t tokens = lesser(wanted_tokens(self, request), self->budget);
+  const int64_t tokens = lesser(wanted_tokens(scheduler, self, request), self->budget);
   const Speculation *speculation = &scheduler->limits.speculation;
   if (speculation->num_speculative_tokens == 0) return tokens;
   const int64_t done = computed_after(request, 0);
@@ -177,7 +180,7 @@ static bool all_fit(const Simulation *self, const Instance *instance, const Deci
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
     const int64_t tokens = share(scheduler, &rest, request);
-    const bool cut = tokens < wanted_tokens(decision, request);
+    const bool cut = tokens < wanted_tokens(scheduler, decision, request);
     if (cut && (ix != instance->running.last || tokens == 0)) return false;
     blocks += needed_blocks(instance, request, tokens);
     rest.budget -= tokens;
@@ -223,8 +226,9 @@ static RequestIx victim_of(const Simulation *self, const Instance *instance) {
 
 /* What the step has of it so far is undone. */
 static void take_out(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
-  const Request *request = &self->requests.slots[ix];
+  Request *request = &self->requests.slots[ix];
   if (request->decided_step != instance->scheduler->number) return;
+  if (instance->scheduler->flights) flights_take_out(instance->scheduler, ix, request);
   Step *step = decision->step;
   size_t i = 0;
   while (i < step->n_items && step->items[i].request != ix)
@@ -256,9 +260,10 @@ RequestIx scheduler_head_for(const Simulation *self, const Instance *instance,
   return next;
 }
 
-/* Whether the step that runs makes its last token, with the batch or without. */
+/* Whether a step that runs makes its last token, with the batch or without. */
 static bool makes_last(const Instance *instance, const Request *request) {
-  if (request->ahead > 0) return request->generated_tokens + 1 == request->output_tokens;
+  const int32_t sure = instance->scheduler->flights ? request->ahead : 1;
+  if (request->ahead > 0) return request->generated_tokens + sure >= request->output_tokens;
   return request->scheduled == SCHEDULED_BATCH &&
          batch_context(&instance->batch, request) ==
              (int64_t)request->prompt_tokens + request->output_tokens;
@@ -412,11 +417,10 @@ static void go_on_alone(Simulation *self, Instance *instance, const ScheduledIte
 /* It has a token of the step, the first of its own or the next. */
 static void place_decode(Simulation *self, Instance *instance, ScheduledItem *item) {
   Request *request = &self->requests.slots[item->request];
-  const bool drafts = instance->scheduler->limits.speculation.num_speculative_tokens > 0;
   item->ends =
       !stays_here(instance, request) ||
       (request->ahead == 0 && request->generated_tokens + 1 >= decided_tokens(instance, request));
-  if (drafts && !item->ends) {
+  if (scheduler_has_no_batch(instance->scheduler) && !item->ends) {
     go_on_alone(self, instance, item);
     return;
   }
