@@ -26,6 +26,18 @@ static void drop_token(Simulation *self, const Instance *instance, Step *step, R
   if (self->keeps_parts) parts_left(self, instance, ix, made - 1);
 }
 
+/* Its token of a step in flight is, which the instance may compute already. */
+static void drop_decode(const Simulation *self, Instance *instance, Step *step, RequestIx ix) {
+  const bool begun = step == instance->scheduler->current && instance->activity != ACTIVITY_IDLE;
+  instance->padding.decode_seqs += begun;
+  if (!begun) step->n_thrown[sim_counts(self, &self->requests.slots[ix])]++;
+  if (begun && instance->activity == ACTIVITY_DECODE) instance->run.tokens--;
+  if (begun && instance->activity == ACTIVITY_PREFILL) {
+    instance->totals.decode_tokens--;
+    instance->totals.padding_tokens++;
+  }
+}
+
 /* What a step that runs has of it is for nobody. */
 static void drop_items(Simulation *self, Instance *instance, Step *step, RequestIx ix) {
   for (size_t i = 0; i < step->n_items; i++) {
@@ -35,6 +47,8 @@ static void drop_items(Simulation *self, Instance *instance, Step *step, Request
     if (item->kind == STEP_LEAVES) drop_token(self, instance, step, ix, item->done);
     if (item->kind == STEP_DECODE && self->keeps_parts)
       parts_left(self, instance, ix, self->requests.slots[ix].generated_tokens);
+    if (item->kind == STEP_DECODE && instance->scheduler->flights)
+      drop_decode(self, instance, step, ix);
     if (item->kind == STEP_CHUNK) life_prefill_began(self, instance, &self->requests.slots[ix]);
   }
 }
