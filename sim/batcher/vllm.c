@@ -14,6 +14,7 @@ typedef struct Vllm {
   double watermark;
   double batch_wait_max_tokens_ratio;
   Tick idle_sleep;
+  int first_token; // FIRST_PREFILL or FIRST_DECODE
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
   bool long_prefill_token_threshold_adaptive, self_preemption_ends_step;
   const Node *speculative;
@@ -24,6 +25,9 @@ typedef struct Vllm {
 
 enum { MAX_UTILIZATION, GUARANTEED_NO_EVICT };
 static const char *const capacity_choices[] = {"max_utilization", "guaranteed_no_evict", NULL};
+
+enum { FIRST_PREFILL, FIRST_DECODE };
+static const char *const first_choices[] = {"prefill", "decode", NULL};
 
 enum { POLICY_FCFS, POLICY_PRIORITY };
 static const char *const policy_choices[] = {"fcfs", "priority", NULL};
@@ -86,6 +90,11 @@ static const OptionSpec options[] = {
      .help = "Maximum number of steps that prompts wait, while all attention ranks decode, until "
              "each rank has one (TensorRT-LLM attention_dp_config: timeout_iters, with "
              "enable_balance). 0 means that they do not wait."},
+    {"first_token", OPTION_CHOICE, offsetof(Vllm, first_token), "prefill", .choices = first_choices,
+     .help =
+         "Instance whose first token the client gets where a request is decoded on another one: "
+         "prefill (Splitwise, TetriInfer), or decode, which makes it again from the last token "
+         "of the prompt (vLLM behind llm-d or Dynamo)."},
     {"idle_sleep", OPTION_TICKS, offsetof(Vllm, idle_sleep), "1 ms", .max = 10,
      .help = "Time that the engine of a pipeline sleeps after a step without tokens."},
     {"speculative", OPTION_NODE, offsetof(Vllm, speculative), .absent = "no speculation",
@@ -131,6 +140,7 @@ static SchedulerLimits schedules(const void *options_) {
                                        (double)self->limits.max_num_batched_tokens),
       .rank_wait_iters = self->attention_dp_timeout_iters,
       .lag = self->async_scheduling,
+      .makes_first = self->first_token == FIRST_DECODE,
       .idle_sleep = self->idle_sleep,
       .speculation = self->speculation};
 }

@@ -172,6 +172,16 @@ void parts_lost(Simulation *self, RequestIx ix) {
   }
 }
 
+void parts_first_delivered(Simulation *self, RequestIx ix) {
+  RequestParts *parts = &self->parts[ix];
+  book(self, ix);
+  for (Cause cause = 0; cause < CAUSES; cause++) {
+    if (!metrics_causes[cause].is_late) continue;
+    parts->booked.of[CAUSE_handover] += parts->booked.of[cause];
+    parts->booked.of[cause] = 0;
+  }
+}
+
 void parts_begin_anew(Simulation *self, RequestIx ix) {
   RequestParts *parts = &self->parts[ix];
   book(self, ix);
@@ -271,8 +281,8 @@ static void audit_request(const Simulation *self, RequestIx ix) {
     sums[metrics_causes[cause].is_late] += parts->booked.of[cause];
   }
   assert(parts->since <= self->now && sums[0] + sums[1] == parts->since - request->arrived_at);
-  const Tick first =
-      request->resumed_tokens > 0 ? self->delivered[ix].first_token_at : request->first_token_at;
+  const bool apart = request->resumed_tokens != 0 && !request_awaits_first(request);
+  const Tick first = apart ? self->delivered[ix].first_token_at : request->first_token_at;
   assert(sums[1] == 0 || sums[0] == first - request->arrived_at);
 }
 

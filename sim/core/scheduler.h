@@ -44,7 +44,8 @@ typedef struct SchedulerLimits {
   int64_t batch_wait_iters, batch_wait_tokens;
   int64_t rank_wait_iters; // those who may join wait for prompts on all ranks; 0: they do not
   int lag;
-  Tick idle_sleep; // of the engine of a pipeline, after a step without tokens
+  bool makes_first; // tokens again of prompts that were prefilled elsewhere
+  Tick idle_sleep;  // of the engine of a pipeline, after a step without tokens
   Speculation speculation;
 } SchedulerLimits;
 
