@@ -37,14 +37,14 @@ static void init_instances(Simulation *self) {
     const PoolSpec *pool = &config->pools[p];
     Histogram *batch_tokens = ARENA_NEW(self->arena, Histogram);
     histogram_init(batch_tokens, self->arena);
-    const int64_t stages = pool->pipeline_stages;
+    const uint32_t lanes = pool_pipeline_lanes(pool);
     Pipeline *pipeline = NULL;
     CopyQueue *copies = NULL;
     for (uint32_t i = 0; i < pool->count; i++, ix++) {
-      if (stages <= 1 || i % stages == 0) copies = ARENA_NEW(self->arena, CopyQueue);
-      if (stages > 1 && i % stages == 0) {
+      if (i % lanes == 0) copies = ARENA_NEW(self->arena, CopyQueue);
+      if (pool->pipeline_stages > 1 && i % lanes == 0) {
         pipeline = ARENA_NEW(self->arena, Pipeline);
-        pipeline_init(pipeline, stages, self->arena);
+        pipeline_init(pipeline, pool->pipeline_stages, self->arena);
       }
       self->instances[ix] = (Instance){.pool = pool,
                                        .perfmodel = pool->perfmodel,
@@ -151,7 +151,10 @@ static void init_instance_policies(Simulation *self) {
     instance->batcher = (const Batcher *)batcher.policy;
     instance->batcher_options = options[0];
     instance->batcher_state = arena_alloc(self->arena, instance->batcher->instance_state_size);
-    instance->loop = instance->batcher->schedules ? &loop_of_steps : &loop_of_plans;
+    const bool flies = pool->pipeline_stages > 1 && pool_pipeline_lanes(pool) == 1;
+    instance->loop = !instance->batcher->schedules ? &loop_of_plans
+                     : flies                       ? &loop_of_flights
+                                                   : &loop_of_steps;
     if (instance->loop->start) instance->loop->start(self, instance);
     instance->kvtier = (const KvTier *)kvtier.policy;
     instance->kvtier_options = options[1];

@@ -34,6 +34,9 @@ typedef struct Executor {
   void *context;
   /* Ticks > 0; negative, with entries in `diag`, stops the run. */
   Tick (*iteration)(void *context, const ExecutorBatch *batch, Diag *diag);
+  /* The same of each stage of a pipeline but the last; of that `ret_last`. NULL: an iteration takes
+   * each the same. */
+  Tick (*stage)(void *context, const ExecutorBatch *batch, Tick *ret_last, Diag *diag);
 } Executor;
 
 /* A step as a batcher that schedules step by step (vllm) decided it, once it has run. */
@@ -56,6 +59,14 @@ typedef struct StepRecord {
   const int64_t *held; // [n_held] blocks that requests hold in each group of layers; none of one
   size_t n_held;
   int64_t n_waiting, free_blocks; // these and `running` as they were once it was decided
+
+  // Of a pipeline with one scheduler: number of the decision, steps in flight with it, empty ones
+  // as well; when it entered and left each stage; when its output was taken.
+  uint32_t number;
+  int64_t n_in_flight;
+  const Tick *stages; // [2 * n_stages]; NULL of another, or without tokens
+  int64_t n_stages;
+  Tick out_at;
 
   // Of a scheduler that decides as SGLang's: `running` has only those that decode, of a step with
   // prefill those that stand still.

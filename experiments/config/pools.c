@@ -123,15 +123,27 @@ static int64_t stage_gpus(const PoolConfig *pool) {
   return pool->tensor_parallel_size * pool->attention_data_parallel_size;
 }
 
-static double share_of(const PoolConfig *pool, const Hardware *hardware) {
-  return (double)stage_gpus(pool) / (double)hardware->num_gpus;
+/* Instances that share the stages of a replica: batches of a pipeline are in flight by one
+ * scheduler, or each has an instance of its own. */
+static int64_t lanes_of(const Config *self, const PoolConfig *pool) {
+  const Policy *policy = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER).policy;
+  return ((const Batcher *)policy)->fills_pipelines ? 1 : pool->pipeline_parallel_size;
+}
+
+/* Of one instance. */
+static int64_t instance_gpus(const Config *self, const PoolConfig *pool) {
+  return stage_gpus(pool) * pool->pipeline_parallel_size / lanes_of(self, pool);
+}
+
+static double share_of(const Config *self, const PoolConfig *pool, const Hardware *hardware) {
+  return (double)instance_gpus(self, pool) / (double)hardware->num_gpus;
 }
 
 /* CPU memory for KV: as written, or the instance's share. */
-static int fit_cpu_memory(PoolConfig *pool, const Node *node, const Hardware *hardware,
-                          const KvCapacity *capacity, Diag *diag) {
+static int fit_cpu_memory(const Config *self, PoolConfig *pool, const Node *node,
+                          const Hardware *hardware, const KvCapacity *capacity, Diag *diag) {
   if (!node_find(node, "cpu_memory")) {
-    pool->cpu_memory = llround(share_of(pool, hardware) * (double)hardware->cpu_memory_bytes);
+    pool->cpu_memory = llround(share_of(self, pool, hardware) * (double)hardware->cpu_memory_bytes);
     return 0;
   }
   char given[32], limit[32];
@@ -154,16 +166,18 @@ static int fit_cpu_memory(PoolConfig *pool, const Node *node, const Hardware *ha
 static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hardware,
                       const KvCapacity *capacity) {
   PoolSpec *spec = &pool->spec;
-  const double share = share_of(pool, hardware);
-  const int64_t lanes = pool->pipeline_parallel_size * pool->data_parallel_size;
+  const double share = share_of(self, pool, hardware);
+  const int64_t pipeline_lanes = lanes_of(self, pool);
+  const int64_t lanes = pipeline_lanes * pool->data_parallel_size;
   spec->machine = hardware->name;
   const int64_t machines = spec->scaling.max > 0 ? spec->scaling.max : pool->count;
   spec->count = (uint32_t)(machines * lanes);
   spec->lanes = (uint32_t)lanes;
   spec->pipeline_stages = pool->pipeline_parallel_size;
+  spec->pipeline_lanes = pipeline_lanes;
   const int64_t ranks = pool->attention_data_parallel_size;
   spec->attention_ranks = ranks;
-  spec->kv_blocks = capacity->blocks / pool->pipeline_parallel_size / ranks * ranks;
+  spec->kv_blocks = capacity->blocks / pipeline_lanes / ranks * ranks;
   spec->layout = pool->kv.layout;
   spec->block_size = spec->layout ? spec->layout->block_size : pool->kv.block_size;
   spec->cpu_kv_blocks = pool->cpu_memory / capacity->block_bytes;
@@ -178,7 +192,7 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
   spec->num_nextn_predict_layers = model->num_nextn_predict_layers;
   if (spec->nic_bandwidth == 0)
     spec->nic_bandwidth = llround(share * (double)hardware->nic_bandwidth);
-  spec->nvlink_bandwidth = stage_gpus(pool) * hardware->nvlink_bandwidth;
+  spec->nvlink_bandwidth = instance_gpus(self, pool) * hardware->nvlink_bandwidth;
   spec->kv_transfer_overhead = hardware->kv_transfer_overhead;
   spec->idle_power = share * hardware->idle_power;
   spec->prefill_power = share * hardware->prefill_power;
@@ -249,10 +263,10 @@ static int bind_pool_policies(const Config *self, const Node *node, PoolConfig *
   return check_policies(self, spec, config_place(node, key), diag);
 }
 
-/* The batches of a pipeline, as many as it has stages, share its KV memory. */
-static int check_lanes(const PoolConfig *pool, const Node *node, const KvCapacity *capacity,
-                       Diag *diag) {
-  const int64_t lanes = pool->pipeline_parallel_size, ranks = pool->attention_data_parallel_size;
+/* The batches of a pipeline, as many as it has lanes, share its KV memory. */
+static int check_lanes(const Config *self, const PoolConfig *pool, const Node *node,
+                       const KvCapacity *capacity, Diag *diag) {
+  const int64_t lanes = lanes_of(self, pool), ranks = pool->attention_data_parallel_size;
   if (capacity->blocks >= lanes && capacity->blocks < lanes * ranks)
     return diag_error(diag, config_place(node, "attention_data_parallel_size"),
                       "%lld blocks of KV memory are not enough for %lld attention ranks",
@@ -260,7 +274,7 @@ static int check_lanes(const PoolConfig *pool, const Node *node, const KvCapacit
   if (capacity->blocks >= lanes) return 0;
   return diag_error(diag, config_place(node, "pipeline_parallel_size"),
                     "%lld blocks of KV memory are not enough for the %lld batches in the pipeline",
-                    (long long)capacity->blocks, (long long)pool->pipeline_parallel_size);
+                    (long long)capacity->blocks, (long long)lanes);
 }
 
 /* Two ways to say what the KV memory is are one too many. */
@@ -372,15 +386,15 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
   const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
   pool->kv.max_num_seqs = config_max_decode_seqs(&batcher);
-  if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers)
+  if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers && degrees.pipeline == 1)
     pool->kv.layout = kv_layout_of(model, degrees.tensor, pool->kv.block_size, arena);
   if (pool->lora_node && config_bind_lora(self, pool, pool->lora_node, diag)) return -1;
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||
       kv_capacity(model, &hardware, degrees, &pool->kv, config_place(node, "tensor_parallel_size"),
                   &capacity, diag) ||
-      check_lanes(pool, node, &capacity, diag) ||
-      fit_cpu_memory(pool, node, &hardware, &capacity, diag))
+      check_lanes(self, pool, node, &capacity, diag) ||
+      fit_cpu_memory(self, pool, node, &hardware, &capacity, diag))
     return -1;
   PerfModelInputs choice = self->perfmodel;
   if (pool->perfmodel && config_bind_perfmodel(self, pool->perfmodel, &choice, arena, diag))

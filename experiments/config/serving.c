@@ -10,8 +10,9 @@
 #define VLLM_OPTIONS(async, reserve)                                                               \
   "async_scheduling: " async ", enable_prefix_caching: true, long_prefill_token_threshold: 0, "    \
   "policy: fcfs, scheduler_reserve_full_isl: " reserve
+#define VLLM_V1(async, reserve) VLLM_OPTIONS(async, reserve) ", first_token: decode"
 #define TRTLLM_OPTIONS                                                                             \
-  "{" VLLM_OPTIONS("true", "true") ", enable_chunked_prefill: false, "                             \
+  "{" VLLM_OPTIONS("true", "true") ", enable_chunked_prefill: false, idle_sleep: 0 ms, "           \
                                    "capacity_scheduler_policy: guaranteed_no_evict}"
 
 /* In 0.5.23 mem_fraction_static is as if its CUDA graphs of prefill were off: what they take (to

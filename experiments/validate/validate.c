@@ -275,7 +275,7 @@ static int predict(ValidateRun *run, Config *config, Arena *arena, Diag *diag) {
 }
 
 static int measure(ValidateRun *run, Meter *meter, Config *config, Diag *diag) {
-  const Executor executor = {meter, measure_iteration};
+  const Executor executor = {.context = meter, .iteration = measure_iteration};
   SimConfig sim = config->sim;
   meter->run = run;
   meter->finished = 0;

@@ -39,6 +39,8 @@ static const Reason reasons[CAUSES] = {
     [CAUSE_prefill_host] = {"of host time in its prefill iterations on %s", true},
     [CAUSE_prefill_stall] = {"of waiting for copies in its prefill iterations on %s"},
     [CAUSE_prefill_preempted] = {"of chunks that %s had no memory to keep", .whose = OF_PREFILLS},
+    [CAUSE_handover] = {"of moving its KV to %s and making its first token there", false, true,
+                        OF_ROOM},
     [CAUSE_resume] = {"between its loss with %s and its next token", .lost = true},
     [CAUSE_memory_wait] = {"of waiting for KV memory on %s", false, true, OF_ROOM},
     [CAUSE_transfer] = {"of moving its KV to %s", true, true},

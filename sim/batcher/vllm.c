@@ -14,6 +14,8 @@ typedef struct Vllm {
   int64_t prefix_cache_retention_interval;
   double watermark;
   double batch_wait_max_tokens_ratio;
+  Tick idle_sleep;
+  int first_token; // FIRST_PREFILL or FIRST_DECODE
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
   bool long_prefill_token_threshold_adaptive, self_preemption_ends_step;
   const Node *speculative;
@@ -24,6 +26,9 @@ typedef struct Vllm {
 
 enum { MAX_UTILIZATION, GUARANTEED_NO_EVICT };
 static const char *const capacity_choices[] = {"max_utilization", "guaranteed_no_evict", NULL};
+
+enum { FIRST_PREFILL, FIRST_DECODE };
+static const char *const first_choices[] = {"prefill", "decode", NULL};
 
 enum { POLICY_FCFS, POLICY_PRIORITY };
 static const char *const policy_choices[] = {"fcfs", "priority", NULL};
@@ -92,6 +97,13 @@ static const OptionSpec options[] = {
      .help = "Maximum number of steps that prompts wait, while all attention ranks decode, until "
              "each rank has one (TensorRT-LLM attention_dp_config: timeout_iters, with "
              "enable_balance). 0 means that they do not wait."},
+    {"first_token", OPTION_CHOICE, offsetof(Vllm, first_token), "prefill", .choices = first_choices,
+     .help =
+         "Instance whose first token the client gets where a request is decoded on another one: "
+         "prefill (Splitwise, TetriInfer), or decode, which makes it again from the last token "
+         "of the prompt (vLLM behind llm-d or Dynamo)."},
+    {"idle_sleep", OPTION_TICKS, offsetof(Vllm, idle_sleep), "1 ms", .max = 10,
+     .help = "Time that the engine of a pipeline sleeps after a step without tokens."},
     {"speculative", OPTION_NODE, offsetof(Vllm, speculative), .absent = "no speculation",
      .help = "Speculative decoding: {method, num_speculative_tokens, acceptance, "
              "drafter_time, mtp_modules}."},
@@ -157,20 +169,22 @@ static SchedulerLimits schedules(const void *options_) {
       .rank_wait_iters = self->attention_dp_timeout_iters,
       .lag = self->async_scheduling,
       .retention = self->prefix_cache_retention_interval,
+      .makes_first = self->first_token == FIRST_DECODE,
+      .idle_sleep = self->idle_sleep,
       .speculation = self->speculation};
 }
 
 static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
                           const char **ret_key) {
-  const Vllm *self = state;
+  const Speculation *speculation = &((const Vllm *)state)->speculation;
   (void)arena;
   *ret_key = "speculative";
-  if (self->speculation.num_speculative_tokens > 0 && pool->perfmodel->form != PERF_COMPOSED)
+  if (speculation->num_speculative_tokens == 0) return NULL;
+  if (pool->pipeline_stages > 1) return "'speculative' cannot be used with pipelines";
+  if (pool->perfmodel->form != PERF_COMPOSED)
     return "iteration times of the form 'splitwise-sim' say nothing of verified drafts";
-  if (self->speculation.mtp && pool->num_nextn_predict_layers == 0)
-    return "the model has no layer that predicts further tokens ('num_nextn_predict_layers'), "
-           "which "
-           "method: mtp needs";
+  if (speculation->mtp && pool->num_nextn_predict_layers == 0)
+    return "'method: mtp' needs a model that has layers for it ('num_nextn_predict_layers')";
   return NULL;
 }
 
@@ -204,6 +218,7 @@ const Batcher batcher_vllm = {
          .draws = draws},
     .passes_adapters = true,
     .groups_layers = true,
+    .fills_pipelines = true,
     .pauses = true,
     .refuse = refuse,
     .schedules = schedules,

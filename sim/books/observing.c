@@ -29,7 +29,7 @@ void sim_observe_begin(Simulation *self, const Instance *instance, const BatchSh
 void sim_observe_end(Simulation *self, const Instance *instance, int64_t n_iterations) {
   if (!self->watched) return;
   IterationSpan *span = &self->watched[instance->ix];
-  if (span->begin == self->now) return; // broken off as it began
+  if (span->begin == self->now && n_iterations == 0) return; // broken off as it began
   span->end = self->now;
   span->n_iterations = n_iterations;
   span->stall += (Tick)instance->totals.stall_ticks;

@@ -131,9 +131,8 @@ void parts_moves(Simulation *self, RequestIx ix, Tick ticks) {
 /* --- prefill */
 
 static void book_chunk(const Simulation *self, const Instance *instance, const BatchShape *chunk,
-                       TimeParts *parts) {
+                       Tick left, TimeParts *parts) {
   const InstanceParts *iteration = &self->instance_parts[instance->ix];
-  Tick left = self->now - instance->run.began_at;
   const Tick alone = alone_ticks(instance, chunk);
   take(parts, CAUSE_prefill_stall, left - iteration->work, &left);
   take(parts, CAUSE_prefill_host, iteration->host, &left);
@@ -146,14 +145,15 @@ void parts_chunk_ended(Simulation *self, const Instance *instance, RequestIx ix,
   const BatchShape chunk = {
       .prefill_tokens = tokens, .prefill_area2 = tokens * (2 * past + tokens), .logit_seqs = last};
   RequestParts *parts = &self->parts[ix];
-  book_until(self, ix, instance->run.began_at);
+  book_until(self, ix, max(parts->since, instance->run.began_at)); // preempted in it: since then
+  const Tick ticks = self->now - parts->since;
   const Request *request = &self->requests.slots[ix];
   if (request_resumes(request))
-    parts->booked.of[CAUSE_resume] += self->now - instance->run.began_at;
+    parts->booked.of[CAUSE_resume] += ticks;
   else if (request->first_token_at < 0)
-    book_chunk(self, instance, &chunk, &parts->booked);
+    book_chunk(self, instance, &chunk, ticks, &parts->booked);
   else
-    parts->booked.of[CAUSE_recompute] += self->now - instance->run.began_at;
+    parts->booked.of[CAUSE_recompute] += ticks;
   parts->booked.chunks++;
   parts->since = self->now;
   parts->cause = last || request->first_token_at >= 0 ? CAUSE_preempted : CAUSE_prefill_wait;
@@ -169,6 +169,16 @@ void parts_lost(Simulation *self, RequestIx ix) {
   for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
     parts->booked.of[CAUSE_prefill_preempted] += parts->booked.of[lost[i]];
     parts->booked.of[lost[i]] = 0;
+  }
+}
+
+void parts_first_delivered(Simulation *self, RequestIx ix) {
+  RequestParts *parts = &self->parts[ix];
+  book(self, ix);
+  for (Cause cause = 0; cause < CAUSES; cause++) {
+    if (!metrics_causes[cause].is_late) continue;
+    parts->booked.of[CAUSE_handover] += parts->booked.of[cause];
+    parts->booked.of[cause] = 0;
   }
 }
 
@@ -271,8 +281,8 @@ static void audit_request(const Simulation *self, RequestIx ix) {
     sums[metrics_causes[cause].is_late] += parts->booked.of[cause];
   }
   assert(parts->since <= self->now && sums[0] + sums[1] == parts->since - request->arrived_at);
-  const Tick first =
-      request->resumed_tokens > 0 ? self->delivered[ix].first_token_at : request->first_token_at;
+  const bool apart = request->resumed_tokens != 0 && !request_awaits_first(request);
+  const Tick first = apart ? self->delivered[ix].first_token_at : request->first_token_at;
   assert(sums[1] == 0 || sums[0] == first - request->arrived_at);
 }
 

@@ -33,6 +33,8 @@ void parts_chunk_ended(Simulation *self, const Instance *instance, RequestIx req
 void parts_lost(Simulation *self, RequestIx request);
 /* It was lost with an instance: all time since it reached the router was for nothing. */
 void parts_begin_anew(Simulation *self, RequestIx request);
+/* It has its first token from the instance that decodes it: all until now was before that. */
+void parts_first_delivered(Simulation *self, RequestIx request);
 /* Its KV begins to move, or what is left of it, which takes `ticks` over links of its own. */
 void parts_moves(Simulation *self, RequestIx request, Tick ticks);
 /* An iteration of the instance was broken off by its failure. */

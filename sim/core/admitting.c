@@ -1,5 +1,6 @@
 /* Decisions: who of those that wait is admitted (RULES.md, "Step by step"). */
 #include "sim/core/decision.h"
+#include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
 
@@ -179,7 +180,8 @@ static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *dec
     next = request->next;
     if (next == REQUEST_NONE && decodes) next = instance->prefill_queue.first;
     if (instance->scheduler->pause == PAUSE_NEW && !decodes) break;
-    const bool passed = ask_passes_over(self, instance, decision->step, request);
+    const bool in_flight = !decodes && flights_have(instance->scheduler, request);
+    const bool passed = in_flight || ask_passes_over(self, instance, decision->step, request);
     n_passed += passed;
     if (passed) continue;
     const Fit fit = admit(self, instance, decision, ix);

@@ -3,6 +3,7 @@
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
 #include "sim/core/decision.h"
+#include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
 #include "sim/core/step_listing.h"
@@ -143,8 +144,10 @@ static int64_t needed_in_batch(const Instance *instance, const Request *request)
 /* --- items */
 
 /* Tokens that it wants, scheduled alone, and those that it gets of a budget. */
-static int64_t wanted_tokens(const Decision *self, const Request *request) {
+static int64_t wanted_tokens(const Scheduler *scheduler, const Decision *self,
+                             const Request *request) {
   if (self->holds && !decodes(request)) return 0;
+  if (scheduler->flights && decodes(request) && flights_hold(scheduler, request)) return 0;
   if (request->ahead > 0 && request->generated_tokens + 1 >= request->max_tokens) return 0;
   return lesser(left_tokens(request), self->threshold);
 }
@@ -154,7 +157,7 @@ static int64_t share(const Simulation *self, const Instance *instance, const Dec
   const Request *request = &self->requests.slots[ix];
   const Scheduler *scheduler = instance->scheduler;
   const Speculation *speculation = &scheduler->limits.speculation;
-  int64_t tokens = lesser(wanted_tokens(decision, request), decision->budget);
+  int64_t tokens = lesser(wanted_tokens(scheduler, decision, request), decision->budget);
   if (!scheduler->by_items) return tokens;
   const int64_t done = computed_after(request, 0);
   if (speculation->num_speculative_tokens > 0)
@@ -201,7 +204,7 @@ static bool all_fit(const Simulation *self, const Instance *instance, const Deci
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
     const int64_t tokens = share(self, instance, &rest, ix);
-    const bool cut = tokens < wanted_tokens(decision, request);
+    const bool cut = tokens < wanted_tokens(scheduler, decision, request);
     if (cut && (ix != instance->running.last || tokens == 0)) return false;
     blocks += needed_blocks(self, instance, ix, tokens);
     rest.budget -= tokens;
@@ -247,8 +250,9 @@ static RequestIx victim_of(const Simulation *self, const Instance *instance) {
 
 /* What the step has of it so far is undone. */
 static void take_out(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
-  const Request *request = &self->requests.slots[ix];
+  Request *request = &self->requests.slots[ix];
   if (request->decided_step != instance->scheduler->number) return;
+  if (instance->scheduler->flights) flights_take_out(instance->scheduler, ix, request);
   Step *step = decision->step;
   size_t i = 0;
   while (i < step->n_items && step->items[i].request != ix)
@@ -280,9 +284,10 @@ RequestIx scheduler_head_for(const Simulation *self, const Instance *instance,
   return next;
 }
 
-/* Whether the step that runs makes its last token, with the batch or without. */
+/* Whether a step that runs makes its last token, with the batch or without. */
 static bool makes_last(const Instance *instance, const Request *request) {
-  if (request->ahead > 0) return request->generated_tokens + 1 == request->output_tokens;
+  const int32_t sure = instance->scheduler->flights ? request->ahead : 1;
+  if (request->ahead > 0) return request->generated_tokens + sure >= request->output_tokens;
   return request->scheduled == SCHEDULED_BATCH &&
          batch_context(&instance->batch, request) ==
              (int64_t)request->prompt_tokens + request->output_tokens;

@@ -2,6 +2,7 @@
 #include "sim/core/decode_run.h"
 #include "sim/books/observing.h"
 #include "sim/core/counting.h"
+#include "sim/core/flights.h"
 #include "sim/core/limits.h"
 #include "sim/core/loop.h"
 #include "sim/core/tier.h"
@@ -9,15 +10,19 @@
 
 /* --- time */
 
-/* Through the stages that the instance shares with its fellow lanes. */
-static Tick pipelined_ticks(const Simulation *self, const Instance *instance,
-                            const BatchShape *shape, Extrapolation *ret_extrapolation) {
+Tick sim_pass_pipeline(Simulation *self, const Instance *instance, const BatchShape *shape,
+                       Tick *ret_stages, Extrapolation *ret_extrapolation) {
   const PerfModel *model = instance->perfmodel;
   const int64_t n = instance->pipeline->n_stages;
+  const bool executed = self->config->executor;
   Tick last;
-  const Tick stage = perfmodel_stage(model, shape, &instance->busiest, n, &last, ret_extrapolation);
-  const Tick send = tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
-  return pipeline_pass(instance->pipeline, self->now, stage, last, send);
+  const Tick stage =
+      executed ? sim_execute_stage(self, instance, shape, &last)
+               : perfmodel_stage(model, shape, &instance->busiest, n, &last, ret_extrapolation);
+  if (stage < 0) return stage;
+  const Tick send =
+      executed ? 0 : tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
+  return pipeline_pass(instance->pipeline, self->now, stage, last, send, ret_stages);
 }
 
 static bool drafts_tokens(const DecodeRun *self) {
@@ -40,16 +45,18 @@ Tick sim_iteration_ticks(Simulation *self, Instance *instance, const BatchShape 
                          int64_t done) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
   const PerfModel *model = instance->perfmodel;
-  Tick ticks = self->config->executor ? sim_execute(self, instance, shape, done)
+  const bool flies = instance->scheduler && instance->scheduler->flights;
+  Tick ticks = flies                    ? flights_ticks(self, instance, &extrapolation)
+               : self->config->executor ? sim_execute(self, instance, shape, done)
                : instance->pipeline
-                   ? pipelined_ticks(self, instance, shape, &extrapolation)
+                   ? sim_pass_pipeline(self, instance, shape, NULL, &extrapolation)
                    : perfmodel_iteration_on(model, shape, &instance->busiest, &extrapolation);
   if (instance->run.drafts > 0 && !self->config->executor)
     ticks += perfmodel_drafts(model, shape, instance->run.drafts);
   if (ticks >= 0) ticks += instance->run.drafter;
   if (ticks < 0) self->failed = true;
   if (ticks < 0 || sim_passes_the_end(self, (double)ticks)) return 1;
-  assert(ticks > 0);
+  assert(ticks > 0 || flies);
   instance->run.modelled = ticks;
   instance->run.extrapolation = extrapolation;
   instance->totals.extrapolated_iterations[extrapolation]++;
@@ -76,6 +83,7 @@ static bool comes_later(const Simulation *self, const Instance *instance) {
  * only if its event would have been handled before the present one, so that --step agrees. */
 static int64_t ended_in_part(const Simulation *self, const Instance *instance) {
   const DecodeRun *run = &instance->run;
+  if (run->part == 1) return 0;
   const Tick elapsed = self->now - run->part_began_at;
   int64_t n = series_ended(run->series, elapsed);
   if (n > 0 && series_sum(run->series, n) == elapsed && comes_later(self, instance)) n--;

@@ -12,6 +12,13 @@
 /* Has the configuration's executor run an iteration, `done` iterations of a decode run beyond those
  * that the batch knows of. Its ticks, or negative when it failed. In executor.c. */
 Tick sim_execute(Simulation *self, const Instance *instance, const BatchShape *shape, int64_t done);
+/* The same of each stage of its pipeline but the last; of that `ret_last`. In executor.c. */
+Tick sim_execute_stage(Simulation *self, const Instance *instance, const BatchShape *shape,
+                       Tick *ret_last);
+/* Ticks until a batch that enters the pipeline now has left it; `ret_stages` as in pipeline_pass.
+ * Negative: its executor failed. */
+Tick sim_pass_pipeline(Simulation *self, const Instance *instance, const BatchShape *shape,
+                       Tick *ret_stages, Extrapolation *ret_extrapolation);
 /* An instance is idle from now on, or no more; it may be so already. */
 void sim_book_idleness(Simulation *self, Instance *instance, bool idle);
 /* What an iteration that begins now waits for copies, booked, before its `work` ticks. */

@@ -55,9 +55,11 @@ typedef struct PoolSpec {
   const char *machine; // hardware name, for reports
   Role role;
   uint32_t model;          // that its instances serve (SimConfig.models)
-  uint32_t count;          // of pipelines, their lanes: a multiple of pipeline_stages
+  uint32_t count;          // of pipelines, their lanes: a multiple of pool_pipeline_lanes
   uint32_t lanes;          // of those, in one instance as it is bought; 0: 1
   int64_t pipeline_stages; // 0 or 1: none
+  int64_t pipeline_lanes;  // instances that share the stages of one; 1: its batches are of one
+                           // scheduler (flights.h); 0: as many as it has stages
   int64_t
       attention_ranks; // a prompt and its KV are on one of them (attention_ranks.h); 0 or 1: none
   const PerfModel *perfmodel;
@@ -142,6 +144,7 @@ typedef struct DecodeRun {
   Tick modelled;
   Extrapolation extrapolation;
   BatchShape shape;
+  Tick ends_at; // of one with prefill
 } DecodeRun;
 
 /* In the order in which an event needs it: the first lines of the cache are all that most need. */
@@ -245,10 +248,16 @@ static inline uint32_t pool_machines(const PoolSpec *pool) {
   return pool->count / pool_lanes(pool);
 }
 
+/* Instances that share the stages of one pipeline; without one, 1. */
+static inline uint32_t pool_pipeline_lanes(const PoolSpec *pool) {
+  if (pool->pipeline_stages <= 1) return 1;
+  return (uint32_t)(pool->pipeline_lanes > 0 ? pool->pipeline_lanes : pool->pipeline_stages);
+}
+
 /* Replicas of the model that so many of its lanes are. */
 static inline int64_t pool_replicas(const PoolSpec *pool, uint32_t lanes) {
-  const int64_t stages = pool->pipeline_stages > 1 ? pool->pipeline_stages : 1;
-  return (lanes + stages - 1) / stages;
+  const int64_t each = pool_pipeline_lanes(pool);
+  return (lanes + each - 1) / each;
 }
 
 /* How long an instance of the pool takes to start while nobody else loads. */

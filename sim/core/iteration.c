@@ -21,6 +21,7 @@ void sim_begin(Simulation *self, Instance *instance) {
 
 void sim_handle_iteration(Simulation *self, uint32_t target) {
   Instance *instance = &self->instances[target];
+  if (instance->loop->goes_on && instance->loop->goes_on(self, instance)) return;
   const bool prefills = instance->activity == ACTIVITY_PREFILL;
   const bool resized =
       instance->moves_kv && sim_advance_tier(instance, self->now - instance->run.part_began_at);

@@ -104,10 +104,11 @@ static void make_record(const Simulation *self, RequestIx ix, Rejection rejected
   memset(record, 0, sizeof *record);
 #define REQUEST_FIELD(type, field, column, kind, meaning) record->field = request->field;
 #include "sim/books/metrics.def"
-  if (request->resumed_tokens > 0) {
-    record->prompt_tokens -= request->resumed_tokens;
+  if (request->resumed_tokens != 0) {
+    if (request->resumed_tokens > 0) record->prompt_tokens -= request->resumed_tokens;
     record->output_tokens += request->resumed_tokens;
-    record->generated_tokens += request->resumed_tokens;
+    if (record->generated_tokens > 0 || request->resumed_tokens > 0)
+      record->generated_tokens += request->resumed_tokens;
     record->prefill_began_at = self->delivered[ix].prefill_began_at;
     record->first_token_at = self->delivered[ix].first_token_at;
   }
@@ -279,12 +280,48 @@ void life_book_token(Simulation *self, const Instance *instance, RequestIx ix) {
     sim_log(self, OUTCOME_FIRST_TOKEN, request, instance->ix, 0, 0);
     tell_first_token(self, instance, ix);
   }
-  if (!first || resumes) book_gap(self, request);
+  if (request_awaits_first(request) && !first) {
+    self->delivered[ix].first_token_at = self->now;
+    if (self->keeps_parts) parts_first_delivered(self, ix);
+  } else if (!first || resumes) {
+    book_gap(self, request);
+  }
   request->last_token_at = self->now;
+}
+
+/* The engine that decodes it computes the last token of its prompt again, and makes the first of
+ * its output, which is the one that its client gets. Not of one whose attempts leave something to
+ * others. */
+static void expect_first(Simulation *self, const Instance *instance, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const SimConfig *config = self->config;
+  if (!request_moves_from(request, instance->ix) || request->generated_tokens > 0) return;
+  if (config->hedge.after > 0 || config->checkpoint.bandwidth > 0 || config->retry.resume) return;
+  const Instance *to = &self->instances[request->decode_instance];
+  const int64_t tokens = (int64_t)request->prompt_tokens + request->output_tokens + 1;
+  if (!to->scheduler || !to->scheduler->limits.makes_first || tokens > instance_room(to) ||
+      tokens > to->scheduler->max_model_len)
+    return;
+  request->resumed_tokens = -1;
+  request->output_tokens++;
+  request->max_tokens += request->max_tokens < INT32_MAX;
+  sim_books(self, request)->remade_tokens++;
+  ARENA_RESERVE(self->arena, self->delivered, self->delivered_capacity, self->requests.n_slots);
+  self->delivered[ix] =
+      (Delivered){.prefill_began_at = request->prefill_began_at, .first_token_at = -1};
+}
+
+void life_expect_no_first(Request *request) {
+  if (request->resumed_tokens >= 0) return;
+  request->resumed_tokens = 0;
+  request->output_tokens--;
+  request->max_tokens -= request->max_tokens < INT32_MAX;
+  if (request->generated_tokens > 0) request->generated_tokens--;
 }
 
 void life_prefilled(Simulation *self, Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
+  expect_first(self, instance, ix);
   life_book_token(self, instance, ix);
   change(self, instance, ix, REQUEST_PREFILLED);
   request->generated_tokens++;

@@ -62,6 +62,8 @@ void life_chunk_broken_off(Simulation *self, Instance *instance, RequestIx reque
 /* The last chunk has ended, and made a token. Afterwards it is finished, waits for decode or
  * leaves. */
 void life_prefilled(Simulation *self, Instance *instance, RequestIx request);
+/* It begins anew: nothing is known of where its first token will be made. */
+void life_expect_no_first(Request *request);
 /* It waits between chunks of its prefill and loses those it has; its place in the queue is kept. */
 void life_chunks_dropped(Simulation *self, Instance *instance, RequestIx request);
 

@@ -1,7 +1,8 @@
 /* The loop of an instance: how it decides what it computes next, and what the end of that brings.
- * There are two. `loop_of_plans` asks the instance's batcher for a plan whenever an iteration has
+ * There are three. `loop_of_plans` asks the instance's batcher for a plan whenever an iteration has
  * ended (plans.c). `loop_of_steps` has a scheduler decide steps, one of them ahead of the step that
- * runs where the engine does so (scheduler.h, steps.c). iteration.h drives both. */
+ * runs where the engine does so (scheduler.h, steps.c). `loop_of_flights` has it keep several in
+ * the stages of a pipeline (flights.h). iteration.h drives them. */
 #ifndef SIM_CORE_LOOP_H
 #define SIM_CORE_LOOP_H
 #include "sim/core/state.h"
@@ -14,6 +15,8 @@ struct Loop {
   void (*start)(Simulation *self, Instance *instance);
   /* Decides what an idle instance computes and begins it; that may be nothing. */
   void (*begin)(Simulation *self, Instance *instance);
+  /* The event of an instance has come: whether it ends no iteration. Optional: it does. */
+  bool (*goes_on)(Simulation *self, Instance *instance);
   /* The iteration or run in progress has ended: its tokens are there. Whether that changed anything
    * but the tokens of the batch. */
   bool (*end)(Simulation *self, Instance *instance, bool prefills);
@@ -45,5 +48,5 @@ struct Loop {
   size_t (*list)(Simulation *self, const Instance *instance, const BatchShape *shape, int64_t done);
 };
 
-extern const Loop loop_of_plans, loop_of_steps;
+extern const Loop loop_of_plans, loop_of_steps, loop_of_flights;
 #endif

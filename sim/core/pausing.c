@@ -26,27 +26,45 @@ static void drop_token(Simulation *self, const Instance *instance, Step *step, R
   if (self->keeps_parts) parts_left(self, instance, ix, made - 1);
 }
 
-/* What the step that runs has of it is for nobody. */
-static void drop_items(Simulation *self, Instance *instance, RequestIx ix) {
-  Step *step = instance->scheduler->current;
+/* Its token of a step in flight is, which the instance may compute already. */
+static void drop_decode(const Simulation *self, Instance *instance, Step *step, RequestIx ix) {
+  const bool begun = step == instance->scheduler->current && instance->activity != ACTIVITY_IDLE;
+  instance->padding.decode_seqs += begun;
+  if (!begun) step->n_thrown[sim_counts(self, &self->requests.slots[ix])]++;
+  if (begun && instance->activity == ACTIVITY_DECODE) instance->run.tokens--;
+  if (begun && instance->activity == ACTIVITY_PREFILL) {
+    instance->totals.decode_tokens--;
+    instance->totals.padding_tokens++;
+  }
+}
+
+/* What a step that runs has of it is for nobody. */
+static void drop_items(Simulation *self, Instance *instance, Step *step, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  for (size_t i = 0; step && i < step->n_items; i++) {
+  for (size_t i = 0; i < step->n_items; i++) {
     ScheduledItem *item = &step->items[i];
     if (item->request != ix) continue;
     item->request = REQUEST_NONE;
-    item->lost = true;
+    item->lost = !instance->scheduler->flights; // as its decode was begun or not
     if (item->kind == STEP_LEAVES) drop_token(self, instance, step, ix, item->done);
+    if (item->kind == STEP_DECODE && self->keeps_parts)
+      parts_left(self, instance, ix, request->generated_tokens);
+    if (item->kind == STEP_DECODE && instance->scheduler->flights)
+      drop_decode(self, instance, step, ix);
     if (item->kind == STEP_CHUNK) life_prefill_began(self, instance, request);
   }
 }
 
 static void preempt(Simulation *self, Instance *instance, Step *decided, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
+  Scheduler *scheduler = instance->scheduler;
   if (request->scheduled == SCHEDULED_BATCH)
     scheduler_leave_batch(self, instance, ix);
   else if (request->scheduled == SCHEDULED_ALONE)
-    scheduler_forget_alone(instance->scheduler, ix);
-  drop_items(self, instance, ix);
+    scheduler_forget_alone(scheduler, ix);
+  for (size_t i = 0; i < scheduler->n_places; i++)
+    if (&scheduler->steps[i] != decided && &scheduler->steps[i] != scheduler->next)
+      drop_items(self, instance, &scheduler->steps[i], ix);
   const bool prefilled = request->state == REQUEST_GENERATES;
   if (!prefilled && request->prefilled_tokens == request_prefill_tokens(request))
     sim_books(self, request)->dropped_tokens += request->prefilled_tokens; // their token is, too

@@ -48,7 +48,8 @@ Tick sim_begin_prefills(Simulation *self, Instance *instance, const BatchShape *
   instance->activity = ACTIVITY_PREFILL;
   add_prefills(instance, shape, ticks, &instance->totals);
   run->shape = *shape;
-  agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, self->now + ticks);
+  run->ends_at = self->now + ticks;
+  agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, run->ends_at);
   return ticks;
 }
 
@@ -59,6 +60,14 @@ static void book_time(Instance *instance, Tick now) {
                         now);
 }
 
+void sim_stretch_prefills(Instance *instance, Tick until) {
+  DecodeRun *run = &instance->run;
+  const Tick more = until - run->ends_at;
+  instance->totals.prefill_ticks += more;
+  if (run->shape.decode_seqs > 0) instance->totals.mixed_ticks += more;
+  run->ends_at = until;
+}
+
 void sim_end_prefills(Simulation *self, Instance *instance) {
   instance->loop->book_gaps(self, instance, self->now);
   book_time(instance, self->now);
@@ -66,7 +75,7 @@ void sim_end_prefills(Simulation *self, Instance *instance) {
 
 void sim_break_off_prefills(Simulation *self, Instance *instance) {
   const DecodeRun *run = &instance->run;
-  const Tick end = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix)->at;
+  const Tick end = run->ends_at;
   const Tick ticks = self->now - run->began_at, work = run->modelled;
   InstanceTotals ahead = {.stall_ticks = run->stall > ticks ? run->stall - ticks : 0};
   add_prefills(instance, &run->shape, end - self->now, &ahead);

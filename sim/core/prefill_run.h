@@ -6,6 +6,8 @@
 
 /* Begins one, which lasts the ticks that it returns. */
 Tick sim_begin_prefills(Simulation *self, Instance *instance, const BatchShape *shape);
+/* It lasts until then, which is later. */
+void sim_stretch_prefills(Instance *instance, Tick until);
 /* It has ended. */
 void sim_end_prefills(Simulation *self, Instance *instance);
 /* The instance has failed: what was booked ahead of it is not to come. */

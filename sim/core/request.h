@@ -106,7 +106,8 @@ typedef struct Request {
   uint32_t adapter;                     // that it asks for (adapters.c); 0: none
   int32_t max_tokens;                   // that its client allows: at least its output
   uint32_t retry;                       // 1 + its place in the heap of retrying.c; 0: none
-  int32_t resumed_tokens;               // of its prompt: output that attempts before delivered
+  int32_t resumed_tokens; // of its prompt: output that attempts before delivered; -1: the token of
+                          // its prefill is for nobody, and is made again where it is decoded
 } Request;
 _Static_assert(sizeof(Request) <= 256, "four cache lines");
 
@@ -140,6 +141,11 @@ static inline bool request_resumes(const Request *request) {
 /* Whether the next token that it delivers is the second of its output. */
 static inline bool request_has_one_token(const Request *request) {
   return request->resumed_tokens + request->generated_tokens == 1;
+}
+
+/* Whether its first token is made where it is decoded, and has not been yet. */
+static inline bool request_awaits_first(const Request *request) {
+  return request->resumed_tokens < 0 && request->generated_tokens <= 1;
 }
 
 /* Whether its output ends with an EOS token, which nobody foresees, before max_tokens. */

@@ -11,6 +11,9 @@
  * that makes it has ended, so with lag 1 the request is in one more step: it overruns. Steps of one
  * and the same batch are a decode run (decode_run.h), booked ahead by `lag`.
  *
+ * In a pipeline with one scheduler, and where drafts are made, nobody is in the batch: each request
+ * is scheduled alone, and several steps may be in flight (flights.h).
+ *
  * The rules by which an engine decides are a table, SchedulerRules. Where those whose last token is
  * in a step that runs stay among those running (`tails`), a decision finds them in the batch and
  * takes them out of it. */
@@ -42,6 +45,8 @@ typedef struct SchedulerLimits {
   int64_t rank_wait_iters; // those who may join wait for prompts on all ranks; 0: they do not
   int lag;
   int64_t retention; // KvGroupOptions
+  bool makes_first;  // tokens again of prompts that were prefilled elsewhere
+  Tick idle_sleep;   // of the engine of a pipeline, after a step without tokens
   Speculation speculation;
 } SchedulerLimits;
 
@@ -80,6 +85,13 @@ typedef struct Forfeit {
 } Forfeit;
 
 typedef struct Step {
+  /* In a pipeline: `end`, when it leaves the last stage; when it entered and left each stage, and
+   * how many were in flight with it. */
+  Tick end;
+  Tick *stages; // [2 per stage]
+  int64_t n_in_flight;
+  Extrapolation extrapolation;
+  int64_t n_ahead; // tokens of the one that left last, which it was to compute
   BatchShape shape;
   RankShare busiest; // with attention_ranks
   Tick decided_at;
@@ -105,11 +117,14 @@ static inline bool step_is_empty(const Step *self) {
 }
 
 struct Rounds;
+struct Flights;
 
 typedef struct Scheduler {
   SchedulerLimits limits;
-  Step steps[2];
+  Step *steps;          // [n_places]
+  size_t n_places;      // 2, or as many as may be in flight
   Step *current, *next; // the one that runs or is to begin; the one decided after it
+  const Step *ending;   // whose items end at present; NULL: none
   bool has_next;
   uint32_t number;        // of the newest decision
   uint64_t version;       // of the batch: who is in it; from 1
@@ -129,9 +144,9 @@ typedef struct Scheduler {
   size_t n_pauses, pauses_capacity;
   RequestIx *leaving; // given up: they go as the present step ends, in this order
   size_t n_leaving, leaving_capacity;
-  int64_t n_ahead;  // tokens of the one that left last, in the step that is to begin
   RequestIx *alone; // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
-  struct Rounds *rounds; // what rules keep of their own (rounds.h)
+  struct Rounds *rounds;   // what rules keep of their own (rounds.h)
+  struct Flights *flights; // steps in the stages of a pipeline; NULL: one at a time (flights.h)
 } Scheduler;
 #endif

@@ -34,9 +34,9 @@ extern const SchedulerRules scheduler_rules_vllm, scheduler_rules_sglang;
  * which have not ended make of it, for nobody. On an instance that has failed they make none. In
  * withdrawing.c. */
 int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx request);
-/* The tokens of a request that are booked as computed where it leaves now, in the step that is
- * decided and has not begun. In withdrawing.c. */
-int64_t scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx request);
+/* The tokens of a request that are booked as computed where it leaves now, in each step that is
+ * decided and does not end now (Step.n_ahead). In withdrawing.c. */
+void scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx request);
 /* The step does not end: what is booked of those who left before it began was not computed. In
  * withdrawing.c. */
 void step_take_back_forfeits(Step *step);
@@ -73,6 +73,20 @@ void scheduler_leave_batch(Simulation *self, Instance *instance, RequestIx reque
 /* Before whom a request waits that has given way: ahead of its likes. In deciding.c. */
 RequestIx scheduler_head_for(const Simulation *self, const Instance *instance,
                              const Request *request);
+/* Gives an instance a scheduler that has at most so many decided steps. In steps.c, as what
+ * follows. */
+void scheduler_start(Simulation *self, Instance *instance, size_t n_places);
+/* Nothing can run though KV has come in from elsewhere, and none that leaves will free memory: the
+ * last to come must give way. */
+bool scheduler_gives_way(Simulation *self, Instance *instance);
+/* What those in a step that begins are up to. */
+void scheduler_tell_of_beginnings(Simulation *self, Instance *instance, const Step *step);
+/* The present step is what the instance computes from now on; its ticks, or those of the first if
+ * others like it follow. */
+Tick scheduler_begin_step(Simulation *self, Instance *instance);
+/* It has ended. As Loop.end, and Loop.break_off. */
+bool scheduler_end_step(Simulation *self, Instance *instance);
+void scheduler_break_off(Simulation *self, Instance *instance);
 /* Has it pause or go on from its next decision on. In pausing.c. */
 void scheduler_pause(Simulation *self, Instance *instance, const PauseSpec *pause);
 /* It decides a step: what it was told to do holds. In pausing.c. */

@@ -2,6 +2,7 @@
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
+#include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/loop.h"
 #include "sim/core/marks.h"
@@ -22,8 +23,10 @@ static void limit_tokens(Scheduler *self, const PoolSpec *pool, int64_t context)
   self->max_slots = context <= room ? context : room;
 }
 
-static void start(Simulation *self, Instance *instance) {
+void scheduler_start(Simulation *self, Instance *instance, size_t n_places) {
   Scheduler *scheduler = instance->scheduler = ARENA_NEW(self->arena, Scheduler);
+  scheduler->steps = ARENA_ARRAY(self->arena, Step, n_places);
+  scheduler->n_places = n_places;
   scheduler->limits = instance->batcher->schedules(instance->batcher_options);
   scheduler->version = 1;
   scheduler->by_items = scheduler->limits.speculation.num_speculative_tokens > 0;
@@ -35,6 +38,10 @@ static void start(Simulation *self, Instance *instance) {
   const SchedulerRules *rules = scheduler->limits.rules;
   instance->batch.tail = rules->tails ? instance->lag : 0;
   if (rules->start) rules->start(self, instance);
+}
+
+static void start(Simulation *self, Instance *instance) {
+  scheduler_start(self, instance, 2);
 }
 
 bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request) {
@@ -58,9 +65,7 @@ static void decide_next(Simulation *self, Instance *instance) {
   scheduler->has_next = !step_is_empty(scheduler->next);
 }
 
-/* Nothing can run though KV has come in from elsewhere, and none that leaves will free memory: the
- * last to come must give way. */
-static bool give_way(Simulation *self, Instance *instance) {
+bool scheduler_gives_way(Simulation *self, Instance *instance) {
   if (instance->decode_queue.count < 2 || instance->running.count + instance->n_outgoing > 0)
     return false;
   life_gave_way(self, instance, instance->decode_queue.last);
@@ -77,7 +82,7 @@ static bool take_step(Simulation *self, Instance *instance) {
     again = scheduler->limits.rules->decide(self, instance, step);
     if (!step_is_empty(step)) break;
     sim_tell_step(self, instance, step, self->now);
-    again = again || give_way(self, instance);
+    again = again || scheduler_gives_way(self, instance);
   }
   scheduler->has_next = false;
   if (step_is_empty(step)) return false;
@@ -86,15 +91,13 @@ static bool take_step(Simulation *self, Instance *instance) {
   return true;
 }
 
-/* What those in it are up to. */
-static void tell_of_beginnings(Simulation *self, Instance *instance, const Step *step) {
+void scheduler_tell_of_beginnings(Simulation *self, Instance *instance, const Step *step) {
   for (size_t i = 0; i < step->n_items; i++) {
     const ScheduledItem *item = &step->items[i];
     if (item->request == REQUEST_NONE) continue;
     Request *request = &self->requests.slots[item->request];
     const bool decodes = item->kind == STEP_DECODE && !item->lost;
     if (decodes || item->kind == STEP_JOINS) life_decode_began(self, instance, request);
-    if (decodes && self->keeps_parts) parts_joined(self, instance, item->request);
     if (item->kind != STEP_CHUNK) continue;
     life_prefill_began(self, instance, request);
     if (item->last && request_moves_from(request, instance->ix))
@@ -141,10 +144,17 @@ static Tick drafter_ticks(const Instance *instance, const Step *step) {
                            instance->pool->num_hidden_layers);
 }
 
-static void begin_step(Simulation *self, Instance *instance) {
+static void begin_parts(Simulation *self, const Instance *instance, const Step *step) {
+  for (size_t i = 0; i < step->n_items; i++)
+    if (step->items[i].request != REQUEST_NONE && step->items[i].kind == STEP_DECODE &&
+        !step->items[i].lost)
+      parts_joined(self, instance, step->items[i].request);
+}
+
+Tick scheduler_begin_step(Simulation *self, Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
   const Step *step = scheduler->current;
-  tell_of_beginnings(self, instance, step);
+  if (self->keeps_parts) begin_parts(self, instance, step);
   instance->padding.decode_seqs = step->n_thrown[0] + step->n_thrown[1] + lost_decodes(step);
   instance->padding.prefill_tokens = step->n_padding;
   instance->run.drafts = step->n_drafts;
@@ -161,7 +171,7 @@ static void begin_step(Simulation *self, Instance *instance) {
     instance->run.counted = step->n_counted;
     first = series_sum(instance->run.series, 1);
   }
-  sim_tell_step(self, instance, step, self->now + first);
+  return first;
 }
 
 static void begin(Simulation *self, Instance *instance) {
@@ -174,7 +184,9 @@ static void begin(Simulation *self, Instance *instance) {
   if (!begins) return;
   tell_step_begins(self, instance, scheduler->current);
   if (instance->lag > 0) decide_next(self, instance);
-  begin_step(self, instance);
+  scheduler_tell_of_beginnings(self, instance, scheduler->current);
+  const Tick first = scheduler_begin_step(self, instance);
+  sim_tell_step(self, instance, scheduler->current, self->now + first);
   if (instance->lag > 0 && !scheduler->has_next)
     sim_tell_step(self, instance, scheduler->next, self->now);
 }
@@ -208,6 +220,7 @@ static void sort_items(Step *step) {
 /* Its last token is made; `kv_tokens` as in ScheduledItem. It may have been left out of the step
  * after that. */
 static void finish(Simulation *self, Instance *instance, RequestIx ix, int32_t kv_tokens) {
+  flights_note_left(instance->scheduler);
   const SchedulerRules *rules = instance->scheduler->limits.rules;
   const Request *request = &self->requests.slots[ix];
   if (request->state != REQUEST_WAITS_PREFILL && request->scheduled == SCHEDULED_ALONE)
@@ -228,7 +241,7 @@ static void end_prefill(Simulation *self, Instance *instance, const ScheduledIte
  * is decoded here. */
 static void end_here(Simulation *self, Instance *instance, const ScheduledItem *item) {
   const RequestIx ix = item->request;
-  const Request *request = &self->requests.slots[ix];
+  Request *request = &self->requests.slots[ix];
   const bool finishes = request->generated_tokens + 1 == request->output_tokens;
   if (!finishes) end_prefill(self, instance, item);
   if (!finishes && request->decode_instance == instance->ix) {
@@ -237,10 +250,13 @@ static void end_here(Simulation *self, Instance *instance, const ScheduledItem *
     return;
   }
   life_prefilled(self, instance, ix);
-  if (finishes)
+  if (finishes) {
     finish(self, instance, ix, item->kv_tokens);
-  else
-    sim_begin_transfer(self, ix);
+    return;
+  }
+  flights_note_left(instance->scheduler);
+  request->decided_step = 0;
+  sim_begin_transfer(self, ix);
 }
 
 /* It has left the batch with a token of the step. */
@@ -281,13 +297,15 @@ static int32_t verify(const Simulation *self, const Instance *instance, const Sc
                               request->generated_tokens, drafts);
 }
 
-/* It has ended, which the next step did not know. */
+/* It has ended, which the steps that are decided did not know. */
 static void forget_next(Simulation *self, Scheduler *scheduler, RequestIx ix) {
-  if (scheduler->has_next && scheduler_scrub(scheduler->next, ix) > 0)
-    scheduler->next->n_thrown[sim_counts(self, &self->requests.slots[ix])]++;
+  for (size_t i = 0; i < scheduler->n_places; i++)
+    if (&scheduler->steps[i] != scheduler->ending && scheduler_scrub(&scheduler->steps[i], ix) > 0)
+      scheduler->steps[i].n_thrown[sim_counts(self, &self->requests.slots[ix])]++;
 }
 
-/* Its tokens of the step: the drafts that were accepted, and one more. */
+/* Its tokens of the step, of one that is never in the batch: the drafts that were accepted, and one
+ * more. */
 static void end_drafts(Simulation *self, Instance *instance, const ScheduledItem *item, bool runs) {
   Request *request = &self->requests.slots[item->request];
   int32_t proposed, n = 1 + verify(self, instance, item, &proposed);
@@ -311,6 +329,8 @@ static void end_drafts(Simulation *self, Instance *instance, const ScheduledItem
   else
     request->drafts = (int16_t)proposed;
   life_decode_began(self, instance, request);
+  if (self->keeps_parts && instance->scheduler->flights)
+    parts_wait(self, item->request, CAUSE_decode_batch);
 }
 
 /* A chunk of it, or a decode by itself, is over. It may have been preempted meanwhile. */
@@ -318,7 +338,8 @@ static void end_item(Simulation *self, Instance *instance, const ScheduledItem *
   Request *request = &self->requests.slots[item->request];
   const bool runs = request->state != REQUEST_WAITS_PREFILL;
   if (item->lost && item->kind == STEP_DECODE) return;
-  request->computing_ticks += self->now - instance->run.began_at;
+  const Tick ticks = self->now - instance->run.began_at;
+  request->computing_ticks += ticks > 0 ? ticks : 1; // its step was over before it was the oldest
   if (self->keeps_parts) end_parts(self, instance, item, runs);
   if (item->kind == STEP_CHUNK) sim_dispatch(self, item->request);
   if (!item->last || item->lost) return;
@@ -364,9 +385,8 @@ static void end_given_up(Simulation *self, Instance *instance) {
   scheduler->n_leaving = 0;
 }
 
-static bool end(Simulation *self, Instance *instance, bool prefills) {
+bool scheduler_end_step(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
-  if (!prefills && instance->run.done > 1) end_run(self, instance, instance->run.done);
   Step *step = scheduler->current;
   scheduler->plain_version = is_plain(step) ? step->version : 0;
   if (step->n_regular > 0) {
@@ -377,6 +397,7 @@ static bool end(Simulation *self, Instance *instance, bool prefills) {
   const bool changes = !is_regular(step) || scheduler->n_leaving > 0;
   end_given_up(self, instance);
   scheduler->current = NULL;
+  scheduler->ending = step;
   for (size_t i = 0; i < step->n_items; i++) {
     if (step->items[i].request == REQUEST_NONE || step->items[i].kind == STEP_JOINS) continue;
     if (step->items[i].kind == STEP_LEAVES)
@@ -384,20 +405,27 @@ static bool end(Simulation *self, Instance *instance, bool prefills) {
     else
       end_item(self, instance, &step->items[i]);
   }
-  step->n_items = 0;
+  step->n_items = step->n_forfeits = 0;
+  scheduler->ending = NULL;
   return changes;
+}
+
+static bool end(Simulation *self, Instance *instance, bool prefills) {
+  if (!prefills && instance->run.done > 1) end_run(self, instance, instance->run.done);
+  return scheduler_end_step(self, instance);
 }
 
 /* The step stays the present one until its requests leave, of which it makes nothing
  * (scheduler_withdraw). */
-static void break_off(Simulation *self, Instance *instance) {
+void scheduler_break_off(Simulation *self, Instance *instance) {
   const DecodeRun *run = &instance->run;
   if (run->done > 0) end_run(self, instance, run->done + 1);
   if (instance->scheduler->current->n_regular > 0) {
     if (run->done > 0) instance->decoded_at = run->part_began_at;
     instance->decoded_ticks += self->now - run->began_at;
   }
-  step_take_back_forfeits(instance->scheduler->current);
+  for (size_t i = 0; i < instance->scheduler->n_places; i++)
+    step_take_back_forfeits(&instance->scheduler->steps[i]);
   end_given_up(self, instance);
 }
 
@@ -482,16 +510,19 @@ static size_t list(Simulation *self, const Instance *instance, const BatchShape 
 }
 
 static int32_t withdraw(Simulation *self, Instance *instance, RequestIx ix) {
-  instance->scheduler->n_ahead = scheduler_count_ahead(self, instance, ix);
+  scheduler_count_ahead(self, instance, ix);
   return instance->scheduler->limits.rules->withdraw(self, instance, ix);
 }
 
 static void withdrawn(Simulation *self, Instance *instance, int64_t *booked) {
-  Step *next = instance->scheduler->next;
-  const int64_t tokens = instance->scheduler->n_ahead;
-  if (tokens == 0) return;
-  ARENA_RESERVE(self->arena, next->forfeits, next->forfeits_capacity, next->n_forfeits + 1);
-  next->forfeits[next->n_forfeits++] = (Forfeit){booked, tokens};
+  Scheduler *scheduler = instance->scheduler;
+  for (size_t i = 0; i < scheduler->n_places; i++) {
+    Step *step = &scheduler->steps[i];
+    if (step->n_ahead == 0) continue;
+    ARENA_RESERVE(self->arena, step->forfeits, step->forfeits_capacity, step->n_forfeits + 1);
+    step->forfeits[step->n_forfeits++] = (Forfeit){booked, step->n_ahead};
+    step->n_ahead = 0;
+  }
 }
 
 static void forget(Instance *instance) {
@@ -502,7 +533,7 @@ const Loop loop_of_steps = {.decides_ahead = true,
                             .start = start,
                             .begin = begin,
                             .end = end,
-                            .break_off = break_off,
+                            .break_off = scheduler_break_off,
                             .forget = forget,
                             .leave = leave,
                             .withdraw = withdraw,
@@ -512,3 +543,19 @@ const Loop loop_of_steps = {.decides_ahead = true,
                             .count_running = count_running,
                             .book_gaps = book_gaps,
                             .list = list};
+
+const Loop loop_of_flights = {.decides_ahead = true,
+                              .start = flights_start,
+                              .begin = flights_begin,
+                              .goes_on = flights_go_on,
+                              .end = flights_end,
+                              .break_off = scheduler_break_off,
+                              .forget = flights_forget,
+                              .leave = leave,
+                              .withdraw = withdraw,
+                              .withdrawn = withdrawn,
+                              .count_leaving = count_leaving,
+                              .count_prompts = count_prompts,
+                              .count_running = count_running,
+                              .book_gaps = book_gaps,
+                              .list = list};

@@ -1,5 +1,6 @@
 /* Requests that are given up, and instances that fail, while steps are decided or run. */
 #include "sim/core/counting.h"
+#include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/scheduling.h"
 
@@ -27,41 +28,50 @@ static void take_back_chunks(Simulation *self, const Instance *instance, const S
 
 void scheduler_take_back(Simulation *self, const Instance *instance, RequestIx ix) {
   const Scheduler *scheduler = instance->scheduler;
-  if (scheduler->current) take_back_chunks(self, instance, scheduler->current, ix);
-  if (scheduler->has_next) take_back_chunks(self, instance, scheduler->next, ix);
+  for (size_t i = 0; i < scheduler->n_places; i++)
+    take_back_chunks(self, instance, &scheduler->steps[i], ix);
 }
 
-int64_t scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx ix) {
-  const Scheduler *scheduler = instance->scheduler;
-  const Request *request = &self->requests.slots[ix];
-  if (!scheduler->has_next || !instance_works(instance)) return 0;
-  const Step *next = scheduler->next;
-  Request without = *request;
-  const bool in_batch =
-      (request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES) &&
-      request->scheduled == SCHEDULED_BATCH;
-  int64_t made = in_batch && step_has_row(next, request);
-  for (size_t i = 0; i < next->n_items; i++) {
-    const ScheduledItem *item = &next->items[i];
+/* Those in a step; its chunks are taken out of `request`. */
+static int64_t count_in_step(const Step *step, RequestIx ix, bool in_batch, Request *request) {
+  const Request with = *request;
+  int64_t made = in_batch && step_has_row(step, request);
+  for (size_t i = 0; i < step->n_items; i++) {
+    const ScheduledItem *item = &step->items[i];
     if (item->request != ix) continue;
     made += item->kind == STEP_LEAVES || (item->kind < STEP_LEAVES && item->last);
-    if (item->kind == STEP_CHUNK) without.prefilled_tokens -= item->tokens;
+    if (item->kind == STEP_CHUNK) request->prefilled_tokens -= item->tokens;
   }
-  return made + request_computed_tokens(request) - request_computed_tokens(&without);
+  return made + request_computed_tokens(&with) - request_computed_tokens(request);
+}
+
+void scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx ix) {
+  const Scheduler *scheduler = instance->scheduler;
+  Request request = self->requests.slots[ix];
+  const bool in_batch = (request.state == REQUEST_COMPUTES || request.state == REQUEST_GENERATES) &&
+                        request.scheduled == SCHEDULED_BATCH;
+  for (size_t i = 0; i < scheduler->n_places; i++) {
+    Step *step = &scheduler->steps[i];
+    const bool ahead = scheduler->flights ? step != scheduler->current
+                                          : scheduler->has_next && step == scheduler->next;
+    step->n_ahead =
+        ahead && instance_works(instance) ? count_in_step(step, ix, in_batch, &request) : 0;
+  }
 }
 
 int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   Scheduler *scheduler = instance->scheduler;
   Request *request = &self->requests.slots[ix];
   if (!instance_works(instance)) scheduler_take_back(self, instance, ix);
+  flights_note_left(scheduler);
   const bool runs = request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES;
   const int64_t n_steps = (scheduler->current != NULL) + scheduler->has_next;
   const int64_t since_joined = (int64_t)scheduler->number - request->joined_step + 1;
   const bool in_next = scheduler->has_next && step_ends(scheduler->next, ix);
   const bool in_current = step_ends(scheduler->current, ix);
-  const int32_t alone_in_next = scheduler_scrub(scheduler->next, ix);
-  const int32_t by_itself =
-      alone_in_next + (scheduler->current ? scheduler_scrub(scheduler->current, ix) : 0);
+  int32_t by_itself = 0;
+  for (size_t i = 0; i < scheduler->n_places; i++)
+    by_itself += scheduler_scrub(&scheduler->steps[i], ix);
   int64_t made = request->generated_tokens, in_flight = in_current;
   if (runs && request->scheduled == SCHEDULED_BATCH) {
     const int64_t context = batch_context(&instance->batch, request);
@@ -81,6 +91,7 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   if (runs && request->scheduled == SCHEDULED_ALONE) scheduler_forget_alone(scheduler, ix);
   request->generated_tokens = (int32_t)(made - in_flight);
   request->ahead = request->drafts = 0;
+  request->decided_step = 0;
   return instance_works(instance) ? (int32_t)in_flight : 0;
 }
 
@@ -92,9 +103,10 @@ void step_take_back_forfeits(Step *step) {
 
 void scheduler_forget(Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
-  if (scheduler->has_next) step_take_back_forfeits(scheduler->next);
-  scheduler->next->n_items = 0;
-  if (scheduler->current) scheduler->current->n_items = 0;
+  for (size_t i = 0; i < scheduler->n_places; i++) {
+    step_take_back_forfeits(&scheduler->steps[i]);
+    scheduler->steps[i].n_items = 0;
+  }
   scheduler->current = NULL;
   scheduler->has_next = scheduler->waits = false;
   scheduler->n_waited = scheduler->n_steps = 0;

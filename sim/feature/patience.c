@@ -70,7 +70,8 @@ static Tick end_of(const Request *request, Tick patience) {
 }
 
 static Tick first_token_end(const Request *request) {
-  const bool waits = request->first_token_at < 0 && !request_resumes(request);
+  const bool waits =
+      request_awaits_first(request) || (request->first_token_at < 0 && !request_resumes(request));
   return waits ? end_of(request, request->first_token_patience) : TICK_MAX;
 }
 
@@ -95,12 +96,19 @@ static void give_up(Simulation *self, RequestIx ix) {
   if (!leaves) sim_leave(self, ix);
 }
 
+static bool is_over(const Request *request, Tick now) {
+  return first_token_end(request) <= now || end_of(request, request->patience) <= now;
+}
+
 /* All whose deadline is now. */
 static void handle(Simulation *self, uint32_t target) {
   (void)target;
   const Patience *all = patience(self);
   while (all->n_deadlines > 0 && all->deadlines[0].at == self->now)
-    give_up(self, all->deadlines[0].request);
+    if (is_over(&self->requests.slots[all->deadlines[0].request], self->now))
+      give_up(self, all->deadlines[0].request);
+    else // its first token came from where it is decoded
+      patience_set(self, all->deadlines[0].request);
 }
 
 /* --- audit */

@@ -4,6 +4,7 @@
  * summed up. Outcomes know nothing of it. */
 #include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
+#include "sim/core/flights.h"
 #include "sim/core/memory.h"
 #include "sim/core/tier.h"
 #include "sim/feature/features.h"
@@ -12,13 +13,13 @@
 static void leave_instance_out(Simulation *self, Instance *instance) {
   sim_catch_up_cache(self, instance); // what a run has taken of it
   sim_book_capacity(self, instance);
+  flights_catch_up(self, instance);
   instance->totals.max_kv_blocks = instance->totals.max_cpu_blocks = 0;
   instance->before = instance->totals;
   sim_book_capacity(self, instance); // what it has at most from now on
   instance->counted_from = self->now;
   if (instance->activity == ACTIVITY_DECODE) sim_leave_part_out(self, instance);
-  if (instance->activity == ACTIVITY_PREFILL)
-    instance->counted_from = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix)->at;
+  if (instance->activity == ACTIVITY_PREFILL) instance->counted_from = instance->run.ends_at;
 }
 
 static void look_for_start(Simulation *self, Tick next);

@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
   const ConfigChanges changes = {.seed = strtoll(argv[2], NULL, 10), .tie_seed = -1};
   Engine engine = {
       .config = &config, .scale = strtod(argv[3], NULL), .noise = strtod(argv[4], NULL)};
-  const Executor executor = {&engine, run_iteration};
+  const Executor executor = {.context = &engine, .iteration = run_iteration};
   rng_init(&engine.rng, 1, "noise");
   int status = config_load(&config, argv[1], &changes, &arena, &diag);
   if (status == 0) {

@@ -4,7 +4,8 @@
  * config, its requests by arrival, each step that had tokens as the scheduler decided it, and when
  * each request had its first and its last token or was cancelled. A key that is not known here is
  * an error. Times are whole microseconds of a virtual clock;
- * a step of t > 0 tokens takes base + per_token·t.
+ * a step of t > 0 tokens takes base + per_token·t. In a pipeline each stage takes that and per_seq
+ * for each request, the last one `last` more.
  *
  * Requests are known here by their place in the file, which is their id in the engine. */
 #ifndef TESTS_DIFFERENTIAL_VLLM_H
@@ -25,6 +26,10 @@ typedef enum StepPart {
   PART_FREE_BLOCKS,
   PART_DRAFTS,
   PART_HELD,
+  PART_CALL,
+  PART_QUEUE,
+  PART_STAGES,
+  PART_OUT,
   STEP_PARTS,
 } StepPart;
 
@@ -56,7 +61,8 @@ typedef struct RecordedDrafts {
 typedef struct RecordedRun {
   const char *name, *path;
   int64_t block_size, num_gpu_blocks, max_model_len, max_num_seqs, max_num_batched_tokens;
-  Tick base, per_token;
+  Tick base, per_token, per_seq, last;
+  int64_t stages;              // of a pipeline; 1: none
   const ServingEngine *engine; // NULL: not said
   KvLayout layout;             // of the model; no groups: one of full attention
   const char *options;         // of batcher `vllm` besides, as YAML: ", key: value…"

@@ -28,7 +28,8 @@ const char *const step_part_names[STEP_PARTS] = {
     [PART_AT] = "at_us",        [PART_BEGIN] = "begin_us",  [PART_END] = "end_us",
     [PART_TOKENS] = "tokens",   [PART_HITS] = "hits",       [PART_PREEMPTED] = "preempted",
     [PART_RUNNING] = "running", [PART_WAITING] = "waiting", [PART_FREE_BLOCKS] = "free_blocks",
-    [PART_DRAFTS] = "drafts",   [PART_HELD] = "held",
+    [PART_DRAFTS] = "drafts",   [PART_HELD] = "held",       [PART_CALL] = "call",
+    [PART_QUEUE] = "queue",     [PART_STAGES] = "stages",   [PART_OUT] = "out_us",
 };
 
 static int skip(Json *json) {
@@ -84,6 +85,7 @@ static int64_t *figure_of(RecordedRun *self, Field key) {
       {"max_model_len", &self->max_model_len},
       {"max_num_seqs", &self->max_num_seqs},
       {"max_num_batched_tokens", &self->max_num_batched_tokens},
+      {"pipeline_parallel_size", &self->stages},
   };
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
     if (field_is(key, figures[i].key)) return figures[i].figure;
@@ -96,6 +98,8 @@ static int read_iteration(RecordedRun *self, Json *json) {
   while ((rc = json_key(json, &key)) > 0)
     if ((field_is(key, "base")        ? micros(json, &self->base)
          : field_is(key, "per_token") ? micros(json, &self->per_token)
+         : field_is(key, "per_seq")   ? micros(json, &self->per_seq)
+         : field_is(key, "last")      ? micros(json, &self->last)
                                       : refuse(json, "iteration times", key)) < 0)
       return -1;
   return rc;
@@ -204,7 +208,7 @@ static bool is_derived(Field key) {
          field_is(key, "max_in_flight_tokens") || field_is(key, "model");
 }
 
-/* A key of the config but for `iteration_us`. */
+/* A key of the config but for `iteration_us` and `stage_us`. */
 static int read_setting(RecordedRun *self, Json *json, Field key) {
   Json again = *json;
   Field value;
@@ -219,14 +223,24 @@ static int read_setting(RecordedRun *self, Json *json, Field key) {
   return figure || is_option(key) ? 0 : refuse(json, "config", key);
 }
 
+static int read_sleep(RecordedRun *self, Json *json) {
+  Tick sleep;
+  if (micros(json, &sleep) < 0) return -1;
+  self->options = arena_printf(self->arena, "%s, idle_sleep: %lld us", self->options,
+                               (long long)(sleep * 1000000 / TICKS_PER_SECOND));
+  return 0;
+}
+
 static int read_config(RecordedRun *self, Json *json) {
   Field key;
   int rc;
   while ((rc = json_key(json, &key)) > 0)
-    if ((field_is(key, "iteration_us")  ? read_iteration(self, json)
-         : field_is(key, "speculative") ? read_speculative(self, json)
-         : field_is(key, "kv_groups")   ? read_groups(self, json)
-                                        : read_setting(self, json, key)) < 0)
+    if ((field_is(key, "iteration_us") || field_is(key, "stage_us") ? read_iteration(self, json)
+         : field_is(key, "speculative")                             ? read_speculative(self, json)
+         : field_is(key, "kv_groups")                               ? read_groups(self, json)
+         : field_is(key, "idle_sleep_us")                           ? read_sleep(self, json)
+         : field_is(key, "max_concurrent_batches") ? skip(json) // it follows from the rest
+                                                   : read_setting(self, json, key)) < 0)
       return -1;
   return rc;
 }
@@ -372,6 +386,29 @@ static int read_names(RecordedRun *self, Json *json, uint64_t **ret_requests, si
   return rc;
 }
 
+/* When each stage began and ended. */
+static int read_stages(RecordedRun *self, Json *json, StepRecord *step) {
+  Tick *times = ARENA_ARRAY(self->arena, Tick, 2 * self->stages);
+  int rc, rc_inner;
+  step->stages = times;
+  for (step->n_stages = 0; (rc = json_item(json)) > 0; step->n_stages++) {
+    size_t n = 0;
+    while ((rc_inner = json_item(json)) > 0)
+      if (n == 2 || step->n_stages == self->stages ||
+          micros(json, &times[2 * step->n_stages + (int64_t)n++]) < 0)
+        return -1;
+    if (rc_inner < 0) return -1;
+  }
+  return rc;
+}
+
+static int read_call(Json *json, uint32_t *ret_call) {
+  int64_t call;
+  if (json_int(json, &call) < 0) return -1;
+  *ret_call = (uint32_t)call;
+  return 0;
+}
+
 /* The lists of a step while it is read. */
 typedef struct StepLists {
   StepItem *items, *hits;
@@ -417,6 +454,14 @@ static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *s
     return read_pairs(self, json, &lists->drafts, &lists->n_drafts);
   case PART_HELD:
     return read_held(self, json, step);
+  case PART_CALL:
+    return read_call(json, &step->number);
+  case PART_QUEUE:
+    return json_int(json, &step->n_in_flight);
+  case PART_STAGES:
+    return read_stages(self, json, step);
+  case PART_OUT:
+    return micros(json, &step->out_at);
   case STEP_PARTS:
     break;
   }
@@ -570,7 +615,8 @@ static int check_figures(const RecordedRun *self, Diag *diag) {
       self->block_size >= 1 && self->num_gpu_blocks >= 2 && self->num_gpu_blocks <= INT32_MAX &&
       self->block_size <= TRACE_TOKENS_MAX && self->max_model_len >= 0 && self->max_num_seqs >= 1 &&
       self->max_num_seqs <= UINT16_MAX && self->max_num_batched_tokens >= 1 &&
-      self->max_num_batched_tokens <= TRACE_TOKENS_MAX && self->base + self->per_token > 0;
+      self->max_num_batched_tokens <= TRACE_TOKENS_MAX && self->base + self->per_token > 0 &&
+      self->stages >= 1 && self->stages <= UINT16_MAX;
   if (fits) return 0;
   return diag_error(diag, place_of_file(self->path), "its config says no run that is possible");
 }
@@ -581,6 +627,7 @@ int recorded_run_load(RecordedRun *self, const char *path, Arena *arena, Diag *d
                         .block_size = BLOCK_SIZE,
                         .max_num_seqs = MAX_NUM_SEQS,
                         .max_num_batched_tokens = MAX_NUM_BATCHED_TOKENS,
+                        .stages = 1,
                         .options = "",
                         .arena = arena};
   LineReader reader;

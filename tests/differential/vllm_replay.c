@@ -84,9 +84,16 @@ static void add_names(Text *self, const RecordedRun *run, const uint64_t *reques
   add(self, "]");
 }
 
+static void add_stages(Text *self, const StepRecord *step) {
+  add(self, "[");
+  for (int64_t i = 0; step->stages && i < 2 * step->n_stages; i++)
+    add(self, "%s%lld", i > 0 ? "," : "", (long long)(step->stages[i] / US));
+  add(self, "]");
+}
+
 static void add_part(Text *self, const RecordedRun *run, const StepRecord *step, StepPart part) {
   const char *key = step_part_names[part];
-  if (part > PART_END) add(self, "\"%s\":", key);
+  if (part > PART_END && part != PART_OUT) add(self, "\"%s\":", key);
   switch (part) {
   case PART_AT:
     add_time(self, key, step->decided_at);
@@ -121,6 +128,18 @@ static void add_part(Text *self, const RecordedRun *run, const StepRecord *step,
     for (size_t g = 0; g < step->n_held; g++)
       add(self, "%s%lld", g > 0 ? "," : "", (long long)step->held[g]);
     add(self, "]");
+    break;
+  case PART_CALL:
+    add(self, "%u", step->number);
+    break;
+  case PART_QUEUE:
+    add(self, "%lld", (long long)step->n_in_flight);
+    break;
+  case PART_STAGES:
+    add_stages(self, step);
+    break;
+  case PART_OUT:
+    add_time(self, key, step->out_at);
     break;
   case STEP_PARTS:
     break;
@@ -181,6 +200,12 @@ static bool same_requests(const uint64_t *want, size_t n_want, const uint64_t *g
   return n_want == n_got && (n_got == 0 || memcmp(want, got, n_got * sizeof *got) == 0);
 }
 
+static bool same_stages(const StepRecord *want, const StepRecord *got) {
+  const size_t bytes = (size_t)(2 * want->n_stages) * sizeof *want->stages;
+  return want->n_stages == got->n_stages && got->stages &&
+         memcmp(want->stages, got->stages, bytes) == 0;
+}
+
 static bool same_part(const StepRecord *want, const StepRecord *got, StepPart part) {
   switch (part) {
   case PART_AT:
@@ -206,6 +231,14 @@ static bool same_part(const StepRecord *want, const StepRecord *got, StepPart pa
   case PART_HELD:
     return want->n_held == got->n_held &&
            memcmp(want->held, got->held, want->n_held * sizeof *want->held) == 0;
+  case PART_CALL:
+    return want->number == got->number;
+  case PART_QUEUE:
+    return want->n_in_flight == got->n_in_flight;
+  case PART_STAGES:
+    return same_stages(want, got);
+  case PART_OUT:
+    return want->out_at == got->out_at;
   case STEP_PARTS:
     break;
   }
@@ -329,6 +362,17 @@ static void model_init(PerfModel *model, const RecordedRun *run, Arena *arena) {
   perfmodel_compile(model, &(CurveTable){0}, run->max_num_seqs, arena);
 }
 
+/* The times of a pipeline, as its stages have them. */
+static Tick stage_ticks(void *context, const ExecutorBatch *batch, Tick *ret_last, Diag *diag) {
+  const RecordedRun *run = context;
+  (void)diag;
+  const int64_t tokens = batch->shape.prefill_tokens + batch->shape.decode_seqs;
+  const Tick ticks = run->base + run->per_token * tokens +
+                     run->per_seq * ((int64_t)batch->n_prefills + batch->n_decodes);
+  *ret_last = ticks + run->last;
+  return ticks;
+}
+
 /* That of the record's engine, with what the record says. */
 static int choose_batcher(const RecordedRun *run, SimConfig *config, Arena *arena, Diag *diag) {
   const char *written = arena_printf(arena, "{name: vllm%s}", run->options);
@@ -349,6 +393,8 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                          .machine = "recorded",
                          .role = ROLE_MIXED,
                          .count = 1,
+                         .pipeline_stages = run->stages,
+                         .pipeline_lanes = 1,
                          .perfmodel = &model,
                          .kv_blocks = run->num_gpu_blocks - 1,
                          .block_size = run->block_size,
@@ -356,6 +402,7 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                          .kv_bytes_per_token = 1,
                          .num_hidden_layers = 1,
                          .nic_bandwidth = 1};
+  const Executor stages = {.context = (void *)run, .stage = stage_ticks};
   ArrayTrace trace;
   array_trace_init(&trace, run->rows, (int)run->n_requests);
   SimConfig config = {.pools = &pool,
@@ -364,6 +411,7 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                       .pauses = run->pauses,
                       .n_pauses = (uint32_t)run->n_pauses,
                       .model.max_model_len = run->max_model_len,
+                      .executor = run->stages > 1 ? &stages : NULL,
                       .on_request = keep_times,
                       .on_request_context = self,
                       .on_step = stepped ? check_step : NULL,
@@ -415,6 +463,7 @@ const char *const runs_more[] = {"vllm-feature-runs/eos",
                                  "vllm-feature-runs/speculative-pressure",
                                  "vllm-feature-runs/hybrid",
                                  "vllm-feature-runs/hybrid-pressure",
+                                 "vllm-feature-runs/pipeline",
                                  NULL};
 
 int run_check(RunCheck *ret_check, const char *path, Arena *arena, Diag *diag) {

@@ -21,6 +21,8 @@ void cluster_draw_adapters(Cluster *self, const Draw *draw) {
   rng_init(&own.rng, draw->seed, "adapters");
   const Batcher *batcher = (const Batcher *)config->policies[POLICY_BATCHER].policy;
   if (!batcher->passes_adapters || !one_in(&own, 2)) return;
+  for (uint32_t p = 0; p < config->n_pools; p++)
+    if (self->pools[p].pipeline_stages > 1) return; // as 'lora' is refused
   draw_components(self, &own);
   for (uint32_t i = 0; i < CLUSTER_MODELS; i++) {
     self->adapters[i] = (AdapterSet){.name = "drawn",

@@ -99,12 +99,13 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
   const InstanceTotals *totals = &trial->result.totals;
   if (metrics->cancelled == 0 && metrics->rejected == 0 && !books_have_gaps(metrics))
     return "gaps are not those that were asked for, and of attempts that were lost";
+  const int64_t made = decoded + metrics->remade_tokens;
   if (metrics->cancelled + metrics->losses + metrics->hedges > 0)
-    return check_wasted(cluster, trial, prompts + decoded);
+    return check_wasted(cluster, trial, prompts + made);
   if (metrics->recomputes != recomputes) return "recomputes are miscounted";
   if ((uint64_t)totals->swaps_out != swaps || (uint64_t)totals->swaps_in != swaps)
     return "not all that were swapped out came back";
-  if (totals->decode_tokens != decoded) return "decode tokens are miscounted";
+  if (totals->decode_tokens != made) return "decode tokens are miscounted";
   const int64_t prefilled = totals->prefill_tokens + totals->cached_tokens +
                             totals->refound_tokens - metrics->dropped_tokens;
   if (recomputes == 0 && prefilled != prompts) return "prefill tokens are miscounted";

@@ -364,8 +364,8 @@ static void draw_group(Draw *self, Cluster *cluster, int64_t largest) {
   const uint32_t n = (uint32_t)between(self, 1, 3);
   prefill->role = ROLE_PREFILL;
   decode->role = ROLE_DECODE;
-  prefill->count = n * (uint32_t)prefill->pipeline_stages;
-  decode->count = n * (uint32_t)decode->pipeline_stages;
+  prefill->count = n * pool_pipeline_lanes(prefill);
+  decode->count = n * pool_pipeline_lanes(decode);
   cluster->group = (GroupSpec){.pools = {0, 1},
                                .store_blocks = draw_kv_blocks(self, largest, decode->block_size),
                                .turn_bytes = {turn_bytes(self), turn_bytes(self)},
@@ -391,6 +391,7 @@ static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
   SimConfig *config = &cluster->config;
   const bool grouped = ((const PoolPolicy *)config->policies[POLICY_POOL].policy)->shape;
   const bool moves = kvtier_moves((const KvTier *)config->policies[POLICY_KVTIER].policy);
+  const bool fills = ((const Batcher *)config->policies[POLICY_BATCHER].policy)->fills_pipelines;
   config->n_pools = grouped ? 2 : (uint32_t)between(self, 1, CLUSTER_POOLS);
   config->pools = cluster->pools;
   const int64_t layers = magnitude(self, 1, 100), bytes = magnitude(self, 1, 100000);
@@ -409,20 +410,21 @@ static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
     cluster->models[i].send = stages > 1 ? ticks_or_zero(self, 1) / 100 : 0;
     cluster->models[i].stages = one_in(self, 2) ? stages : 1;
     cluster->exact &= stages == 1;
-    cluster->pools[i] =
-        (PoolSpec){.name = "drawn",
-                   .machine = "drawn",
-                   .role = cluster->pools[i].role,
-                   .count = stages * (uint32_t)between(self, 1, 6 / config->n_pools),
-                   .pipeline_stages = stages,
-                   .perfmodel = &cluster->models[i],
-                   .kv_blocks = draw_kv_blocks(self, largest, block_size),
-                   .block_size = block_size,
-                   .kv_bytes_per_token = bytes,
-                   .num_hidden_layers = layers,
-                   .nic_bandwidth = nic,
-                   .nvlink_bandwidth = magnitude(self, nic, FASTEST),
-                   .kv_transfer_overhead = ticks_or_zero(self, 10)};
+    cluster->pools[i] = (PoolSpec){.name = "drawn",
+                                   .machine = "drawn",
+                                   .role = cluster->pools[i].role,
+                                   .count = (uint32_t)between(self, 1, 6 / config->n_pools),
+                                   .pipeline_stages = stages,
+                                   .pipeline_lanes = fills ? 1 : 0,
+                                   .perfmodel = &cluster->models[i],
+                                   .kv_blocks = draw_kv_blocks(self, largest, block_size),
+                                   .block_size = block_size,
+                                   .kv_bytes_per_token = bytes,
+                                   .num_hidden_layers = layers,
+                                   .nic_bandwidth = nic,
+                                   .nvlink_bandwidth = magnitude(self, nic, FASTEST),
+                                   .kv_transfer_overhead = ticks_or_zero(self, 10)};
+    cluster->pools[i].count *= pool_pipeline_lanes(&cluster->pools[i]);
     cluster->pools[i].cpu_kv_blocks = draw_cpu_kv_blocks(self, cluster->pools[i].kv_blocks);
     cluster->pools[i].kv_block_bytes = bytes * block_size;
     cluster->pools[i].host_link.options =

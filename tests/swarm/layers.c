@@ -39,7 +39,7 @@ void cluster_draw_layers(Cluster *self, const Draw *draw) {
     pool->window_bytes_per_token = one_in(&own, 3) ? pool->kv_bytes_per_token : 0;
     pool->window = magnitude(&own, 1, 2000);
     pool->state_bytes = one_in(&own, 3) ? pool->kv_bytes_per_token * 100 : 0;
-    if (!batcher->groups_layers || one_in(&own, 3)) continue;
+    if (!batcher->groups_layers || pool->pipeline_stages > 1 || !one_in(&own, 3)) continue;
     pool->layout = draw_layout(&own, pool->block_size);
     pool->kv_blocks *= between(&own, 1, pool->layout->n_groups);
   }

@@ -48,7 +48,7 @@ void cluster_draw_speculation(Cluster *self, const Draw *draw) {
     PoolSpec *pool = &self->pools[p];
     const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
     const OptionSpec *option = find_option(batcher.policy);
-    if (!option || pool->perfmodel->form != PERF_COMPOSED) continue;
+    if (!option || pool->perfmodel->form != PERF_COMPOSED || pool->pipeline_stages > 1) continue;
     pool->batcher = speculating(&own, batcher, option);
     self->exact = false; // what a draft adds is rounded
   }

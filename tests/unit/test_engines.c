@@ -53,7 +53,8 @@ Test(engines, what_is_written_counts_before_what_the_engine_gives) {
       {"", "engine: vllm-0.33\n", "vllm", 8192, 1024, 0.92,
        "batcher vllm, async_scheduling true, enable_prefix_caching true, "
        "long_prefill_token_threshold 0, policy fcfs, scheduler_reserve_full_isl true, "
-       "max_num_batched_tokens 8192, max_num_seqs 1024, gpu_memory_utilization 0.92, "
+       "first_token decode, max_num_batched_tokens 8192, max_num_seqs 1024, gpu_memory_utilization "
+       "0.92, "
        "block_size 16"},
       // the batcher alone: its limits by GPU memory, and nothing else
       {"", "policies: {batcher: vllm}\n", "vllm", 8192, 1024, 0.9,

@@ -51,7 +51,7 @@ static void expect_sums(const ExecutorBatch *batch) {
 
 /* Runs the scene on an empty clock. */
 static void run_on_clock(Clock *clock, const TraceRow *rows, size_t n_rows) {
-  const Executor executor = {clock, seven_ms};
+  const Executor executor = {.context = clock, .iteration = seven_ms};
   scene.config.executor = &executor;
   cr_assert_eq(scene_run(&scene, rows, n_rows), 0);
   scene.config.executor = NULL;
@@ -155,7 +155,7 @@ Test(executor, an_executor_that_fails_stops_the_run_with_its_reason) {
   const TraceRow rows[] = {row(0, 20, 4), row(MS, 50, 2)};
   for (size_t fails_at = 1; fails_at <= 3; fails_at++) {
     Clock clock = {.fails_at = fails_at};
-    const Executor executor = {&clock, seven_ms};
+    const Executor executor = {.context = &clock, .iteration = seven_ms};
     diag.n_entries = 0;
     scene.config.executor = &executor;
     cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), -1);
@@ -178,7 +178,7 @@ static Tick interrupt_second(void *context, const ExecutorBatch *batch, Diag *re
 
 Test(executor, a_run_that_is_interrupted_fails_before_its_next_event) {
   Clock clock = {0};
-  const Executor executor = {&clock, interrupt_second};
+  const Executor executor = {.context = &clock, .iteration = interrupt_second};
   scene.config.executor = &executor;
   scene.config.interrupted = &wanted;
   cr_assert_eq(scene_run(&scene, alone, 1), -1);

@@ -15,7 +15,8 @@ static void check(int64_t n_stages, const Pass *passes, size_t n) {
   pipeline_init(&pipeline, n_stages, &arena);
   for (size_t i = 0; i < n; i++) {
     const Pass *pass = &passes[i];
-    const Tick ticks = pipeline_pass(&pipeline, pass->now, pass->stage, pass->last, pass->send);
+    const Tick ticks =
+        pipeline_pass(&pipeline, pass->now, pass->stage, pass->last, pass->send, NULL);
     cr_expect_eq(pass->now + ticks, pass->left_at, "pass %zu leaves at %lld, not %lld", i,
                  (long long)(pass->now + ticks), (long long)pass->left_at);
   }
@@ -69,4 +70,58 @@ Test(pipeline, lanes_work_side_by_side) {
    * the lanes are half an iteration apart. */
   cr_expect_gt(spans[1], spans[0] + 50 * 10 * MS);
   cr_expect_lt(spans[1], 2 * spans[0]);
+}
+
+/* One request alone in two stages, 10 tokens and then two decodes with contexts of 11 and 12. A
+ * stage takes 10 ms and half of the rest: 15, 10.555, 10.56.
+ * In turn: prefill 0–15–30; a step without tokens was decided at 0, and after the output the engine
+ * sleeps; decode 31–41.555–52.11, sleep, 53.11–63.67–74.23.
+ * Ahead: the first decode is decided at 1, two decisions after the prefill, and waits for its token
+ * to be sent to the first stage, 30–40.555–51.11; the second is decided at 31,
+ * 51.11–61.67–72.23. */
+Test(pipeline, one_scheduler_has_its_batches_in_flight) {
+  Scene scene;
+  const TraceRow rows[] = {row(0, 10, 3)};
+  static const Tick last[] = {74230 * US, 72230 * US};
+  for (int ahead = 0; ahead < 2; ahead++) {
+    scene_init(&scene, &arena, &diag);
+    scene_choose(&scene, POLICY_BATCHER, "vllm",
+                 ahead ? "{async_scheduling: true}" : "{async_scheduling: false}");
+    scene.pools[0].pipeline_stages = 2;
+    scene.pools[0].pipeline_lanes = 1;
+    scene_run_both(&scene, rows, COUNT(rows));
+    cr_expect_eq(scene.records[0].first_token_at, 30 * MS);
+    cr_expect_eq(scene.records[0].last_token_at, last[ahead]);
+  }
+}
+
+/* Of two requests at once, whose prompts are two steps, the first output token is that of the first
+ * step: the second prompt, decided at 0 too, goes through the stages behind it, 15–30–45. Then
+ * both decode in one batch: nothing splits it. */
+Test(pipeline, steps_follow_each_other_through_the_stages) {
+  Scene scene;
+  const TraceRow rows[] = {row(0, 10, 2), row(0, 10, 2)};
+  scene_init(&scene, &arena, &diag);
+  scene_choose(&scene, POLICY_BATCHER, "vllm",
+               "{async_scheduling: false, max_num_batched_tokens: 10, idle_sleep: 0 ms}");
+  scene.pools[0].pipeline_stages = 2;
+  scene.pools[0].pipeline_lanes = 1;
+  scene_run_both(&scene, rows, COUNT(rows));
+  cr_expect_eq(scene.records[0].first_token_at, 30 * MS);
+  cr_expect_eq(scene.records[1].first_token_at, 45 * MS);
+  /* The first decodes from 30 on, 10.555 in a stage, but the last is busy until 45. */
+  cr_expect_eq(scene.records[0].last_token_at, 45 * MS + 10555 * US);
+}
+
+/* A request that needs all blocks of the instance has them, however many stages there are. */
+Test(pipeline, batches_of_one_scheduler_share_all_blocks) {
+  Scene scene;
+  const TraceRow rows[] = {row(0, 150, 10)};
+  scene_init(&scene, &arena, &diag);
+  scene_choose(&scene, POLICY_BATCHER, "vllm", NULL);
+  scene.pools[0].pipeline_stages = 4;
+  scene.pools[0].pipeline_lanes = 1;
+  scene.pools[0].kv_blocks = 10;
+  scene_run_both(&scene, rows, COUNT(rows));
+  cr_expect_eq(scene.result.metrics.completed, 1);
 }

@@ -294,3 +294,24 @@ Test(transfer, kv_comes_in_beside_sequences_that_will_not_grow_soon) {
   run(longer, 2);
   cr_expect_gt(scene.records[1].decode_began_at, scene.records[0].last_token_at);
 }
+
+/* Prefilled elsewhere with 10 tokens, 20 ms; the KV of 10 tokens takes 10 ms; then each step of one
+ * sequence takes 10 + 1 ms and 10 us per token of its context, 11 and on. The token of the prefill
+ * is the first of its client, who has two; or is for nobody, and the decode instance makes two. */
+Test(transfer, the_first_token_comes_from_where_the_engine_says) {
+  static const struct {
+    const char *from;
+    Tick first, last;
+  } cases[] = {{"prefill", 20 * MS, 41110 * US}, {"decode", 41110 * US, 52230 * US}};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    Scene scene;
+    scene_init(&scene, &arena, &diag);
+    scene_split(&scene, 1, 1);
+    scene_choose(&scene, POLICY_BATCHER, "vllm",
+                 arena_printf(&arena, "{async_scheduling: false, first_token: %s}", cases[i].from));
+    scene_run_both(&scene, (const TraceRow[]){row(0, 10, 2)}, 1);
+    cr_expect_eq(scene.records[0].first_token_at, cases[i].first, "%s", cases[i].from);
+    cr_expect_eq(scene.records[0].last_token_at, cases[i].last, "%s", cases[i].from);
+    cr_expect_eq(scene.records[0].output_tokens, 2);
+  }
+}
