@@ -9,6 +9,7 @@
  *   no-driver     opening fails            fail=N      the N-th point fails
  *   oom=UNITS     points of more work (tokens, sequences, KiB or pages) do not fit
  *   wrong=OP      this operator's results are wrong
+ *   refuse=OP     this operator cannot be run
  *   noise=SHARE   of samples (0.004)       outliers=SHARE  take half as long again (0.01)
  *   step=SHARE    everything is slower by this much after=N samples (400)
  *   pace=SECONDS  each sample really takes so long
@@ -55,7 +56,7 @@ typedef struct Fake {
   double noise, outliers, step, pace;
   int64_t step_at;
   int64_t oom_units, fail_at;
-  const char *wrong;
+  const char *wrong, *refused;
   const char *slow;
   double slow_by;
   int64_t slow_from, slow_until, slow_points;
@@ -152,7 +153,8 @@ static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char
                  .pace = find_number(words, "pace", 0, &arena),
                  .oom_units = (int64_t)find_number(words, "oom", 0, &arena),
                  .fail_at = (int64_t)find_number(words, "fail", 0, &arena),
-                 .wrong = find_word(words, "wrong", &arena)};
+                 .wrong = find_word(words, "wrong", &arena),
+                 .refused = find_word(words, "refuse", &arena)};
   read_faults(self, words, &arena);
   rng_init(&self->rng, options->seed, "fake");
   self->arena = arena; // last: it owns all of the above
@@ -265,12 +267,17 @@ static double run_seconds(const Fake *self, const CalibPoint *point) {
   return point->busy ? 1.2 * seconds : seconds;
 }
 
+static CalibStatus check_refused(const Fake *self, CalibOp op, char *error) {
+  if (!self->refused || strcmp(self->refused, calib_op_name(op)) != 0) return CALIB_OK;
+  return calib_failed(CALIB_REJECTED, error, "'%s' is refused: it is told to", self->refused);
+}
+
 static CalibStatus fake_verify(void *state, CalibOp op, double *ret_error, char *error) {
   const Fake *self = state;
   *ret_error = 1e-3;
   if (self->wrong && strcmp(self->wrong, calib_op_name(op)) == 0)
     return calib_failed(CALIB_WRONG, error, "'%s' is wrong by 0.5", self->wrong);
-  return CALIB_OK;
+  return check_refused(self, op, error);
 }
 
 static CalibStatus fake_prepare(void *state, const CalibPoint *point, char *error) {
@@ -280,6 +287,7 @@ static CalibStatus fake_prepare(void *state, const CalibPoint *point, char *erro
                         (long long)self->points);
   if (self->oom_units > 0 && units_of(point) > self->oom_units)
     return calib_failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
+  if (check_refused(self, point->op, error)) return CALIB_REJECTED;
   self->op = point->op;
   self->seconds = run_seconds(self, point);
   self->is_slow = self->slow && strcmp(self->slow, calib_op_name(point->op)) == 0 &&

@@ -91,14 +91,15 @@ static bool does_more(const PlanPoint *a, const PlanPoint *b) {
          a->shape.context_tokens >= b->shape.context_tokens;
 }
 
-/* Waives what would fail likewise. */
-static void waive_likes(Harness *self, PlanPoint *failed, CalibStatus status, const char *error) {
+/* Waives what would fail likewise: an operator that cannot be verified is not measured at all. */
+static void waive_likes(Harness *self, PlanPoint *failed, CalibStatus status, bool of_operator,
+                        const char *error) {
   Plan *plan = self->job->plan;
   for (size_t i = 0; i < plan->n; i++) {
     PlanPoint *other = &plan->points[i];
-    const bool alike = status == CALIB_WRONG           ? other->point.op == failed->point.op
-                       : status == CALIB_OUT_OF_MEMORY ? does_more(other, failed)
-                                                       : other == failed;
+    const bool alike = status == CALIB_OUT_OF_MEMORY ? does_more(other, failed)
+                       : of_operator                 ? other->point.op == failed->point.op
+                                                     : other == failed;
     if (!alike || other->waived || other->readings > 0) continue;
     waive(self, other, error);
     self->report->no_memory += status == CALIB_OUT_OF_MEMORY;
@@ -107,11 +108,11 @@ static void waive_likes(Harness *self, PlanPoint *failed, CalibStatus status, co
     self->report->wrong[failed->point.op] = arena_copy(self->job->arena, error, strlen(error));
 }
 
-static Outcome fail_point(Harness *self, PlanPoint *planned, CalibStatus status,
+static Outcome fail_point(Harness *self, PlanPoint *planned, CalibStatus status, bool of_operator,
                           const char *error) {
   if (status == CALIB_ENVIRONMENT && is_interrupted(self)) return STOPPED; // it was not waited for
   if (status != CALIB_ENVIRONMENT) {
-    waive_likes(self, planned, status, error);
+    waive_likes(self, planned, status, of_operator || status == CALIB_WRONG, error);
     return WAIVED;
   }
   const char *name = calib_op_name(planned->point.op);
@@ -137,9 +138,10 @@ static Outcome measure_point(Harness *self, PlanPoint *planned, Sampled *ret_mea
   char error[CALIB_ERROR_SIZE] = "";
   Sampled measurement = {.stop = SAMPLE_MORE};
   CalibStatus status = verify(self, planned->point.op, error);
-  if (!status) status = job->backend->prepare(job->state, &planned->point, error);
+  if (status) return fail_point(self, planned, status, true, error);
+  status = job->backend->prepare(job->state, &planned->point, error);
   if (!status) status = take_samples(self, planned, &measurement, error);
-  if (status) return fail_point(self, planned, status, error);
+  if (status) return fail_point(self, planned, status, false, error);
   if (measurement.stop == SAMPLE_MORE) return STOPPED;
   *ret_measurement = measurement;
   return MEASURED;
@@ -454,7 +456,7 @@ static Outcome verify_sizes(Harness *self) {
     const CalibStatus status = verify_point(&target, &planned->point, &off, error);
     report->verified += isfinite(off);
     if (off > report->worst_error[planned->point.op]) report->worst_error[planned->point.op] = off;
-    if (status && fail_point(self, planned, status, error) == FAILED) return FAILED;
+    if (status && fail_point(self, planned, status, false, error) == FAILED) return FAILED;
   }
   report->verify_seconds += now(self) - began;
   return is_interrupted(self) ? STOPPED : MEASURED;

@@ -10,9 +10,10 @@
  * of each: one that is not flagged takes the place of all before it; of others `fit` takes the
  * median.
  *
- * A point that does not fit in memory waives all that do more work of its kind. A wrong result
- * waives all points of its operator. Any other failure of the backend ends the run: what was
- * measured is in the file. */
+ * A point that does not fit in memory waives all that do more work of its kind. A wrong result, and
+ * an operator that cannot be run for its verification, waive all points of the operator; a point
+ * that is rejected waives itself. Any other failure of the backend ends the run: what was measured
+ * is in the file. */
 #ifndef CALIB_HARNESS_H
 #define CALIB_HARNESS_H
 #include "calib/plan.h"

@@ -9,15 +9,18 @@ static const char RESULTS[] = "results";
 
 /* What the operators of one model came to. */
 typedef struct Tally {
-  int right, wrong;
-  double worst; // share of what is allowed
+  int right, wrong, failed; // the last: cannot be run
+  double worst;             // share of what is allowed
   CalibOp worst_op;
 } Tally;
 
-static void add_wrong(Doctor *self, const char *name, const char *error) {
-  doctor_add(self, RESULTS, name, DOCTOR_MISSED, error,
-             "times of this operator are not valid: run 'meson test --suite gpu' in a build on "
-             "this machine; if it passes, the GPU may be faulty");
+static void add_fault(Doctor *self, const char *name, bool is_wrong, const char *error) {
+  doctor_add(
+      self, RESULTS, name, DOCTOR_MISSED, error,
+      !is_wrong
+          ? "'tandem calibrate' leaves this operator out; the others are measured"
+          : "times of this operator are not valid: run 'meson test --suite gpu' in a build on "
+            "this machine; if it passes, the GPU may be faulty");
 }
 
 /* −1 when the backend failed. */
@@ -27,8 +30,9 @@ static int verify_one(Doctor *self, const DoctorJob *job, const VerifyTarget *ta
   double off = NAN;
   const CalibStatus status = verify_operator(target, op, &off, error);
   if (status == CALIB_ENVIRONMENT) return doctor_failed(job, calib_op_name(op), error, diag);
-  tally->wrong += status != CALIB_OK;
-  if (status) add_wrong(self, calib_op_name(op), error);
+  tally->wrong += status == CALIB_WRONG;
+  tally->failed += status && status != CALIB_WRONG;
+  if (status) add_fault(self, calib_op_name(op), status == CALIB_WRONG, error);
   if (status || isnan(off)) return 0;
   /* What a backend of its own verification allows is its own, too. */
   const double share = target->backend->verify ? 0 : off / verify_tolerance(target->model, op);
@@ -40,18 +44,20 @@ static int verify_one(Doctor *self, const DoctorJob *job, const VerifyTarget *ta
 }
 
 static void add_tally(Doctor *self, const CalibModel *model, const Tally *tally) {
-  if (tally->right + tally->wrong == 0) {
+  const int faults = tally->wrong + tally->failed;
+  if (tally->right + faults == 0) {
     doctor_add(self, RESULTS, model->name, DOCTOR_NOTED, "not verified",
                "this backend returns no results to compare; use the tests of the engine instead");
     return;
   }
   const char *found =
-      arena_printf(self->arena, "%d operators correct, %d wrong", tally->right, tally->wrong);
-  if (tally->right > 0 && tally->wrong == 0 && tally->worst > 0)
+      arena_printf(self->arena, "%d operators correct, %d wrong, %d that cannot be run",
+                   tally->right, tally->wrong, tally->failed);
+  if (tally->right > 0 && faults == 0 && tally->worst > 0)
     found = arena_printf(
         self->arena, "%d operators correct; the largest error is %.0f%% of the tolerance, in '%s'",
         tally->right, 100 * tally->worst, calib_op_name(tally->worst_op));
-  doctor_add(self, RESULTS, model->name, tally->wrong > 0 ? DOCTOR_MISSED : DOCTOR_OK, found,
+  doctor_add(self, RESULTS, model->name, faults > 0 ? DOCTOR_MISSED : DOCTOR_OK, found,
              "see the operators above");
 }
 

@@ -81,6 +81,13 @@ caught 8 results gemm_up wrong=gemm_up
 caught 2 results moe_gemm_up wrong=moe_gemm_up
 caught 10 results prefill_attention wrong=prefill_attention
 
+# --- an operator that cannot be run is named, and the rest is looked at
+
+caught 10 results linear refuse=linear
+prints "'linear' is refused: it is told to"
+prints 'operators correct, 0 wrong, 1 that cannot be run'
+verdict speed 'gemm 8192' ok
+
 # --- speed: the bands are 85%, 70%, 75% and 50%, of 89%, 73%, 85% and 75%
 
 caught 1 speed copy 'slow=copy_d2d by=0.1'

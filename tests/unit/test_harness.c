@@ -18,7 +18,7 @@ typedef struct Rig {
   HarnessReport report;
   volatile sig_atomic_t interrupted;
   size_t interrupt_at; // points; 0: never
-  bool is_gpu;
+  bool is_gpu, unverified;
 } Rig;
 
 extern const Backend backend_fake;
@@ -78,6 +78,7 @@ static void *open_fake(Rig *rig, const char *words) {
 static HarnessOptions options_of(Rig *rig, double seconds) {
   HarnessOptions options = harness_options_default();
   options.seconds = seconds;
+  options.verify = !rig->unverified;
   options.anchor_seconds = 2;
   options.clock = read_clock;
   options.interrupted = &rig->interrupted;
@@ -330,6 +331,26 @@ Test(harness, wrong_results_are_not_recorded) {
   for (size_t i = 0; i < profile.n_rows; i++)
     cr_assert_neq(profile.rows[i].op, PROFILE_GEMM_UP);
   expect_complete(&rig, &profile);
+}
+
+/* Whether at its verification or, without one, point by point. */
+Test(harness, an_operator_that_is_refused_waives_itself) {
+  for (int verified = 0; verified < 2; verified++) {
+    Rig rig = {.unverified = !verified};
+    cr_assert_eq(run(&rig, "refuse=linear", INFINITY, NULL), 0);
+    const Profile profile = load(&rig);
+    int64_t waived = 0;
+    for (size_t i = 0; i < rig.plan.n; i++) {
+      const PlanPoint *point = &rig.plan.points[i];
+      if (point->point.op != CALIB_LINEAR) continue;
+      waived++;
+      cr_expect(point->waived && strstr(point->waived, "'linear' is refused"));
+    }
+    cr_expect_gt(waived, 5);
+    cr_expect_eq(rig.report.end, HARNESS_DONE);
+    cr_expect(!rig.report.wrong[CALIB_LINEAR]);
+    expect_complete(&rig, &profile);
+  }
 }
 
 Test(harness, a_failure_ends_the_run_and_keeps_what_there_was) {
