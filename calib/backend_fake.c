@@ -10,6 +10,7 @@
  *   oom=UNITS     points of more work (tokens, sequences, KiB or pages) do not fit
  *   wrong=OP      this operator's results are wrong
  *   refuse=OP     this operator cannot be run
+ *   no-cudnn      there is no attention by cuDNN
  *   noise=SHARE   of samples (0.004)       outliers=SHARE  take half as long again (0.01)
  *   step=SHARE    everything is slower by this much after=N samples (400)
  *   pace=SECONDS  each sample really takes so long
@@ -57,6 +58,7 @@ typedef struct Fake {
   int64_t step_at;
   int64_t oom_units, fail_at;
   const char *wrong, *refused;
+  bool has_no_cudnn;
   const char *slow;
   double slow_by;
   int64_t slow_from, slow_until, slow_points;
@@ -154,7 +156,8 @@ static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char
                  .oom_units = (int64_t)find_number(words, "oom", 0, &arena),
                  .fail_at = (int64_t)find_number(words, "fail", 0, &arena),
                  .wrong = find_word(words, "wrong", &arena),
-                 .refused = find_word(words, "refuse", &arena)};
+                 .refused = find_word(words, "refuse", &arena),
+                 .has_no_cudnn = strstr(words, "no-cudnn") != NULL};
   read_faults(self, words, &arena);
   rng_init(&self->rng, options->seed, "fake");
   self->arena = arena; // last: it owns all of the above
@@ -204,6 +207,8 @@ static CalibStatus too_large(const Machine *machine, const CalibModel *model, ch
 
 static CalibStatus fake_load(void *state, const CalibModel *model, char *error) {
   Fake *self = state;
+  if (self->has_no_cudnn && model->attention == CALIB_ATTENTION_CUDNN)
+    return calib_failed(CALIB_ENVIRONMENT, error, "no attention by cuDNN: it is told to have none");
   if (!fits(self->machine, model)) return too_large(self->machine, model, error);
   self->model = *model;
   return CALIB_OK;

@@ -347,7 +347,7 @@ static void test_refused_attention(const Backend *backend) {
   snprintf(path, sizeof path, "%s", getenv("TANDEM_CUDNN"));
   setenv("TANDEM_CUDNN", "/no/such/libcudnn.so.9", 1);
   model = with_cudnn(CALIB_BF16, 64, 4, 2);
-  expect_rejected(backend, state, &model, CALIB_ENVIRONMENT, "pip install nvidia-cudnn-cu13");
+  expect_rejected(backend, state, &model, CALIB_ENVIRONMENT, "'nvidia-cudnn-cu13>=9.21'");
   setenv("TANDEM_CUDNN", path, 1);
   setenv("FAKE_CUDNN", "none", 1);
   load(backend, state, &model);
