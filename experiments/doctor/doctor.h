@@ -48,7 +48,7 @@ typedef struct DoctorJob {
   double seconds;                  // to spend
   double (*clock)(void *context);  // seconds, going forward
   void *clock_context;
-  double began; // of the clock
+  double began;                             // of the clock
   const volatile sig_atomic_t *interrupted; // NULL, or not 0 when it shall stop
 } DoctorJob;
 
