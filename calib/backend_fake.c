@@ -17,6 +17,7 @@
  *   slow=OP       this operator takes by=SHARE (0.5) longer, less when it is negative, at its
  *                 points from=N (1) until=N (all)
  *   dip=SHARE     and meanwhile its clock is this share of the other (1)
+ *   uuid=TEXT     another device of the same kind
  *   processes=N ecc=0|1 ecc-errors=N mig=0|1 pcie=LANES free=SHARE
  *                 what the GPU says of itself (1, 1, 0, 0, 16 of 16, 1)
  *   clock=MHZ throttle=BITS
@@ -103,7 +104,6 @@ static CalibDevice make_device(const Machine *machine, const char *words, Arena 
   CalibDevice device = {.driver = "1.0",
                         .runtime = "1.0",
                         .library = "none",
-                        .uuid = "FAKE-0000",
                         .sm = machine->sm,
                         .n_units = machine->n_units,
                         .n_devices = 1,
@@ -112,6 +112,8 @@ static CalibDevice make_device(const Machine *machine, const char *words, Arena 
                         .cache_bytes = machine->cache_bytes};
   snprintf(device.name, sizeof device.name, "%s", machine->name);
   snprintf(device.gpu, sizeof device.gpu, "%s", machine->gpu);
+  const char *number = find_word(words, "uuid", arena);
+  snprintf(device.uuid, sizeof device.uuid, "FAKE-%.40s", number ? number : "0000");
   if (machine->sm == 0) return device;
   device.free_bytes =
       (int64_t)(find_number(words, "free", 1, arena) * (double)machine->memory_bytes);

@@ -24,7 +24,7 @@ typedef struct HarnessOptions {
   SampleLimits limits;
   double region_seconds; // 0.002
   double anchor_seconds; // 30
-  int anchor_points;     // anchors come back after so many points in any case; 100
+  int anchor_points;     // anchors come back after so many points in any case
   double drift;          // 0.02
   bool verify;           // operators, and sizes that will be timed, against their references; true
   double seconds;        // to spend on this plan; INFINITY: all it takes
@@ -69,7 +69,7 @@ typedef struct HarnessReport {
   int64_t slowed;     // readings whose clock fell
   int64_t remeasured; // readings of points that had drifted, or whose clock had fallen
   int64_t flagged;    // points that the device was steady for at no reading
-  double worst_drift; // share
+  double worst_drift; // share; the greatest change of an anchor from reading to reading
   double best_flops, best_memory, best_link; // per second, of any point
   double least_power, most_power;            // W; 0: not known
   int64_t throttled;                         // points with a reason to throttle
