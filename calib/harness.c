@@ -179,7 +179,8 @@ static ProfileRow make_row(const Harness *self, const PlanPoint *planned,
   row.mem_clock_mhz = measurement->after.mem_clock_mhz;
   row.least_sm_clock_mhz = measurement->least_sm_clock_mhz;
   row.energy_j = measurement->energy_j;
-  if (job->device->sm > 0) row.throttle = environment_throttle(measurement->throttle, job->arena);
+  if (job->device->sm > 0 && isfinite(measurement->sm_clock_mhz))
+    row.throttle = environment_throttle(measurement->throttle, job->arena);
   row.algorithm = text_shown(measurement->after.algorithm, job->arena);
   row.attn_kernel = text_shown(measurement->after.attn_kernel, job->arena);
   row.rates = planned->class == PLAN_SUSTAINED ? "sustained" : "";

@@ -2,8 +2,8 @@
  * with the driver and not with the toolkit, whose headers therefore are not needed either. Only
  * readings: nothing here sets anything. Numbers of enumerations and layouts are those of NVML's
  * documented interface. */
+#include "calib/gpu_name.h"
 #include "kernels/cuda_state.h"
-#include "kernels/gpu_name.h"
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>

@@ -149,6 +149,8 @@ static int open_device(Calibrate *self, const Options *options, Diag *diag) {
   if (!self->hardware &&
       gpu_facts_find(&self->machine, self->open.device.gpu, data_dir, self->arena))
     self->hardware = &self->machine;
+  if (self->hardware && self->open.device.sm == 0) // of an engine that does not say it
+    self->open.device.sm = (int32_t)self->hardware->sm;
   return 0;
 }
 
