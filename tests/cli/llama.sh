@@ -74,6 +74,7 @@ validated fake
 # --- the library itself
 
 [ ! -e failed ] || finish
+[ ! -e failed ] || exit 1
 [ -n "$library" ] || exit 77
 export TANDEM_LLAMA="$library"
 
