@@ -26,6 +26,7 @@ const CalibTelemetry calib_telemetry_unknown = {.sm_clock_mhz = (double)NAN,
                                                 .temperature_c = (double)NAN,
                                                 .power_w = (double)NAN,
                                                 .power_limit_w = (double)NAN,
+                                                .power_window_s = (double)NAN,
                                                 .energy_j = (double)NAN};
 
 const char *const calib_op_names[] = {

@@ -316,8 +316,9 @@ typedef struct CalibDevice {
 typedef struct CalibTelemetry {
   double sm_clock_mhz, mem_clock_mhz, temperature_c;
   double power_w, power_limit_w;
-  double energy_j;   // since the driver was loaded
-  uint64_t throttle; // reasons, NVML's bits; 0: none or unknown
+  double power_window_s; // that power_w is a mean over; NAN: it is of the moment
+  double energy_j;       // since the driver was loaded
+  uint64_t throttle;     // reasons, NVML's bits; 0: none or unknown
   char algorithm[160], attn_kernel[64];
 } CalibTelemetry;
 extern const CalibTelemetry calib_telemetry_unknown;

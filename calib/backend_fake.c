@@ -9,12 +9,15 @@
  *   no-driver     opening fails            fail=N      the N-th point fails
  *   oom=UNITS     points of more work (tokens, sequences, KiB or pages) do not fit
  *   wrong=OP      this operator's results are wrong
+ *   refuse=OP     this operator cannot be run
+ *   no-cudnn      there is no attention by cuDNN
  *   noise=SHARE   of samples (0.004)       outliers=SHARE  take half as long again (0.01)
  *   step=SHARE    everything is slower by this much after=N samples (400)
  *   pace=SECONDS  each sample really takes so long
  *   slow=OP       this operator takes by=SHARE (0.5) longer, less when it is negative, at its
  *                 points from=N (1) until=N (all)
  *   dip=SHARE     and meanwhile its clock is this share of the other (1)
+ *   uuid=TEXT     another device of the same kind
  *   processes=N ecc=0|1 ecc-errors=N mig=0|1 pcie=LANES free=SHARE
  *                 what the GPU says of itself (1, 1, 0, 0, 16 of 16, 1)
  *   clock=MHZ throttle=BITS
@@ -55,7 +58,8 @@ typedef struct Fake {
   double noise, outliers, step, pace;
   int64_t step_at;
   int64_t oom_units, fail_at;
-  const char *wrong;
+  const char *wrong, *refused;
+  bool has_no_cudnn;
   const char *slow;
   double slow_by;
   int64_t slow_from, slow_until, slow_points;
@@ -100,7 +104,6 @@ static CalibDevice make_device(const Machine *machine, const char *words, Arena 
   CalibDevice device = {.driver = "1.0",
                         .runtime = "1.0",
                         .library = "none",
-                        .uuid = "FAKE-0000",
                         .sm = machine->sm,
                         .n_units = machine->n_units,
                         .n_devices = 1,
@@ -109,6 +112,8 @@ static CalibDevice make_device(const Machine *machine, const char *words, Arena 
                         .cache_bytes = machine->cache_bytes};
   snprintf(device.name, sizeof device.name, "%s", machine->name);
   snprintf(device.gpu, sizeof device.gpu, "%s", machine->gpu);
+  const char *number = find_word(words, "uuid", arena);
+  snprintf(device.uuid, sizeof device.uuid, "FAKE-%.40s", number ? number : "0000");
   if (machine->sm == 0) return device;
   device.free_bytes =
       (int64_t)(find_number(words, "free", 1, arena) * (double)machine->memory_bytes);
@@ -152,7 +157,9 @@ static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char
                  .pace = find_number(words, "pace", 0, &arena),
                  .oom_units = (int64_t)find_number(words, "oom", 0, &arena),
                  .fail_at = (int64_t)find_number(words, "fail", 0, &arena),
-                 .wrong = find_word(words, "wrong", &arena)};
+                 .wrong = find_word(words, "wrong", &arena),
+                 .refused = find_word(words, "refuse", &arena),
+                 .has_no_cudnn = strstr(words, "no-cudnn") != NULL};
   read_faults(self, words, &arena);
   rng_init(&self->rng, options->seed, "fake");
   self->arena = arena; // last: it owns all of the above
@@ -202,6 +209,8 @@ static CalibStatus too_large(const Machine *machine, const CalibModel *model, ch
 
 static CalibStatus fake_load(void *state, const CalibModel *model, char *error) {
   Fake *self = state;
+  if (self->has_no_cudnn && model->attention == CALIB_ATTENTION_CUDNN)
+    return calib_failed(CALIB_ENVIRONMENT, error, "no attention by cuDNN: it is told to have none");
   if (!fits(self->machine, model)) return too_large(self->machine, model, error);
   self->model = *model;
   return CALIB_OK;
@@ -265,12 +274,17 @@ static double run_seconds(const Fake *self, const CalibPoint *point) {
   return point->busy ? 1.2 * seconds : seconds;
 }
 
+static CalibStatus check_refused(const Fake *self, CalibOp op, char *error) {
+  if (!self->refused || strcmp(self->refused, calib_op_name(op)) != 0) return CALIB_OK;
+  return calib_failed(CALIB_REJECTED, error, "'%s' is refused: it is told to", self->refused);
+}
+
 static CalibStatus fake_verify(void *state, CalibOp op, double *ret_error, char *error) {
   const Fake *self = state;
   *ret_error = 1e-3;
   if (self->wrong && strcmp(self->wrong, calib_op_name(op)) == 0)
     return calib_failed(CALIB_WRONG, error, "'%s' is wrong by 0.5", self->wrong);
-  return CALIB_OK;
+  return check_refused(self, op, error);
 }
 
 static CalibStatus fake_prepare(void *state, const CalibPoint *point, char *error) {
@@ -280,6 +294,7 @@ static CalibStatus fake_prepare(void *state, const CalibPoint *point, char *erro
                         (long long)self->points);
   if (self->oom_units > 0 && units_of(point) > self->oom_units)
     return calib_failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
+  if (check_refused(self, point->op, error)) return CALIB_REJECTED;
   self->op = point->op;
   self->seconds = run_seconds(self, point);
   self->is_slow = self->slow && strcmp(self->slow, calib_op_name(point->op)) == 0 &&

@@ -3,6 +3,7 @@
 #include "calib/backend.h"
 #include "calib/cpu_machine.h"
 #include "calib/cpu_threads.h"
+#include "calib/gpu_name.h"
 #include "calib/llama_session.h"
 #include <assert.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@ typedef struct State {
   Arena arena; // of this
   LlamaApi api;
   LlamaSession session;
+  LlamaDevice *gpu; // NULL: the processor
+  int gpus;
   bool has_model;
   int32_t threads;
 } State;
@@ -34,6 +37,7 @@ static CalibStatus backend_open(const CalibOptions *options, void **ret_state, c
   self->threads = threads;
   self->api.log_set(ignore_log, NULL);
   self->api.backend_init();
+  self->gpu = llama_api_gpu(&self->api, &self->gpus);
   *ret_state = self;
   return CALIB_OK;
 }
@@ -50,9 +54,25 @@ static void backend_close(void *state) {
   arena_done(&arena);
 }
 
+/* Its compute capability is that of the machine type with this GPU. */
+static CalibDevice describe_gpu(const State *self) {
+  size_t free_bytes = 0, all_bytes = 0;
+  CalibDevice device = {.n_devices = self->gpus};
+  self->api.device_memory(self->gpu, &free_bytes, &all_bytes);
+  device.memory_bytes = (int64_t)all_bytes;
+  device.free_bytes = (int64_t)free_bytes;
+  snprintf(device.name, sizeof device.name, "%s", self->api.device_name(self->gpu));
+  gpu_key(device.name, device.memory_bytes, device.gpu, sizeof device.gpu);
+  if (self->gpus > 1)
+    snprintf(device.note, sizeof device.note,
+             "llama.cpp divides the layers over %d GPUs; CUDA_VISIBLE_DEVICES names fewer",
+             self->gpus);
+  return device;
+}
+
 static void backend_describe(void *state, CalibDevice *ret_device) {
   State *self = state;
-  *ret_device = cpu_machine_describe(self->threads);
+  *ret_device = self->gpu ? describe_gpu(self) : cpu_machine_describe(self->threads);
   snprintf(ret_device->library, sizeof ret_device->library, "llama.cpp, ggml %.40s",
            self->api.version ? self->api.version() : "unknown version");
 }
@@ -77,10 +97,22 @@ static CalibStatus backend_load(void *state, const CalibModel *model, char *erro
 static CalibStatus backend_run_batch(void *state, const CalibBatch *batch, double *ret_seconds,
                                      char *error) {
   State *self = state;
+  size_t free_bytes = 0, all_bytes;
   assert(self->has_model);
+  if (self->gpu) self->api.device_memory(self->gpu, &free_bytes, &all_bytes);
   const CalibStatus status =
-      llama_session_prepare(&self->session, batch, cpu_machine_available_bytes(), error);
+      llama_session_prepare(&self->session, batch,
+                            self->gpu ? (int64_t)free_bytes : cpu_machine_available_bytes(), error);
   return status ? status : llama_session_run(&self->session, batch, ret_seconds, error);
+}
+
+/* ggml says nothing of a GPU's clocks. */
+static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
+  const State *self = state;
+  if (self->gpu)
+    *ret_telemetry = calib_telemetry_unknown;
+  else
+    cpu_machine_telemetry(state, ret_telemetry);
 }
 
 const Backend backend_llama = {
@@ -91,6 +123,6 @@ const Backend backend_llama = {
     .describe = backend_describe,
     .load = backend_load,
     .run_batch = backend_run_batch,
-    .telemetry = cpu_machine_telemetry,
+    .telemetry = backend_telemetry,
     .close = backend_close,
 };

@@ -179,23 +179,11 @@ void environment_end(Profile *profile, const HarnessReport *report) {
 /* ---- Going on ---- */
 
 int environment_check(const Profile *found, const Profile *wanted, Diag *diag) {
-  static const char *const keys[] = {"version",
-                                     "backend",
-                                     "machine",
-                                     "gpu",
-                                     "gpu_uuid_hash",
-                                     "driver",
-                                     "runtime",
-                                     "library",
-                                     "host_cpu",
-                                     "models",
-                                     "tensor_parallel_sizes",
-                                     "dtype",
-                                     "threads",
-                                     "units",
-                                     "seed",
-                                     "plan",
-                                     "attention"};
+  static const char *const keys[] = {"version", "backend", "machine",
+                                     "gpu",     "driver",  "runtime",
+                                     "library", "models",  "tensor_parallel_sizes",
+                                     "dtype",   "threads", "units",
+                                     "seed",    "plan",    "attention"};
   int error = 0;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     const char *was = profile_fact(found, keys[i]), *is = profile_fact(wanted, keys[i]);

@@ -37,7 +37,7 @@ HarnessOptions harness_options_default(void) {
   return (HarnessOptions){.limits = sample_limits_default,
                           .region_seconds = 0.002,
                           .anchor_seconds = 30,
-                          .anchor_points = 100,
+                          .anchor_points = PLAN_ANCHOR_POINTS,
                           .drift = 0.02,
                           .verify = true,
                           .seconds = INFINITY};
@@ -91,14 +91,15 @@ static bool does_more(const PlanPoint *a, const PlanPoint *b) {
          a->shape.context_tokens >= b->shape.context_tokens;
 }
 
-/* Waives what would fail likewise. */
-static void waive_likes(Harness *self, PlanPoint *failed, CalibStatus status, const char *error) {
+/* Waives what would fail likewise: an operator that cannot be verified is not measured at all. */
+static void waive_likes(Harness *self, PlanPoint *failed, CalibStatus status, bool of_operator,
+                        const char *error) {
   Plan *plan = self->job->plan;
   for (size_t i = 0; i < plan->n; i++) {
     PlanPoint *other = &plan->points[i];
-    const bool alike = status == CALIB_WRONG           ? other->point.op == failed->point.op
-                       : status == CALIB_OUT_OF_MEMORY ? does_more(other, failed)
-                                                       : other == failed;
+    const bool alike = status == CALIB_OUT_OF_MEMORY ? does_more(other, failed)
+                       : of_operator                 ? other->point.op == failed->point.op
+                                                     : other == failed;
     if (!alike || other->waived || other->readings > 0) continue;
     waive(self, other, error);
     self->report->no_memory += status == CALIB_OUT_OF_MEMORY;
@@ -107,11 +108,11 @@ static void waive_likes(Harness *self, PlanPoint *failed, CalibStatus status, co
     self->report->wrong[failed->point.op] = arena_copy(self->job->arena, error, strlen(error));
 }
 
-static Outcome fail_point(Harness *self, PlanPoint *planned, CalibStatus status,
+static Outcome fail_point(Harness *self, PlanPoint *planned, CalibStatus status, bool of_operator,
                           const char *error) {
   if (status == CALIB_ENVIRONMENT && is_interrupted(self)) return STOPPED; // it was not waited for
   if (status != CALIB_ENVIRONMENT) {
-    waive_likes(self, planned, status, error);
+    waive_likes(self, planned, status, of_operator || status == CALIB_WRONG, error);
     return WAIVED;
   }
   const char *name = calib_op_name(planned->point.op);
@@ -137,9 +138,10 @@ static Outcome measure_point(Harness *self, PlanPoint *planned, Sampled *ret_mea
   char error[CALIB_ERROR_SIZE] = "";
   Sampled measurement = {.stop = SAMPLE_MORE};
   CalibStatus status = verify(self, planned->point.op, error);
-  if (!status) status = job->backend->prepare(job->state, &planned->point, error);
+  if (status) return fail_point(self, planned, status, true, error);
+  status = job->backend->prepare(job->state, &planned->point, error);
   if (!status) status = take_samples(self, planned, &measurement, error);
-  if (status) return fail_point(self, planned, status, error);
+  if (status) return fail_point(self, planned, status, false, error);
   if (measurement.stop == SAMPLE_MORE) return STOPPED;
   *ret_measurement = measurement;
   return MEASURED;
@@ -172,12 +174,13 @@ static ProfileRow make_row(const Harness *self, const PlanPoint *planned,
   row.p10_us = US_PER_S * statistics->p10;
   row.p90_us = US_PER_S * statistics->p90;
   row.samples = statistics->n;
-  row.power_w = measurement->after.power_w;
+  row.power_w = measurement->power_w;
   row.sm_clock_mhz = measurement->sm_clock_mhz;
   row.mem_clock_mhz = measurement->after.mem_clock_mhz;
   row.least_sm_clock_mhz = measurement->least_sm_clock_mhz;
   row.energy_j = measurement->energy_j;
-  if (job->device->sm > 0) row.throttle = environment_throttle(measurement->throttle, job->arena);
+  if (job->device->sm > 0 && isfinite(measurement->sm_clock_mhz))
+    row.throttle = environment_throttle(measurement->throttle, job->arena);
   row.algorithm = text_shown(measurement->after.algorithm, job->arena);
   row.attn_kernel = text_shown(measurement->after.attn_kernel, job->arena);
   row.rates = planned->class == PLAN_SUSTAINED ? "sustained" : "";
@@ -199,7 +202,7 @@ static void book(Harness *self, const PlanPoint *planned, const Sampled *measure
   const CalibOp op = planned->point.op;
   const double seconds = measurement->statistics.median;
   const CalibWork work = calib_work(self->job->model, &planned->point);
-  const double watts = measurement->after.power_w;
+  const double watts = measurement->power_w;
   report->samples += measurement->statistics.n;
   report->outliers += measurement->statistics.outliers;
   keep_most(&report->best_flops, work.flops / seconds);
@@ -230,10 +233,36 @@ static Outcome take_point(Harness *self, PlanPoint *planned, SampleStatistics *r
 
 /* ---- Anchors ---- */
 
+static double change_between(const SampleStatistics *before, const SampleStatistics *after) {
+  return before->n == 0 ? 0 : fabs(after->median / before->median - 1);
+}
+
 /* How far two readings are apart; 0 where their intervals meet, which is noise. */
 static double drift_between(const SampleStatistics *before, const SampleStatistics *after) {
-  if (before->n == 0 || (before->low <= after->high && after->low <= before->high)) return 0;
-  return fabs(after->median / before->median - 1);
+  if (before->low <= after->high && after->low <= before->high) return 0;
+  return change_between(before, after);
+}
+
+static bool is_row_of(const Harness *self, const ProfileRow *row, int64_t configuration) {
+  const CalibModel *model = self->job->model;
+  const ProfileGroup group = {.model = model->name,
+                              .gpu = self->job->device->gpu,
+                              .tensor_parallel_size = model->tensor_parallel_size};
+  return row->configuration == configuration && profile_in_group(row, &group);
+}
+
+/* The last readings of a run before, maybe on another device of the kind. */
+static void recall_anchors(Harness *self) {
+  const Profile *profile = &self->job->recorder->profile;
+  for (size_t i = 0; i < self->n_anchors; i++)
+    for (size_t k = 0; k < profile->n_rows; k++) {
+      const ProfileRow *row = &profile->rows[k];
+      if (is_row_of(self, row, self->job->plan->points[i].configuration))
+        self->references[i] = (SampleStatistics){.n = (int)row->samples,
+                                                 .median = row->median_us / US_PER_S,
+                                                 .low = row->p10_us / US_PER_S,
+                                                 .high = row->p90_us / US_PER_S};
+    }
 }
 
 static double usual_clock(const Harness *self) {
@@ -278,12 +307,12 @@ static Outcome read_anchors(Harness *self, double *ret_drift) {
       return FAILED;
     const double drift = drift_between(&self->references[i], &statistics);
     keep_most(ret_drift, drift);
+    keep_most(&self->report->worst_drift, change_between(&self->references[i], &statistics));
     if (drift > self->options->drift) flag_readings(self, anchor->configuration);
     self->references[i] = statistics;
   }
   self->anchored = now(self);
   self->reading = self->anchored - began;
-  keep_most(&self->report->worst_drift, *ret_drift);
   return MEASURED;
 }
 
@@ -298,14 +327,6 @@ static double time_left(const Harness *self) {
 
 static bool has_time(const Harness *self) {
   return !is_interrupted(self) && time_left(self) > 0;
-}
-
-static bool is_row_of(const Harness *self, const ProfileRow *row, int64_t configuration) {
-  const CalibModel *model = self->job->model;
-  const ProfileGroup group = {.model = model->name,
-                              .gpu = self->job->device->gpu,
-                              .tensor_parallel_size = model->tensor_parallel_size};
-  return row->configuration == configuration && profile_in_group(row, &group);
 }
 
 /* A reading of a steady device takes the place of those that are not. */
@@ -454,30 +475,21 @@ static Outcome verify_sizes(Harness *self) {
     const CalibStatus status = verify_point(&target, &planned->point, &off, error);
     report->verified += isfinite(off);
     if (off > report->worst_error[planned->point.op]) report->worst_error[planned->point.op] = off;
-    if (status && fail_point(self, planned, status, error) == FAILED) return FAILED;
+    if (status && fail_point(self, planned, status, false, error) == FAILED) return FAILED;
   }
   report->verify_seconds += now(self) - began;
   return is_interrupted(self) ? STOPPED : MEASURED;
 }
 
-/* A point whose preparation and fewest samples alone take longer than there is. */
+/* A point of which a few runs alone take longer than there is, as far as rates are known. */
 static void waive_slow(Harness *self, const PlanRates *rates) {
-  enum { RUNS_LEAST = 2 * SAMPLES_LEAST };
+  enum { RUNS_LEAST = 6 };
   for (size_t i = 0; i < self->job->plan->n; i++) {
     PlanPoint *planned = &self->job->plan->points[i];
     if (planned->waived || planned->readings > 0) continue;
     const double run = plan_run_seconds(self->job->model, &planned->point, rates);
     if (RUNS_LEAST * run > self->options->seconds) waive(self, planned, "slower than the budget");
   }
-}
-
-/* Small budgets shorten each point before they leave points out. */
-static SampleLimits limits_for(const HarnessJob *job, const HarnessOptions *options,
-                               const PlanRates *rates) {
-  const double wanted = plan_seconds(job->plan, job->model, rates, &options->limits);
-  return wanted > options->seconds
-             ? sample_limits_shrink(&options->limits, options->seconds / wanted)
-             : options->limits;
 }
 
 int harness_run(const HarnessJob *job, const HarnessOptions *options, HarnessReport *report,
@@ -487,12 +499,13 @@ int harness_run(const HarnessJob *job, const HarnessOptions *options, HarnessRep
   HarnessOptions shortened = *options;
   Harness self = {.job = job, .options = &shortened, .report = report, .diag = diag};
   waive_slow(&self, &rates);
-  shortened.limits = limits_for(job, options, &rates);
+  shortened.limits = plan_limits(plan, job->model, &rates, &options->limits, options->seconds);
   self.began = options->clock(options->clock_context);
   while (self.n_anchors < plan->n && plan->points[self.n_anchors].class == PLAN_ANCHOR)
     self.n_anchors++;
   self.references = ARENA_ARRAY(job->arena, SampleStatistics, self.n_anchors);
   self.block = ARENA_ARRAY(job->arena, size_t, plan->n);
+  recall_anchors(&self);
   double drift;
   Outcome outcome = verify_sizes(&self);
   if (outcome == MEASURED && plan_left(plan) > 0) outcome = read_anchors(&self, &drift);

@@ -10,9 +10,10 @@
  * of each: one that is not flagged takes the place of all before it; of others `fit` takes the
  * median.
  *
- * A point that does not fit in memory waives all that do more work of its kind. A wrong result
- * waives all points of its operator. Any other failure of the backend ends the run: what was
- * measured is in the file. */
+ * A point that does not fit in memory waives all that do more work of its kind. A wrong result, and
+ * an operator that cannot be run for its verification, waive all points of the operator; a point
+ * that is rejected waives itself. Any other failure of the backend ends the run: what was measured
+ * is in the file. */
 #ifndef CALIB_HARNESS_H
 #define CALIB_HARNESS_H
 #include "calib/plan.h"
@@ -23,7 +24,7 @@ typedef struct HarnessOptions {
   SampleLimits limits;
   double region_seconds; // 0.002
   double anchor_seconds; // 30
-  int anchor_points;     // anchors come back after so many points in any case; 100
+  int anchor_points;     // anchors come back after so many points in any case
   double drift;          // 0.02
   bool verify;           // operators, and sizes that will be timed, against their references; true
   double seconds;        // to spend on this plan; INFINITY: all it takes
@@ -68,7 +69,7 @@ typedef struct HarnessReport {
   int64_t slowed;     // readings whose clock fell
   int64_t remeasured; // readings of points that had drifted, or whose clock had fallen
   int64_t flagged;    // points that the device was steady for at no reading
-  double worst_drift; // share
+  double worst_drift; // share; the greatest change of an anchor from reading to reading
   double best_flops, best_memory, best_link; // per second, of any point
   double least_power, most_power;            // W; 0: not known
   int64_t throttled;                         // points with a reason to throttle

@@ -32,6 +32,10 @@ static const char *const NAMES[] = {"llama_backend_init",
                                     NULL};
 /* Of a library that it needs. */
 static const char *const VERSION[] = {"ggml_version", NULL};
+static const char *const DEVICES[] = {"ggml_backend_dev_count",  "ggml_backend_dev_get",
+                                      "ggml_backend_dev_type",   "ggml_backend_dev_description",
+                                      "ggml_backend_dev_memory", NULL};
+enum { DEVICE_IS_GPU = 1 }; // of device_type
 
 /* The name of the first field that has not the default known for it; NULL: all have. */
 static const char *strange_field(const LlamaContextParams *p) {
@@ -89,5 +93,18 @@ CalibStatus llama_api_open(LlamaApi *self, char *error) {
                         "'%.200s' is not a supported libllama: it has no '%s'", path, missing);
   }
   calib_find_functions(self->library, VERSION, &self->version);
+  if (calib_find_functions(self->library, DEVICES, &self->device_count)) self->device_count = NULL;
   return check(self, path, error);
+}
+
+LlamaDevice *llama_api_gpu(const LlamaApi *self, int *ret_gpus) {
+  LlamaDevice *first = NULL;
+  *ret_gpus = 0;
+  for (size_t i = 0; self->device_count && i < self->device_count(); i++) {
+    LlamaDevice *device = self->device(i);
+    if (self->device_type(device) != DEVICE_IS_GPU) continue;
+    if (!first) first = device;
+    ++*ret_gpus;
+  }
+  return first;
 }

@@ -13,6 +13,7 @@
 typedef struct LlamaModel LlamaModel;
 typedef struct LlamaContext LlamaContext;
 typedef struct LlamaMemory LlamaMemory;
+typedef struct LlamaDevice LlamaDevice;
 
 enum { LLAMA_APPENDED = 256 }; // bytes that later releases may add
 
@@ -73,7 +74,16 @@ typedef struct LlamaApi {
   float *(*logits)(LlamaContext *context, int32_t row);
   size_t (*max_sequences)(void);
   const char *(*version)(void); // of ggml; NULL where the library does not say
+  /* Devices of ggml, all NULL where the library does not tell of them. */
+  size_t (*device_count)(void);
+  LlamaDevice *(*device)(size_t ix);
+  int (*device_type)(LlamaDevice *device);
+  const char *(*device_name)(LlamaDevice *device); // "NVIDIA H100 80GB HBM3"
+  void (*device_memory)(LlamaDevice *device, size_t *ret_free, size_t *ret_all);
 } LlamaApi;
+
+/* The GPU that models are put on; NULL: the processor. */
+LlamaDevice *llama_api_gpu(const LlamaApi *self, int *ret_gpus);
 
 /* Opens TANDEM_LLAMA, else libllama.so of the loader's paths. It stays open as long as the program:
  * its threads and devices do not survive closing. */

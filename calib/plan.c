@@ -231,6 +231,8 @@ size_t plan_left(const Plan *self) {
 
 /* ---- Time ---- */
 
+static const double PREPARING_ON_GPU = 0.063, PREPARING_ON_CPU = 0.02; // s
+
 PlanRates plan_peaks(const Hardware *hardware, CalibWeights weights) {
   Hardware peak = *hardware;
   if (weights != CALIB_WEIGHTS_PLAIN && peak.dense_fp8_flops > 0)
@@ -244,10 +246,10 @@ PlanRates plan_rates(const Hardware *hardware, const CalibDevice *device) {
   if (hardware)
     return (PlanRates){hardware_compute_rate(hardware), hardware_memory_rate(hardware),
                        (double)hardware->pcie_bandwidth * hardware->pcie_efficiency,
-                       hardware_link_rate(hardware)};
-  if (device->sm > 0) return (PlanRates){200e12, 1.5e12, 25e9, 100e9};
+                       hardware_link_rate(hardware), PREPARING_ON_GPU};
+  if (device->sm > 0) return (PlanRates){200e12, 1.5e12, 25e9, 100e9, PREPARING_ON_GPU};
   const double threads = device->n_units > 0 ? device->n_units : 1;
-  return (PlanRates){25e9 * threads, 10e9, 10e9, 10e9};
+  return (PlanRates){25e9 * threads, 10e9, 10e9, 10e9, PREPARING_ON_CPU};
 }
 
 bool plan_crosses_link(CalibOp op) {
@@ -264,22 +266,41 @@ double plan_run_seconds(const CalibModel *model, const CalibPoint *point, const 
   return fmax(work.flops / rates->flops, work.bytes / path_of(rates, point->op));
 }
 
-/* Preparing takes a few runs, as long as making operands takes. */
+static const double SAMPLE_SECONDS = 0.002; // of one, at least
+
+static double point_seconds(const CalibModel *model, const PlanPoint *planned,
+                            const PlanRates *rates, const SampleLimits *limits) {
+  const double run = plan_run_seconds(model, &planned->point, rates);
+  const double samples = fmax(limits->min_seconds, limits->min_samples * run);
+  if (planned->class == PLAN_SUSTAINED) return PLAN_SUSTAINED_SECONDS;
+  return rates->preparing + PLAN_PREPARING_RUNS * run +
+         fmax(fmin(samples, limits->max_seconds), SAMPLES_LEAST * fmax(run, SAMPLE_SECONDS));
+}
+
+/* What a point takes besides its samples is that of 1,294 points on an H100. Anchors come back
+ * after each hundred. */
 double plan_seconds(const Plan *self, const CalibModel *model, const PlanRates *rates,
                     const SampleLimits *limits) {
-  enum { PREPARING_RUNS = 3 };
-  const double preparing = 0.02;
+  const double readings = 2 + floor((double)plan_left(self) / PLAN_ANCHOR_POINTS);
   double seconds = 0;
   for (size_t i = 0; i < self->n; i++) {
-    if (self->points[i].waived || self->points[i].readings > 0) continue;
-    if (self->points[i].class == PLAN_SUSTAINED) {
-      seconds += PLAN_SUSTAINED_SECONDS;
-      continue;
-    }
-    const double run = plan_run_seconds(model, &self->points[i].point, rates);
-    const double samples = fmax(limits->min_seconds, limits->min_samples * run);
-    seconds += preparing + PREPARING_RUNS * run;
-    seconds += fmax(fmin(samples, limits->max_seconds), SAMPLES_LEAST * run);
+    const PlanPoint *planned = &self->points[i];
+    if (planned->waived || (planned->readings > 0 && planned->class != PLAN_ANCHOR)) continue;
+    seconds += (planned->class == PLAN_ANCHOR ? readings : 1) *
+               point_seconds(model, planned, rates, limits);
   }
   return seconds;
+}
+
+SampleLimits plan_limits(const Plan *self, const CalibModel *model, const PlanRates *rates,
+                         const SampleLimits *limits, double seconds) {
+  enum { STEPS = 16 };
+  double low = 0, high = 1; // shares of the limits
+  if (plan_seconds(self, model, rates, limits) <= seconds) return *limits;
+  for (int i = 0; i < STEPS; i++) {
+    const double share = (low + high) / 2;
+    const SampleLimits shrunk = sample_limits_shrink(limits, share);
+    *(plan_seconds(self, model, rates, &shrunk) <= seconds ? &low : &high) = share;
+  }
+  return sample_limits_shrink(limits, low);
 }

@@ -54,10 +54,14 @@ void plan_go_on(Plan *self, const Profile *profile, const ProfileGroup *group);
 /* Points that are neither waived nor measured. */
 size_t plan_left(const Plan *self);
 
-/* Rates per second: of products, of memory, of the links to the host and to other GPUs. */
+/* Rates per second: of products, of memory, of the links to the host and to other GPUs; and seconds
+ * that a point takes before it runs. */
 typedef struct PlanRates {
-  double flops, memory, host_link, gpu_link;
+  double flops, memory, host_link, gpu_link, preparing;
 } PlanRates;
+
+/* Of a point, before its samples; and points after which the anchors come back in any case. */
+enum { PLAN_PREPARING_RUNS = 3, PLAN_ANCHOR_POINTS = 100 };
 
 /* Peaks of a machine for a model of these weights, which nothing can be faster than. */
 PlanRates plan_peaks(const Hardware *hardware, CalibWeights weights);
@@ -70,4 +74,8 @@ double plan_run_seconds(const CalibModel *model, const CalibPoint *point, const 
 /* A guess at how long the points that are left take to measure. */
 double plan_seconds(const Plan *self, const CalibModel *model, const PlanRates *rates,
                     const SampleLimits *limits);
+/* The limits, or as much of them as lets the points that are left end in time: points become
+ * shorter before points are left out. */
+SampleLimits plan_limits(const Plan *self, const CalibModel *model, const PlanRates *rates,
+                         const SampleLimits *limits, double seconds);
 #endif

@@ -106,10 +106,15 @@ const ProtocolField protocol_slice[] = {{FIELD(WORD, tensor), .words = calib_ten
 #undef OF
 
 #define OF CalibTelemetry
-const ProtocolField protocol_telemetry[] = {
-    {FIELD(NUMBER, sm_clock_mhz)},  {FIELD(NUMBER, mem_clock_mhz)},
-    {FIELD(NUMBER, temperature_c)}, {FIELD(NUMBER, power_w)},
-    {FIELD(NUMBER, power_limit_w)}, {FIELD(NUMBER, energy_j)},
-    {FIELD(UINT64, throttle)},      {TEXT_FIELD(algorithm)},
-    {TEXT_FIELD(attn_kernel)},      {0}};
+const ProtocolField protocol_telemetry[] = {{FIELD(NUMBER, sm_clock_mhz)},
+                                            {FIELD(NUMBER, mem_clock_mhz)},
+                                            {FIELD(NUMBER, temperature_c)},
+                                            {FIELD(NUMBER, power_w)},
+                                            {FIELD(NUMBER, power_limit_w)},
+                                            {FIELD(NUMBER, power_window_s)},
+                                            {FIELD(NUMBER, energy_j)},
+                                            {FIELD(UINT64, throttle)},
+                                            {TEXT_FIELD(algorithm)},
+                                            {TEXT_FIELD(attn_kernel)},
+                                            {0}};
 #undef OF

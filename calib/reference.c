@@ -1,6 +1,7 @@
 /* The formulas. */
 #include "calib/reference.h"
 #include "base/arena.h"
+#include "calib/spread.h"
 #include <math.h>
 #include <string.h>
 
@@ -18,22 +19,37 @@ void reference_norm(CalibNorm norm, double *out, const double *in, const double 
   }
 }
 
+static double dot(const double *x, const double *y, int64_t n) {
+  double sums[4] = {0}; // independent, so that additions overlap
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int part = 0; part < 4; part++)
+      sums[part] += x[i + part] * y[i + part];
+  for (; i < n; i++)
+    sums[0] += x[i] * y[i];
+  return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+typedef struct Product {
+  double *out;
+  const double *in, *weights, *bias;
+  int64_t rows, n, k;
+} Product;
+
 /* A row of weights serves all rows while it is in the cache. */
+static void make_columns(const void *work, int64_t begin, int64_t end) {
+  const Product *self = work;
+  for (int64_t column = begin; column < end; column++)
+    for (int64_t row = 0; row < self->rows; row++)
+      self->out[row * self->n + column] =
+          dot(self->in + row * self->k, self->weights + column * self->k, self->k) +
+          (self->bias ? self->bias[column] : 0);
+}
+
 void reference_product(double *out, const double *in, const double *weights, const double *bias,
                        int64_t rows, int64_t n, int64_t k) {
-  for (int64_t column = 0; column < n; column++, weights += k) {
-    for (int64_t row = 0; row < rows; row++) {
-      const double *x = in + row * k;
-      double sums[4] = {0}; // independent, so that additions overlap
-      int64_t i = 0;
-      for (; i + 4 <= k; i += 4)
-        for (int part = 0; part < 4; part++)
-          sums[part] += x[i + part] * weights[i + part];
-      for (; i < k; i++)
-        sums[0] += x[i] * weights[i];
-      out[row * n + column] = sums[0] + sums[1] + sums[2] + sums[3] + (bias ? bias[column] : 0);
-    }
-  }
+  const Product product = {out, in, weights, bias, rows, n, k};
+  spread(make_columns, &product, n, (double)rows * (double)n * (double)k);
 }
 
 double reference_e4m3(double x) {
@@ -108,9 +124,8 @@ void reference_attend(double *out, const double *query, const double *keys, cons
   double maximum = -INFINITY, sum = 0;
   memset(out, 0, (size_t)head_dim * sizeof *out);
   for (int64_t t = 0; t < context; t++) {
-    double logit = slope * (double)(t - (context - 1));
-    for (int32_t i = 0; i < head_dim; i++)
-      logit += query[i] * keys[t * stride + i] * scale;
+    const double logit =
+        slope * (double)(t - (context - 1)) + scale * dot(query, keys + t * stride, head_dim);
     /* What was summed against a smaller maximum shrinks. */
     const double shrink = logit > maximum ? exp(maximum - logit) : 1;
     if (logit > maximum) maximum = logit;

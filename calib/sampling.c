@@ -42,11 +42,13 @@ static bool is_interrupted(const Sampler *self) {
 static const double READING_SECONDS = 0.025;
 enum { ENERGY_STEPS = 10 };
 
-/* Readings of one point. */
+/* Readings of one point. Power, and the reasons to throttle that go with it, are the point's from
+ * when it has run for as long as power is a mean over. */
 typedef struct Watch {
-  int n_readings, n_clocks;
-  double clock_sum, least_clock;
-  uint64_t throttle;
+  int n_readings, n_clocks, n_powers;
+  double clock_sum, least_clock, power_sum;
+  uint64_t throttle, settled_throttle;
+  double ran;                 // s, before this reading
   double energy, energy_step; // since the first reading; the least that it moved by. NAN: unknown
   CalibTelemetry last;
   double due;   // seconds of samples until the next reading
@@ -58,6 +60,11 @@ static void read_machine(Watch *self, const Sampler *sampler) {
   sampler->backend->telemetry(sampler->state, &self->last);
   const double clock = self->last.sm_clock_mhz, moved = self->last.energy_j - energy_before;
   self->throttle |= self->last.throttle;
+  if (isfinite(self->last.power_w) && !(self->ran < self->last.power_window_s)) {
+    self->power_sum += self->last.power_w;
+    self->settled_throttle |= self->last.throttle;
+    self->n_powers++;
+  }
   self->due = READING_SECONDS;
   if (isfinite(clock)) {
     self->least_clock = self->n_clocks > 0 ? fmin(self->least_clock, clock) : clock;
@@ -71,6 +78,7 @@ static void read_machine(Watch *self, const Sampler *sampler) {
 
 static void count_runs(Watch *self, const Sampler *sampler, int32_t runs, double seconds) {
   self->runs += runs;
+  self->ran += seconds;
   self->due -= seconds;
   if (self->due <= 0) read_machine(self, sampler);
 }
@@ -78,7 +86,8 @@ static void count_runs(Watch *self, const Sampler *sampler, int32_t runs, double
 static void end_watch(const Watch *self, Sampled *ret_sampled) {
   const bool is_known = self->runs > 0 && self->energy >= ENERGY_STEPS * self->energy_step;
   ret_sampled->after = self->last;
-  ret_sampled->throttle = self->throttle;
+  ret_sampled->power_w = self->n_powers > 0 ? self->power_sum / self->n_powers : NAN;
+  ret_sampled->throttle = self->n_powers > 0 ? self->settled_throttle : self->throttle;
   ret_sampled->sm_clock_mhz = self->n_clocks > 0 ? self->clock_sum / self->n_clocks : NAN;
   ret_sampled->least_sm_clock_mhz = self->n_clocks > 0 ? self->least_clock : NAN;
   ret_sampled->energy_j = is_known ? self->energy / (double)self->runs : NAN;
@@ -108,6 +117,7 @@ CalibStatus sampling_take(const Sampler *self, Sampled *ret_sampled, char *error
     samples.n = 0;
     ret_sampled->seconds = 0;
   }
+  watch.ran = ret_sampled->seconds + self->lead_seconds;
   read_machine(&watch, self);
   while (!status && !is_interrupted(self)) {
     ret_sampled->stop = samples_stop(&samples, &self->limits, ret_sampled->seconds);
@@ -122,5 +132,7 @@ CalibStatus sampling_take(const Sampler *self, Sampled *ret_sampled, char *error
   if (watch.due < READING_SECONDS) read_machine(&watch, self);
   end_watch(&watch, ret_sampled);
   if (!status && samples.n > 0) ret_sampled->statistics = samples_statistics(&samples);
+  if (samples.n > 0 && isnan(ret_sampled->energy_j))
+    ret_sampled->energy_j = ret_sampled->power_w * ret_sampled->statistics.median;
   return status;
 }

@@ -8,7 +8,7 @@
 #define CALIB_STATISTICS_H
 #include <stddef.h>
 
-enum { SAMPLES_LEAST = 3, SAMPLES_MOST = 1000 };
+enum { SAMPLES_LEAST = 7, SAMPLES_MOST = 1000 };
 
 /* Enough: `min_samples` and `min_seconds` and an interval of half-width <= `half_width` of the
  * median; or else `max_samples` or `max_seconds`, but SAMPLES_LEAST in any case. */

@@ -5,6 +5,7 @@
  * computed once more, after it. The rest of what is compared with the backend's results depends on
  * nothing that the backend has computed. */
 #include "calib/operators.h"
+#include "calib/spread.h"
 #include "calib/verify_check.h"
 #include <math.h>
 
@@ -251,6 +252,20 @@ static ReferenceLayer read_layer(Check *check, int32_t layer) {
                           .router = check_read(check, TENSOR_ROUTER_WEIGHTS, layer, experts)};
 }
 
+static void attend_rows(const void *work, int64_t begin, int64_t end) {
+  const Terms *self = work;
+  for (int64_t i = begin; i < end; i++)
+    if (self->attends[i]) reference_layer_attend(self->check->target->model, &self->reference, i);
+}
+
+static void attend(const Terms *self) {
+  double tokens = 0;
+  for (int64_t i = 0; i < self->rows.n; i++)
+    tokens += self->attends[i] ? (double)self->reference.contexts[i] : 0;
+  spread(attend_rows, self, self->rows.n,
+         2 * tokens * (double)check_columns(self->check, TENSOR_ATTENTION));
+}
+
 /* Weights of one layer at a time are in memory. */
 static void compute_layer(Terms *self, int32_t layer) {
   Check *check = self->check;
@@ -274,8 +289,7 @@ static void compute_layer(Terms *self, int32_t layer) {
   check->arena = whole;
   if (self->parts & CALIB_PART_LINEAR && !check->status)
     reference_layer_begin(model, &weights, rows);
-  for (int64_t i = 0; i < rows->n && !check->status; i++)
-    if (self->attends[i]) reference_layer_attend(model, rows, i);
+  if (!check->status) attend(self);
   if (self->parts & CALIB_PART_LINEAR && !check->status) reference_layer_end(model, &weights, rows);
   rows->keys = rows->values = NULL;
   arena_done(&arena);

@@ -1,7 +1,7 @@
 /* Takes a GPU: each thing that can be missing is found here, before any work, and named in a line.
  * Memory is plain device memory, never managed. Clocks and limits are read, never set. */
+#include "calib/gpu_name.h"
 #include "kernels/cuda_state.h"
-#include "kernels/gpu_name.h"
 #include "kernels/sdpa.h"
 #include <cublasLt.h>
 #include <stdio.h>

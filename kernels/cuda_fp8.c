@@ -86,8 +86,7 @@ CalibStatus fp8_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t lay
   if (gemm_run_scaled(lane->gemm, lane->stream, &shape, lane->tensors[p.out].data, in, scales,
                       weights.products[ix], weights.scales[ix], why) >= 0)
     return CALIB_OK;
-  return calib_failed(CALIB_ENVIRONMENT, error, "product of 8 bits of [%d][%d] and [%d][%d]: %s",
-                      (int)shape.m, (int)shape.k, (int)shape.n, (int)shape.k, why);
+  return product_failed(lane, &shape, why, error);
 }
 
 // --- for verification --------------------------------------------------------------------------

@@ -33,6 +33,15 @@ const char *layer_algorithm(const CudaState *self, CalibOp op) {
   return gemm_algorithm(self->main.gemm, &shape);
 }
 
+CalibStatus product_failed(CudaLane *lane, const GemmShape *shape, const char *why, char *error) {
+  static const char *const formats[] = {"", " in fp8", " in fp8_block"};
+  cudaGetLastError(); // else the next call reports it again
+  const bool goes_on = cudaStreamSynchronize(lane->stream) == cudaSuccess;
+  return calib_failed(goes_on ? CALIB_REJECTED : CALIB_ENVIRONMENT, error,
+                      "product%s of [%d][%d] and [%d][%d]: %s", formats[shape->weights],
+                      (int)shape->m, (int)shape->k, (int)shape->n, (int)shape->k, why);
+}
+
 CalibStatus layer_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, char *error) {
   if (self->model.weights != CALIB_WEIGHTS_PLAIN && op != CALIB_GEMM_HEAD)
     return fp8_product(self, lane, op, layer, error);
@@ -48,8 +57,7 @@ CalibStatus layer_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t l
                is_head ? model_head(self, layer) : weights.products[ix],
                is_head ? NULL : weights.product_biases[ix], why) >= 0)
     return CALIB_OK;
-  return calib_failed(CALIB_ENVIRONMENT, error, "product of [%d][%d] and [%d][%d]: %s",
-                      (int)shape.m, (int)shape.k, (int)shape.n, (int)shape.k, why);
+  return product_failed(lane, &shape, why, error);
 }
 
 static CalibStatus norm_rows(CudaState *self, CudaLane *lane, const CudaLayer *weights, int norm,

@@ -63,8 +63,7 @@ static CalibStatus route(CudaState *self, CudaLane *lane, int64_t layer, char *e
   if (gemm_run(lane->gemm, lane->stream, &shape, tensor(lane, TENSOR_ROUTER_LOGITS),
                tensor(lane, TENSOR_NORMED), model_layer(self, layer).router, NULL, why) >= 0)
     return moe_run(self, lane, CALIB_MOE_ROUTING, layer, error);
-  return calib_failed(CALIB_ENVIRONMENT, error, "product of [%d][%d] and the router's [%d][%d]: %s",
-                      (int)shape.m, (int)shape.k, (int)shape.n, (int)shape.k, why);
+  return product_failed(lane, &shape, why, error);
 }
 
 CalibStatus layer_experts(CudaState *self, CudaLane *lane, int64_t layer, char *error) {

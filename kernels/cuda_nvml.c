@@ -2,8 +2,8 @@
  * with the driver and not with the toolkit, whose headers therefore are not needed either. Only
  * readings: nothing here sets anything. Numbers of enumerations and layouts are those of NVML's
  * documented interface. */
+#include "calib/gpu_name.h"
 #include "kernels/cuda_state.h"
-#include "kernels/gpu_name.h"
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -154,14 +154,17 @@ void nvml_describe(const Nvml *self, CalibDevice *device) {
     device->sm_clock_most_mhz = mhz;
 }
 
-static double power_now(const Nvml *self) {
+/* The instant power of GPUs that have it changes every 100 ms; the older call is an average over a
+ * second on most others. */
+static void read_power(const Nvml *self, CalibTelemetry *ret_telemetry) {
   FieldValue field = {.field = FIELD_POWER_INSTANT};
   unsigned mw = 0;
-  /* The older call is an average over a second on most GPUs. */
-  if (self->call.fields && self->call.fields(self->device, 1, &field) == 0 && field.status == 0 &&
-      field.value_type == VALUE_IS_UNSIGNED && field.value.number > 0)
-    return field.value.number / 1e3;
-  return self->call.power && self->call.power(self->device, &mw) == 0 ? mw / 1e3 : (double)NAN;
+  const bool is_instant = self->call.fields && self->call.fields(self->device, 1, &field) == 0 &&
+                          field.status == 0 && field.value_type == VALUE_IS_UNSIGNED &&
+                          field.value.number > 0;
+  if (!is_instant && (!self->call.power || self->call.power(self->device, &mw) != 0)) return;
+  ret_telemetry->power_w = (is_instant ? field.value.number : mw) / 1e3;
+  ret_telemetry->power_window_s = is_instant ? 0.1 : 1;
 }
 
 void nvml_read(Nvml *self, CalibTelemetry *ret_telemetry) {
@@ -182,5 +185,5 @@ void nvml_read(Nvml *self, CalibTelemetry *ret_telemetry) {
     ret_telemetry->energy_j = (double)wide / 1e3;
   if (call->throttle && call->throttle(self->device, &wide) == 0)
     ret_telemetry->throttle = throttle_reasons(wide);
-  ret_telemetry->power_w = power_now(self);
+  read_power(self, ret_telemetry);
 }

@@ -177,6 +177,8 @@ CalibStatus layer_norm(CudaState *self, CudaLane *lane, const CudaLayer *weights
                        bool is_first, char *error);
 /* One of CALIB_GEMM_…, of a layer or of a copy of the head. */
 CalibStatus layer_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, char *error);
+/* CALIB_REJECTED where cuBLASLt refuses a product, `why`, and the device goes on. Waits. */
+CalibStatus product_failed(CudaLane *lane, const GemmShape *shape, const char *why, char *error);
 /* What it runs by on the main lane; "" before it ran. */
 const char *layer_algorithm(const CudaState *self, CalibOp op);
 CalibStatus layer_rope_append(CudaState *self, CudaLane *lane, int64_t layer, char *error);

@@ -158,25 +158,40 @@ static CalibStatus move_piece(CudaState *self, int32_t rank, char *at, Element e
   return status;
 }
 
-/* A token of a sequence or of the batch, head by head. */
-static CalibStatus move_kv(CudaState *self, const CalibSlice *slice, int64_t row, double *values,
-                           bool writes, char *error) {
+/* Where a token of a sequence or of the batch lies in the pool. */
+static int64_t slot_of(const CudaState *self, const CalibSlice *slice, int64_t row) {
   const BatchLayout *layout = &self->main.layout;
-  const LayerShape *s = &self->shape;
+  if (slice->sequence == CALIB_OF_ROWS) return layout->at.slots[row];
+  return kv_slot(layout->at.page_table + (int64_t)slice->sequence * layout->max_pages, (int32_t)row,
+                 (int32_t)self->model.block_size);
+}
+
+/* Tokens of a sequence or of the batch. A page's keys, or its values, lie together,
+ * [head][token][head_dim], and cross in one copy each way. */
+static CalibStatus move_kv(CudaState *self, const CalibSlice *slice, double *values, bool writes,
+                           char *error) {
   const int64_t block = self->model.block_size, kind = slice->tensor == TENSOR_VALUES;
-  const int64_t slot =
-      slice->sequence == CALIB_OF_ROWS
-          ? layout->at.slots[row]
-          : kv_slot(layout->at.page_table + (int64_t)slice->sequence * layout->max_pages,
-                    (int32_t)row, (int32_t)block);
-  for (int64_t head = 0; head < s->kv_heads; head++) {
-    const int64_t part = (slot / block * 2 + kind) * s->kv_heads + head;
-    char *at = (char *)model_kv(self, layout, slice->layer) +
-               2 * (part * block + slot % block) * s->head_dim;
-    TRY(move_piece(self, 0, at, ELEMENT_HALF, values + head * s->head_dim, s->head_dim, writes,
-                   error));
+  const int64_t heads = self->shape.kv_heads, dim = self->shape.head_dim;
+  const int64_t n = heads * block * dim;
+  double *page = must(malloc((size_t)n * sizeof *page));
+  CalibStatus status = CALIB_OK;
+  for (int64_t i = 0; i < slice->n_rows && !status;) {
+    const int64_t ix = slot_of(self, slice, slice->row + i) / block;
+    char *at = (char *)model_kv(self, &self->main.layout, slice->layer) + 2 * (ix * 2 + kind) * n;
+    status = move_piece(self, 0, at, ELEMENT_HALF, page, n, false, error);
+    for (; i < slice->n_rows && !status; i++, values += heads * dim) {
+      const int64_t slot = slot_of(self, slice, slice->row + i);
+      if (slot / block != ix) break;
+      for (int64_t head = 0; head < heads; head++) {
+        double *in_page = page + (head * block + slot % block) * dim;
+        double *own = values + head * dim;
+        memcpy(writes ? in_page : own, writes ? own : in_page, (size_t)dim * sizeof *own);
+      }
+    }
+    if (!status && writes) status = move_piece(self, 0, at, ELEMENT_HALF, page, n, true, error);
   }
-  return CALIB_OK;
+  free(page);
+  return status;
 }
 
 /* The pool's side of a copy of pages. */
@@ -205,13 +220,10 @@ CalibStatus tensor_move(void *state, const CalibSlice *slice, double *values, bo
   const bool is_kv = slice->tensor == TENSOR_KEYS || slice->tensor == TENSOR_VALUES;
   const bool is_pool = is_pages(self) && place.at == self->kv.data;
   const Element element = element_of(self, slice->tensor);
-  for (int64_t i = 0; (is_kv || is_pool) && i < slice->n_rows; i++, values += place.columns) {
-    if (is_kv)
-      TRY(move_kv(self, slice, slice->row + i, values, writes, error));
-    else
-      TRY(move_page(self, slice->row + i, values, writes, error));
-  }
-  if (is_kv || is_pool) return CALIB_OK;
+  if (is_kv) return move_kv(self, slice, values, writes, error);
+  for (int64_t i = 0; is_pool && i < slice->n_rows; i++, values += place.columns)
+    TRY(move_page(self, slice->row + i, values, writes, error));
+  if (is_pool) return CALIB_OK;
   const int product = product_of(self, slice->tensor);
   if (product >= 0 && !writes)
     return fp8_read_weights(self, product, slice->layer, slice->row, slice->n_rows, values, error);

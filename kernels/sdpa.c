@@ -74,8 +74,8 @@ static CalibStatus failed(const Sdpa *self, int code, const char *step, char *er
                       self->call.error_string(code), *last ? ": " : "", last);
 }
 
-static const char INSTALL[] = "'pip install nvidia-cudnn-cu13' installs it, and TANDEM_CUDNN sets "
-                              "the path of its libcudnn.so.9";
+static const char INSTALL[] = "\"pip install --target FOLDER 'nvidia-cudnn-cu13>=9.21'\" installs "
+                              "it; set TANDEM_CUDNN to FOLDER/nvidia/cudnn/lib/libcudnn.so.9";
 
 static CalibStatus open_library(Sdpa *self, char *error) {
   const char *path = getenv("TANDEM_CUDNN");

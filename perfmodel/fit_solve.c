@@ -44,21 +44,20 @@ typedef struct ActiveSet {
   const Matrix *matrix;
   const double *target;
   double *u, *trial, *residual;
-  int *passive; // columns that may be positive
+  double *part, *tau; // the passive columns and their reflections, of every solution in turn
+  int *passive;       // columns that may be positive
   int n_passive;
-  Arena *arena;
 } ActiveSet;
 
 /* The free solution over the passive columns, into `trial`. */
 static void passive_solve(ActiveSet *self) {
   const Matrix *all = self->matrix;
-  Matrix part = matrix_new(all->rows, self->n_passive, self->arena);
+  const Matrix part = {all->rows, self->n_passive, self->part};
   for (int i = 0; i < all->rows; i++)
     for (int k = 0; k < self->n_passive; k++)
       part.at[i * self->n_passive + k] = all->at[i * all->columns + self->passive[k]];
   gsl_matrix_view a = matrix_view(&part, all->rows);
-  gsl_vector_view tau = gsl_vector_view_array(ARENA_ARRAY(self->arena, double, self->n_passive),
-                                              (size_t)self->n_passive);
+  gsl_vector_view tau = gsl_vector_view_array(self->tau, (size_t)self->n_passive);
   gsl_vector_const_view b = gsl_vector_const_view_array(self->target, (size_t)all->rows);
   gsl_vector_view x = gsl_vector_view_array(self->trial, (size_t)self->n_passive);
   gsl_vector_view rest = gsl_vector_view_array(self->residual, (size_t)all->rows);
@@ -117,8 +116,9 @@ static void nonnegative_solve(const Matrix *matrix, const double *target, double
                    .u = ret_u,
                    .trial = ARENA_ARRAY(arena, double, matrix->columns + 1),
                    .residual = ARENA_ARRAY(arena, double, matrix->rows),
-                   .passive = ARENA_ARRAY(arena, int, matrix->columns + 1),
-                   .arena = arena};
+                   .part = ARENA_ARRAY(arena, double, matrix->rows *most),
+                   .tau = ARENA_ARRAY(arena, double, most),
+                   .passive = ARENA_ARRAY(arena, int, matrix->columns + 1)};
   for (int round = 0; round < 10 * matrix->columns; round++) {
     int column = next_column(&set);
     if (column < 0 || set.n_passive == most) return;

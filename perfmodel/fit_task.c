@@ -71,7 +71,7 @@ static void predict_held_out(const FitTask *self, const int *folds, int n_folds,
 
 /* Whole iterations alone are all terms at once, so that each fit of them takes long; where they are
  * many, as an engine logs them, few large folds judge as well as many. */
-enum { MANY_POINTS = 300, FOLDS_OF_MANY = 8 };
+enum { MANY_POINTS = 40, FOLDS_OF_MANY = 8 };
 
 static int merge_folds(const FitTask *self, int n_folds, int *folds) {
   const bool whole = self->op == PROFILE_ITERATION && !self->operators;

@@ -149,6 +149,8 @@ static int open_device(Calibrate *self, const Options *options, Diag *diag) {
   if (!self->hardware &&
       gpu_facts_find(&self->machine, self->open.device.gpu, data_dir, self->arena))
     self->hardware = &self->machine;
+  if (self->hardware && self->open.device.sm == 0) // of an engine that does not say it
+    self->open.device.sm = (int32_t)self->hardware->sm;
   return 0;
 }
 
@@ -284,6 +286,18 @@ static void go_on(const Calibrate *self, const Profile *profile) {
   }
 }
 
+/* Another device of the kind may go on: anchors say how far the two differ. */
+static void note_machine(Profile *found, const Profile *now) {
+  static const char HASH[] = "gpu_uuid_hash";
+  const char *was = profile_fact(found, HASH), *is = profile_fact(now, HASH);
+  if (!was || !is || strstr(was, is)) return;
+  fprintf(stderr,
+          "note: '%s' was begun on another GPU of this kind; the drift of the anchors "
+          "between the two is reported\n",
+          found->path);
+  profile_set_fact(found, HASH, arena_printf(found->arena, "%s, %s", was, is));
+}
+
 /* The rows to go on from: none, or those of a run of the same plan on the same device. */
 static int begin_profile(const Calibrate *self, const Options *options, const char *path,
                          Profile *profile, Diag *diag) {
@@ -297,6 +311,7 @@ static int begin_profile(const Calibrate *self, const Options *options, const ch
   if (profile_load(&found, path, self->arena, diag) || environment_check(&found, profile, diag))
     return -1;
   go_on(self, &found);
+  note_machine(&found, profile);
   profile_set_fact(&found, "resumed", profile_fact(profile, "date"));
   *profile = found;
   return 0;
@@ -321,12 +336,21 @@ static CalibStatus load_group(Calibrate *self, CalibrateGroup *group, Diag *diag
   return status;
 }
 
+/* A point on a GPU runs until a reading of power, a mean over 0.1 s, is its own, if there is time.
+ */
+static SampleLimits limits_of(const Calibrate *self) {
+  SampleLimits limits = sample_limits_default;
+  if (self->open.device.sm > 0) limits.min_seconds = 0.15;
+  return limits;
+}
+
 /* All groups one after the other, each with its share of the time that is left. */
 static void measure_groups(Calibrate *self, const Options *options, Recorder *recorder,
                            HarnessReport *report, Diag *diag) {
   const double end = clock_monotonic() + tick_seconds(options->budget);
   CalibrateProgress progress = {.shown = false};
   HarnessOptions harness = harness_options_default();
+  harness.limits = limits_of(self);
   if (self->open.device.sm == 0) harness.drift = 0.05; // a processor has other work too
   harness.verify = !options->no_verify;
   harness.interrupted = &interrupt_signal;
@@ -408,11 +432,11 @@ static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Di
   return code;
 }
 
-static int show_plan(Calibrate *self, Diag *diag) {
-  const HarnessOptions harness = harness_options_default();
+static int show_plan(Calibrate *self, const Options *options, Diag *diag) {
+  const SampleLimits limits = limits_of(self);
   for (size_t i = 0; i < self->n_groups && self->open.table; i++)
     load_group(self, &self->groups[i], diag);
-  calibrate_print_plan(self, &harness.limits);
+  calibrate_print_plan(self, &limits, tick_seconds(options->budget));
   return EXIT_DONE;
 }
 
@@ -429,7 +453,7 @@ static int run_calibrate(Cli *cli) {
   else if (!given->models && self.open.device.sm > 0)
     code = cli_usage(cli, "a GPU needs '--model NAME'");
   else if (make_groups(&self, given, &dtype, diag) == 0)
-    code = given->dry_run ? show_plan(&self, diag) : measure(&self, given, dtype, diag);
+    code = given->dry_run ? show_plan(&self, given, diag) : measure(&self, given, dtype, diag);
   backend_close(&self.open);
   return code;
 }

@@ -22,7 +22,7 @@ typedef struct Calibrate {
 } Calibrate;
 
 /* Points by operator and a guess at the time, of groups whose points were waived already. */
-void calibrate_print_plan(const Calibrate *self, const SampleLimits *limits);
+void calibrate_print_plan(const Calibrate *self, const SampleLimits *limits, double budget);
 /* What was measured, what was not and why, drift, the best rates, power. */
 void calibrate_print_summary(const Calibrate *self, const HarnessReport *report,
                              const char *output_path);

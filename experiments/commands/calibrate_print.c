@@ -37,7 +37,8 @@ static void print_plan_row(const char *name, const int *counts, int waived) {
 
 static void print_group_plan(const Plan *plan) {
   int total[PLAN_CLASSES] = {0}, all_waived = 0;
-  printf("  %-18s %7s %7s %7s %7s %7s\n", "points", "anchor", "coarse", "fine", "detail", "waived");
+  printf("  %-18s %7s %7s %7s %7s %7s %7s\n", "points", "anchor", "coarse", "fine", "long",
+         "detail", "waived");
   for (int op = 0; op < CALIB_N_OPS; op++) {
     int counts[PLAN_CLASSES] = {0}, waived = 0, n = 0;
     for (size_t i = 0; i < plan->n; i++) {
@@ -54,7 +55,18 @@ static void print_group_plan(const Plan *plan) {
   print_plan_row("all", total, all_waived);
 }
 
-void calibrate_print_plan(const Calibrate *self, const SampleLimits *limits) {
+/* How a budget that is too short for all samples is met, or not. */
+static void print_shortened(const CalibrateGroup *group, const PlanRates *rates,
+                            const SampleLimits *limits, double seconds, double budget) {
+  const SampleLimits fit = plan_limits(&group->plan, &group->model, rates, limits, budget);
+  const double least = plan_seconds(&group->plan, &group->model, rates, &fit);
+  if (seconds > budget)
+    printf("; about %.0f s with fewer samples%s", least,
+           least > 1.01 * budget ? ", and still longer than the budget" : "");
+  putchar('\n');
+}
+
+void calibrate_print_plan(const Calibrate *self, const SampleLimits *limits, double budget) {
   const PlanRates rates = plan_rates(self->hardware, &self->open.device);
   double all = 0;
   printf("%s, backend '%s'\n", self->open.device.name,
@@ -67,7 +79,8 @@ void calibrate_print_plan(const Calibrate *self, const SampleLimits *limits) {
     print_group(self, group);
     print_group_plan(&group->plan);
     print_waived(&group->plan);
-    printf("  %zu points in about %.0f s\n", plan_left(&group->plan), seconds);
+    printf("  %zu points in about %.0f s", plan_left(&group->plan), seconds);
+    print_shortened(group, &rates, limits, seconds, budget / (double)self->n_groups);
   }
   printf("about %.0f s in total, without loading the model\n", all);
 }

@@ -12,6 +12,8 @@
 static const char SPEED[] = "speed", TWICE[] = "twice", AGAIN[] = "again", CLOCK[] = "clock",
                   RESULTS[] = "results";
 
+static const double SHARE_OF_RESULTS = 0.7; // of the time, with what correct.c takes
+
 enum { COPY, GEMM, DECODE, PREFILL, SUBJECTS };
 
 typedef enum Reading { ONCE, DOUBLED, ONCE_MORE, READINGS } Reading;
@@ -33,7 +35,6 @@ typedef struct Bands {
   int n;
   double spread; // that half of a quiet device's samples stay within
   double repeat; // that two readings may differ by
-  double began;  // of the clock
 } Bands;
 
 /* ---- Points ---- */
@@ -144,10 +145,6 @@ static bool is_interrupted(const Bands *self) {
   return self->job->interrupted && *self->job->interrupted;
 }
 
-static double now(const Bands *self) {
-  return self->job->clock(self->job->clock_context) - self->began;
-}
-
 static const CalibPoint *point_of(const Subject *subject, Reading reading) {
   return &subject->points[reading == DOUBLED];
 }
@@ -174,7 +171,7 @@ static int take(Bands *self, const Subject *subject, Reading reading, Sampled *r
   char error[CALIB_ERROR_SIZE] = "";
   *ret_done = false;
   if (is_interrupted(self)) return diag_interrupted(diag);
-  if (now(self) > job->seconds) {
+  if (doctor_is_late(job, 1)) {
     doctor_add(self->doctor, SPEED, subject->name, DOCTOR_MISSED, "the time limit was reached",
                "allow more time with '--budget'");
     return 0;
@@ -248,7 +245,7 @@ static int verify_sizes(Bands *self, Diag *diag) {
     const Subject *subject = &self->subjects[i / 2];
     if (i % 2 == DOUBLED && !subject->is_proportional) continue;
     if (is_interrupted(self)) return diag_interrupted(diag);
-    if (now(self) > 0.5 * self->job->seconds)
+    if (doctor_is_late(self->job, SHARE_OF_RESULTS))
       left++;
     else if (verify_size(self, subject, i % 2 ? DOUBLED : ONCE, &verified, diag))
       return -1;
@@ -414,11 +411,8 @@ static void add_clock(Bands *self) {
 
 int doctor_bands(Doctor *self, const DoctorJob *job, Diag *diag) {
   const bool is_cpu = job->device->sm == 0;
-  Bands bands = {.doctor = self,
-                 .job = job,
-                 .spread = is_cpu ? 0.08 : 0.02,
-                 .repeat = is_cpu ? 0.05 : 0.02,
-                 .began = job->clock(job->clock_context)};
+  Bands bands = {
+      .doctor = self, .job = job, .spread = is_cpu ? 0.08 : 0.02, .repeat = is_cpu ? 0.05 : 0.02};
   set_subjects(&bands);
   if (verify_sizes(&bands, diag) || measure(&bands, diag)) return -1;
   for (int i = 0; i < bands.n; i++)

@@ -6,18 +6,26 @@
 #include <math.h>
 
 static const char RESULTS[] = "results";
+static const double SHARE = 0.4; // of the time
+/* The reference of what goes through a whole layer reads all of its weights: about a second for so
+ * many on one processor. */
+static const double MOST_WEIGHTS = 1e8;
 
 /* What the operators of one model came to. */
 typedef struct Tally {
-  int right, wrong;
-  double worst; // share of what is allowed
+  int right, wrong, failed; // the last: cannot be run
+  int late, large;          // not compared: for lack of time; for the size of a layer
+  double worst;             // share of what is allowed
   CalibOp worst_op;
 } Tally;
 
-static void add_wrong(Doctor *self, const char *name, const char *error) {
-  doctor_add(self, RESULTS, name, DOCTOR_MISSED, error,
-             "times of this operator are not valid: run 'meson test --suite gpu' in a build on "
-             "this machine; if it passes, the GPU may be faulty");
+static void add_fault(Doctor *self, const char *name, bool is_wrong, const char *error) {
+  doctor_add(
+      self, RESULTS, name, DOCTOR_MISSED, error,
+      !is_wrong
+          ? "'tandem calibrate' leaves this operator out; the others are measured"
+          : "times of this operator are not valid: run 'meson test --suite gpu' in a build on "
+            "this machine; if it passes, the GPU may be faulty");
 }
 
 /* −1 when the backend failed. */
@@ -27,8 +35,9 @@ static int verify_one(Doctor *self, const DoctorJob *job, const VerifyTarget *ta
   double off = NAN;
   const CalibStatus status = verify_operator(target, op, &off, error);
   if (status == CALIB_ENVIRONMENT) return doctor_failed(job, calib_op_name(op), error, diag);
-  tally->wrong += status != CALIB_OK;
-  if (status) add_wrong(self, calib_op_name(op), error);
+  tally->wrong += status == CALIB_WRONG;
+  tally->failed += status && status != CALIB_WRONG;
+  if (status) add_fault(self, calib_op_name(op), status == CALIB_WRONG, error);
   if (status || isnan(off)) return 0;
   /* What a backend of its own verification allows is its own, too. */
   const double share = target->backend->verify ? 0 : off / verify_tolerance(target->model, op);
@@ -39,20 +48,34 @@ static int verify_one(Doctor *self, const DoctorJob *job, const VerifyTarget *ta
   return 0;
 }
 
+/* What was compared of the model, and what was not. */
+static const char *found_of(const Doctor *self, const Tally *tally) {
+  Arena *arena = self->arena;
+  const char *found = arena_printf(arena, "%d operators correct", tally->right);
+  if (tally->wrong + tally->failed > 0)
+    found = arena_printf(arena, "%s, %d wrong, %d that cannot be run", found, tally->wrong,
+                         tally->failed);
+  else if (tally->worst > 0)
+    found = arena_printf(arena, "%s; the largest error is %.0f%% of the tolerance, in '%s'", found,
+                         100 * tally->worst, calib_op_name(tally->worst_op));
+  if (tally->large > 0)
+    found = arena_printf(arena, "%s; %d not verified, because their layers are large", found,
+                         tally->large);
+  if (tally->late > 0)
+    found = arena_printf(arena, "%s; %d not verified for lack of time", found, tally->late);
+  return found;
+}
+
 static void add_tally(Doctor *self, const CalibModel *model, const Tally *tally) {
-  if (tally->right + tally->wrong == 0) {
+  const int faults = tally->wrong + tally->failed;
+  if (tally->right + faults + tally->late == 0) {
     doctor_add(self, RESULTS, model->name, DOCTOR_NOTED, "not verified",
                "this backend returns no results to compare; use the tests of the engine instead");
     return;
   }
-  const char *found =
-      arena_printf(self->arena, "%d operators correct, %d wrong", tally->right, tally->wrong);
-  if (tally->right > 0 && tally->wrong == 0 && tally->worst > 0)
-    found = arena_printf(
-        self->arena, "%d operators correct; the largest error is %.0f%% of the tolerance, in '%s'",
-        tally->right, 100 * tally->worst, calib_op_name(tally->worst_op));
-  doctor_add(self, RESULTS, model->name, tally->wrong > 0 ? DOCTOR_MISSED : DOCTOR_OK, found,
-             "see the operators above");
+  doctor_add(self, RESULTS, model->name, faults + tally->late > 0 ? DOCTOR_MISSED : DOCTOR_OK,
+             found_of(self, tally),
+             faults > 0 ? "see the operators above" : "allow more time with '--budget'");
 }
 
 /* A model that does not fit is a check of its own, unless it is the one that is timed. */
@@ -69,6 +92,23 @@ static int load(Doctor *self, const DoctorJob *job, const CalibModel *model, boo
   return 0;
 }
 
+/* Of a layer. */
+static double weights_of(const CalibModel *model) {
+  const double mlps = model->num_experts > 0 ? model->num_experts : 1;
+  double weights = 0;
+  for (CalibOp op = CALIB_GEMM_QKV; op <= CALIB_GEMM_DOWN; op++) {
+    const CalibProduct product = calib_product(op);
+    weights += (op >= CALIB_GEMM_UP ? mlps : 1) * (double)calib_tensor_columns(model, product.out) *
+               (double)calib_tensor_columns(model, product.in);
+  }
+  return weights;
+}
+
+static bool is_large(const DoctorJob *job, const CalibModel *model, CalibOp op) {
+  return calib_parts(op) & CALIB_PART_LINEAR && !job->backend->verify && job->backend->run &&
+         weights_of(model) > MOST_WEIGHTS;
+}
+
 static int verify_model(Doctor *self, const DoctorJob *job, const CalibModel *model, Diag *diag) {
   const VerifyTarget target = {job->backend, job->state, model};
   Tally tally = {.right = 0};
@@ -76,7 +116,12 @@ static int verify_model(Doctor *self, const DoctorJob *job, const CalibModel *mo
   if (load(self, job, model, &loaded, diag)) return -1;
   for (int op = 0; loaded && op < CALIB_N_OPS; op++) {
     if (job->interrupted && *job->interrupted) return diag_interrupted(diag);
-    if (verify_one(self, job, &target, (CalibOp)op, &tally, diag)) return -1;
+    if (is_large(job, model, (CalibOp)op))
+      tally.large++;
+    else if (doctor_is_late(job, SHARE))
+      tally.late += calib_has_op(model, (CalibOp)op);
+    else if (verify_one(self, job, &target, (CalibOp)op, &tally, diag))
+      return -1;
   }
   if (loaded) add_tally(self, model, &tally);
   return 0;

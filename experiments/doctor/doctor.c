@@ -23,6 +23,10 @@ DoctorCheck *doctor_add(Doctor *self, const char *part, const char *name, Doctor
   return check;
 }
 
+bool doctor_is_late(const DoctorJob *job, double share) {
+  return job->clock(job->clock_context) - job->began > share * job->seconds;
+}
+
 int doctor_failed(const DoctorJob *job, const char *name, const char *error, Diag *diag) {
   if (job->interrupted && *job->interrupted) return diag_interrupted(diag); // not waited for
   return diag_environment(diag, place_of_file(NULL), "backend '%s' failed at '%s': %s",

@@ -48,10 +48,13 @@ typedef struct DoctorJob {
   double seconds;                  // to spend
   double (*clock)(void *context);  // seconds, going forward
   void *clock_context;
+  double began;                             // of the clock
   const volatile sig_atomic_t *interrupted; // NULL, or not 0 when it shall stop
 } DoctorJob;
 
 void doctor_init(Doctor *self, Arena *arena);
+/* Whether more than this share of the time is spent: references leave the rest to what is timed. */
+bool doctor_is_late(const DoctorJob *job, double share);
 /* Says that the backend failed at `name`, or, when it shall stop, that. Returns −1. */
 int doctor_failed(const DoctorJob *job, const char *name, const char *error, Diag *diag);
 /* Appends a check with a copy of `found`; other texts live as long as the arena. The verdict is
@@ -68,8 +71,8 @@ bool doctor_host(Doctor *self, const char *root);
 void doctor_device(Doctor *self, const CalibDevice *device, const Hardware *hardware);
 /* The part of it that says who else is on it, and how it is set up. Nothing of a processor. */
 void doctor_company(Doctor *self, const CalibDevice *device);
-/* Every operator of all models against its reference. Loads `model` last. −1 with entries when the
- * backend fails, which a wrong result does not. */
+/* Every operator of all models against its reference, until two fifths of the time are spent.
+ * Loads `model` last. −1 with entries when the backend fails, which a wrong result does not. */
 int doctor_correct(Doctor *self, const DoctorJob *job, Diag *diag);
 /* Speed, twice the work, repeats, and the clock meanwhile. `model` is loaded. −1 likewise. */
 int doctor_bands(Doctor *self, const DoctorJob *job, Diag *diag);

@@ -40,7 +40,9 @@ column() { # NAME FILE : its values, of each row
 }
 [ "$(column throttle whole.csv | sort -u)" = none ] || fail 'reasons to throttle without one'
 [ "$(column rates whole.csv | grep -c sustained)" -eq 2 ] || fail 'not two sustained rows'
-[ "$(column energy_j whole.csv | grep -c .)" -ge 2 ] || fail 'no row knows its energy'
+for name in energy_j power_w; do
+  [ "$(column $name whole.csv | grep -c .)" -eq "$(rows whole.csv)" ] || fail "a row without $name"
+done
 [ "$(column algorithm whole.csv | grep -c 'of the fake')" -ge 100 ] || fail 'no algorithms'
 [ "$(column mode whole.csv | grep -c queued)" -ge 50 ] || fail 'copies are said to be graphs'
 expect 0 "$tandem" fit whole.csv
@@ -69,6 +71,15 @@ expect 0 fake --budget 6s -o short.csv
 says '2 points left'
 expect 0 fake --resume -o short.csv
 [ "$(column rates short.csv | grep -c sustained)" -eq 2 ] || fail 'what was left is left'
+
+# Another GPU of the kind goes on; anchors say how far the two differ.
+expect 0 fake --budget 6s -o two.csv
+expect 0 fake_with 'uuid=1 step=0.05 after=0' --resume -o two.csv
+says "was begun on another GPU of this kind"
+prints 'drift 5.'
+[ "$(sed -n 's/^# gpu_uuid_hash: //p' two.csv | wc -w)" -eq 2 ] || fail 'not both GPUs are named'
+expect 0 fake_with uuid=1 --resume -o two.csv
+grep -q 'another GPU' err && fail 'a GPU that is known is another'
 
 # What else is on the GPU is recorded, and warned of.
 expect 0 fake_with 'processes=3 pcie=8 ecc-errors=2 mig=1' --only head -o company.csv

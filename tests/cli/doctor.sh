@@ -75,11 +75,18 @@ verdict device ECC noted
 doctor 0 processes=0
 verdict device 'other processes' noted
 
-# --- results; a wrong one is found in each of the five models that has it
+# --- results; a wrong one is found in each of the six models that has it
 
-caught 8 results gemm_up wrong=gemm_up
+caught 10 results gemm_up wrong=gemm_up
 caught 2 results moe_gemm_up wrong=moe_gemm_up
-caught 10 results prefill_attention wrong=prefill_attention
+caught 12 results prefill_attention wrong=prefill_attention
+
+# --- an operator that cannot be run is named, and the rest is looked at
+
+caught 12 results linear refuse=linear
+prints "'linear' is refused: it is told to"
+prints 'operators correct, 0 wrong, 1 that cannot be run'
+verdict speed 'gemm 8192' ok
 
 # --- speed: the bands are 85%, 70%, 75% and 50%, of 89%, 73%, 85% and 75%
 
@@ -120,6 +127,11 @@ verdict clock spread noisy
 
 doctor 0 '' --attention cudnn
 misses 0
+doctor 1 no-cudnn --attention cudnn
+misses 1
+verdict results attention missed
+prints 'no attention by cuDNN: it is told to have none'
+verdict speed 'prefill 8k' ok
 rejects 3 "$tandem" doctor --backend fake --attention cudn
 says "did you mean 'cudnn'?"
 

@@ -1,6 +1,6 @@
 /* A libllama that only keeps the books: which tokens each sequence has in its cache, and that a
  * batch goes on where they end. A call takes 200 us and 2 us a token. FAKE_LLAMA: `layout` has
- * other parameters of a context; `fails` refuses the hundredth batch. */
+ * other parameters of a context; `fails` refuses the hundredth batch; `gpu` is built for one. */
 #include "calib/llama_api.h"
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,38 @@ const char *llama_print_system_info(void) {
 void llama_log_set(void (*log)(int, const char *, void *), void *context);
 void llama_log_set(void (*log)(int, const char *, void *), void *context) {
   (void)log, (void)context;
+}
+
+size_t ggml_backend_dev_count(void);
+size_t ggml_backend_dev_count(void) {
+  return wants("gpu") ? 2 : 1;
+}
+
+/* The processor is the last. */
+LlamaDevice *ggml_backend_dev_get(size_t ix);
+LlamaDevice *ggml_backend_dev_get(size_t ix) {
+  static char devices[2];
+  return (LlamaDevice *)&devices[ix + 2 - ggml_backend_dev_count()];
+}
+
+static bool is_processor(LlamaDevice *device) {
+  return device == ggml_backend_dev_get(ggml_backend_dev_count() - 1);
+}
+
+int ggml_backend_dev_type(LlamaDevice *device);
+int ggml_backend_dev_type(LlamaDevice *device) {
+  return !is_processor(device);
+}
+
+const char *ggml_backend_dev_description(LlamaDevice *device);
+const char *ggml_backend_dev_description(LlamaDevice *device) {
+  return is_processor(device) ? "Some processor" : "NVIDIA H100 80GB HBM3";
+}
+
+void ggml_backend_dev_memory(LlamaDevice *device, size_t *ret_free, size_t *ret_all);
+void ggml_backend_dev_memory(LlamaDevice *device, size_t *ret_free, size_t *ret_all) {
+  *ret_all = is_processor(device) ? (size_t)16 << 30 : (size_t)79 << 30;
+  *ret_free = *ret_all / 2;
 }
 
 LlamaModelParams llama_model_default_params(void);

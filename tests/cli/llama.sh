@@ -55,6 +55,12 @@ validated() {
 
 export TANDEM_LLAMA="$TANDEM_FAKE_LLAMA"
 cp tiny.gguf fake.gguf
+expect 0 env FAKE_LLAMA=gpu "$tandem" calibrate --backend llama --model fake.gguf --budget 2s \
+  -o gpu.csv
+for fact in 'gpu: h100-80gb' 'machine: NVIDIA H100 80GB HBM3' 'memory_mib: 80896'; do
+  grep -qx "# $fact" gpu.csv || fail "no fact '$fact'"
+done
+expect 0 "$tandem" check gpu.csv
 rejects 4 env FAKE_LLAMA=layout "$tandem" calibrate --backend llama --model fake.gguf
 says "'n_ubatch' of the parameters of a context does not have its default"
 expect 4 env FAKE_LLAMA=fails "$tandem" calibrate --backend llama --model fake.gguf -o fake.csv
@@ -68,6 +74,7 @@ validated fake
 # --- the library itself
 
 [ ! -e failed ] || finish
+[ ! -e failed ] || exit 1
 [ -n "$library" ] || exit 77
 export TANDEM_LLAMA="$library"
 

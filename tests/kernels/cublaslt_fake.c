@@ -35,11 +35,14 @@ typedef struct Algorithm {
 
 static struct {
   int fastest;
-  int64_t proposals;
+  int64_t proposals, refused;
 } fake = {.fastest = 8};
 
 void fake_blas_set_fastest(int algorithm) {
   fake.fastest = algorithm;
+}
+void fake_blas_refuse(int64_t columns) {
+  fake.refused = columns;
 }
 int64_t fake_blas_take_proposals(void) {
   const int64_t proposals = fake.proposals;
@@ -373,6 +376,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   require(workspace_bytes > 0, "no workspace");
   require_supported(desc, la, lb, ld);
   if (!has_aligned_scales(desc)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (ld->rows == fake.refused) return CUBLAS_STATUS_NOT_SUPPORTED;
   const Product product = {*desc, *la, *lb, *ld, sum_of_operands(desc, la, lb, ld, a, b)};
   if (!last.result || memcmp(&product, &last.product, sizeof product) != 0)
     multiply(&product, a, b);

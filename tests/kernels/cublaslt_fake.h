@@ -10,4 +10,6 @@ enum { FAKE_ALGORITHMS = 3, FAKE_FIRST_ALGORITHM = 7 };
 void fake_blas_set_fastest(int algorithm);
 /* Since the last call: how often it was asked to propose algorithms. */
 int64_t fake_blas_take_proposals(void);
+/* Products of so many columns have a status in place of a result; 0: none. */
+void fake_blas_refuse(int64_t columns);
 #endif

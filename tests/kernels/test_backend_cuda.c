@@ -15,6 +15,7 @@
 #include "calib/verify.h"
 #include "kernels/cuda_state.h"
 #include "kernels/half.h"
+#include "tests/kernels/cublaslt_fake.h"
 #include "tests/kernels/cuda_runtime_fake.h"
 #include "tests/kernels/kernel_testing.h"
 
@@ -346,7 +347,7 @@ static void test_refused_attention(const Backend *backend) {
   snprintf(path, sizeof path, "%s", getenv("TANDEM_CUDNN"));
   setenv("TANDEM_CUDNN", "/no/such/libcudnn.so.9", 1);
   model = with_cudnn(CALIB_BF16, 64, 4, 2);
-  expect_rejected(backend, state, &model, CALIB_ENVIRONMENT, "pip install nvidia-cudnn-cu13");
+  expect_rejected(backend, state, &model, CALIB_ENVIRONMENT, "'nvidia-cudnn-cu13>=9.21'");
   setenv("TANDEM_CUDNN", path, 1);
   setenv("FAKE_CUDNN", "none", 1);
   load(backend, state, &model);
@@ -403,6 +404,30 @@ static void test_refusals(const Backend *backend) {
     expect_true(backend->open(&chosen, &state, error) == CALIB_ENVIRONMENT, "case %zu opens", i);
     expect_true(strstr(error, cases[i].says) != NULL, "case %zu says '%s'", i, error);
   }
+}
+
+/* A product that cuBLASLt refuses is named, and what has none of it goes on. */
+static void test_refused_products(const Backend *backend, const CalibModel *model,
+                                  const char *says) {
+  CudaState *state = open_backend(backend);
+  load(backend, state, model);
+  const CalibPoint up = {.op = CALIB_GEMM_UP, .size = 5}, all = {.op = CALIB_LINEAR, .size = 5},
+                   down = {.op = CALIB_GEMM_DOWN, .size = 5};
+  const CalibPoint *const refused[] = {&up, &all};
+  fake_blas_refuse(layer_columns(model, TENSOR_UP));
+  for (int i = 0; i < 2; i++) {
+    char error[CALIB_ERROR_SIZE] = "";
+    double seconds = 0;
+    expect_true(backend->prepare(state, refused[i], error) == CALIB_OK &&
+                    backend->measure(state, 1, &seconds, error) == CALIB_REJECTED &&
+                    strstr(error, says) && strstr(error, "CUBLAS_STATUS_NOT_SUPPORTED") &&
+                    strstr(error, "aligned to"),
+                "a refused product says '%s'", error);
+    check_point(backend, state, &down, "after a refused product");
+  }
+  fake_blas_refuse(0);
+  check_point(backend, state, &up, "a product that is no longer refused");
+  backend->close(state);
 }
 
 /* A batch that does not fit leaves the state as usable as it was. */
@@ -473,6 +498,8 @@ int main(void) {
   test_refused_attention(backend);
   test_modes(backend);
   test_refusals(backend);
+  test_refused_products(backend, &llama, "product of [5][128] and [384][128]");
+  test_refused_products(backend, &fp8, "product in fp8 of [5][256] and [512][256]");
   test_memory(backend);
   return kernel_testing_end();
 }

@@ -1,8 +1,8 @@
 /* The parts of the CUDA backend that need no CUDA: names, how memory is divided, where a batch's
  * tokens lie. */
 #define _GNU_SOURCE // affinity
+#include "calib/gpu_name.h"
 #include "kernels/batch_layout.h"
-#include "kernels/gpu_name.h"
 #include "kernels/memory_plan.h"
 #include "kernels/near_cpus.h"
 #include "kernels/split_kv.h"

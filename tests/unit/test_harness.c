@@ -18,11 +18,12 @@ typedef struct Rig {
   HarnessReport report;
   volatile sig_atomic_t interrupted;
   size_t interrupt_at; // points; 0: never
-  bool is_gpu;
+  bool is_gpu, unverified, few_anchors;
 } Rig;
 
 extern const Backend backend_fake;
 static const Backend *const fake = &backend_fake;
+static CalibDevice timed_device;
 static double clock_seconds, creep; // `creep`: how much slower the machine is with each second
 
 static CalibStatus timed_measure(void *state, int32_t repeats, double *ret_seconds, char *error) {
@@ -30,6 +31,13 @@ static CalibStatus timed_measure(void *state, int32_t repeats, double *ret_secon
   *ret_seconds *= 1 + creep * clock_seconds;
   clock_seconds += *ret_seconds * repeats;
   return status;
+}
+
+/* As long as a plan thinks. */
+static CalibStatus timed_prepare(void *state, const CalibPoint *point, char *error) {
+  const PlanRates rates = plan_rates(NULL, &timed_device);
+  clock_seconds += rates.preparing;
+  return fake->prepare(state, point, error);
 }
 
 static double read_clock(void *context) {
@@ -78,7 +86,8 @@ static void *open_fake(Rig *rig, const char *words) {
 static HarnessOptions options_of(Rig *rig, double seconds) {
   HarnessOptions options = harness_options_default();
   options.seconds = seconds;
-  options.anchor_seconds = 2;
+  options.verify = !rig->unverified;
+  options.anchor_seconds = rig->few_anchors ? 30 : 2;
   options.clock = read_clock;
   options.interrupted = &rig->interrupted;
   options.progress = stop_at;
@@ -91,6 +100,8 @@ static int run(Rig *rig, const char *words, double seconds, const Profile *befor
   void *state = open_fake(rig, words);
   Backend timed = *fake;
   timed.measure = timed_measure;
+  timed.prepare = timed_prepare;
+  timed_device = rig->device;
   Profile profile;
   profile_init(&profile, "made", &arena);
   if (before) profile = *before;
@@ -330,6 +341,43 @@ Test(harness, wrong_results_are_not_recorded) {
   for (size_t i = 0; i < profile.n_rows; i++)
     cr_assert_neq(profile.rows[i].op, PROFILE_GEMM_UP);
   expect_complete(&rig, &profile);
+}
+
+/* Four fifths of what the plan would take: no point is left out, nor has fewer than 7 samples. */
+Test(harness, a_short_budget_shortens_points) {
+  Rig rig = {.is_gpu = true, .few_anchors = true};
+  const SampleLimits limits = sample_limits_default;
+  fake->close(open_fake(&rig, ""));
+  const PlanRates rates = plan_rates(NULL, &rig.device);
+  const double budget = plan_seconds(&rig.plan, &rig.model, &rates, &limits) / 1.25;
+  clock_seconds = 0;
+  cr_assert_eq(run(&rig, "outliers=0", budget, NULL), 0);
+  const Profile profile = load(&rig);
+  cr_expect_eq(rig.report.end, HARNESS_DONE);
+  cr_expect_eq(rig.report.left, 0);
+  cr_expect_lt(clock_seconds, budget);
+  for (size_t i = 0; i < profile.n_rows; i++)
+    cr_assert_geq(profile.rows[i].samples, 7);
+}
+
+/* Whether at its verification or, without one, point by point. */
+Test(harness, an_operator_that_is_refused_waives_itself) {
+  for (int verified = 0; verified < 2; verified++) {
+    Rig rig = {.unverified = !verified};
+    cr_assert_eq(run(&rig, "refuse=linear", INFINITY, NULL), 0);
+    const Profile profile = load(&rig);
+    int64_t waived = 0;
+    for (size_t i = 0; i < rig.plan.n; i++) {
+      const PlanPoint *point = &rig.plan.points[i];
+      if (point->point.op != CALIB_LINEAR) continue;
+      waived++;
+      cr_expect(point->waived && strstr(point->waived, "'linear' is refused"));
+    }
+    cr_expect_gt(waived, 5);
+    cr_expect_eq(rig.report.end, HARNESS_DONE);
+    cr_expect(!rig.report.wrong[CALIB_LINEAR]);
+    expect_complete(&rig, &profile);
+  }
 }
 
 Test(harness, a_failure_ends_the_run_and_keeps_what_there_was) {

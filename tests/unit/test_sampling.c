@@ -8,9 +8,10 @@
 TestSuite(sampling, .init = setup, .fini = teardown);
 
 /* A machine that takes 20 ms a run until it has run for `fast_seconds`, then 30 ms, at 300 W. Its
- * counter of energy moves by steps. */
+ * counter of energy moves by steps. It says its power unless `window` is 0, for so long that of the
+ * work before, 600 W. */
 typedef struct Made {
-  double fast_seconds, ran, step_joule, idle_clock;
+  double fast_seconds, ran, step_joule, idle_clock, window;
   int64_t readings;
 } Made;
 
@@ -32,7 +33,10 @@ static void telemetry(void *state, CalibTelemetry *ret_telemetry) {
                       : is_slow      ? 1200
                                      : 1800,
       .mem_clock_mhz = 2600,
-      .power_w = 300,
+      .power_w = self->window == 0          ? NAN
+                 : self->ran < self->window ? 600
+                                            : 300,
+      .power_window_s = self->window,
       .energy_j = 1000 + self->step_joule * floor(300 * self->ran / self->step_joule),
       .throttle = is_slow ? 0x4 : 0};
 }
@@ -72,6 +76,18 @@ Test(sampling, energy_is_unknown_where_its_counter_hardly_moved) {
   cr_expect_float_eq(sample(&fine, longer, 0).energy_j, 6, 0.6);
   Made none = {.fast_seconds = INFINITY, .step_joule = NAN};
   cr_expect(isnan(sample(&none, longer, 0).energy_j));
+}
+
+Test(sampling, power_is_that_of_the_point) {
+  Made made = {.fast_seconds = INFINITY, .step_joule = NAN, .window = 0.5};
+  const Sampled sampled = sample(&made, SECOND, 0);
+  cr_expect_eq(sampled.power_w, 300);
+  cr_expect_float_eq(sampled.energy_j, 6, 1e-9);
+  Made brief = {.fast_seconds = INFINITY, .step_joule = NAN, .window = 2};
+  const Sampled unknown = sample(&brief, SECOND, 0);
+  cr_expect(isnan(unknown.power_w) && isnan(unknown.energy_j));
+  Made led = {.fast_seconds = INFINITY, .step_joule = NAN, .window = 2};
+  cr_expect_eq(sample(&led, SECOND, 2).power_w, 300); // the lead is of the point
 }
 
 Test(sampling, a_clock_that_falls_is_seen) {

@@ -68,8 +68,8 @@ Test(statistics, each_way_to_stop) {
     double spread, seconds;
     SampleStop stop;
   } cases[] = {
-      {2, 0, 99, SAMPLE_MORE},        // three always
-      {3, 0.5, 0.5, SAMPLE_TIME},     //
+      {6, 0, 99, SAMPLE_MORE},        // seven always
+      {7, 0.5, 0.5, SAMPLE_TIME},     //
       {9, 0.001, 0.1, SAMPLE_MORE},   // ten for an interval
       {10, 0.001, 0.04, SAMPLE_MORE}, // and 50 ms
       {10, 0.001, 0.05, SAMPLE_INTERVAL},
@@ -87,7 +87,7 @@ Test(statistics, each_way_to_stop) {
 Test(statistics, small_budgets_shrink_limits_to_a_quarter) {
   const SampleLimits half = sample_limits_shrink(&sample_limits_default, 0.5);
   const SampleLimits least = sample_limits_shrink(&sample_limits_default, 0.001);
-  cr_expect(half.min_samples == 5 && half.max_samples == 50 && half.max_seconds == 0.2);
+  cr_expect(half.min_samples == SAMPLES_LEAST && half.max_samples == 50 && half.max_seconds == 0.2);
   cr_expect(least.min_samples == SAMPLES_LEAST && least.max_seconds == 0.1);
   cr_expect_eq(sample_limits_shrink(&sample_limits_default, 7).max_seconds, 0.4);
 }

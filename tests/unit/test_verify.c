@@ -4,6 +4,7 @@
  * some rows are compared; tolerances. That right operators pass is test_backend_cpu.c's. */
 #include "calib/harness.h"
 #include "calib/operators.h"
+#include "calib/spread.h"
 #include "calib/verify.h"
 #include "tests/unit/testing.h"
 #include <criterion/criterion.h>
@@ -181,6 +182,25 @@ Test(verify, finds_the_last_rows_of_large_batches) {
 }
 
 /* Roundings of 16-bit types are larger than those of fp32; of the longer mantissa they are less. */
+static void count_items(const void *work, int64_t begin, int64_t end) {
+  int *const counts = *(int *const *)work;
+  for (int64_t i = begin; i < end; i++)
+    counts[i]++;
+}
+
+/* Whether by the caller alone or by threads. */
+Test(verify, a_loop_over_threads_does_each_item_once) {
+  static const int64_t sizes[] = {0, 1, 2, 63, 1000};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (int large = 0; large < 2; large++) {
+      int counts[1001] = {0}, *to = counts;
+      spread(count_items, &to, sizes[i], large ? 1e9 : 1);
+      for (int64_t k = 0; k <= 1000; k++)
+        cr_assert_eq(counts[k], k < sizes[i], "item %lld of %lld", (long long)k,
+                     (long long)sizes[i]);
+    }
+}
+
 Test(verify, tolerances) {
   CalibModel model = llama;
   for (int op = 0; op < CALIB_N_OPS; op++) {

@@ -1,6 +1,6 @@
 /* Names as the driver reports them, checked against none but those of the H200: the others are the
  * vendor's published product names. */
-#include "kernels/gpu_name.h"
+#include "calib/gpu_name.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

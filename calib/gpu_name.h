@@ -1,6 +1,6 @@
-/* What a GPU is called in profiles, and which of its throttle reasons count. No CUDA needed. */
-#ifndef KERNELS_GPU_NAME_H
-#define KERNELS_GPU_NAME_H
+/* What a GPU is called in profiles, and which of its throttle reasons count. */
+#ifndef CALIB_GPU_NAME_H
+#define CALIB_GPU_NAME_H
 #include <stddef.h>
 #include <stdint.h>
 
