@@ -1,15 +1,14 @@
 /* Reading recorded runs; see vllm.h. */
+#include "tests/differential/vllm_record.h"
 #include "base/hash.h"
 #include "sim/policies.h"
 #include "tests/differential/json.h"
-#include "tests/differential/vllm.h"
 #include "traces/fields.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum {
   HASHED_TOKENS = 16, // that each of hash_ids names
-  MICRO_PLACES = 6,   // a microsecond is 10^6 ticks
 };
 
 /* Of RecordedRun.capacities, and what holds unless the file says otherwise. */
@@ -32,217 +31,19 @@ const char *const step_part_names[STEP_PARTS] = {
     [PART_QUEUE] = "queue",     [PART_STAGES] = "stages",   [PART_OUT] = "out_us",
 };
 
-static int skip(Json *json) {
-  Field ignored;
-  return json_value(json, &ignored);
-}
-
-static int micros(Json *json, Tick *ret_ticks) {
-  Field text;
-  if (json_value(json, &text) < 0) return -1;
-  if (field_decimal(text, MICRO_PLACES, ret_ticks)) return 0;
-  return diag_error(json->diag, line_place(json->line, text), "expected a time in microseconds");
-}
-
 static int micros_or_null(Json *json, Tick *ret_ticks) {
   Json again = *json;
   Field text;
   if (json_value(&again, &text) < 0) return -1;
-  if (!field_is(text, "null")) return micros(json, ret_ticks);
+  if (!field_is(text, "null")) return record_micros(json, ret_ticks);
   *json = again;
   return 0;
-}
-
-/* What nobody knows here may change what the run decides, so that it is not skipped. */
-static int refuse(const Json *json, const char *what, Field key) {
-  return diag_error(json->diag, line_place(json->line, key), "'%.*s' of the %s is not known",
-                    key.length, key.text, what);
 }
 
 static int tokens(Json *json, const char *key, int32_t *ret_tokens) {
   Field text;
   if (json_value(json, &text) < 0) return -1;
   return field_tokens(json->line, text, key, ret_tokens, json->diag);
-}
-
-/* --- config */
-
-static bool is_option(Field key) {
-  const Policy *batcher = policy_find(POLICY_BATCHER, "vllm");
-  for (const OptionSpec *spec = batcher ? batcher->options : NULL; spec && spec->key; spec++)
-    if (field_is(key, spec->key)) return true;
-  return false;
-}
-
-/* A key of the config that Tandem has elsewhere than in its batcher, and one of both. */
-static int64_t *figure_of(RecordedRun *self, Field key) {
-  const struct {
-    const char *key;
-    int64_t *figure;
-  } figures[] = {
-      {"block_size", &self->block_size},
-      {"num_gpu_blocks", &self->num_gpu_blocks},
-      {"max_model_len", &self->max_model_len},
-      {"max_num_seqs", &self->max_num_seqs},
-      {"max_num_batched_tokens", &self->max_num_batched_tokens},
-      {"pipeline_parallel_size", &self->stages},
-  };
-  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    if (field_is(key, figures[i].key)) return figures[i].figure;
-  return NULL;
-}
-
-static int read_iteration(RecordedRun *self, Json *json) {
-  Field key;
-  int rc;
-  while ((rc = json_key(json, &key)) > 0)
-    if ((field_is(key, "base")        ? micros(json, &self->base)
-         : field_is(key, "per_token") ? micros(json, &self->per_token)
-         : field_is(key, "per_seq")   ? micros(json, &self->per_seq)
-         : field_is(key, "last")      ? micros(json, &self->last)
-                                      : refuse(json, "iteration times", key)) < 0)
-      return -1;
-  return rc;
-}
-
-/* "vllm 0.33.0" is engine vllm-0.33. */
-static int read_engine(RecordedRun *self, const Json *json, Field value) {
-  int length = 0, dots = 0;
-  while (length < value.length && (dots += value.text[length] == '.') < 2)
-    length++;
-  char *name = arena_copy(self->arena, value.text, (size_t)length);
-  char *space = strchr(name, ' ');
-  if (space) *space = '-';
-  for (int i = 1; serving_at(i); i++)
-    if (strcmp(serving_at(i)->name, name) == 0) self->engine = serving_at(i);
-  if (self->engine) return 0;
-  return diag_error(json->diag, line_place(json->line, value), "there is no engine '%s'", name);
-}
-
-/* The engine's own figures of it follow from the rest. */
-static int read_speculative(RecordedRun *self, Json *json) {
-  static const char *const derived[] = {"acceptance", "num_lookahead_tokens", "eagle_block_drop",
-                                        "num_prefill_lookahead_tokens", "draft_slots"};
-  const char *method = "";
-  int64_t drafts = 0, modules = 1;
-  Field key, value;
-  int rc;
-  while ((rc = json_key(json, &key)) > 0) {
-    Json again = *json;
-    bool known = field_is(key, "method") || field_is(key, "num_speculative_tokens") ||
-                 field_is(key, "num_hash_lookahead_tokens");
-    for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
-      known |= field_is(key, derived[i]);
-    if (!known) return refuse(json, "speculative", key);
-    if (json_value(json, &value) < 0) return -1;
-    int64_t *figure = field_is(key, "num_speculative_tokens")      ? &drafts
-                      : field_is(key, "num_hash_lookahead_tokens") ? &self->hash_lookahead
-                                                                   : NULL;
-    if (figure && json_int(&again, figure) < 0) return -1;
-    if (!field_is(key, "method")) continue;
-    modules = field_is(value, "mtp3") ? 3 : 1;
-    method = modules > 1                ? "mtp"
-             : field_is(value, "draft") ? "draft_model"
-                                        : arena_copy(self->arena, value.text, (size_t)value.length);
-  }
-  self->options = arena_printf(self->arena,
-                               "%s, speculative: {method: %s, num_speculative_tokens: %lld, "
-                               "mtp_modules: %lld, acceptance: 1, drafter_time: 0us}",
-                               self->options, method, (long long)drafts, (long long)modules);
-  return rc;
-}
-
-static int read_kind(const Json *json, Field value, KvGroupKind *ret_kind) {
-  static const char *const kinds[] = {
-      [KV_FULL] = "FullAttentionSpec", [KV_WINDOW] = "SlidingWindowSpec", [KV_STATE] = "MambaSpec"};
-  for (KvGroupKind kind = KV_FULL; kind <= KV_STATE; kind++) {
-    if (!field_is(value, kinds[kind])) continue;
-    *ret_kind = kind;
-    return 0;
-  }
-  if (!field_is(value, "MLAAttentionSpec")) return refuse(json, "group", value);
-  *ret_kind = KV_FULL;
-  return 0;
-}
-
-/* One group of layers. What a state is kept for follows from the rest. */
-static int read_group(Json *json, KvGroupSpec *group) {
-  static const char *const derived[] = {"layers", "mamba_cache_mode", "num_speculative_blocks"};
-  Field key, value;
-  int rc;
-  *group = (KvGroupSpec){.kind = KV_FULL};
-  while ((rc = json_key(json, &key)) > 0) {
-    Json again = *json;
-    bool known = false;
-    for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
-      known |= field_is(key, derived[i]);
-    if (json_value(json, &value) < 0) return -1;
-    if (field_is(key, "block_size")) {
-      if (json_int(&again, &group->block_size) < 0) return -1;
-    } else if (field_is(key, "sliding_window")) {
-      if (!field_is(value, "null") && json_int(&again, &group->window) < 0) return -1;
-    } else if (field_is(key, "kind")) {
-      if (read_kind(json, value, &group->kind) < 0) return -1;
-    } else if (!known) {
-      return refuse(json, "group", key);
-    }
-  }
-  return rc;
-}
-
-static int read_groups(RecordedRun *self, Json *json) {
-  KvGroupSpec *groups = NULL;
-  size_t capacity = 0, n = 0;
-  int rc;
-  while ((rc = json_item(json)) > 0) {
-    ARENA_RESERVE(self->arena, groups, capacity, n + 1);
-    if (read_group(json, &groups[n++]) < 0) return -1;
-  }
-  self->layout = (KvLayout){.groups = groups, .n_groups = (int32_t)n};
-  return rc;
-}
-
-/* What follows from the groups and the other settings. */
-static bool is_derived(Field key) {
-  return field_is(key, "scheduler_block_size") || field_is(key, "hash_block_size") ||
-         field_is(key, "max_in_flight_tokens") || field_is(key, "model");
-}
-
-/* A key of the config but for `iteration_us` and `stage_us`. */
-static int read_setting(RecordedRun *self, Json *json, Field key) {
-  Json again = *json;
-  Field value;
-  int64_t *figure = figure_of(self, key);
-  if (json_value(json, &value) < 0 || (figure && json_int(&again, figure) < 0)) return -1;
-  if (field_is(key, "engine")) return read_engine(self, json, value);
-  if (is_derived(key)) return 0;
-  if (is_option(key) && field_is(value, "null")) value = (Field){.text = "-1", .length = 2};
-  if (is_option(key))
-    self->options = arena_printf(self->arena, "%s, %.*s: %.*s", self->options, key.length, key.text,
-                                 value.length, value.text);
-  return figure || is_option(key) ? 0 : refuse(json, "config", key);
-}
-
-static int read_sleep(RecordedRun *self, Json *json) {
-  Tick sleep;
-  if (micros(json, &sleep) < 0) return -1;
-  self->options = arena_printf(self->arena, "%s, idle_sleep: %lld us", self->options,
-                               (long long)(sleep * 1000000 / TICKS_PER_SECOND));
-  return 0;
-}
-
-static int read_config(RecordedRun *self, Json *json) {
-  Field key;
-  int rc;
-  while ((rc = json_key(json, &key)) > 0)
-    if ((field_is(key, "iteration_us") || field_is(key, "stage_us") ? read_iteration(self, json)
-         : field_is(key, "speculative")                             ? read_speculative(self, json)
-         : field_is(key, "kv_groups")                               ? read_groups(self, json)
-         : field_is(key, "idle_sleep_us")                           ? read_sleep(self, json)
-         : field_is(key, "max_concurrent_batches") ? skip(json) // it follows from the rest
-                                                   : read_setting(self, json, key)) < 0)
-      return -1;
-  return rc;
 }
 
 /* --- requests */
@@ -267,17 +68,18 @@ static int read_hashes(RecordedRun *self, Json *json, int64_t behind, TraceRow *
 
 static int read_request_key(RecordedRun *self, Json *json, Field key, TraceRow *row) {
   int64_t priority;
-  if (field_is(key, "arrival_us")) return micros(json, &row->at);
+  if (field_is(key, "arrival_us")) return record_micros(json, &row->at);
   if (field_is(key, "prompt_tokens")) return tokens(json, "prompt_tokens", &row->prompt_tokens);
   if (field_is(key, "output_tokens")) return tokens(json, "output_tokens", &row->output_tokens);
   if (field_is(key, "hash_ids") && self->hash_lookahead == 0)
     return read_hashes(self, json, 0, row);
-  if (field_is(key, "hash_ids")) return skip(json); // lookahead_ids take their place
+  if (field_is(key, "hash_ids")) return record_skip(json); // lookahead_ids take their place
   if (field_is(key, "lookahead_ids")) return read_hashes(self, json, self->hash_lookahead, row);
   if (field_is(key, "max_tokens")) return tokens(json, "max_tokens", &row->max_tokens);
-  if (field_is(key, "cancel_us")) return micros(json, &row->patience);
-  if (field_is(key, "session") || field_is(key, "turn")) return skip(json); // hash_ids say it
-  if (!field_is(key, "priority")) return refuse(json, "request", key);
+  if (field_is(key, "cancel_us")) return record_micros(json, &row->patience);
+  if (field_is(key, "session") || field_is(key, "turn"))
+    return record_skip(json); // hash_ids say it
+  if (!field_is(key, "priority")) return record_refuse(json, "request", key);
   if (json_int(json, &priority) < 0) return -1;
   row->priority = (int32_t)priority;
   return 0;
@@ -395,7 +197,7 @@ static int read_stages(RecordedRun *self, Json *json, StepRecord *step) {
     size_t n = 0;
     while ((rc_inner = json_item(json)) > 0)
       if (n == 2 || step->n_stages == self->stages ||
-          micros(json, &times[2 * step->n_stages + (int64_t)n++]) < 0)
+          record_micros(json, &times[2 * step->n_stages + (int64_t)n++]) < 0)
         return -1;
     if (rc_inner < 0) return -1;
   }
@@ -433,11 +235,11 @@ static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *s
                      StepLists *lists) {
   switch (part) {
   case PART_AT:
-    return micros(json, &step->decided_at);
+    return record_micros(json, &step->decided_at);
   case PART_BEGIN:
-    return micros(json, &step->begin);
+    return record_micros(json, &step->begin);
   case PART_END:
-    return micros(json, &step->end);
+    return record_micros(json, &step->end);
   case PART_TOKENS:
     return read_pairs(self, json, &lists->items, &step->n_items);
   case PART_HITS:
@@ -461,11 +263,11 @@ static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *s
   case PART_STAGES:
     return read_stages(self, json, step);
   case PART_OUT:
-    return micros(json, &step->out_at);
+    return record_micros(json, &step->out_at);
   case STEP_PARTS:
     break;
   }
-  return skip(json);
+  return record_skip(json);
 }
 
 static const StepItem *item_of(const StepItem *items, size_t n, const StepItem *of) {
@@ -519,7 +321,7 @@ static int read_step(RecordedRun *self, Json *json) {
     StepPart part = 0;
     while (part < STEP_PARTS && !field_is(key, step_part_names[part]))
       part++;
-    if (part == STEP_PARTS && !is_step_input(key)) return refuse(json, "step", key);
+    if (part == STEP_PARTS && !is_step_input(key)) return record_refuse(json, "step", key);
     if ((field_is(key, "accepted")   ? read_pairs(self, json, &lists.accepted, &lists.n_accepted)
          : field_is(key, "proposed") ? read_pairs(self, json, &lists.proposed, &lists.n_proposed)
                                      : read_part(self, json, part, &recorded.step, &lists)) < 0)
@@ -548,8 +350,8 @@ static int read_end(RecordedRun *self, Json *json) {
     const bool named = field_is(key, "finished") || field_is(key, "cancelled");
     if ((named                             ? read_name(self, json, &request)
          : field_is(key, "first_token_us") ? micros_or_null(json, &times.first_token_at)
-         : field_is(key, "at_us")          ? micros(json, &ended_at)
-                                           : refuse(json, "end of a request", key)) < 0)
+         : field_is(key, "at_us")          ? record_micros(json, &ended_at)
+                                           : record_refuse(json, "end of a request", key)) < 0)
       return -1;
   }
   *(cancelled ? &times.cancelled_at : &times.last_token_at) = ended_at;
@@ -567,9 +369,9 @@ static int read_pause(RecordedRun *self, Json *json) {
     if (json_value(json, &value) < 0) return -1;
     if (field_is(key, "event")) resumes = field_is(value, "resume");
     if (field_is(key, "event") && !resumes && !field_is(value, "pause"))
-      return refuse(json, "run", value);
+      return record_refuse(json, "run", value);
     if (field_is(key, "at_us") && !field_decimal(value, MICRO_PLACES, &pause.at))
-      return refuse(json, "event", value);
+      return record_refuse(json, "event", value);
     if (field_is(key, "mode")) pause.mode = field_is(value, "all") ? PAUSE_ALL : PAUSE_NEW;
     if (field_is(key, "reset")) pause.reset = field_is(value, "true"); // null: not tried
   }
@@ -588,12 +390,12 @@ static int read_line(RecordedRun *self, const Line *line, Diag *diag) {
   Field key;
   const int rc = json_key(&json, &key);
   if (rc <= 0) return rc;
-  if (field_is(key, "config")) return read_config(self, &json);
+  if (field_is(key, "config")) return record_config(self, &json);
   if (field_is(key, "request")) return read_request(self, &start);
   if (field_is(key, "step")) return read_step(self, &start);
   if (field_is(key, "finished") || field_is(key, "cancelled")) return read_end(self, &start);
   if (field_is(key, "event")) return read_pause(self, &start);
-  return refuse(&json, "run", key);
+  return record_refuse(&json, "run", key);
 }
 
 /* "runs/007.jsonl.gz" is run 007. */
