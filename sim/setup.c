@@ -7,6 +7,7 @@
 #include "sim/core/memory.h"
 #include "sim/core/moving.h"
 #include "sim/core/roles.h"
+#include "sim/core/scheduling.h"
 #include "sim/core/tier.h"
 #include "sim/feature/features.h"
 #include "sim/policies.h"
@@ -162,6 +163,7 @@ static void init_instance_policies(Simulation *self) {
     const bool caches = sim_keeps_cache(config, pool);
     if (caches) start_cache(self, instance);
     if (pool->layout && instance->batcher->groups_layers) start_groups(self, instance, caches);
+    if (instance->scheduler) scheduler_limit_drafts(instance);
     Deployment *deployment = sim_deployment_of(self, instance);
     if (instance_room(instance) < deployment->smallest_room)
       deployment->smallest_room = instance_room(instance);

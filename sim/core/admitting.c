@@ -64,7 +64,7 @@ static int64_t first_drafted(const Instance *instance, const Decision *decision,
   const int64_t drafts = speculation->num_speculative_tokens;
   const int64_t input = decision->input - speculation->draft_slots;
   const bool pads = left == 1 && !decision->chunked && (decision->step->n_items > 0 || start > 0) &&
-                    start + 1 + drafts + 1 <= scheduler->max_model_len;
+                    start + 1 + drafts <= scheduler_reaches(scheduler);
   if (input <= 0) return -1;
   if (pads && 1 + drafts > lesser(decision->budget, input)) return -1;
   return pads ? 1 + drafts : speculation_chunk(speculation, left, lesser(tokens, input));

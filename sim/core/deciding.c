@@ -162,7 +162,7 @@ static int64_t share(const Simulation *self, const Instance *instance, const Dec
   const int64_t done = computed_after(request, 0);
   if (speculation->num_speculative_tokens > 0)
     tokens = lesser(tokens, lesser(decision->input - speculation->draft_slots,
-                                   scheduler->max_model_len - done - 1));
+                                   scheduler_reaches(scheduler) - done));
   if (instance->kv_groups && tokens > 0)
     tokens = kv_groups_chunk(instance->kv_groups, request->prompt_tokens, request_tokens(request),
                              done, tokens, self->memory[ix].in_groups.junction);

@@ -29,6 +29,11 @@ static inline int64_t scheduler_slots(const Scheduler *self, int64_t done) {
 /* Tokens of one decided step and the blocks for them. In deciding.c. */
 KvReach scheduler_reach(const Instance *instance, const Request *request, int64_t tokens);
 
+/* Tokens of a request that steps with drafts compute at most; none is needed of a last one. */
+static inline int64_t scheduler_reaches(const Scheduler *self) {
+  return lesser(self->max_model_len - 1, self->max_slots);
+}
+
 /* Whether a request is decoded here. One that will be elsewhere ends with its first token: the
  * engine asks for no more. */
 static inline bool stays_here(const Instance *instance, const Request *request) {

@@ -62,10 +62,15 @@ static void book_time(Instance *instance, Tick now) {
 
 void sim_stretch_prefills(Instance *instance, Tick until) {
   DecodeRun *run = &instance->run;
-  const Tick more = until - run->ends_at;
+  const Tick more = until - run->ends_at, mixed = run->shape.decode_seqs > 0 ? more : 0;
+  const bool left_out = instance->counted_from == run->ends_at; // the warm-up ended in it
   instance->totals.prefill_ticks += more;
-  if (run->shape.decode_seqs > 0) instance->totals.mixed_ticks += more;
+  instance->totals.mixed_ticks += mixed;
   run->ends_at = until;
+  if (!left_out) return;
+  instance->before.prefill_ticks += more;
+  instance->before.mixed_ticks += mixed;
+  instance->counted_from = until;
 }
 
 void sim_end_prefills(Simulation *self, Instance *instance) {

@@ -76,6 +76,9 @@ RequestIx scheduler_head_for(const Simulation *self, const Instance *instance,
 /* Gives an instance a scheduler that has at most so many decided steps. In steps.c, as what
  * follows. */
 void scheduler_start(Simulation *self, Instance *instance, size_t n_places);
+/* Once the instance has its memory. An engine starts only if one request of its longest has room,
+ * so that its drafts have it. */
+void scheduler_limit_drafts(Instance *instance);
 /* Nothing can run though KV has come in from elsewhere, and none that leaves will free memory: the
  * last to come must give way. */
 bool scheduler_gives_way(Simulation *self, Instance *instance);

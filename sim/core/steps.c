@@ -14,13 +14,10 @@
 #include "sim/core/step_listing.h"
 #include <assert.h>
 
-/* An engine starts only if one request of its longest has room, so that drafts find it; no KV is
- * needed of a last token. */
-static void limit_tokens(Scheduler *self, const PoolSpec *pool, int64_t context) {
-  const int64_t ranks = pool->attention_ranks > 1 ? pool->attention_ranks : 1;
-  const int64_t room = pool->kv_blocks / ranks * pool->block_size;
-  self->max_model_len = context <= room ? context : room + 1;
-  self->max_slots = context <= room ? context : room;
+void scheduler_limit_drafts(Instance *instance) {
+  Scheduler *scheduler = instance->scheduler;
+  const int64_t room = instance_room(instance);
+  scheduler->max_slots = scheduler->max_model_len < room ? scheduler->max_model_len : room;
 }
 
 void scheduler_start(Simulation *self, Instance *instance, size_t n_places) {
@@ -31,7 +28,7 @@ void scheduler_start(Simulation *self, Instance *instance, size_t n_places) {
   scheduler->version = 1;
   scheduler->by_items = scheduler->limits.speculation.num_speculative_tokens > 0;
   const int64_t context = sim_model(self->config, instance->pool->model)->max_model_len;
-  limit_tokens(scheduler, instance->pool, context > 0 ? context : INT64_MAX);
+  scheduler->max_model_len = context > 0 ? context : INT64_MAX;
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
   scheduler->next = &scheduler->steps[0];
   instance->lag = scheduler->limits.lag;
