@@ -114,7 +114,8 @@ static void begin_oldest(Simulation *self, Instance *instance) {
  * they are not gone through. */
 static void sleep(Simulation *self, Instance *instance) {
   Flights *flights = instance->scheduler->flights;
-  if (scheduler_gives_way(self, instance)) flights->n_vain = 0;
+  const bool idle = instance->activity == ACTIVITY_IDLE; // else a step for nobody ends first
+  if (idle && scheduler_gives_way(self, instance)) flights->n_vain = 0;
   if (flights->n_vain++ > flights->most && !instance->scheduler->current) {
     flights->polled_at = self->now;
     return;

@@ -230,7 +230,7 @@ static void expect_no_library(const char *says) {
   char error[CALIB_ERROR_SIZE] = "";
   Sdpa *sdpa = NULL;
   expect_true(sdpa_open(&sdpa, error) == CALIB_ENVIRONMENT && !sdpa && strstr(error, says) &&
-                  strstr(error, "pip install nvidia-cudnn-cu13"),
+                  strstr(error, "nvidia-cudnn-cu13>=9.21"),
               "'%s' says '%s'", error, says);
 }
 
