@@ -2,7 +2,6 @@
 #include "sim/core/decode_run.h"
 #include "sim/books/observing.h"
 #include "sim/core/counting.h"
-#include "sim/core/flights.h"
 #include "sim/core/limits.h"
 #include "sim/core/loop.h"
 #include "sim/core/tier.h"
@@ -45,8 +44,8 @@ Tick sim_iteration_ticks(Simulation *self, Instance *instance, const BatchShape 
                          int64_t done) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
   const PerfModel *model = instance->perfmodel;
-  const bool flies = instance->scheduler && instance->scheduler->flights;
-  Tick ticks = flies                    ? flights_ticks(self, instance, &extrapolation)
+  const Loop *loop = instance->loop;
+  Tick ticks = loop->ticks              ? loop->ticks(self, instance, &extrapolation)
                : self->config->executor ? sim_execute(self, instance, shape, done)
                : instance->pipeline
                    ? sim_pass_pipeline(self, instance, shape, NULL, &extrapolation)
@@ -56,7 +55,7 @@ Tick sim_iteration_ticks(Simulation *self, Instance *instance, const BatchShape 
   if (ticks >= 0) ticks += instance->run.drafter;
   if (ticks < 0) self->failed = true;
   if (ticks < 0 || sim_passes_the_end(self, (double)ticks)) return 1;
-  assert(ticks > 0 || flies);
+  assert(ticks > 0 || loop->ticks);
   instance->run.modelled = ticks;
   instance->run.extrapolation = extrapolation;
   instance->totals.extrapolated_iterations[extrapolation]++;

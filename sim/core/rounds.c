@@ -351,6 +351,34 @@ static bool may_poll(const Simulation *self, const Instance *instance) {
   return rounds->chunked != REQUEST_NONE && !sleeps;
 }
 
+static void list_waiting(Simulation *self, const Instance *instance, StepListing *listing) {
+  listing->n_waiting = 0;
+  for (RequestIx ix = rounds_first_waiting(self, instance); ix != REQUEST_NONE;
+       ix = rounds_next_waiting(self, ix)) {
+    ARENA_RESERVE(self->arena, listing->waiting, listing->waiting_capacity,
+                  (size_t)listing->n_waiting + 1);
+    listing->waiting[listing->n_waiting++] = self->requests.slots[ix].id;
+  }
+}
+
+/* As sim_list_step, before those that leave the batch with it have. */
+static void list_round(Simulation *self, const Instance *instance, Step *step) {
+  StepListing *listing = step->listing;
+  const Rounds *rounds = rounds_of(instance);
+  const Request *slots = self->requests.slots;
+  if (!listing) return;
+  sim_list_step(self, instance, step);
+  listing->n_running = 0;
+  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    if (rounds_runs(&slots[ix]) && !(rounds->has_prefill && step->n_regular > 0))
+      listing->running[listing->n_running++] = slots[ix].id;
+  list_waiting(self, instance, listing);
+  listing->chunked = rounds->chunked == REQUEST_NONE ? -1 : (int64_t)slots[rounds->chunked].id;
+  listing->evictable_blocks = instance->radix ? instance->radix->n_evictable : 0;
+  listing->new_token_ratio = rounds->ratio;
+  listing->full = rounds->full;
+}
+
 static bool decide(Simulation *self, Instance *instance, Step *step) {
   Rounds *rounds = rounds_of(instance);
   const RoundOptions *options = rounds->options;
@@ -368,7 +396,7 @@ static bool decide(Simulation *self, Instance *instance, Step *step) {
   } else if (rounds_n_running(instance) > 0) {
     n_retracted += decode(self, instance, step);
   }
-  sim_list_round(self, instance, step);
+  list_round(self, instance, step);
   end_others(self, instance, step);
   place_items(self, instance, step);
   step->preempted = n_retracted > 0;

@@ -1,22 +1,6 @@
 /* See step_listing.h. */
 #include "sim/core/step_listing.h"
-#include "sim/core/rounds.h"
 #include <assert.h>
-
-typedef struct StepListing {
-  StepItem *listed;
-  uint64_t *preempted, *running, *waiting;
-  size_t waiting_capacity;
-  int64_t chunked, evictable_blocks;
-  double new_token_ratio;
-  bool full;
-  size_t n_listed, listed_capacity;
-  size_t n_reset; // of those preempted: by a pause, and told of with the next step that has tokens
-  size_t n_preempted, preempted_capacity, n_running, running_capacity;
-  int64_t *held;
-  size_t n_held, held_capacity;
-  int64_t n_waiting, free_blocks;
-} StepListing;
 
 static bool is_wanted(const Simulation *self) {
   return self->config->on_step || self->config->executor;
@@ -88,33 +72,6 @@ void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
   ARENA_RESERVE(self->arena, listing->held, listing->held_capacity, listing->n_held);
   for (size_t g = 0; g < listing->n_held; g++)
     listing->held[g] = instance->kv_groups->groups[g].n_held;
-}
-
-static void list_waiting(Simulation *self, const Instance *instance, StepListing *listing) {
-  listing->n_waiting = 0;
-  for (RequestIx ix = rounds_first_waiting(self, instance); ix != REQUEST_NONE;
-       ix = rounds_next_waiting(self, ix)) {
-    ARENA_RESERVE(self->arena, listing->waiting, listing->waiting_capacity,
-                  (size_t)listing->n_waiting + 1);
-    listing->waiting[listing->n_waiting++] = self->requests.slots[ix].id;
-  }
-}
-
-void sim_list_round(Simulation *self, const Instance *instance, Step *step) {
-  StepListing *listing = step->listing;
-  const Rounds *rounds = rounds_of(instance);
-  const Request *slots = self->requests.slots;
-  if (!listing) return;
-  sim_list_step(self, instance, step);
-  listing->n_running = 0;
-  for (RequestIx ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
-    if (rounds_runs(&slots[ix]) && !(rounds->has_prefill && step->n_regular > 0))
-      listing->running[listing->n_running++] = slots[ix].id;
-  list_waiting(self, instance, listing);
-  listing->chunked = rounds->chunked == REQUEST_NONE ? -1 : (int64_t)slots[rounds->chunked].id;
-  listing->evictable_blocks = instance->radix ? instance->radix->n_evictable : 0;
-  listing->new_token_ratio = rounds->ratio;
-  listing->full = rounds->full;
 }
 
 size_t step_sequences(const Step *step, bool prefills, BatchSequence *sequences) {

@@ -5,6 +5,21 @@
 #include "sim/core/scheduler.h"
 #include "sim/core/state.h"
 
+typedef struct StepListing {
+  StepItem *listed;
+  uint64_t *preempted, *running, *waiting;
+  size_t waiting_capacity;
+  int64_t chunked, evictable_blocks;
+  double new_token_ratio;
+  bool full;
+  size_t n_listed, listed_capacity;
+  size_t n_reset; // of those preempted: by a pause, and told of with the next step that has tokens
+  size_t n_preempted, preempted_capacity, n_running, running_capacity;
+  int64_t *held;
+  size_t n_held, held_capacity;
+  int64_t n_waiting, free_blocks;
+} StepListing;
+
 /* A decision begins; somebody is preempted for it; its batch takes part; it is made. */
 void sim_begin_listing(Simulation *self, Step *step);
 void sim_list_preempted(Simulation *self, Step *step, RequestIx request);
@@ -12,8 +27,6 @@ void sim_list_preempted(Simulation *self, Step *step, RequestIx request);
 void sim_list_reset(Simulation *self, Step *step, RequestIx request);
 void sim_list_batch(Simulation *self, const Instance *instance, Step *step);
 void sim_list_step(Simulation *self, const Instance *instance, Step *step);
-/* The same of a round (rounds.h), before those that leave the batch with it have. */
-void sim_list_round(Simulation *self, const Instance *instance, Step *step);
 /* The step begins now, or is empty. */
 void sim_tell_step(Simulation *self, const Instance *instance, const Step *step, Tick end);
 /* Those of it that prefill, or that decode, into `sequences` unless that is NULL; how many. */

@@ -555,4 +555,5 @@ const Loop loop_of_flights = {.decides_ahead = true,
                               .count_prompts = count_prompts,
                               .count_running = count_running,
                               .book_gaps = book_gaps,
+                              .ticks = flights_ticks,
                               .list = list};
