@@ -43,7 +43,8 @@ struct Loop {
   /* The first iteration since the batch changed has ended at `end`: books the gap between the token
    * that each sequence made in it and the one before. */
   void (*book_gaps)(Simulation *self, const Instance *instance, Tick end);
-  /* How long the iteration that begins lasts. Optional: by the performance model, or the executor. */
+  /* How long the iteration that begins lasts. Optional: as the performance model or the executor
+   * says. */
   Tick (*ticks)(const Simulation *self, const Instance *instance, Extrapolation *ret_extrapolation);
   /* Fills Simulation.sequences with those of an iteration of `shape` that begins, of a decode run
    * `done` iterations beyond those that the batch knows of; how many prefill, which come first. */
