@@ -149,11 +149,7 @@ int32_t rounds_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   int64_t made = request->generated_tokens, in_flight = scheduler_scrub(scheduler->next, ix);
   if (scheduler->current) in_flight += scheduler_scrub(scheduler->current, ix);
   if (runs && request->scheduled == SCHEDULED_BATCH) {
-    const int64_t context = batch_context(&instance->batch, request);
-    batch_remove(&instance->batch, self->requests.slots, ix, context);
-    scheduler->version++;
-    request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
-    made = context - request->prompt_tokens;
+    made = scheduler_withdraw_from_batch(self, instance, ix);
     in_flight += rows_in_flight(scheduler, request);
   } else if (runs && in_current) {
     made = request->output_tokens;

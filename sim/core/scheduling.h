@@ -34,6 +34,9 @@ extern const SchedulerRules scheduler_rules_vllm, scheduler_rules_sglang;
  * which have not ended make of it, for nobody. On an instance that has failed they make none. In
  * withdrawing.c. */
 int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx request);
+/* It leaves the batch, given up; the tokens of its output that decided steps make. In
+ * withdrawing.c. */
+int64_t scheduler_withdraw_from_batch(Simulation *self, Instance *instance, RequestIx request);
 /* The tokens of a request that are booked as computed where it leaves now, in each step that is
  * decided and does not end now (Step.n_ahead). In withdrawing.c. */
 void scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx request);

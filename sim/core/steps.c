@@ -526,34 +526,15 @@ static void forget(Instance *instance) {
   instance->scheduler->limits.rules->forget(instance);
 }
 
-const Loop loop_of_steps = {.decides_ahead = true,
-                            .start = start,
-                            .begin = begin,
-                            .end = end,
-                            .break_off = scheduler_break_off,
-                            .forget = forget,
-                            .leave = leave,
-                            .withdraw = withdraw,
-                            .withdrawn = withdrawn,
-                            .count_leaving = count_leaving,
-                            .count_prompts = count_prompts,
-                            .count_running = count_running,
-                            .book_gaps = book_gaps,
-                            .list = list};
+/* What both have. */
+#define DECIDED_STEPS                                                                              \
+  .decides_ahead = true, .break_off = scheduler_break_off, .leave = leave, .withdraw = withdraw,   \
+  .withdrawn = withdrawn, .count_leaving = count_leaving, .count_prompts = count_prompts,          \
+  .count_running = count_running, .book_gaps = book_gaps, .list = list
 
-const Loop loop_of_flights = {.decides_ahead = true,
-                              .start = flights_start,
-                              .begin = flights_begin,
-                              .goes_on = flights_go_on,
-                              .end = flights_end,
-                              .break_off = scheduler_break_off,
-                              .forget = flights_forget,
-                              .leave = leave,
-                              .withdraw = withdraw,
-                              .withdrawn = withdrawn,
-                              .count_leaving = count_leaving,
-                              .count_prompts = count_prompts,
-                              .count_running = count_running,
-                              .book_gaps = book_gaps,
-                              .ticks = flights_ticks,
-                              .list = list};
+const Loop loop_of_steps = {DECIDED_STEPS, .start = start, .begin = begin, .end = end,
+                            .forget = forget};
+
+const Loop loop_of_flights = {
+    DECIDED_STEPS,      .start = flights_start,   .begin = flights_begin, .goes_on = flights_go_on,
+    .end = flights_end, .forget = flights_forget, .ticks = flights_ticks};

@@ -59,6 +59,15 @@ void scheduler_count_ahead(const Simulation *self, const Instance *instance, Req
   }
 }
 
+int64_t scheduler_withdraw_from_batch(Simulation *self, Instance *instance, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const int64_t context = batch_context(&instance->batch, request);
+  batch_remove(&instance->batch, self->requests.slots, ix, context);
+  instance->scheduler->version++;
+  request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
+  return context - request->prompt_tokens;
+}
+
 int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   Scheduler *scheduler = instance->scheduler;
   Request *request = &self->requests.slots[ix];
@@ -74,11 +83,7 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
     by_itself += scheduler_scrub(&scheduler->steps[i], ix);
   int64_t made = request->generated_tokens, in_flight = in_current;
   if (runs && request->scheduled == SCHEDULED_BATCH) {
-    const int64_t context = batch_context(&instance->batch, request);
-    batch_remove(&instance->batch, self->requests.slots, ix, context);
-    scheduler->version++;
-    request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
-    made = context - request->prompt_tokens;
+    made = scheduler_withdraw_from_batch(self, instance, ix);
     in_flight = since_joined < n_steps ? since_joined : n_steps;
     scheduler->n_seconds[sim_counts(self, request)] -= request->resumed_tokens + made == 1;
   } else if (in_next || in_current) {
