@@ -125,8 +125,10 @@ static int make_curve(FitRows *self, const ProfileRow **rows, int n) {
   int modelled = 0;
   double fastest = INFINITY;
   qsort(rows, (size_t)n, sizeof *rows, compare_sizes);
-  self->bytes = ARENA_ARRAY(self->arena, int64_t, n + 1);
-  self->seconds = ARENA_ARRAY(self->arena, double, n + 1);
+  int64_t *bytes = ARENA_ARRAY(self->arena, int64_t, n + 1);
+  double *seconds = ARENA_ARRAY(self->arena, double, n + 1);
+  self->bytes = bytes;
+  self->seconds = seconds;
   for (int first = 0, i = 1; i <= n; i++) {
     modelled += strcmp(rows[i - 1]->stop, "modelled") == 0;
     const ProfileRow *of = rows[first];
@@ -136,8 +138,8 @@ static int make_curve(FitRows *self, const ProfileRow **rows, int n) {
     first = i;
     if (i < n && rows[i]->size == of->size) continue;
     int at = self->n_sizes++;
-    self->bytes[at] = of->size;
-    self->seconds[at] = fmax(fastest, at > 0 ? self->seconds[at - 1] : 0);
+    bytes[at] = of->size;
+    seconds[at] = fmax(fastest, at > 0 ? seconds[at - 1] : 0);
     fastest = INFINITY;
   }
   return modelled;
@@ -155,10 +157,7 @@ static double curve_at(const FitRows *self, int64_t bytes) {
 
 /* Seconds of one all-reduce; 0 where nothing is lacking or known. */
 static double fit_rows_all_reduce(const FitRows *self, int64_t bytes) {
-  const FitAllReduce *all_reduce = &self->all_reduce;
-  if (!self->all_reduce_source || self->lacks_all_reduce) return 0;
-  if (self->n_sizes > 0) return curve_at(self, bytes);
-  return all_reduce->ring_latency + all_reduce->ring_seconds_per_byte * (double)bytes;
+  return self->all_reduce_source && !self->lacks_all_reduce ? curve_at(self, bytes) : 0;
 }
 
 /* Says where the times of all-reduces come from. */
@@ -170,7 +169,12 @@ static void find_all_reduce(FitRows *self) {
   int n = select_rows(self, (FitTerm)PROFILE_ALL_REDUCE, rows);
   n += select_rows(self, (FitTerm)PROFILE_ALL_REDUCE_PEER, rows + n);
   int modelled = n > 0 ? make_curve(self, rows, n) : 0;
-  self->lacks_all_reduce = all_reduce->calls == 0 || (n == 0 && !all_reduce->ring);
+  self->lacks_all_reduce = all_reduce->calls == 0 || (n == 0 && !all_reduce->source);
+  if (n == 0) {
+    self->n_sizes = all_reduce->n_sizes;
+    self->bytes = all_reduce->bytes;
+    self->seconds = all_reduce->seconds;
+  }
   if (all_reduce->calls == 0)
     self->all_reduce_source = "missing: the model is not known";
   else if (n > 0)
@@ -181,9 +185,9 @@ static void find_all_reduce(FitRows *self) {
                      : modelled == n ? "modelled"
                                      : "measured and modelled",
                      n == 1 ? "" : "s");
-  else if (all_reduce->ring)
-    self->all_reduce_source = arena_printf(self->arena, "%lld an iteration, rings of '%s'",
-                                           (long long)all_reduce->calls, all_reduce->ring);
+  else if (all_reduce->source)
+    self->all_reduce_source = arena_printf(self->arena, "%lld an iteration, %s",
+                                           (long long)all_reduce->calls, all_reduce->source);
   else
     self->all_reduce_source = "missing: measured on one GPU";
 }

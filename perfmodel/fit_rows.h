@@ -4,7 +4,7 @@
  * in graphs and eagerly, one mode is taken. A shard of several GPUs that was measured on one has no
  * all-reduces in `linear` and in its iterations; the fact `all_reduce: none` says so, and they are
  * added here, before anything is fitted: from the profile's own rows of `all_reduce` (ascending by
- * bytes, lines between them), else as a ring. */
+ * bytes, lines between them), else by times that are given. */
 #ifndef PERFMODEL_FIT_ROWS_H
 #define PERFMODEL_FIT_ROWS_H
 #include "perfmodel/fit_model.h"
@@ -28,8 +28,10 @@ typedef struct FitSustained {
 typedef struct FitAllReduce {
   int64_t calls; // 0: the model is not known
   int64_t bytes_per_token;
-  const char *ring; // the machine it is of; NULL: none
-  double ring_latency, ring_seconds_per_byte;
+  const char *source; // of the times, a phrase; NULL: there are none
+  int n_sizes;        // lines between them; the last goes on
+  const int64_t *bytes;
+  const double *seconds;
 } FitAllReduce;
 
 typedef struct FitRows {
@@ -42,8 +44,8 @@ typedef struct FitRows {
   FitLeftOut left_out;
   /* private: the curve of one call */
   int n_sizes;
-  int64_t *bytes;
-  double *seconds;
+  const int64_t *bytes;
+  const double *seconds;
   Arena *arena;
 } FitRows;
 

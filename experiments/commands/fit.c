@@ -5,6 +5,7 @@
 #include "experiments/commands/cli.h"
 #include "experiments/commands/fit_tables.h"
 #include "experiments/config/config.h"
+#include "perfmodel/compose/collectives.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/fit_file.h"
 #include "perfmodel/hardware.h"
@@ -37,7 +38,8 @@ static const OptionSpec options[] = {
      .absent = "what the profile says"},
     {CLI_TEXT("--mode", mode, "MODE", "rows to use, graph or eager, if the profile has both"),
      .absent = "graph"},
-    {CLI_MACHINE("machine type whose links give the times of all-reduces that were not measured")},
+    {CLI_MACHINE("machine type whose links give the times of all-reduces that were not measured, "
+                 "in place of the tables of the GPU")},
     {CLI_COUNT("--seed", seed, "random seed of folds and splits", 1e19), .fallback = "1"},
     {CLI_FLAG("--verify", verify, "check whether MODEL was fitted to PROFILE")},
     {0}};
@@ -252,6 +254,36 @@ static int find_preset(const Profile *profile, const Options *options, FitOption
   return diag_hint(diag, "it is that of engine '%s', which a configuration names", engine);
 }
 
+/* By the links of a machine type: two sizes, since a ring's time is a line. */
+static int take_rings(const char *machine, int64_t n_gpus, FitAllReduce *ret_all_reduce,
+                      const char *data_dir, Arena *arena, Diag *diag) {
+  static const int64_t sizes[] = {0, INT64_C(1) << 30};
+  const double gpus = (double)n_gpus;
+  Hardware hardware;
+  if (hardware_load(&hardware, machine, data_dir, place_of_file("--machine"), arena, diag))
+    return -1;
+  const double latency = tick_seconds(hardware.all_reduce_latency);
+  double *seconds = ARENA_ARRAY(arena, double, 2);
+  seconds[0] = latency;
+  seconds[1] = latency + 2 * (gpus - 1) / gpus / hardware_link_rate(&hardware) * (double)sizes[1];
+  ret_all_reduce->source = arena_printf(arena, "rings of '%s'", hardware.name);
+  ret_all_reduce->n_sizes = 2;
+  ret_all_reduce->bytes = sizes;
+  ret_all_reduce->seconds = seconds;
+  return 0;
+}
+
+/* By the tables of the GPU, which other engines have. */
+static void take_table(const ProfileGroup *group, FitAllReduce *ret_all_reduce,
+                       const char *data_dir, Arena *arena) {
+  AllReduceTimes times;
+  if (!all_reduce_times(&times, group->gpu, group->tensor_parallel_size, data_dir, arena)) return;
+  ret_all_reduce->source = arena_printf(arena, "table '%s' of '%s'", times.table, group->gpu);
+  ret_all_reduce->n_sizes = times.n;
+  ret_all_reduce->bytes = times.bytes;
+  ret_all_reduce->seconds = times.seconds;
+}
+
 /* Two all-reduces a layer; without a model of that name nothing is known of them. */
 static int find_all_reduce(const Profile *profile, const ProfileGroup *group,
                            const Options *options, FitAllReduce *ret_all_reduce, Arena *arena,
@@ -259,9 +291,7 @@ static int find_all_reduce(const Profile *profile, const ProfileGroup *group,
   const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
   const char *dtype = profile_fact(profile, "dtype");
   const bool wide = dtype && strcmp(dtype, "fp32") == 0;
-  const double gpus = group->tensor_parallel_size;
   Llm llm;
-  Hardware hardware;
   Diag unknown;
   diag_init(&unknown);
   if (llm_load(&llm, group->model, data_dir, place_of_file(NULL), arena, &unknown) == 0)
@@ -269,12 +299,10 @@ static int find_all_reduce(const Profile *profile, const ProfileGroup *group,
         (FitAllReduce){.calls = 2 * llm.num_hidden_layers,
                        .bytes_per_token = llm.hidden_size * (wide ? 4 : llm.dtype_bytes)};
   diag_done(&unknown);
-  if (!options->machine) return 0;
-  if (hardware_load(&hardware, options->machine, data_dir, place_of_file("--machine"), arena, diag))
-    return -1;
-  ret_all_reduce->ring = hardware.name;
-  ret_all_reduce->ring_latency = tick_seconds(hardware.all_reduce_latency);
-  ret_all_reduce->ring_seconds_per_byte = 2 * (gpus - 1) / gpus / hardware_link_rate(&hardware);
+  if (options->machine)
+    return take_rings(options->machine, group->tensor_parallel_size, ret_all_reduce, data_dir,
+                      arena, diag);
+  take_table(group, ret_all_reduce, data_dir, arena);
   return 0;
 }
 

@@ -118,6 +118,33 @@ int layers_read_all_reduce(Layers *self, Diag *diag) {
   return error;
 }
 
+bool all_reduce_times(AllReduceTimes *ret, const char *gpu, int64_t gpus, const char *data_dir,
+                      Arena *arena) {
+  enum { NUMBER_BYTES = 2 };
+  static const char ENGINE[] = "tandem";
+  Layers layers = {
+      .folder = arena_printf(arena, "%s/tables/%s/%s", data_dir, gpu, ENGINE),
+      .setup = {.engine = ENGINE, .tensor_parallel_size = gpus},
+      .engine = engine_rules_find(ENGINE, NULL, 0, false),
+      .arena = arena,
+  };
+  Diag lacking;
+  diag_init(&lacking);
+  const KernelTable *table = &layers.all_reduce.table;
+  const bool is_there = layers_read_all_reduce(&layers, &lacking) == 0 && table->n_points > 0;
+  diag_done(&lacking);
+  if (!is_there) return false;
+  *ret = (AllReduceTimes){.table = nearest_folder_name(&layers, &layers.all_reduce),
+                          .n = (int)table->n_points,
+                          .bytes = ARENA_ARRAY(arena, int64_t, table->n_points),
+                          .seconds = ARENA_ARRAY(arena, double, table->n_points)};
+  for (int i = 0; i < ret->n; i++) {
+    ret->bytes[i] = NUMBER_BYTES * table->points[i].key[0];
+    ret->seconds[i] = 1e-6 * table->points[i].us;
+  }
+  return true;
+}
+
 /* To the GPUs of its experts and back, over tokens of one GPU: as TensorRT-LLM does within NVLink,
  * or by NCCL, over numbers sent. Tables have powers of two GPUs; the times of the next are taken
  * between two, which differ by less than 10%. */

@@ -38,8 +38,7 @@ bool nearest_read_version(Layers *self, KernelFound *ret_found, const KernelQuer
   return any;
 }
 
-/* "vllm-0.24.0" of "…/vllm-0.24.0/gemm.csv.gz". */
-static const char *source_of(const Layers *self, const KernelFound *found) {
+const char *nearest_folder_name(const Layers *self, const KernelFound *found) {
   const char *slash = strrchr(found->path, '/');
   return kernel_folder_name(arena_copy(self->arena, found->path, (size_t)(slash - found->path)),
                             self->arena);
@@ -49,7 +48,7 @@ void nearest_note(Layers *self, KernelFound *found, const char *what, const char
                   double error) {
   if (!from)
     from = !found        ? kernel_folder_name(self->folder, self->arena)
-           : found->path ? source_of(self, found)
+           : found->path ? nearest_folder_name(self, found)
                          : "a roofline";
   ARENA_RESERVE(self->arena, self->borrowed, self->borrowed_capacity, self->n_borrowed + 1);
   self->borrowed[self->n_borrowed++] = (Borrowed){found, what, from, error};

@@ -24,6 +24,8 @@ bool nearest_borrow(Layers *self, KernelFound *found, const KernelQuery *query, 
 /* Of the engine's own folder, else borrowed as `what`. 0, or −1 with entries. */
 int nearest_read(Layers *self, KernelFound *found, const KernelQuery *query, const char *what,
                  Diag *diag);
+/* "vllm-0.24.0" of a table that was found at "…/vllm-0.24.0/gemm.csv.gz". */
+const char *nearest_folder_name(const Layers *self, const KernelFound *found);
 /* "0.24.0" of a folder "…/vllm-0.24.0"; "" where its name has none. */
 const char *nearest_version(const char *folder, Arena *arena);
 /* Adds to what was borrowed, from what is said, or (NULL) from where it was found: a roofline

@@ -265,7 +265,7 @@ Test(fit_calibrated, all_reduces_that_a_shard_lacks_are_added_from_their_rows) {
   }
 }
 
-Test(fit_calibrated, rings_serve_where_no_all_reduce_was_measured_and_their_lack_is_said) {
+Test(fit_calibrated, given_times_serve_where_no_all_reduce_was_measured_and_their_lack_is_said) {
   add_operators("graph");
   profile_set_fact(&profile, "all_reduce", "none");
   FitOptions options = OPTIONS;
@@ -277,9 +277,12 @@ Test(fit_calibrated, rings_serve_where_no_all_reduce_was_measured_and_their_lack
   cr_expect(result->lacks_all_reduce);
   cr_expect_str_eq(result->all_reduce, "missing: measured on one GPU");
   double bare = fit_curve_eval(&result->model.curves[PROFILE_LINEAR], 1024);
-  options.all_reduce.ring = "dgx";
-  options.all_reduce.ring_latency = 5e-6;
-  options.all_reduce.ring_seconds_per_byte = 4e-12;
+  static const int64_t bytes[] = {0, 1 << 20, 1 << 21}; // the last line goes on
+  static const double seconds[] = {5e-6, 5e-6 + 4e-12 * (1 << 20), 5e-6 + 4e-12 * (1 << 21)};
+  options.all_reduce.source = "rings of 'dgx'";
+  options.all_reduce.n_sizes = 3;
+  options.all_reduce.bytes = bytes;
+  options.all_reduce.seconds = seconds;
   result = fit(&options);
   cr_expect_not(result->lacks_all_reduce);
   cr_expect_not_null(strstr(result->all_reduce, "rings of 'dgx'"));
