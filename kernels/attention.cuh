@@ -40,11 +40,10 @@ struct AttentionJoin {
   void *out;
   KernelSplits splits;
   const int32_t *row_starts, *contexts;
-  int32_t sequences, query_heads, group, head_dim, tile_rows;
+  int32_t rows, sequences, query_heads, group, head_dim, tile_rows;
 };
 int attention_join_load(CalibDtype dtype);
-int attention_join_launch(KernelStream stream, CalibDtype dtype, const AttentionJoin &args,
-                          int32_t rows);
+int attention_join_launch(KernelStream stream, CalibDtype dtype, const AttentionJoin &args);
 
 constexpr float log2_of_e = 1.44269504f;
 

@@ -343,8 +343,8 @@ int kernel_attention_decode(KernelStream stream, const KernelAttention *shape, v
   if (error != 0 || splits->plan.most == 1) {
     return error;
   }
-  AttentionJoin join = {out,        *splits,         nullptr,
-                        contexts,   sequences,       shape->query_heads,
-                        args.group, shape->head_dim, 1};
-  return attention_join_launch(stream, shape->dtype, join, sequences);
+  AttentionJoin join = {
+      out,        *splits,         nullptr, contexts, sequences, sequences, shape->query_heads,
+      args.group, shape->head_dim, 1};
+  return attention_join_launch(stream, shape->dtype, join);
 }

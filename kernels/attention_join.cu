@@ -1,9 +1,13 @@
 /* Joins the partial results of attention over splits, of decodes and of prefills alike.
  *
- * A block has one head of one row of queries and 32 of its columns, so that even one row has many
- * blocks. Groups of 8 lanes take splits in turn, a column vector a lane, each with a softmax of its
- * own over what it has seen; a warp reads 16 splits at once. Then lanes, and then warps, are put on
- * one scale. The launch has as many warps as the most splits of a row keep busy. */
+ * Of few rows, a block has one head of one row of queries and 32 of its columns, so that even one
+ * row has many blocks. Groups of 8 lanes take splits in turn, a column vector a lane, each with a
+ * softmax of its own over what it has seen; a warp reads 16 splits at once. Then lanes, and then
+ * warps, are put on one scale. The launch has as many warps as the most splits of a row keep busy.
+ *
+ * Of many rows with few splits, which prompts have, such blocks would be tens of thousands, and
+ * their starts would take longer than their work. There a thread has a column vector of one head
+ * of a row and takes all splits by itself. */
 #include "kernels/attention.cuh"
 
 namespace {
@@ -11,6 +15,10 @@ namespace {
 constexpr int column_lanes = 8, columns = column_lanes * 4;
 constexpr int splits_of_warp = 32 / column_lanes, loads = 4;
 constexpr int max_warps = 8;
+/* Where a thread takes all splits of a row: there are threads enough for the multiprocessors of a
+ * large GPU, and the splits are fetched in a few turns. */
+constexpr int64_t many_vectors = 1 << 15;
+constexpr int few_splits = 4 * loads;
 
 /* What a thread has summed, on the scale of `softmax`. */
 struct Sum {
@@ -79,12 +87,12 @@ __device__ __forceinline__ Row find_row(const AttentionJoin &args, int32_t row, 
   return found;
 }
 
-/* What this thread's splits of the row sum up to, in its columns. */
-__device__ __forceinline__ Sum sum_splits(const AttentionJoin &args, const Row &row, int column) {
+/* What every `step`-th split of the row from `first` on sums up to, in the columns of a vector. */
+__device__ __forceinline__ Sum sum_splits(const AttentionJoin &args, const Row &row, int column,
+                                          int first, int step) {
   PartialRows partial = partial_rows(args.splits, args.query_heads, args.head_dim);
-  const int step = static_cast<int>(blockDim.x) / column_lanes;
   Sum sum = {{-INFINITY, 0}, make_float4(0, 0, 0, 0)};
-  for (int split = threadIdx.x / column_lanes; split < row.n_splits; split += loads * step) {
+  for (int split = first; split < row.n_splits; split += loads * step) {
     PartialSoftmax states[loads];
     float4 values[loads];
     float max = sum.softmax.max;
@@ -122,6 +130,33 @@ __device__ __forceinline__ void join_lanes(Sum &sum) {
   }
 }
 
+/* Divides by the sum and writes a column vector of a head. */
+template <class Type>
+__device__ __forceinline__ void store(const AttentionJoin &args, const Sum &sum, int64_t row,
+                                      int head, int column) {
+  float inverse = 1.0f / sum.softmax.sum;
+  int64_t at = row * args.query_heads + head;
+  auto *out = static_cast<typename Type::Element *>(args.out) + at * args.head_dim + column;
+  *reinterpret_cast<uint2 *>(out) =
+      make_uint2(Type::pack(sum.values.x * inverse, sum.values.y * inverse),
+                 Type::pack(sum.values.z * inverse, sum.values.w * inverse));
+}
+
+template <class Type>
+__global__ void __launch_bounds__(max_warps * 32) attention_join_many(const AttentionJoin args) {
+  int vectors = args.head_dim / 4;
+  int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  int column = static_cast<int>(index % vectors) * 4;
+  int head = static_cast<int>(index / vectors % args.query_heads);
+  int64_t at = index / vectors / args.query_heads;
+  bool is_there = at < args.rows;
+  Row row = find_row(args, is_there ? static_cast<int32_t>(at) : 0, head);
+  wait_for_kernel_before();
+  if (is_there && row.n_splits > 1) { // one was written by the kernel before
+    store<Type>(args, sum_splits(args, row, column, 0, 1), at, head, column);
+  }
+}
+
 template <class Type>
 __global__ void __launch_bounds__(max_warps * 32) attention_join(const AttentionJoin args) {
   KERNEL_SHARED(Sum, sums, max_warps * column_lanes);
@@ -132,7 +167,8 @@ __global__ void __launch_bounds__(max_warps * 32) attention_join(const Attention
   if (row.n_splits == 1) {
     return; // written by the kernel before
   }
-  Sum sum = sum_splits(args, row, column);
+  Sum sum = sum_splits(args, row, column, threadIdx.x / column_lanes,
+                       static_cast<int>(blockDim.x) / column_lanes);
   join_lanes(sum);
   if (lane < column_lanes) {
     sums[warp * column_lanes + lane] = sum;
@@ -147,31 +183,34 @@ __global__ void __launch_bounds__(max_warps * 32) attention_join(const Attention
       other.rescale(max);
       sum.add(other.softmax.sum, other.values);
     }
-    float inverse = 1.0f / sum.softmax.sum;
-    int64_t at = static_cast<int64_t>(blockIdx.x) * args.query_heads + head;
-    auto *out = static_cast<typename Type::Element *>(args.out) + at * args.head_dim + column;
-    *reinterpret_cast<uint2 *>(out) =
-        make_uint2(Type::pack(sum.values.x * inverse, sum.values.y * inverse),
-                   Type::pack(sum.values.z * inverse, sum.values.w * inverse));
+    store<Type>(args, sum, blockIdx.x, head, column);
   }
 }
 
 auto *kernel_of(CalibDtype dtype) {
   return dtype == CALIB_BF16 ? attention_join<Bf16> : attention_join<Fp16>;
 }
+auto *kernel_of_many(CalibDtype dtype) {
+  return dtype == CALIB_BF16 ? attention_join_many<Bf16> : attention_join_many<Fp16>;
+}
 
 } // namespace
 
 int attention_join_load(CalibDtype dtype) {
   KernelLoaded loaded;
-  return kernel_load(kernel_of(dtype), max_warps * 32, 0, &loaded);
+  int error = kernel_load(kernel_of(dtype), max_warps * 32, 0, &loaded);
+  return error != 0 ? error : kernel_load(kernel_of_many(dtype), max_warps * 32, 0, &loaded);
 }
 
-int attention_join_launch(KernelStream stream, CalibDtype dtype, const AttentionJoin &args,
-                          int32_t rows) {
-  constexpr int splits_at_once = splits_of_warp * loads;
+int attention_join_launch(KernelStream stream, CalibDtype dtype, const AttentionJoin &args) {
+  constexpr int splits_at_once = splits_of_warp * loads, threads = max_warps * 32;
+  int64_t vectors = static_cast<int64_t>(args.rows) * args.query_heads * args.head_dim / 4;
+  if (vectors >= many_vectors && args.splits.plan.most <= few_splits) {
+    return kernel_launch_behind(kernel_of_many(dtype), dim3((vectors + threads - 1) / threads),
+                                dim3(threads), stream, args);
+  }
   int warps = (args.splits.plan.most + splits_at_once - 1) / splits_at_once;
-  dim3 grid(rows, args.query_heads, args.head_dim / columns);
+  dim3 grid(args.rows, args.query_heads, args.head_dim / columns);
   return kernel_launch_behind(kernel_of(dtype), grid, dim3(32 * min(warps, max_warps)), stream,
                               args);
 }

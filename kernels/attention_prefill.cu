@@ -473,8 +473,8 @@ int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, 
   if (error != 0 || splits->plan.most == 1) {
     return error;
   }
-  AttentionJoin join = {out,        *splits,         row_starts,
-                        past,       sequences,       shape->query_heads,
-                        args.group, shape->head_dim, tile_rows};
-  return attention_join_launch(stream, shape->dtype, join, rows);
+  AttentionJoin join = {
+      out,        *splits,         row_starts, past, rows, sequences, shape->query_heads,
+      args.group, shape->head_dim, tile_rows};
+  return attention_join_launch(stream, shape->dtype, join);
 }

@@ -62,10 +62,11 @@ static int alignment_of(const void *pointer) {
 /* A product's status by name, and where its operands lie, which is what cuBLASLt may not take. */
 static int check_product(cublasStatus_t status, const char *what, const Operands *o, char *error) {
   if (status == CUBLAS_STATUS_SUCCESS) return 0;
-  const int n = snprintf(
-      error, GEMM_ERROR_SIZE,
-      "%s: %s; operands are aligned to %d (input), %d (weights) and %d (output) bytes", what,
-      cublasLtGetStatusString(status), alignment_of(o->a), alignment_of(o->w), alignment_of(o->c));
+  const int n =
+      snprintf(error, GEMM_ERROR_SIZE,
+               "%s: %s, %s; operands are aligned to %d (input), %d (weights) and %d (output) bytes",
+               what, cublasLtGetStatusName(status), cublasLtGetStatusString(status),
+               alignment_of(o->a), alignment_of(o->w), alignment_of(o->c));
   if (o->a_scales && n > 0 && n < GEMM_ERROR_SIZE)
     snprintf(error + n, (size_t)(GEMM_ERROR_SIZE - n), ", scales to %d (input) and %d (weights)",
              alignment_of(o->a_scales), alignment_of(o->w_scales));

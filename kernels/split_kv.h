@@ -22,13 +22,16 @@
 /* Costs are in tokens: the time in which a block takes one while all places are taken, some 50 ns.
  * What a split costs besides its tokens: a block's start. */
 #define SPLIT_KV_OVERHEAD_TOKENS 128
-/* A block that has few beside it takes tokens so many times faster, at most: decodes, which the
- * memory bounds; prefills, which the tensor cores of a multiprocessor bound. */
-#define SPLIT_KV_DECODE_ALONE  2
-#define SPLIT_KV_PREFILL_ALONE 1
-/* Joining: another launch and its way to memory, and a token for so many splits of a row. */
+/* A block that has few beside it takes tokens in such a share of the time, at least, in percent:
+ * decodes, which the memory bounds; prefills, which the tensor cores of a multiprocessor bound: 29
+ * in place of 38 ns a token on an H100. */
+#define SPLIT_KV_DECODE_ALONE  50
+#define SPLIT_KV_PREFILL_ALONE 76
+/* Joining: another launch and its way to memory, a token for so many splits of a row, and one for
+ * so many results of a row that go to the L2 cache and come back. */
 #define SPLIT_KV_JOIN_TOKENS   40
 #define SPLIT_KV_JOINED_SPLITS 8
+#define SPLIT_KV_JOINED_ROWS   128
 
 /* --- pages: [page][K or V][kv_head][token][head_dim] ------------------------------------------ */
 
@@ -56,38 +59,58 @@ SPLIT_KV_INLINE int32_t split_kv_count(int32_t context, int32_t split_tokens) {
   return (context + split_tokens - 1) / split_tokens;
 }
 
+/* The kernel that splits: the share of its time that a block with few beside it takes, in percent,
+ * and rows of results that a block leaves to the join. */
+typedef struct SplitKernel {
+  int32_t alone, rows;
+} SplitKernel;
+
+SPLIT_KV_INLINE SplitKernel split_kv_decodes(void) {
+  SplitKernel kernel = {SPLIT_KV_DECODE_ALONE, 1};
+  return kernel;
+}
+
+SPLIT_KV_INLINE SplitKernel split_kv_prefills(int32_t tile_rows) {
+  SplitKernel kernel = {SPLIT_KV_PREFILL_ALONE, tile_rows};
+  return kernel;
+}
+
 /* What all splits of contexts come to. */
 typedef struct SplitLoad {
   int64_t tokens, n_blocks, longest, most; // `most` splits of one context
   int64_t starts;                          // of blocks, that the tokens of others do not hide
+  int64_t n_joined;                        // blocks whose results are joined
 } SplitLoad;
 
 SPLIT_KV_INLINE SplitLoad split_kv_load(const int32_t *contexts, int32_t sequences,
                                         int32_t kv_heads, int32_t split_tokens, int32_t alone) {
-  SplitLoad load = {0, 0, 0, 1, 0};
+  SplitLoad load = {0, 0, 0, 1, 0, 0};
   for (int32_t i = 0; i < sequences; i++) {
     int64_t n_splits = split_kv_count(contexts[i], split_tokens);
     int64_t split = contexts[i] < split_tokens ? contexts[i] : split_tokens;
-    int64_t fastest = split / alone + SPLIT_KV_OVERHEAD_TOKENS;
+    int64_t fastest = split * alone / 100 + SPLIT_KV_OVERHEAD_TOKENS;
     load.tokens += (int64_t)kv_heads * contexts[i];
     load.n_blocks += kv_heads * n_splits;
     load.longest = split > load.longest ? split : load.longest;
     load.most = n_splits > load.most ? n_splits : load.most;
     load.starts += fastest > split ? kv_heads * n_splits * (fastest - split) : 0;
+    load.n_joined += n_splits > 1 ? kv_heads * n_splits : 0;
   }
   return load;
 }
 
 /* About how long all splits take and their join, in tokens of one block, when `slots` blocks run at
- * once and one of few is `alone` times faster, at most. Splits that all run at once share what
+ * once and one of few takes `alone` percent of its time. Splits that all run at once share what
  * bounds them. More of them run in rounds, the last of them with fewer blocks. Of unequal ones a
  * long one starts when others have ended, on average with half of its length to go when the work
  * per slot is done. */
 SPLIT_KV_INLINE int64_t split_kv_cost(const int32_t *contexts, int32_t sequences, int32_t kv_heads,
-                                      int32_t slots, int32_t split_tokens, int32_t alone) {
-  SplitLoad load = split_kv_load(contexts, sequences, kv_heads, split_tokens, alone);
-  int64_t join = load.most > 1 ? SPLIT_KV_JOIN_TOKENS + load.most / SPLIT_KV_JOINED_SPLITS : 0;
-  int64_t fastest = load.longest / alone + SPLIT_KV_OVERHEAD_TOKENS;
+                                      int32_t slots, int32_t split_tokens, SplitKernel kernel) {
+  SplitLoad load = split_kv_load(contexts, sequences, kv_heads, split_tokens, kernel.alone);
+  int64_t join = load.most > 1 ? SPLIT_KV_JOIN_TOKENS + load.most / SPLIT_KV_JOINED_SPLITS +
+                                     load.n_joined * kernel.rows / SPLIT_KV_JOINED_ROWS
+                               : 0;
+  int64_t fastest = load.longest * kernel.alone / 100 + SPLIT_KV_OVERHEAD_TOKENS;
   if (load.n_blocks <= slots) {
     int64_t shared = load.tokens / slots + SPLIT_KV_OVERHEAD_TOKENS;
     return (shared > fastest ? shared : fastest) + join;
@@ -97,7 +120,7 @@ SPLIT_KV_INLINE int64_t split_kv_cost(const int32_t *contexts, int32_t sequences
   int64_t rest = work % round / slots;
   int64_t rounds = work / round * longest + (rest > 0 && rest < fastest ? fastest : rest);
   int64_t uneven =
-      (load.tokens + load.starts) / slots + SPLIT_KV_OVERHEAD_TOKENS + longest / (2 * alone);
+      (load.tokens + load.starts) / slots + SPLIT_KV_OVERHEAD_TOKENS + longest * kernel.alone / 200;
   return (work < load.n_blocks * longest && uneven > rounds ? uneven : rounds) + join;
 }
 
@@ -105,7 +128,7 @@ SPLIT_KV_INLINE int64_t split_kv_cost(const int32_t *contexts, int32_t sequences
  * longest context evenly; of equals the longest. Contexts are 1 or more; slots is how many
  * blocks run at once (KernelResidency). */
 SPLIT_KV_INLINE int32_t split_kv_tokens(const int32_t *contexts, int32_t sequences,
-                                        int32_t kv_heads, int32_t slots, int32_t alone) {
+                                        int32_t kv_heads, int32_t slots, SplitKernel kernel) {
   int32_t longest = 1, best = 0;
   for (int32_t i = 0; i < sequences; i++) {
     longest = contexts[i] > longest ? contexts[i] : longest;
@@ -116,7 +139,7 @@ SPLIT_KV_INLINE int32_t split_kv_tokens(const int32_t *contexts, int32_t sequenc
     int32_t tokens = tiles * SPLIT_KV_TILE_TOKENS;
     int64_t cost = tokens == best
                        ? best_cost
-                       : split_kv_cost(contexts, sequences, kv_heads, slots, tokens, alone);
+                       : split_kv_cost(contexts, sequences, kv_heads, slots, tokens, kernel);
     if (cost < best_cost) {
       best_cost = cost;
       best = tokens;
@@ -160,7 +183,7 @@ SPLIT_KV_INLINE SplitPlan split_kv_plan(const int32_t *contexts, int32_t sequenc
                                         int32_t kv_heads, int32_t slots) {
   return split_kv_plan_of(
       contexts, sequences,
-      split_kv_tokens(contexts, sequences, kv_heads, slots, SPLIT_KV_DECODE_ALONE));
+      split_kv_tokens(contexts, sequences, kv_heads, slots, split_kv_decodes()));
 }
 
 /* Rows of a tile of prefill attention, 128, or 64 where there would be fewer tiles than the
@@ -194,7 +217,7 @@ SPLIT_KV_INLINE int32_t split_kv_prefill_tokens(const int32_t *row_starts, const
     }
   }
   bool is_short = n_tiles > 0 && tile_rows == 64 && (int64_t)n_tiles * kv_heads < slots;
-  return is_short ? split_kv_tokens(sees, n_tiles, kv_heads, slots, SPLIT_KV_PREFILL_ALONE)
+  return is_short ? split_kv_tokens(sees, n_tiles, kv_heads, slots, split_kv_prefills(tile_rows))
                   : SPLIT_KV_WHOLE;
 }
 

@@ -103,8 +103,9 @@ static int find_machine(Patient *self) {
 /* ---- Models ---- */
 
 /* Shapes that between them have every kernel: head sizes, norms, positions, biases, experts,
- * weights of 8 bits. Shards of few heads keep the references short. The last is timed: its product
- * of attention is one of 8192 × 8192. */
+ * weights of 8 bits. Those of large models are cut to shards of a few heads and to few columns,
+ * because a reference takes as long as its weights are many. The last is timed: its product of
+ * attention is one of 8192 × 8192. */
 typedef struct Shape {
   const char *name;
   int32_t layers; // 0: all
@@ -112,7 +113,7 @@ typedef struct Shape {
   CalibDtype dtype;
   CalibWeights weights;
   int32_t from, to; // compute capabilities that have products of these weights; 0: all
-  bool has_alibi;
+  bool has_alibi, is_cut;
 } Shape;
 
 static const Shape gpu_shapes[] = {
@@ -120,9 +121,9 @@ static const Shape gpu_shapes[] = {
     {.name = "tiny-llama-50m", .layers = 2, .weights = CALIB_FP8, .from = 89, .to = INT32_MAX},
     {.name = "tiny-llama-50m", .layers = 2, .weights = CALIB_FP8_BLOCK, .from = 90, .to = 99},
     {.name = "tiny-moe", .layers = 2},
-    {.name = "opt-13b", .layers = 1, .shards = 20, .dtype = CALIB_FP16},
-    {.name = "bloom-176b", .layers = 1, .shards = 56, .has_alibi = true},
-    {.name = "qwen3-32b", .layers = 1, .shards = 16},
+    {.name = "opt-13b", .layers = 1, .shards = 20, .dtype = CALIB_FP16, .is_cut = true},
+    {.name = "bloom-176b", .layers = 1, .shards = 56, .has_alibi = true, .is_cut = true},
+    {.name = "qwen3-32b", .layers = 1, .shards = 16, .is_cut = true},
     {.name = "llama2-70b", .layers = 2}};
 static const Shape cpu_shapes[] = {{.name = "tiny-bloom", .dtype = CALIB_FP32},
                                    {.name = "tiny-llama-50m", .dtype = CALIB_FP32}};
@@ -130,6 +131,14 @@ enum {
   N_GPU_SHAPES = sizeof gpu_shapes / sizeof *gpu_shapes,
   N_CPU_SHAPES = sizeof cpu_shapes / sizeof *cpu_shapes,
 };
+
+/* What heads are like stays. */
+static void cut(Llm *llm, int32_t shards) {
+  enum { HIDDEN = 1024, MLP = 1024, VOCABULARY = 4096 };
+  llm->hidden_size = HIDDEN;
+  llm->intermediate_size = MLP * shards;
+  llm->vocab_size = VOCABULARY * shards;
+}
 
 static const CalibModel *load_shape(Patient *self, const Shape *shape) {
   Arena *arena = self->cli->arena;
@@ -143,9 +152,10 @@ static const CalibModel *load_shape(Patient *self, const Shape *shape) {
                                            .layers = shape->layers};
   CalibModel *model = ARENA_NEW(arena, CalibModel);
   Llm llm;
-  if (llm_load(&llm, shape->name, data_dir, at, arena, self->cli->diag) ||
-      calib_model_init(model, &llm, &model_options, at, arena, self->cli->diag))
-    return NULL;
+  if (llm_load(&llm, shape->name, data_dir, at, arena, self->cli->diag)) return NULL;
+  if (shape->is_cut) cut(&llm, model_options.tensor_parallel_size);
+  if (calib_model_init(model, &llm, &model_options, at, arena, self->cli->diag)) return NULL;
+  if (shape->is_cut) model->name = arena_printf(arena, "heads of %s", shape->name);
   if (shape->weights != CALIB_WEIGHTS_PLAIN)
     model->name = arena_printf(arena, "%s in %s", model->name, calib_weights_names[shape->weights]);
   return model;

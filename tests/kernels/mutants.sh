@@ -94,7 +94,16 @@ mutant() {
   mutant 'the sums of the last warp are left out' $join 'i < n_warps' 'i + 1 < n_warps'
   mutant 'a split is summed again for one that is not there' $join \
     'states[i].max = is_there ? states[i].max : -INFINITY;' ''
-  mutant 'the join does not wait for the kernel before' $join '  wait_for_kernel_before();' ''
+  mutant 'the join does not wait for the kernel before' $join \
+    '  wait_for_kernel_before();
+  if (row.n_splits == 1)' '  if (row.n_splits == 1)'
+  mutant 'the join of many rows does not wait for the kernel before' $join \
+    '  wait_for_kernel_before();
+  if (is_there' '  if (is_there'
+  mutant 'the join of many rows leaves out the last one' $join \
+    'is_there = at < args.rows;' 'is_there = at + 1 < args.rows;'
+  mutant 'the join of many rows leaves out the first split' $join \
+    'sum_splits(args, row, column, 0, 1)' 'sum_splits(args, row, column, 1, 1)'
   mutant 'no barrier before warps are joined' $join \
     '  __syncthreads();
 ' ''

@@ -32,7 +32,7 @@ static void test_cover(void) {
   int32_t contexts[MAX_SEQUENCES], starts[MAX_SEQUENCES + 1];
   int32_t n = random_batch(contexts);
   int32_t tokens = split_kv_tokens(contexts, n, 1 + random_below(8), 1 + random_below(MAX_SLOTS),
-                                   1 + random_below(2));
+                                   random_below(2) ? split_kv_decodes() : split_kv_prefills(64));
   assert(tokens > 0 && tokens % SPLIT_KV_TILE_TOKENS == 0);
   int32_t n_splits = split_kv_starts(contexts, n, tokens, starts);
   int32_t *owners = malloc((size_t)n_splits * sizeof *owners);
@@ -64,7 +64,7 @@ static double run_slots(Slot *slots, int32_t n) {
   for (int32_t i = 0; i < n; i++) {
     n_streams += slots[i].start <= 0 && slots[i].tokens > 0;
   }
-  double rate = n_streams > 0 ? fmin(SPLIT_KV_DECODE_ALONE, (double)n / n_streams) : 1;
+  double rate = n_streams > 0 ? fmin(100.0 / SPLIT_KV_DECODE_ALONE, (double)n / n_streams) : 1;
   for (int32_t i = 0; i < n; i++) {
     double left = slots[i].start > 0 ? slots[i].start : slots[i].tokens / rate;
     least = left > 0 ? fmin(least, left) : least;
@@ -176,8 +176,8 @@ static void test_prefills(void) {
   free(taken);
 }
 
-/* 128 tokens behind 8,192 on one kv head of 8 query heads: 16 tiles of 64 rows fill the slots; a
- * long prompt, which fills them by itself, has no splits. */
+/* 128 tokens behind 8,192 on one kv head of 8 query heads: 16 tiles of 64 rows fill the slots. A
+ * long prompt fills them by itself and has no splits, a short one has too little to split. */
 static void test_short_grid(void) {
   static const int32_t slots[] = {216, 264, 296};
   for (int i = 0; i < 3; i++) {
@@ -192,6 +192,12 @@ static void test_short_grid(void) {
     tokens = split_kv_prefill_tokens(row_starts, &past, 1, 8, 1, 64, slots[i], sees);
     assert(tokens == SPLIT_KV_WHOLE);
     assert(split_kv_prefill_plan(row_starts, &past, 1, 8, 64, tokens, starts).rows == 0);
+  }
+  static const int32_t prompts[] = {64, 128, 256}; // alone, 8 kv heads of 4 query heads: no join
+  for (int i = 0; i < 3; i++) {
+    int32_t row_starts[2] = {0, prompts[i]}, past = 0, starts[2], sees[264];
+    int32_t tokens = split_kv_prefill_tokens(row_starts, &past, 1, 4, 8, 64, 264, sees);
+    assert(split_kv_prefill_plan(row_starts, &past, 1, 4, 64, tokens, starts).most == 1);
   }
 }
 
