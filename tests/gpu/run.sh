@@ -108,17 +108,22 @@ probe() {
 print(torch.__version__, torch.cuda.get_device_name())'
 }
 
-# Where cuDNN is: as the user says, beside CUDA, where the loader looks, or in PyTorch's packages.
+# Where cuDNN is: as the user says, else the newest of those beside CUDA, where the loader looks, and
+# in PyTorch's packages.
 find_cudnn() {
+  [ -f "${TANDEM_CUDNN-}" ] && echo "$TANDEM_CUDNN" && return
   IFS=: read -r -a folders <<<"$LD_LIBRARY_PATH:$own_path"
   packages=$(python3 -c 'import nvidia
 for path in nvidia.__path__: print(path + "/cudnn/lib/libcudnn.so.9")' 2>/dev/null)
   listed=$(PATH=$PATH:/sbin ldconfig -p 2>/dev/null |
     awk '$1 == "libcudnn.so.9" { print $NF; exit }')
+  newest=0 found=''
   while read -r file; do
-    [ -f "$file" ] && echo "$file" && return
-  done < <(printf '%s\n' "${TANDEM_CUDNN-}" "${folders[@]/%//libcudnn.so.9}" "$listed" "$packages")
-  return 1
+    version=$(python3 -c 'import ctypes, sys
+print(ctypes.CDLL(sys.argv[1]).cudnnGetVersion())' "$file" 2>/dev/null) || continue
+    ((version <= newest)) || newest=$version found=$file
+  done < <(printf '%s\n' "${folders[@]/%//libcudnn.so.9}" "$listed" "$packages")
+  [ -n "$found" ] && echo "$found"
 }
 
 # gpu_programs NAME... : kernels against their references.

@@ -203,11 +203,11 @@ build() {
     objects+=("${cu%.*}.o")
   done
   for cu in tests/kernels/{test_"$2",kernel_testing,kernel_testing_emulator,expected} \
-    calib/reference kernels/half base/arena base/units; do
+    calib/reference calib/spread kernels/half base/arena base/units; do
     gcc -std=c11 -D_GNU_SOURCE -O2 -I. -c "$cu.c" -o "$cu.o" || return
     objects+=("$cu.o")
   done
-  g++ "${objects[@]}" -lm -o "test_$2"
+  g++ "${objects[@]}" -lm -pthread -o "test_$2"
 }
 
 # try NUMBER KIND : a line of what became of the mutant.
