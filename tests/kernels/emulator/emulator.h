@@ -58,7 +58,14 @@ struct Thread;
 /* One warp operation for the lanes of a mask: lanes[i] is NULL for a lane outside of it. */
 typedef void (*Operation)(Thread *const *lanes);
 
-enum class State : uint8_t { ready, at_warp_operation, at_barrier, done };
+enum class State : uint8_t {
+  ready,
+  at_warp_operation,
+  at_barrier,
+  at_mbarrier,
+  at_named_barrier,
+  done
+};
 
 struct AsyncCopy {
   void *to;
@@ -76,6 +83,7 @@ struct Thread {
   int line;
   int groups;      // of cp.async committed so far
   bool has_waited; // for the kernel before
+  uint32_t waits_for, parity; // a barrier in shared memory and a phase, or a named barrier
   std::vector<AsyncCopy> copies;
 };
 
@@ -140,6 +148,39 @@ void cp_async_commit();
 void cp_async_wait(int groups_in_flight);
 void ldmatrix_x4(uint32_t (&out)[4], uint32_t address, bool transposed);
 void mma_16816(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], bool is_bf16);
+
+/* A number of 16 bits. */
+float element_value(uint32_t bits, bool is_bf16);
+
+/* --- compute capability 9.0, as hopper.cuh has it */
+struct TensorMap {
+  const void *rows;
+  int columns, box_rows;
+};
+void mbarrier_init(uint32_t address, uint32_t count);
+void mbarrier_arrive(uint32_t address, uint32_t bytes);
+void mbarrier_wait(uint32_t address, uint32_t parity);
+void named_barrier(int number, int threads, bool waits);
+void fence_async();
+void store_zero16(uint32_t to);
+void copy_box(uint32_t to, const TensorMap *map, int32_t column, int32_t row, uint32_t barrier);
+void wgmma(float *d, int n_tiles, const uint32_t *a, uint64_t a_operand, uint64_t b_operand,
+           bool is_added, bool is_bf16);
+void wgmma_fence();
+void wgmma_commit();
+void wgmma_wait(int groups_in_flight);
+
+/* For the scheduler: a block begins and ends; what a thread waits for is over; a copy comes, if one
+ * is under way. For the others: this thread has written 16 bytes; it waits; threads at a named
+ * barrier go on; whether what may happen early does. */
+void begin_engines(int n_threads);
+void end_engines();
+bool mbarrier_is_over(const Thread *own);
+bool land_copy(uint64_t random);
+void note_written(const void *to);
+void block_until(State state);
+void release_named(int number);
+bool is_early();
 
 template <class T> struct Shuffle {
   T value, result;
