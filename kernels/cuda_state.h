@@ -109,6 +109,7 @@ typedef struct CudaState {
   LayerShape shape;
   MemoryPlan memory;
   KernelResidency residency; // of the model's attention
+  int32_t wgmma_blocks;      // of it by wgmma that run at once; 0: it is not by wgmma
   CudaBuffer matrices, vectors, embedding, positions, heads, kv, slopes, ids, scales;
   CudaBuffer input_scale; // one number, of CALIB_FP8
 
@@ -186,6 +187,9 @@ CalibStatus layer_activation(CudaState *self, CudaLane *lane, char *error);
 /* Of the random ids from `first` on. */
 CalibStatus layer_embed(CudaState *self, CudaLane *lane, int64_t first, char *error);
 CalibStatus layer_argmax(CudaState *self, CudaLane *lane, char *error);
+/* Whether prefills of a batch are attended to by wgmma: where the model asks for it, and they have
+ * as many tiles of 128 rows as run at once. */
+bool attention_is_wgmma(const CudaState *self, const BatchLayout *layout);
 /* Whether the product of `up` takes the activation with it. */
 bool layer_fuses_activation(const CudaState *self);
 /* The parts, over `layers` layers; `hot`: over the first one each time. */
@@ -219,8 +223,9 @@ CalibStatus sdpa_prepare_batch(CudaState *self, CudaLane *lane, char *error);
 /* A layer's prefills or decodes. The first of a shape makes its plan, which no capture can hold. */
 CalibStatus sdpa_attend(CudaState *self, CudaLane *lane, int64_t layer, bool is_decode,
                         char *error);
-/* Whose attention the prepared work has: "tandem", "cudnn 9.28.1 engine 3"; left as it is where the
- * work has none. */
+/* Whose attention the prepared work has: "tandem", "cudnn 9.28.1 engine 3", "wgmma", or "wgmma
+ * (mma.sync)" where the model asks for it and none of the work is by it; left as it is where the work
+ * has none. */
 void attention_name(const CudaState *self, char *ret_name, size_t size);
 
 /* --- cuda_fp8.c: products of 8 bits */
