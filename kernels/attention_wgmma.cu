@@ -20,6 +20,7 @@ constexpr int load_rows = KV_GRANULE_TOKENS; // of a box
 struct Wgmma {
   Prefill prefill;
   int32_t n_items, sequence_heads; // tiles of rows of all; of each height
+  int32_t heads_at_once;           // of these, whose K and V are read at about the same time
   KernelTensorMap kv;              // all rows of the pool
 };
 
@@ -31,7 +32,8 @@ template <int head_dim_, int consumers_, int tile_tokens_, int stages_> struct S
   static constexpr int blocks = head_dim / swizzled_elements; // of columns
   static constexpr int group_bytes = 64 * head_dim * 2;       // of q, of a consumer
   static constexpr int tile_bytes = tile_tokens * head_dim * 2;
-  static constexpr int key_ring = consumers * group_bytes, value_ring = key_ring + stages * tile_bytes;
+  static constexpr int out = consumers * group_bytes, key_ring = 2 * out;
+  static constexpr int value_ring = key_ring + stages * tile_bytes;
   static constexpr int barriers = value_ring + stages * tile_bytes;
   static constexpr int n_barriers = 4 * stages + 1;
   static constexpr int shared = (barriers + n_barriers * 8 + 1023) / 1024 * 1024;
@@ -76,6 +78,35 @@ template <class Of> __device__ __forceinline__ void make_barriers(uint32_t share
   mbarrier_init(rings.tail, 1);
   mbarrier_init_fence();
 }
+
+// --- what a block works on ---------------------------------------------------------------------
+
+/* The chunks of a block, from long contexts to short ones: in turn from the first block to the last
+ * and back, so that sums are about the same. */
+template <class Of> struct Chunks {
+  const Wgmma &args;
+  int round = 0;
+
+  __device__ __forceinline__ bool find(int item, Chunk *ret_chunk) const {
+    int together = args.heads_at_once * args.prefill.n_row_tiles;
+    int first = item / together * args.heads_at_once, within = item % together;
+    int heads = min(args.heads_at_once, args.sequence_heads - first);
+    return find_chunk(args.prefill, Of::rows, first + within % heads, within / heads, ret_chunk);
+  }
+
+  __device__ __forceinline__ bool next(Chunk *ret_chunk) {
+    for (;;) {
+      int blocks = gridDim.x, block = blockIdx.x;
+      int item = round * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
+      if (round++ * blocks >= args.n_items) {
+        return false;
+      }
+      if (item < args.n_items && find(item, ret_chunk)) {
+        return true;
+      }
+    }
+  }
+};
 
 // --- the producer ------------------------------------------------------------------------------
 
@@ -201,9 +232,8 @@ template <class Type, class Of, bool takes_turns> struct Consumer {
     cp_async_commit();
   }
 
+  /* With the q of the chunk on its way. */
   __device__ __forceinline__ void begin(const Chunk &chunk) {
-    meet(); // the rows before have been written
-    load_q(chunk);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       int row = index * 64 + warp * 16 + half * 8 + lane / 4;
@@ -280,14 +310,14 @@ template <class Type, class Of, bool takes_turns> struct Consumer {
     }
   }
 
-  /* The rest of it: acc on the scale of the shift, and s as A fragments p. */
-  __device__ __forceinline__ void take_weights() {
-    if (has_grown) {
+  __device__ __forceinline__ void rescale_acc() {
 #pragma unroll
-      for (int i = 0; i < head_dim / 8 * 4; i++) {
-        acc[0][i / 4][i % 4] *= weight[i % 4 / 2];
-      }
+    for (int i = 0; i < head_dim / 8 * 4; i++) {
+      acc[0][i / 4][i % 4] *= weight[i % 4 / 2];
     }
+  }
+
+  __device__ __forceinline__ void pack() {
 #pragma unroll
     for (int i = 0; i < 2 * n_tiles; i++) {
       p[i / 4][i % 4] = Type::pack(s[i / 2][i % 2 * 2], s[i / 2][i % 2 * 2 + 1]);
@@ -308,8 +338,18 @@ template <class Type, class Of, bool takes_turns> struct Consumer {
     release(rings.keys.empty());
     rings.keys.next();
     take_logits(first_token);
-    end_values();
-    take_weights();
+    wgmma_done(s); // beside the products of the values, not after them
+    if (has_grown) {
+      wgmma_wait<0>();
+      wgmma_done(acc[0]);
+      rescale_acc();
+    } else {
+      wgmma_wait_again<0>();
+      wgmma_done(acc[0]);
+    }
+    release(rings.values.empty());
+    rings.values.next();
+    pack();
   }
 
   __device__ __forceinline__ void end_values() {
@@ -319,7 +359,9 @@ template <class Type, class Of, bool takes_turns> struct Consumer {
     rings.values.next();
   }
 
-  __device__ __forceinline__ void run(const Chunk &chunk) {
+  /* With the q of `chunk` on its way. Makes it the next one, whose q is on its way then; false if
+   * there is none. */
+  __device__ __forceinline__ bool run(Chunk &chunk, Chunks<Of> &chunks) {
     begin(chunk);
     mbarrier_wait(rings.keys.full(), rings.keys.parity);
     wgmma_fence();
@@ -329,20 +371,55 @@ template <class Type, class Of, bool takes_turns> struct Consumer {
     release(rings.keys.empty());
     rings.keys.next();
     take_logits(0);
-    take_weights();
+    pack();
     for (int token = Of::tile_tokens; token < chunk.context; token += Of::tile_tokens) {
       run_tile(token);
     }
     mbarrier_wait(rings.values.full(), rings.values.parity);
     wgmma_fence();
     multiply_values();
-    end_values();
     meet(); // q is not read any more
-    store_rows<Type, head_dim, 1>(args.prefill, chunk, shared, index * 64 + warp * 16, acc, state);
+    Chunk next = {};
+    bool has_next = chunks.next(&next);
+    if (has_next) {
+      load_q(next);
+    }
+    end_values();
+    store_rows<Type, head_dim, 1>(args.prefill, chunk, shared + Of::out, index * 64 + warp * 16,
+                                  acc, state);
+    chunk = next;
+    return has_next;
   }
 };
 
 // --- the kernel --------------------------------------------------------------------------------
+
+template <class Of>
+__device__ __forceinline__ void produce(const Wgmma &args, const Rings<Of> &rings) {
+  Producer<Of> producer = {args, rings};
+  Chunks<Of> chunks = {args};
+  for (Chunk chunk; chunks.next(&chunk);) {
+    producer.run(chunk);
+  }
+}
+
+template <class Type, class Of, bool takes_turns>
+__device__ __forceinline__ void consume(const Wgmma &args, const Rings<Of> &rings,
+                                        unsigned char *memory, int index) {
+  int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) % group_threads / 32, 0);
+  int lane = static_cast<int>(threadIdx.x) % 32;
+  Consumer<Type, Of, takes_turns> consumer = {args, rings, memory, index, warp, lane};
+  Chunks<Of> chunks = {args};
+  Chunk chunk = {};
+  if (index + 1 == Of::consumers) {
+    consumer.pass_turn(); // the first one begins
+  }
+  if (chunks.next(&chunk)) {
+    consumer.load_q(chunk);
+    while (consumer.run(chunk, chunks)) {
+    }
+  }
+}
 
 template <class Type, class Of, bool takes_turns>
 __global__ void __launch_bounds__(Of::threads, 1)
@@ -353,33 +430,16 @@ __global__ void __launch_bounds__(Of::threads, 1)
     make_barriers<Of>(shared);
   }
   __syncthreads();
-  int index = static_cast<int>(threadIdx.x) / group_threads, lane = threadIdx.x % 32;
+  int index = static_cast<int>(threadIdx.x) / group_threads;
   Rings<Of> rings(shared);
-  Chunk chunk;
   if (index == Of::consumers) {
-    give_registers<Of::consumers == 2 ? 24 : 32>();
+    give_registers<Of::consumers == 2 ? 40 : 32>();
     if (threadIdx.x % group_threads < 32) {
-      Producer<Of> producer = {args, rings};
-      for (int item = blockIdx.x; item < args.n_items; item += gridDim.x) {
-        if (find_chunk(args.prefill, Of::rows, item % args.sequence_heads,
-                       item / args.sequence_heads, &chunk)) {
-          producer.run(chunk);
-        }
-      }
+      produce<Of>(args, rings);
     }
   } else {
-    take_registers<Of::consumers == 2 ? 240 : 160>();
-    int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) % group_threads / 32, 0);
-    Consumer<Type, Of, takes_turns> consumer = {args, rings, memory, index, warp, lane};
-    if (index + 1 == Of::consumers) {
-      consumer.pass_turn(); // the first one begins
-    }
-    for (int item = blockIdx.x; item < args.n_items; item += gridDim.x) {
-      if (find_chunk(args.prefill, Of::rows, item % args.sequence_heads,
-                     item / args.sequence_heads, &chunk)) {
-        consumer.run(chunk);
-      }
-    }
+    take_registers<Of::consumers == 2 ? 232 : 160>();
+    consume<Type, Of, takes_turns>(args, rings, memory, index);
   }
 }
 
@@ -436,6 +496,7 @@ int kernel_attention_wgmma(KernelStream stream, const KernelAttention *shape, in
                   0};
   args.prefill.n_row_tiles = (max_new * args.prefill.group + variant.rows - 1) / variant.rows;
   args.sequence_heads = sequences * shape->kv_heads;
+  args.heads_at_once = args.sequence_heads;
   args.n_items = args.sequence_heads * args.prefill.n_row_tiles;
   int error = kernel_tensor_map(&args.kv, shape->kv_pages, shape->head_dim, load_rows);
   return error != 0 ? error

@@ -140,6 +140,11 @@ template <int in_flight> __device__ __forceinline__ void wgmma_wait() {
              asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(in_flight)
                           : "memory"));
 }
+template <int in_flight> __device__ __forceinline__ void wgmma_wait_again() {
+  KERNEL_PTX(emulator::wgmma_wait(in_flight),
+             asm volatile("wgmma.wait_group.sync.aligned %0; // again" ::"n"(in_flight)
+                          : "memory"));
+}
 template <int n_tiles> __device__ __forceinline__ void wgmma_done(float (&d)[n_tiles][4]) {
 #pragma unroll
   for (int i = 0; i < 4 * n_tiles; i++) {
