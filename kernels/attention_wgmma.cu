@@ -19,8 +19,7 @@ constexpr int load_rows = KV_GRANULE_TOKENS; // of a box
 
 struct Wgmma {
   Prefill prefill;
-  int32_t n_items, sequence_heads; // tiles of rows of all; of each height
-  int32_t heads_at_once;           // of these, whose K and V are read at about the same time
+  int32_t n_items, sequence_heads; // tiles of rows; of each height
   KernelTensorMap kv;              // all rows of the pool
 };
 
@@ -87,13 +86,6 @@ template <class Of> struct Chunks {
   const Wgmma &args;
   int round = 0;
 
-  __device__ __forceinline__ bool find(int item, Chunk *ret_chunk) const {
-    int together = args.heads_at_once * args.prefill.n_row_tiles;
-    int first = item / together * args.heads_at_once, within = item % together;
-    int heads = min(args.heads_at_once, args.sequence_heads - first);
-    return find_chunk(args.prefill, Of::rows, first + within % heads, within / heads, ret_chunk);
-  }
-
   __device__ __forceinline__ bool next(Chunk *ret_chunk) {
     for (;;) {
       int blocks = gridDim.x, block = blockIdx.x;
@@ -101,7 +93,8 @@ template <class Of> struct Chunks {
       if (round++ * blocks >= args.n_items) {
         return false;
       }
-      if (item < args.n_items && find(item, ret_chunk)) {
+      if (item < args.n_items && find_chunk(args.prefill, Of::rows, item % args.sequence_heads,
+                                             item / args.sequence_heads, ret_chunk)) {
         return true;
       }
     }
@@ -181,7 +174,7 @@ template <class Of> struct Producer {
 
 /* A warpgroup with 64 rows. Barriers 1 to `consumers` are of one each, those after them are for
  * taking turns. */
-template <class Type, class Of, bool takes_turns> struct Consumer {
+template <class Type, class Of> struct Consumer {
   static constexpr int head_dim = Of::head_dim, n_tiles = Of::tile_tokens / 8;
   const Wgmma &args;
   Rings<Of> rings;
@@ -203,14 +196,10 @@ template <class Type, class Of, bool takes_turns> struct Consumer {
     return 1 + Of::consumers + consumer;
   }
   __device__ __forceinline__ void take_turn() {
-    if (takes_turns) {
-      named_barrier_wait(turn_of(index), 2 * group_threads);
-    }
+    named_barrier_wait(turn_of(index), 2 * group_threads);
   }
   __device__ __forceinline__ void pass_turn() {
-    if (takes_turns) {
-      named_barrier_arrive(turn_of(index + 1 == Of::consumers ? 0 : index + 1), 2 * group_threads);
-    }
+    named_barrier_arrive(turn_of(index + 1 == Of::consumers ? 0 : index + 1), 2 * group_threads);
   }
 
   __device__ __forceinline__ uint32_t q() const {
@@ -338,13 +327,14 @@ template <class Type, class Of, bool takes_turns> struct Consumer {
     release(rings.keys.empty());
     rings.keys.next();
     take_logits(first_token);
-    wgmma_done(s); // beside the products of the values, not after them
+    // The compiler moves a wait to the start of its block, before all that is to be done meanwhile.
+    wgmma_done(s);
     if (has_grown) {
-      wgmma_wait<0>();
+      wgmma_wait<0, 1>();
       wgmma_done(acc[0]);
       rescale_acc();
     } else {
-      wgmma_wait_again<0>();
+      wgmma_wait<0, 2>();
       wgmma_done(acc[0]);
     }
     release(rings.values.empty());
@@ -403,12 +393,12 @@ __device__ __forceinline__ void produce(const Wgmma &args, const Rings<Of> &ring
   }
 }
 
-template <class Type, class Of, bool takes_turns>
+template <class Type, class Of>
 __device__ __forceinline__ void consume(const Wgmma &args, const Rings<Of> &rings,
                                         unsigned char *memory, int index) {
   int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) % group_threads / 32, 0);
   int lane = static_cast<int>(threadIdx.x) % 32;
-  Consumer<Type, Of, takes_turns> consumer = {args, rings, memory, index, warp, lane};
+  Consumer<Type, Of> consumer = {args, rings, memory, index, warp, lane};
   Chunks<Of> chunks = {args};
   Chunk chunk = {};
   if (index + 1 == Of::consumers) {
@@ -421,7 +411,7 @@ __device__ __forceinline__ void consume(const Wgmma &args, const Rings<Of> &ring
   }
 }
 
-template <class Type, class Of, bool takes_turns>
+template <class Type, class Of>
 __global__ void __launch_bounds__(Of::threads, 1)
     attention_wgmma(const __grid_constant__ Wgmma args) {
   KERNEL_SHARED_DYNAMIC(memory);
@@ -439,7 +429,7 @@ __global__ void __launch_bounds__(Of::threads, 1)
     }
   } else {
     take_registers<Of::consumers == 2 ? 232 : 160>();
-    consume<Type, Of, takes_turns>(args, rings, memory, index);
+    consume<Type, Of>(args, rings, memory, index);
   }
 }
 
@@ -449,40 +439,49 @@ struct Variant {
   size_t shared_bytes;
 };
 
-template <class Type, class Of, bool takes_turns> Variant variant_of() {
-  return {attention_wgmma<Type, Of, takes_turns>, Of::rows, Of::threads, Of::shared};
+template <class Type, class Of> Variant variant_of() {
+  return {attention_wgmma<Type, Of>, Of::rows, Of::threads, Of::shared};
 }
 
-template <class Type> Variant variant_of(int32_t head_dim) {
-  return head_dim == 64 ? variant_of<Type, Shape<64, 2, 128, 2>, true>()
-                        : variant_of<Type, Shape<128, 2, 128, 2>, true>();
+template <class Type> Variant variant_of(int32_t head_dim, int32_t tile_rows) {
+  if (head_dim == 64) {
+    return tile_rows == 128 ? variant_of<Type, Shape<64, 2, 128, 2>>()
+                            : variant_of<Type, Shape<64, 3, 128, 4>>();
+  }
+  return tile_rows == 128 ? variant_of<Type, Shape<128, 2, 128, 2>>()
+                          : variant_of<Type, Shape<128, 3, 64, 4>>();
 }
 
-Variant find_variant(const KernelAttention &shape) {
-  return shape.dtype == CALIB_BF16 ? variant_of<Bf16>(shape.head_dim)
-                                   : variant_of<Fp16>(shape.head_dim);
+Variant find_variant(const KernelAttention &shape, int32_t tile_rows) {
+  return shape.dtype == CALIB_BF16 ? variant_of<Bf16>(shape.head_dim, tile_rows)
+                                   : variant_of<Fp16>(shape.head_dim, tile_rows);
 }
 
 } // namespace
 
 int kernel_attention_wgmma_load(const KernelAttention *shape, int32_t *ret_blocks) {
   *ret_blocks = 0;
-  if (shape->alibi_slopes != nullptr) {
-    return 0;
+  for (int rows = 128; rows <= 192 && shape->alibi_slopes == nullptr; rows += 64) {
+    Variant variant = find_variant(*shape, rows);
+    int error = kernel_load_90a(variant.kernel, variant.threads, variant.shared_bytes, ret_blocks);
+    if (error != 0) {
+      return error;
+    }
   }
-  Variant variant = find_variant(*shape);
-  return kernel_load_90a(variant.kernel, variant.threads, variant.shared_bytes, ret_blocks);
+  return 0;
 }
 
-int kernel_attention_wgmma(KernelStream stream, const KernelAttention *shape, int32_t blocks,
-                           void *out, const void *q, int64_t q_stride, const int32_t *row_starts,
-                           const int32_t *past, int32_t sequences, int32_t max_new) {
+int kernel_attention_wgmma(KernelStream stream, const KernelAttention *shape, int32_t tile_rows,
+                           int32_t blocks, void *out, const void *q, int64_t q_stride,
+                           const int32_t *row_starts, const int32_t *past, int32_t sequences,
+                           int32_t max_new) {
   attention_require(*shape);
   assert(blocks > 0 && shape->alibi_slopes == nullptr);
+  assert(tile_rows == 128 || tile_rows == 192);
   if (sequences == 0 || max_new == 0) {
     return 0;
   }
-  Variant variant = find_variant(*shape);
+  Variant variant = find_variant(*shape, tile_rows);
   Wgmma args = {};
   args.prefill = {*shape,
                   {},
@@ -496,7 +495,6 @@ int kernel_attention_wgmma(KernelStream stream, const KernelAttention *shape, in
                   0};
   args.prefill.n_row_tiles = (max_new * args.prefill.group + variant.rows - 1) / variant.rows;
   args.sequence_heads = sequences * shape->kv_heads;
-  args.heads_at_once = args.sequence_heads;
   args.n_items = args.sequence_heads * args.prefill.n_row_tiles;
   int error = kernel_tensor_map(&args.kv, shape->kv_pages, shape->head_dim, load_rows);
   return error != 0 ? error

@@ -187,9 +187,6 @@ CalibStatus layer_activation(CudaState *self, CudaLane *lane, char *error);
 /* Of the random ids from `first` on. */
 CalibStatus layer_embed(CudaState *self, CudaLane *lane, int64_t first, char *error);
 CalibStatus layer_argmax(CudaState *self, CudaLane *lane, char *error);
-/* Whether prefills of a batch are attended to by wgmma: where the model asks for it, and they have
- * as many tiles of 128 rows as run at once. */
-bool attention_is_wgmma(const CudaState *self, const BatchLayout *layout);
 /* Whether the product of `up` takes the activation with it. */
 bool layer_fuses_activation(const CudaState *self);
 /* The parts, over `layers` layers; `hot`: over the first one each time. */

@@ -134,15 +134,12 @@ __device__ __forceinline__ void wgmma_commit() {
                               : "memory"));
 }
 /* Waits for all but the last `in_flight` groups. The accumulators that they have written go through
- * wgmma_done before they are read, which the compiler would else do before the wait. */
-template <int in_flight> __device__ __forceinline__ void wgmma_wait() {
+ * wgmma_done before they are read, which the compiler would else do before the wait. Waits in two
+ * branches have two numbers: of equal ones the compiler would make one, before the branches. */
+template <int in_flight, int branch = 0> __device__ __forceinline__ void wgmma_wait() {
   KERNEL_PTX(emulator::wgmma_wait(in_flight),
-             asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(in_flight)
-                          : "memory"));
-}
-template <int in_flight> __device__ __forceinline__ void wgmma_wait_again() {
-  KERNEL_PTX(emulator::wgmma_wait(in_flight),
-             asm volatile("wgmma.wait_group.sync.aligned %0; // again" ::"n"(in_flight)
+             asm volatile("wgmma.wait_group.sync.aligned %0; // in branch %1" ::"n"(in_flight),
+                          "n"(branch)
                           : "memory"));
 }
 template <int n_tiles> __device__ __forceinline__ void wgmma_done(float (&d)[n_tiles][4]) {
@@ -171,10 +168,6 @@ __device__ __forceinline__ uint64_t wgmma_operand(uint32_t address, uint32_t blo
   WGMMA_LIST_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "    \
                 "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, " \
                 "%63"
-#define WGMMA_SUMS_88 WGMMA_SUMS_64, WGMMA_16(d, 16), WGMMA_4(d, 20), WGMMA_4(d, 21)
-#define WGMMA_LIST_88                                                                              \
-  WGMMA_LIST_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, "    \
-                "%79, %80, %81, %82, %83, %84, %85, %86, %87"
 #define WGMMA_NAME(n, type) "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " "
 
 /* d = a·bᵀ + (adds ? d : 0), both along k; n columns of d are r registers. */
@@ -203,15 +196,13 @@ __device__ __forceinline__ uint64_t wgmma_operand(uint32_t address, uint32_t blo
 template <class Type, int n_tiles>
 __device__ __forceinline__ void wgmma_along_k(float (&d)[n_tiles][4], uint64_t a_operand,
                                               uint64_t b_operand, bool is_added) {
-  static_assert(n_tiles == 8 || n_tiles == 16 || n_tiles == 22, "64, 128 or 176 rows");
+  static_assert(n_tiles == 8 || n_tiles == 16, "64 or 128 rows");
 #ifdef KERNEL_EMULATOR
   emulator::wgmma(d[0], n_tiles, nullptr, a_operand, b_operand, is_added,
                   std::is_same<Type, Bf16>::value);
 #else
   if constexpr (n_tiles == 8) {
     WGMMA_OF_TYPE(Type, WGMMA_ALONG_K, 64, 32, 32, 33, 34);
-  } else if constexpr (n_tiles == 22) {
-    WGMMA_OF_TYPE(Type, WGMMA_ALONG_K, 176, 88, 88, 89, 90);
   } else {
     WGMMA_OF_TYPE(Type, WGMMA_ALONG_K, 128, 64, 64, 65, 66);
   }

@@ -194,13 +194,13 @@ static void run_prefill(const Problem *problem, const Case *test, int32_t tile_r
   splits_close(&splits);
 }
 
-static void run_wgmma(const Problem *problem, const Case *test, uint64_t seed) {
+static void run_wgmma(const Problem *problem, const Case *test, int32_t tile_rows, uint64_t seed) {
   device_seed(seed);
-  int status = kernel_attention_wgmma(NULL, &problem->shape, problem->wgmma_blocks,
+  int status = kernel_attention_wgmma(NULL, &problem->shape, tile_rows, problem->wgmma_blocks,
                                       problem->device_out, problem->device_q, problem->q_stride,
                                       problem->device_starts, problem->device_past, test->sequences,
                                       problem->max_new);
-  check(problem, test, "prefill by wgmma", status, seed);
+  check(problem, test, tile_rows == 128 ? "wgmma, 128 rows" : "wgmma, 192 rows", status, seed);
 }
 
 static void run_decode(const Problem *problem, const Case *test, uint64_t seed) {
@@ -238,7 +238,8 @@ static void run_case(const Case *test, uint64_t n_seeds) {
       run_prefill(&problem, test, 128, SPLIT_KV_WHOLE, seed);
     }
     if (problem.wgmma_blocks > 0) {
-      run_wgmma(&problem, test, seed);
+      run_wgmma(&problem, test, 128, seed);
+      run_wgmma(&problem, test, 192, seed);
     }
     if (is_decode) {
       run_decode(&problem, test, seed);

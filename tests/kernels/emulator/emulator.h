@@ -6,8 +6,9 @@
  * they meet a barrier or a warp operation; a warp operation happens when all lanes of its mask have
  * come to it. Emulated: thread and block indices, __syncthreads, __syncwarp, shuffles, votes and
  * those intrinsics that the kernels use, shared memory as launch.cuh declares it, and the PTX of
- * ptx.cuh (cp.async, ldmatrix, mma). Not emulated: streams (a launch is done when it returns),
- * textures, named barriers, cooperative groups, rounding of approximate intrinsics, time.
+ * ptx.cuh (cp.async, ldmatrix, mma) and hopper.cuh (mbarrier, named barriers, the copy engine,
+ * wgmma). Not emulated: streams (a launch is done when it returns), textures, cooperative groups,
+ * clusters, rounding of approximate intrinsics, numbers of registers, time.
  *
  * A kernel is loaded when it is first launched, unless kernel_load has done so. A device loads none
  * while its kernels run, and one that waits for the host or for another rank may wait for what
@@ -21,6 +22,15 @@
  * thread of a launch behind another that ends without a wait for that one.
  * Shared memory starts as NaN in every block. The target of a cp.async is NaN from its issue until
  * the wait for its group, whether hardware would be early or late.
+ *
+ * Of what hopper.cuh has: a copy of the engine comes when no thread can go on without it, or with a
+ * seed at any time before; until then its target is NaN. A product reads shared memory when it is
+ * waited for, or with a seed perhaps when it is started; its accumulators are NaN from its start to
+ * the wait. Also ended are: a product of what a copy has not brought, or of what a thread has
+ * written without a fence for the engine and a barrier; a copy to what a thread has so written; a
+ * product without a fence since the wait before; accumulators and A fragments that are written
+ * while a product has them; warps of a warpgroup that start different products; operands without the
+ * swizzle of 128 bytes; copies and products that are under way when a block ends.
  *
  * Races between warps, or between lanes without __syncwarp, show only if an order in which the
  * fibers run brings them out: emulator_seed picks it. 0 runs warp after warp as far as each goes,

@@ -261,8 +261,7 @@ uint16_t element(uint64_t operand, int row, int column, bool is_transposed) {
   return value;
 }
 
-void fragment(const Product &product, int lane, int part, int *row, int *column) {
-  (void)product;
+void fragment(int lane, int part, int *row, int *column) {
   *row = lane / 4 + part % 2 * 8;
   *column = lane % 4 * 2 + part / 2 * 8;
 }
@@ -271,7 +270,7 @@ void read_a(const Product &product, float (&a)[16][16]) {
   for (int lane = 0; lane < 32 && product.a[0] != nullptr; lane++) {
     for (int part = 0; part < 4; part++) {
       int row, column;
-      fragment(product, lane, part, &row, &column);
+      fragment(lane, part, &row, &column);
       a[row][column] = element_value(product.a_values[lane][part] & 0xffff, product.is_bf16);
       a[row][column + 1] = element_value(product.a_values[lane][part] >> 16, product.is_bf16);
     }
@@ -335,6 +334,9 @@ void do_wgmma(Thread *const *lanes) {
   Product product = {};
   if (!warp.is_fenced) {
     fail("warp %d starts a product without a fence since it has waited", number);
+  }
+  if (first.b_operand >> 62 != 1 || (first.a == nullptr && first.a_operand >> 62 != 1)) {
+    fail("an operand of warp %d is not swizzled by 128 bytes", number);
   }
   product.a_operand = first.a_operand;
   product.b_operand = first.b_operand;
