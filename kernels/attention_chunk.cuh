@@ -37,8 +37,8 @@ __device__ __forceinline__ int64_t q_element(const Prefill &args, const Chunk &c
   return (chunk.row_start + token) * stride + head * args.shape.head_dim;
 }
 
-/* The chunk of tile `tile`, from the last on, of sequence · kv_heads + kv_head; false if there is no
- * such tile. */
+/* The chunk of tile `tile`, from the last on, of sequence · kv_heads + kv_head; false if there is
+ * no such tile. */
 __device__ __forceinline__ bool find_chunk(const Prefill &args, int tile_rows, int sequence_head,
                                            int tile, Chunk *ret_chunk) {
   Chunk chunk;

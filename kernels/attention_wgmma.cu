@@ -59,8 +59,9 @@ template <class Of> struct Rings {
   uint32_t tail; // the barrier of a tile that is not whole
 
   explicit __device__ __forceinline__ Rings(uint32_t shared)
-      : keys{shared + Of::key_ring, shared + Of::barriers},
-        values{shared + Of::value_ring, shared + Of::barriers + 2 * Of::stages * 8},
+      : keys{shared + Of::key_ring, shared + Of::barriers}, values{shared + Of::value_ring,
+                                                                   shared + Of::barriers +
+                                                                       2 * Of::stages * 8},
         tail(shared + Of::barriers + 4 * Of::stages * 8) {}
 };
 
@@ -94,7 +95,7 @@ template <class Of> struct Chunks {
         return false;
       }
       if (item < args.n_items && find_chunk(args.prefill, Of::rows, item % args.sequence_heads,
-                                             item / args.sequence_heads, ret_chunk)) {
+                                            item / args.sequence_heads, ret_chunk)) {
         return true;
       }
     }
@@ -226,8 +227,7 @@ template <class Type, class Of> struct Consumer {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       int row = index * 64 + warp * 16 + half * 8 + lane / 4;
-      sees[half] =
-          chunk.past + chunk.last_row_within(chunk.first_row + row) / args.prefill.group;
+      sees[half] = chunk.past + chunk.last_row_within(chunk.first_row + row) / args.prefill.group;
     }
     state[0] = {{-INFINITY, -INFINITY}, {0, 0}};
 #pragma unroll
@@ -246,7 +246,8 @@ template <class Type, class Of> struct Consumer {
       uint32_t block = step / 4, along = step % 4 * 32;
       wgmma_along_k<Type>(
           s, wgmma_operand(q() + block * 64 * swizzled_row_bytes + along, 0),
-          wgmma_operand(rings.keys.tile() + block * Of::tile_tokens * swizzled_row_bytes + along, 0),
+          wgmma_operand(rings.keys.tile() + block * Of::tile_tokens * swizzled_row_bytes + along,
+                        0),
           step > 0);
     }
     wgmma_commit();

@@ -114,8 +114,7 @@ static CalibStatus load_attention(CudaState *self, char *error) {
   if (attention_is_cudnn(self)) return sdpa_prepare_model(self, error);
   CUDA_TRY(kernel_attention_load(&attention, &self->residency));
   if (self->model.attention != CALIB_ATTENTION_WGMMA) return CALIB_OK;
-  if (self->device.sm == 90)
-    CUDA_TRY(kernel_attention_wgmma_load(&attention, &self->wgmma_blocks));
+  if (self->device.sm == 90) CUDA_TRY(kernel_attention_wgmma_load(&attention, &self->wgmma_blocks));
   if (self->wgmma_blocks > 0) return CALIB_OK;
   return calib_failed(CALIB_REJECTED, error, "attention by wgmma needs compute capability 9.0");
 }

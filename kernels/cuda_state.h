@@ -221,8 +221,8 @@ CalibStatus sdpa_prepare_batch(CudaState *self, CudaLane *lane, char *error);
 CalibStatus sdpa_attend(CudaState *self, CudaLane *lane, int64_t layer, bool is_decode,
                         char *error);
 /* Whose attention the prepared work has: "tandem", "cudnn 9.28.1 engine 3", "wgmma", or "wgmma
- * (mma.sync)" where the model asks for it and none of the work is by it; left as it is where the work
- * has none. */
+ * (mma.sync)" where the model asks for it and none of the work is by it; left as it is where the
+ * work has none. */
 void attention_name(const CudaState *self, char *ret_name, size_t size);
 
 /* --- cuda_fp8.c: products of 8 bits */

@@ -7,8 +7,8 @@
  * registers, nor write what it reads in shared memory.
  *
  * Operands in shared memory are columns of 64 elements, 128 bytes: [column block][row][64], each
- * block at a multiple of 1024 bytes, chunk c of 16 bytes of row r at c ^ (r % 8), as the copy engine
- * writes them with its swizzle of 128 bytes. */
+ * block at a multiple of 1024 bytes, chunk c of 16 bytes of row r at c ^ (r % 8), as the copy
+ * engine writes them with its swizzle of 128 bytes. */
 #ifndef KERNELS_HOPPER_CUH
 #define KERNELS_HOPPER_CUH
 #include "kernels/dtype.cuh"
@@ -34,8 +34,8 @@ __device__ __forceinline__ void mbarrier_init(uint32_t barrier, uint32_t count) 
                           : "memory"));
 }
 __device__ __forceinline__ void mbarrier_init_fence() {
-  KERNEL_PTX(static_cast<void>(0),
-             asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"));
+  KERNEL_PTX(static_cast<void>(0), asm volatile("fence.mbarrier_init.release.cluster;" ::
+                                                    : "memory"));
 }
 
 __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
@@ -48,10 +48,10 @@ __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
 __device__ __forceinline__ void mbarrier_arrive_expecting(uint32_t barrier, uint32_t bytes) {
   KERNEL_PTX(
       emulator::mbarrier_arrive(barrier, bytes),
-      asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(
-                       barrier),
-                   "r"(bytes)
-                   : "memory"));
+      asm volatile(
+          "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+          "r"(bytes)
+          : "memory"));
 }
 
 /* Waits for the end of the phase of this parity; the first phase has 0. */
@@ -89,9 +89,7 @@ __device__ __forceinline__ void named_barrier_arrive(int barrier, int threads) {
 /* What this thread has written to shared memory, by instructions other than those of this file, is
  * there for copies and products that come after a barrier. */
 __device__ __forceinline__ void fence_async() {
-  KERNEL_PTX(emulator::fence_async(),
-             asm volatile("fence.proxy.async.shared::cta;" ::
-                              : "memory"));
+  KERNEL_PTX(emulator::fence_async(), asm volatile("fence.proxy.async.shared::cta;" ::: "memory"));
 }
 
 __device__ __forceinline__ void store_zero16(uint32_t to) {
@@ -129,18 +127,17 @@ __device__ __forceinline__ void wgmma_fence() {
 }
 /* Ends a group of products. */
 __device__ __forceinline__ void wgmma_commit() {
-  KERNEL_PTX(emulator::wgmma_commit(),
-             asm volatile("wgmma.commit_group.sync.aligned;" ::
-                              : "memory"));
+  KERNEL_PTX(emulator::wgmma_commit(), asm volatile("wgmma.commit_group.sync.aligned;" ::
+                                                        : "memory"));
 }
 /* Waits for all but the last `in_flight` groups. The accumulators that they have written go through
  * wgmma_done before they are read, which the compiler would else do before the wait. Waits in two
  * branches have two numbers: of equal ones the compiler would make one, before the branches. */
 template <int in_flight, int branch = 0> __device__ __forceinline__ void wgmma_wait() {
-  KERNEL_PTX(emulator::wgmma_wait(in_flight),
-             asm volatile("wgmma.wait_group.sync.aligned %0; // in branch %1" ::"n"(in_flight),
-                          "n"(branch)
-                          : "memory"));
+  KERNEL_PTX(
+      emulator::wgmma_wait(in_flight),
+      asm volatile("wgmma.wait_group.sync.aligned %0; // in branch %1" ::"n"(in_flight), "n"(branch)
+                   : "memory"));
 }
 template <int n_tiles> __device__ __forceinline__ void wgmma_done(float (&d)[n_tiles][4]) {
 #pragma unroll
@@ -172,16 +169,15 @@ __device__ __forceinline__ uint64_t wgmma_operand(uint32_t address, uint32_t blo
 
 /* d = a·bᵀ + (adds ? d : 0), both along k; n columns of d are r registers. */
 #define WGMMA_ALONG_K(n, r, a, b, adds, type)                                                      \
-  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #adds                                    \
-               ", 0;\n" WGMMA_NAME(n, type) WGMMA_LIST_##r "}, %" #a ", %" #b                      \
-               ", adds, 1, 1, 0, 0;\n}"                                                            \
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #adds ", 0;\n" WGMMA_NAME(n, type)       \
+                   WGMMA_LIST_##r "}, %" #a ", %" #b ", adds, 1, 1, 0, 0;\n}"                      \
                : WGMMA_SUMS_##r                                                                    \
                : "l"(a_operand), "l"(b_operand), "r"(static_cast<int>(is_added)))
 
 /* d += a·b, a in registers, b transposed. */
 #define WGMMA_TRANSPOSED(n, r, a0, a1, a2, a3, b, type)                                            \
   asm volatile(WGMMA_NAME(n, type) WGMMA_LIST_##r "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3        \
-               "}, %" #b ", 1, 1, 1, 1;\n"                                                         \
+                                                  "}, %" #b ", 1, 1, 1, 1;\n"                      \
                : WGMMA_SUMS_##r                                                                    \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_operand))
 

@@ -82,9 +82,9 @@ int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, 
                              const int32_t *past, int32_t rows, int32_t sequences, int32_t max_new,
                              const KernelSplits *splits);
 
-/* --- attention_wgmma.cu. The same for compute capability 9.0, without ALiBi and splits, tiles of 128
- * or 192 rows. Load says how many blocks run at once, 0 where there is no such kernel; launches are
- * given that number. */
+/* --- attention_wgmma.cu. The same for compute capability 9.0, without ALiBi and splits, in tiles
+ * of 128 or 192 rows. Load says how many blocks run at once, 0 where there is no such kernel;
+ * launches are given that number. */
 int kernel_attention_wgmma_load(const KernelAttention *shape, int32_t *ret_blocks);
 int kernel_attention_wgmma(KernelStream stream, const KernelAttention *shape, int32_t tile_rows,
                            int32_t blocks, void *out, const void *q, int64_t q_stride,

@@ -236,7 +236,8 @@ SPLIT_KV_INLINE TileLoad split_kv_tile_load(const int32_t *row_starts, const int
     int32_t rows = row_starts[i + 1] - row_starts[i];
     int64_t most = past[i] + rows, least = past[i] + tile_rows / group;
     load.longest = most > load.longest ? most : load.longest;
-    load.share += (int64_t)split_kv_count(rows * group, tile_rows) * ((least < most ? least : most) + most);
+    load.share +=
+        (int64_t)split_kv_count(rows * group, tile_rows) * ((least < most ? least : most) + most);
   }
   load.share = load.share * kv_heads / (2 * blocks);
   return load;

@@ -1,4 +1,4 @@
-/* Prefill attention by the backend's own kernel and by wgmma, one after the other, on one prompt. */
+/* Prefill attention of one prompt by the backend's own kernel and by wgmma, one after the other. */
 #include "calib/model.h"
 #include "calib/operators.h"
 #include "calib/sampling.h"
@@ -43,15 +43,14 @@ static Reading read_kernel(const DoctorJob *job, CalibAttention attention) {
   if (!reading.status) verify(job, &model, &point, &reading);
   if (!reading.status) reading.status = job->backend->prepare(job->state, &point, reading.error);
   if (!reading.status) reading.status = sampling_take(&sampler, &sampled, reading.error);
-  if (!reading.status)
-    reading.seconds = sampled.statistics.median / model.num_hidden_layers;
+  if (!reading.status) reading.seconds = sampled.statistics.median / model.num_hidden_layers;
   return reading;
 }
 
 static const char *reading_text(const Doctor *self, const char *name, const Reading *reading) {
   if (reading->status) return arena_printf(self->arena, "%s: %s", name, reading->error);
-  return arena_printf(self->arena, "%s: %.4g ms a layer, error %.1e", name,
-                      1e3 * reading->seconds, reading->off);
+  return arena_printf(self->arena, "%s: %.4g ms a layer, error %.1e", name, 1e3 * reading->seconds,
+                      reading->off);
 }
 
 static void add_kernels(Doctor *self, const DoctorJob *job, const Reading *own,
@@ -59,9 +58,9 @@ static void add_kernels(Doctor *self, const DoctorJob *job, const Reading *own,
   const bool is_faster = wgmma->seconds < own->seconds || isnan(own->seconds);
   const CalibAttention best =
       wgmma->status || !is_faster ? CALIB_ATTENTION_OWN : CALIB_ATTENTION_WGMMA;
-  const char *found = arena_printf(self->arena, "%s; %s; '%s' is to be used",
-                                   reading_text(self, "tandem", own),
-                                   reading_text(self, "wgmma", wgmma), calib_attention_names[best]);
+  const char *found =
+      arena_printf(self->arena, "%s; %s; '%s' is to be used", reading_text(self, "tandem", own),
+                   reading_text(self, "wgmma", wgmma), calib_attention_names[best]);
   const bool is_wrong = own->status || wgmma->status;
   doctor_add(self, PART, NAME,
              is_wrong                        ? DOCTOR_MISSED
@@ -75,8 +74,7 @@ static void add_kernels(Doctor *self, const DoctorJob *job, const Reading *own,
 }
 
 int doctor_kernels(Doctor *self, const DoctorJob *job, Diag *diag) {
-  if (job->device->sm == 0 || job->backend->whole ||
-      job->model->attention == CALIB_ATTENTION_CUDNN)
+  if (job->device->sm == 0 || job->backend->whole || job->model->attention == CALIB_ATTENTION_CUDNN)
     return 0;
   CalibModel model = *job->model;
   char error[CALIB_ERROR_SIZE] = "";
@@ -84,6 +82,11 @@ int doctor_kernels(Doctor *self, const DoctorJob *job, Diag *diag) {
   const CalibStatus status = job->backend->load(job->state, &model, error);
   if (status == CALIB_ENVIRONMENT) return doctor_failed(job, NAME, error, diag);
   if (status) return 0; // the device has none
+  if (doctor_is_late(job, 1)) {
+    doctor_add(self, PART, NAME, DOCTOR_MISSED, "the time limit was reached",
+               "allow more time with '--budget'");
+    return 0;
+  }
   const Reading own = read_kernel(job, CALIB_ATTENTION_OWN);
   const Reading wgmma = read_kernel(job, CALIB_ATTENTION_WGMMA);
   if (job->interrupted && *job->interrupted) return diag_interrupted(diag);

@@ -137,18 +137,18 @@ says "did you mean 'cudnn'?"
 
 # --- attention by wgmma
 
-doctor 0 wgmma=0.6
+doctor 0 wgmma=0.8
 misses 0
 verdict kernels 'prefill 8k' noted
 prints "'wgmma' is to be used"
-doctor 0 wgmma=0.6 --attention wgmma
+doctor 0 wgmma=0.8 --attention wgmma
 verdict kernels 'prefill 8k' ok
-doctor 0 wgmma=1.5
+doctor 0 wgmma=1.2
 verdict kernels 'prefill 8k' ok
 prints "'tandem' is to be used"
-doctor 0 wgmma=1.5 --attention wgmma
+doctor 0 wgmma=1.2 --attention wgmma
 verdict kernels 'prefill 8k' noted
-caught 1 kernels 'prefill 8k' 'wgmma=0.6 wrong=wgmma'
+caught 1 kernels 'prefill 8k' 'wgmma=0.8 wrong=wgmma'
 prints "'tandem' is to be used"
 doctor 1 '' --attention wgmma
 misses 1

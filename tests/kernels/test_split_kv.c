@@ -201,13 +201,12 @@ static void test_short_grid(void) {
 static void test_wgmma_rows(void) {
   static const struct {
     int32_t added, past, kv_heads, rows;
-  } cases[] = {{8192, 0, 8, 192},  {2048, 0, 8, 192},  {4096, 0, 1, 128},  {512, 0, 1, 128},
-               {64, 0, 1, 128},    {256, 8192, 8, 128}, {1024, 8192, 1, 128}, {128, 8192, 8, 128},
-               {64, 8192, 8, 0},   {512, 8192, 1, 0},  {64, 8192, 1, 0}};
+  } cases[] = {{8192, 0, 8, 192}, {2048, 0, 8, 192},   {4096, 0, 1, 128},    {512, 0, 1, 128},
+               {64, 0, 1, 128},   {256, 8192, 8, 128}, {1024, 8192, 1, 128}, {128, 8192, 8, 128},
+               {64, 8192, 8, 0},  {512, 8192, 1, 0},   {64, 8192, 1, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const int32_t row_starts[] = {0, cases[i].added};
-    int32_t rows =
-        split_kv_wgmma_rows(row_starts, &cases[i].past, 1, 8, cases[i].kv_heads, 132);
+    int32_t rows = split_kv_wgmma_rows(row_starts, &cases[i].past, 1, 8, cases[i].kv_heads, 132);
     printf("split_kv: %d tokens after %d on %d kv heads: %d rows\n", cases[i].added, cases[i].past,
            cases[i].kv_heads, rows);
     assert(rows == cases[i].rows);

@@ -29,8 +29,8 @@
  * the wait. Also ended are: a product of what a copy has not brought, or of what a thread has
  * written without a fence for the engine and a barrier; a copy to what a thread has so written; a
  * product without a fence since the wait before; accumulators and A fragments that are written
- * while a product has them; warps of a warpgroup that start different products; operands without the
- * swizzle of 128 bytes; copies and products that are under way when a block ends.
+ * while a product has them; warps of a warpgroup that start different products; operands without
+ * the swizzle of 128 bytes; copies and products that are under way when a block ends.
  *
  * Races between warps, or between lanes without __syncwarp, show only if an order in which the
  * fibers run brings them out: emulator_seed picks it. 0 runs warp after warp as far as each goes,
@@ -91,8 +91,8 @@ struct Thread {
   void *arguments; // of the operation, results included
   const char *file;
   int line;
-  int groups;      // of cp.async committed so far
-  bool has_waited; // for the kernel before
+  int groups;                 // of cp.async committed so far
+  bool has_waited;            // for the kernel before
   uint32_t waits_for, parity; // a barrier in shared memory and a phase, or a named barrier
   std::vector<AsyncCopy> copies;
 };

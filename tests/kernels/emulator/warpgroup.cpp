@@ -52,7 +52,7 @@ struct Sums {
 };
 
 struct Engines {
-  std::vector<Chunk> chunks;               // by address / 16
+  std::vector<Chunk> chunks;                // by address / 16
   std::vector<std::vector<size_t>> written; // by thread
   std::map<uint32_t, Mbarrier> mbarriers;
   NamedBarrier named[16];
@@ -207,7 +207,8 @@ void land(const BoxCopy &copy) {
 } // namespace
 
 void copy_box(uint32_t to, const TensorMap *map, int32_t column, int32_t row, uint32_t barrier) {
-  BoxCopy copy = {static_cast<unsigned char *>(shared_pointer(to, 1024)), *map, column, row, barrier};
+  BoxCopy copy = {static_cast<unsigned char *>(shared_pointer(to, 1024)), *map, column, row,
+                  barrier};
   if (column < 0 || column + 64 > map->columns || row < 0) {
     fail("a box of 64 columns from %d on, row %d, of %d columns", column, row, map->columns);
   }
@@ -277,8 +278,8 @@ void read_a(const Product &product, float (&a)[16][16]) {
   }
   for (int i = 0; i < 256 && product.a[0] == nullptr; i++) {
     int row = product.warp % 4 * 16 + i / 16;
-    a[i / 16][i % 16] = element_value(element(product.a_operand, row, i % 16, false),
-                                      product.is_bf16);
+    a[i / 16][i % 16] =
+        element_value(element(product.a_operand, row, i % 16, false), product.is_bf16);
   }
 }
 
