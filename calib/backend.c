@@ -53,8 +53,10 @@ const char *const calib_dtype_names[] = {
 const char *const calib_weights_names[] = {
     [CALIB_WEIGHTS_PLAIN] = "plain", [CALIB_FP8] = "fp8", [CALIB_FP8_BLOCK] = "fp8_block", NULL};
 
-const char *const calib_attention_names[] = {
-    [CALIB_ATTENTION_OWN] = "tandem", [CALIB_ATTENTION_CUDNN] = "cudnn", NULL};
+const char *const calib_attention_names[] = {[CALIB_ATTENTION_OWN] = "tandem",
+                                             [CALIB_ATTENTION_CUDNN] = "cudnn",
+                                             [CALIB_ATTENTION_WGMMA] = "wgmma",
+                                             NULL};
 
 const char *calib_op_name(CalibOp op) {
   assert(op >= 0 && op < CALIB_N_OPS);

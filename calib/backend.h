@@ -48,8 +48,12 @@ typedef enum CalibDtype { CALIB_BF16, CALIB_FP16, CALIB_FP32 } CalibDtype;
 /* Of a layer's products: as the model's type, or e4m3 with inputs that are quantized before each; a
  * scale for a tensor, or for 128 × 128 of the weights and 128 of a token's numbers. */
 typedef enum CalibWeights { CALIB_WEIGHTS_PLAIN, CALIB_FP8, CALIB_FP8_BLOCK } CalibWeights;
-/* Whose kernels attention is: the backend's own, or cuDNN's. */
-typedef enum CalibAttention { CALIB_ATTENTION_OWN, CALIB_ATTENTION_CUDNN } CalibAttention;
+/* Whose kernels attention is: the backend's own, cuDNN's, or the own with those of Hopper. */
+typedef enum CalibAttention {
+  CALIB_ATTENTION_OWN,
+  CALIB_ATTENTION_CUDNN,
+  CALIB_ATTENTION_WGMMA
+} CalibAttention;
 typedef enum CalibNorm { CALIB_RMS_NORM, CALIB_LAYER_NORM } CalibNorm;
 typedef enum CalibActivation { CALIB_SWIGLU, CALIB_GELU, CALIB_RELU } CalibActivation;
 typedef enum CalibPositions { CALIB_ROPE, CALIB_ALIBI, CALIB_LEARNED } CalibPositions;

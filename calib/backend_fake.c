@@ -8,9 +8,10 @@
  *
  *   no-driver     opening fails            fail=N      the N-th point fails
  *   oom=UNITS     points of more work (tokens, sequences, KiB or pages) do not fit
- *   wrong=OP      this operator's results are wrong
+ *   wrong=OP      this operator's results are wrong; wrong=wgmma: those of prefills by wgmma
  *   refuse=OP     this operator cannot be run
  *   no-cudnn      there is no attention by cuDNN
+ *   wgmma=SHARE   there is attention by wgmma, whose prefills take this share of the others' time
  *   noise=SHARE   of samples (0.004)       outliers=SHARE  take half as long again (0.01)
  *   step=SHARE    everything is slower by this much after=N samples (400)
  *   pace=SECONDS  each sample really takes so long
@@ -60,6 +61,7 @@ typedef struct Fake {
   int64_t oom_units, fail_at;
   const char *wrong, *refused;
   bool has_no_cudnn;
+  double wgmma; // 0: there is none
   const char *slow;
   double slow_by;
   int64_t slow_from, slow_until, slow_points;
@@ -159,7 +161,8 @@ static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char
                  .fail_at = (int64_t)find_number(words, "fail", 0, &arena),
                  .wrong = find_word(words, "wrong", &arena),
                  .refused = find_word(words, "refuse", &arena),
-                 .has_no_cudnn = strstr(words, "no-cudnn") != NULL};
+                 .has_no_cudnn = strstr(words, "no-cudnn") != NULL,
+                 .wgmma = find_number(words, "wgmma", 0, &arena)};
   read_faults(self, words, &arena);
   rng_init(&self->rng, options->seed, "fake");
   self->arena = arena; // last: it owns all of the above
@@ -211,6 +214,8 @@ static CalibStatus fake_load(void *state, const CalibModel *model, char *error) 
   Fake *self = state;
   if (self->has_no_cudnn && model->attention == CALIB_ATTENTION_CUDNN)
     return calib_failed(CALIB_ENVIRONMENT, error, "no attention by cuDNN: it is told to have none");
+  if (self->wgmma <= 0 && model->attention == CALIB_ATTENTION_WGMMA)
+    return calib_failed(CALIB_REJECTED, error, "no attention by wgmma: it is not told to have it");
   if (!fits(self->machine, model)) return too_large(self->machine, model, error);
   self->model = *model;
   return CALIB_OK;
@@ -271,6 +276,8 @@ static double run_seconds(const Fake *self, const CalibPoint *point) {
   const double gap = point->mode == CALIB_EAGER ? machine->gap : 0;
   double seconds = work.flops / machine->flops + work.bytes / path;
   seconds += kernels_of(&self->model, point) * (machine->launch + gap);
+  if (point->op == CALIB_PREFILL_ATTENTION && self->model.attention == CALIB_ATTENTION_WGMMA)
+    seconds *= self->wgmma;
   return point->busy ? 1.2 * seconds : seconds;
 }
 
@@ -282,7 +289,9 @@ static CalibStatus check_refused(const Fake *self, CalibOp op, char *error) {
 static CalibStatus fake_verify(void *state, CalibOp op, double *ret_error, char *error) {
   const Fake *self = state;
   *ret_error = 1e-3;
-  if (self->wrong && strcmp(self->wrong, calib_op_name(op)) == 0)
+  const bool is_wgmma = op == CALIB_PREFILL_ATTENTION && self->wgmma > 0 &&
+                        self->model.attention == CALIB_ATTENTION_WGMMA;
+  if (self->wrong && strcmp(self->wrong, is_wgmma ? "wgmma" : calib_op_name(op)) == 0)
     return calib_failed(CALIB_WRONG, error, "'%s' is wrong by 0.5", self->wrong);
   return check_refused(self, op, error);
 }
@@ -356,8 +365,9 @@ static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
              (int)self->op);
   const bool attends = self->op == CALIB_ITERATION || self->op == CALIB_PREFILL_ATTENTION ||
                        self->op == CALIB_DECODE_ATTENTION;
-  if (attends && self->model.attention == CALIB_ATTENTION_CUDNN)
-    snprintf(ret_telemetry->attn_kernel, sizeof ret_telemetry->attn_kernel, "cudnn of the fake");
+  if (attends && self->model.attention != CALIB_ATTENTION_OWN)
+    snprintf(ret_telemetry->attn_kernel, sizeof ret_telemetry->attn_kernel, "%s of the fake",
+             calib_attention_names[self->model.attention]);
 }
 
 const Backend backend_fake = {

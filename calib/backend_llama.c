@@ -86,7 +86,7 @@ static CalibStatus backend_load(void *state, const CalibModel *model, char *erro
   else if (model->tensor_parallel_size != 1)
     why = "llama.cpp runs whole models: tensor_parallel_size 1";
   else if (model->attention != CALIB_ATTENTION_OWN)
-    why = "llama.cpp has no attention by cuDNN";
+    why = "llama.cpp has only its own attention";
   if (why) return calib_failed(CALIB_REJECTED, error, "model '%.100s': %s", model->name, why);
   const CalibStatus status =
       llama_session_open(&self->session, &self->api, model, self->threads, error);

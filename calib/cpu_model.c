@@ -113,7 +113,7 @@ static CalibStatus check_shape(const CalibModel *shape, char *error) {
   if (shape->weights != CALIB_WEIGHTS_PLAIN)
     return reject(error, "the cpu backend does not support weights of 8 bits");
   if (shape->attention != CALIB_ATTENTION_OWN)
-    return reject(error, "the cpu backend does not support attention by cuDNN");
+    return reject(error, "the cpu backend has only its own attention: '--attention tandem'");
   if (shape->num_experts > 0) return reject(error, "the cpu backend does not support experts");
   return CALIB_OK;
 }

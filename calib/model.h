@@ -28,8 +28,9 @@ int calib_model_init(CalibModel *ret_model, const Llm *llm, const CalibModelOpti
  * entry at `at`, with near names, when there is none such. */
 extern const char *const calib_weights_names[];
 int calib_weights_find(CalibWeights *ret_weights, const char *name, Place at, Diag *diag);
-/* "tandem", "cudnn", NULL: the kernels of the backend, or cuDNN's. An entry at `at`, with near
- * names, when there is none such. */
+/* "tandem", "cudnn", "wgmma", NULL: the kernels of the backend, cuDNN's, or those of the backend
+ * with prefills by Hopper's own instructions. An entry at `at`, with near names, when there is none
+ * such. */
 extern const char *const calib_attention_names[];
 int calib_attention_find(CalibAttention *ret_attention, const char *name, Place at, Diag *diag);
 /* "bf16", "fp16", "fp32", NULL. */

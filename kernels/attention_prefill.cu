@@ -10,38 +10,13 @@
  * Four warps have 16 or 32 rows each. K and V tiles of 64 tokens take turns in a ring of three
  * slots: K₀ V₀ K₁ V₁ …, two of them in flight while one is used. The addresses of the tile after
  * the next are fetched from the page table meanwhile. */
-#include "kernels/attention.cuh"
+#include "kernels/attention_chunk.cuh"
 
 namespace {
 
 constexpr int warps = 4, threads = warps * 32;
 constexpr int tile_tokens = 64, granules = tile_tokens / KV_GRANULE_TOKENS;
 constexpr int stages = 3;
-
-struct Prefill {
-  KernelAttention shape;
-  KernelSplits splits;
-  void *out;
-  const void *q;
-  int64_t q_stride;
-  const int32_t *row_starts, *past;
-  int32_t group, page_shift, n_row_tiles;
-};
-
-/* What a block works on. */
-struct Chunk {
-  const int32_t *pages;
-  int32_t kv_head, row_start, past;
-  int32_t first_row, n_rows; // packed rows: the tile's first, and all of the chunk
-  int32_t first_sees;        // the last token that the tile's first row sees
-  int32_t first_tile;        // of the split's keys
-  int32_t context;           // tokens that the tile's last row sees, up to the split's end
-  int32_t partial;           // the tile's split 0 has row `partial` of the results; -1: no splits
-
-  __device__ __forceinline__ int32_t last_row_within(int32_t row) const {
-    return min(row, n_rows - 1);
-  }
-};
 
 /* What the threads share besides tiles; it is not in registers because there is none to spare. */
 template <int rows, bool has_alibi> struct Shared {
@@ -59,13 +34,6 @@ template <int head_dim, int m_tiles> struct Layout {
   static constexpr int ring = rows * Tile<head_dim>::row_bytes;
   static constexpr int shared = ring + stages * tile_bytes;
 };
-
-__device__ __forceinline__ int64_t q_element(const Prefill &args, const Chunk &chunk, int row,
-                                             int64_t stride) {
-  int packed = chunk.first_row + row, token = packed / args.group;
-  int head = chunk.kv_head * args.group + packed % args.group;
-  return (chunk.row_start + token) * stride + head * args.shape.head_dim;
-}
 
 template <class Type, int head_dim, int m_tiles>
 __device__ __forceinline__ void load_q(const Prefill &args, const Chunk &chunk, uint32_t tile) {
@@ -112,41 +80,6 @@ __device__ __forceinline__ void load_tile(const Prefill &args, const Chunk &chun
   cp_async_commit();
 }
 
-/* Divides by the sums and writes the rows of a warp, by way of its part of the tile of q. */
-template <class Type, int head_dim, int m_tiles>
-__device__ __forceinline__ void
-store_rows(const Prefill &args, const Chunk &chunk, unsigned char *tile, int first,
-           const float (&acc)[m_tiles][head_dim / 8][4], const RowState (&state)[m_tiles]) {
-  constexpr int chunks = Tile<head_dim>::chunks;
-  int lane = threadIdx.x % 32;
-  __syncwarp();
-#pragma unroll
-  for (int m = 0; m < m_tiles; m++) {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-      float inverse = 1.0f / row_sum(state[m].sum[half]);
-      int row = first + m * 16 + half * 8 + lane / 4;
-#pragma unroll
-      for (int n = 0; n < head_dim / 8; n++) {
-        auto *to = tile + Tile<head_dim>::offset(row, n) + lane % 4 * 4;
-        *reinterpret_cast<uint32_t *>(to) =
-            Type::pack(acc[m][n][2 * half] * inverse, acc[m][n][2 * half + 1] * inverse);
-      }
-    }
-  }
-  __syncwarp();
-  auto *out = static_cast<typename Type::Element *>(args.out);
-  int64_t stride = static_cast<int64_t>(args.shape.query_heads) * head_dim;
-  for (int i = lane; i < 16 * m_tiles * chunks; i += 32) {
-    int row = first + i / chunks, column = i % chunks;
-    if (chunk.first_row + row < chunk.n_rows) {
-      auto *to = out + q_element(args, chunk, row, stride) + column * 8;
-      *reinterpret_cast<uint4 *>(to) =
-          *reinterpret_cast<const uint4 *>(tile + Tile<head_dim>::offset(row, column));
-    }
-  }
-}
-
 /* Writes the rows of a warp, and their states, as the block's split of their results. */
 template <int head_dim, int m_tiles>
 __device__ __forceinline__ void store_partial(const Prefill &args, const Chunk &chunk, int first,
@@ -180,37 +113,15 @@ __device__ __forceinline__ void store_partial(const Prefill &args, const Chunk &
 }
 
 /* Makes the chunk the block's split of it; false if it has no such split. */
-__device__ __forceinline__ bool find_split(const Prefill &args, int sequence, Chunk &chunk) {
-  int index = blockIdx.z, n = split_kv_count(chunk.first_sees + 1, args.splits.plan.tokens);
+__device__ __forceinline__ bool find_split(const Prefill &args, Chunk &chunk) {
+  int sequence = blockIdx.x / args.shape.kv_heads, index = blockIdx.z;
+  int n = split_kv_count(chunk.first_sees + 1, args.splits.plan.tokens);
   SplitRange range = split_kv_range(index, chunk.context, args.splits.plan.tokens);
   chunk.first_tile = range.begin / tile_tokens;
   chunk.context = index + 1 == n ? chunk.context : range.end;
   int32_t rows = args.row_starts[sequence + 1] - chunk.row_start;
   chunk.partial = n > 1 ? args.splits.starts[sequence] + index * rows : -1;
   return index < n;
-}
-
-/* The block's chunk; false if it has no such tile or split. */
-__device__ __forceinline__ bool find_chunk(const Prefill &args, int tile_rows, Chunk *ret_chunk) {
-  Chunk chunk;
-  int sequence = blockIdx.x / args.shape.kv_heads;
-  chunk.kv_head = blockIdx.x % args.shape.kv_heads;
-  chunk.pages = args.shape.page_table + static_cast<int64_t>(sequence) * args.shape.max_pages;
-  chunk.row_start = args.row_starts[sequence];
-  chunk.past = args.past[sequence];
-  chunk.n_rows = (args.row_starts[sequence + 1] - chunk.row_start) * args.group;
-  chunk.first_row = (args.n_row_tiles - 1 - static_cast<int>(blockIdx.y)) * tile_rows;
-  if (chunk.first_row >= chunk.n_rows) {
-    return false;
-  }
-  int last = chunk.last_row_within(chunk.first_row + tile_rows - 1);
-  chunk.first_sees = chunk.past + chunk.first_row / args.group;
-  chunk.context = chunk.past + last / args.group + 1;
-  chunk.first_tile = 0;
-  chunk.partial = -1;
-  bool is_there = tile_rows == 128 || find_split(args, sequence, chunk);
-  *ret_chunk = chunk;
-  return is_there;
 }
 
 /* What a thread keeps while its block runs. */
@@ -380,7 +291,8 @@ __global__ void __launch_bounds__(threads, 2) attention_prefill(const Prefill ar
     let_kernel_behind_start();
     auto &shared = *reinterpret_cast<SharedRows *>(tiles + Memory::shared);
     Chunk chunk;
-    if (!find_chunk(args, Memory::rows, &chunk)) {
+    if (!find_chunk(args, Memory::rows, blockIdx.x, blockIdx.y, &chunk) ||
+        !(Memory::rows == 128 || find_split(args, chunk))) {
       return;
     }
     if (threadIdx.x == 0) {

@@ -119,6 +119,8 @@ static void plan_prefills(BatchLayout *self, const BatchPlace *place) {
   int32_t *sees = must(malloc(((size_t)slots + 1) * sizeof *sees));
   self->tile_rows =
       split_kv_tile_rows(place->group, place->kv_heads, n, self->max_new, place->prefill_blocks[1]);
+  self->wgmma_rows = split_kv_wgmma_rows(self->at.row_starts, self->at.past, n, place->group,
+                                         place->kv_heads, place->wgmma_blocks);
   const int32_t tokens =
       split_kv_prefill_tokens(self->at.row_starts, self->at.past, n, place->group, place->kv_heads,
                               self->tile_rows, slots, sees);

@@ -23,6 +23,7 @@ typedef struct BatchPlace {
   int32_t max_positions;               // of a table of positions; 0: there is none
   /* Blocks of attention that run at once, of prefills by tiles of 64 and of 128 rows. */
   int32_t decode_blocks, prefill_blocks[2];
+  int32_t wgmma_blocks; // of prefill attention by wgmma; 0: it is not asked for
   uint64_t seed;
 } BatchPlace;
 
@@ -44,6 +45,7 @@ typedef struct BatchLayout {
   int32_t tokens, prefill_tokens, n_prefills, n_decodes, n_logits;
   int32_t max_new, max_pages;
   int32_t tile_rows;                       // of prefill attention
+  int32_t wgmma_rows;                      // of it by wgmma, which has no splits; 0: it is not
   SplitPlan prefill_splits, decode_splits; // of attention
   int32_t kv_layers;                       // distinct parts of the pool
   int64_t pages, part_pages;               // of the batch; of a part

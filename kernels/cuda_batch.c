@@ -14,6 +14,7 @@ static BatchPlace place_for(const CudaState *self, int32_t layers) {
                           model->positions == CALIB_LEARNED ? model->max_position_embeddings : 0,
                       .decode_blocks = self->residency.decode,
                       .prefill_blocks = {self->residency.prefill[0], self->residency.prefill[1]},
+                      .wgmma_blocks = self->wgmma_blocks,
                       .seed = self->options.seed};
 }
 

@@ -121,6 +121,11 @@ static CalibStatus attend_prefills(CudaState *self, CudaLane *lane, int64_t ix, 
   if (attention_is_cudnn(self)) return sdpa_attend(self, lane, ix, false, error);
   const KernelAttention attention = model_attention(self, lane, ix);
   const BatchLayout *layout = &lane->layout;
+  if (layout->wgmma_rows > 0)
+    return CUDA_STATUS(kernel_attention_wgmma(
+        lane->stream, &attention, layout->wgmma_rows, self->wgmma_blocks,
+        tensor(lane, TENSOR_ATTENTION), tensor(lane, TENSOR_QKV), self->shape.qkv,
+        lane->batch.row_starts, lane->batch.past, layout->n_prefills, layout->max_new));
   const KernelSplits splits = {layout->prefill_splits, lane->batch.prefill_starts,
                                tensor(lane, CUDA_SPLITS)};
   return CUDA_STATUS(kernel_attention_prefill(

@@ -108,6 +108,17 @@ static CalibStatus make_ids(CudaState *self, char *error) {
   return lane_give(&self->main, &self->ids, ids, CUDA_IDS * sizeof *ids, error);
 }
 
+static CalibStatus load_attention(CudaState *self, char *error) {
+  const KernelAttention attention = attention_of(self);
+  self->wgmma_blocks = 0;
+  if (attention_is_cudnn(self)) return sdpa_prepare_model(self, error);
+  CUDA_TRY(kernel_attention_load(&attention, &self->residency));
+  if (self->model.attention != CALIB_ATTENTION_WGMMA) return CALIB_OK;
+  if (self->device.sm == 90) CUDA_TRY(kernel_attention_wgmma_load(&attention, &self->wgmma_blocks));
+  if (self->wgmma_blocks > 0) return CALIB_OK;
+  return calib_failed(CALIB_REJECTED, error, "attention by wgmma needs compute capability 9.0");
+}
+
 static CalibStatus make_tensors(CudaState *self, char *error) {
   const MemoryPlan *memory = &self->memory;
   const double w = WEIGHT_DEVIATION;
@@ -122,11 +133,7 @@ static CalibStatus make_tensors(CudaState *self, char *error) {
   TRY(fill(self, &self->kv, memory->n_pages * memory->page_bytes, 1, 5, error));
   TRY(make_slopes(self, error));
   TRY(make_ids(self, error));
-  const KernelAttention attention = attention_of(self);
-  if (attention_is_cudnn(self))
-    TRY(sdpa_prepare_model(self, error));
-  else
-    CUDA_TRY(kernel_attention_load(&attention, &self->residency));
+  TRY(load_attention(self, error));
   if (self->shape.experts > 0) CUDA_TRY(kernel_moe_load(self->model.dtype));
   return CUDA_STATUS(cudaStreamSynchronize(self->main.stream));
 }

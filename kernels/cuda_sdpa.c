@@ -106,7 +106,9 @@ CalibStatus sdpa_attend(CudaState *self, CudaLane *lane, int64_t layer, bool is_
 void attention_name(const CudaState *self, char *ret_name, size_t size) {
   const int64_t *engines = self->main.sdpa_engines;
   if (!(self->work.parts & (CALIB_PART_PREFILL | CALIB_PART_DECODE))) return;
-  if (!attention_is_cudnn(self))
+  if (self->wgmma_blocks > 0)
+    snprintf(ret_name, size, "wgmma%s", self->main.layout.wgmma_rows > 0 ? "" : " (mma.sync)");
+  else if (!attention_is_cudnn(self))
     snprintf(ret_name, size, "tandem");
   else if (engines[0] < 0 && engines[1] < 0) // it has not run
     snprintf(ret_name, size, "cudnn %s", sdpa_version(self->sdpa));

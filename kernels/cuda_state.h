@@ -109,6 +109,7 @@ typedef struct CudaState {
   LayerShape shape;
   MemoryPlan memory;
   KernelResidency residency; // of the model's attention
+  int32_t wgmma_blocks;      // of it by wgmma that run at once; 0: it is not by wgmma
   CudaBuffer matrices, vectors, embedding, positions, heads, kv, slopes, ids, scales;
   CudaBuffer input_scale; // one number, of CALIB_FP8
 
@@ -219,7 +220,8 @@ CalibStatus sdpa_prepare_batch(CudaState *self, CudaLane *lane, char *error);
 /* A layer's prefills or decodes. The first of a shape makes its plan, which no capture can hold. */
 CalibStatus sdpa_attend(CudaState *self, CudaLane *lane, int64_t layer, bool is_decode,
                         char *error);
-/* Whose attention the prepared work has: "tandem", "cudnn 9.28.1 engine 3"; left as it is where the
+/* Whose attention the prepared work has: "tandem", "cudnn 9.28.1 engine 3", "wgmma", or "wgmma
+ * (mma.sync)" where the model asks for it and none of the work is by it; left as it is where the
  * work has none. */
 void attention_name(const CudaState *self, char *ret_name, size_t size);
 

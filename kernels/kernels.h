@@ -82,6 +82,15 @@ int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, 
                              const int32_t *past, int32_t rows, int32_t sequences, int32_t max_new,
                              const KernelSplits *splits);
 
+/* --- attention_wgmma.cu. The same for compute capability 9.0, without ALiBi and splits, in tiles
+ * of 128 or 192 rows. Load says how many blocks run at once, 0 where there is no such kernel;
+ * launches are given that number. */
+int kernel_attention_wgmma_load(const KernelAttention *shape, int32_t *ret_blocks);
+int kernel_attention_wgmma(KernelStream stream, const KernelAttention *shape, int32_t tile_rows,
+                           int32_t blocks, void *out, const void *q, int64_t q_stride,
+                           const int32_t *row_starts, const int32_t *past, int32_t sequences,
+                           int32_t max_new);
+
 /* --- attention_decode.cu. One query row per sequence over contexts[i] tokens (the new one
  * included). split_sequences [splits->plan.rows] is the sequence of each split. */
 int kernel_attention_decode(KernelStream stream, const KernelAttention *shape, void *out,

@@ -70,7 +70,7 @@ int kernel_load(void (*kernel)(Parameters...), int threads, size_t shared_bytes,
 #include <cuda_runtime.h>
 
 #define KERNEL_SHARED(type, name, n) __shared__ type name[n]
-#define KERNEL_SHARED_DYNAMIC(name)  extern __shared__ __align__(256) unsigned char name[]
+#define KERNEL_SHARED_DYNAMIC(name)  extern __shared__ __align__(1024) unsigned char name[]
 
 template <class... Parameters, class... Arguments>
 int kernel_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,

@@ -173,7 +173,10 @@ static const char *unsupported_attention(const CalibModel *m) {
     return "this head_dim (64 and 128 are; with attention by cuDNN multiples of 16 up to 256)";
   if (is_cudnn && (m->head_dim % 16 != 0 || m->head_dim > SDPA_HEAD_DIM))
     return "this head_dim with attention by cuDNN (multiples of 16 up to 256 are)";
-  return is_cudnn && m->positions == CALIB_ALIBI ? "ALiBi with attention by cuDNN" : NULL;
+  if (m->positions != CALIB_ALIBI) return NULL;
+  return is_cudnn                                ? "ALiBi with attention by cuDNN"
+         : m->attention == CALIB_ATTENTION_WGMMA ? "ALiBi with attention by wgmma"
+                                                 : NULL;
 }
 
 /* NULL, or what the kernels do not have. */

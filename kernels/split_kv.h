@@ -32,6 +32,12 @@
 #define SPLIT_KV_JOIN_TOKENS   40
 #define SPLIT_KV_JOINED_SPLITS 8
 #define SPLIT_KV_JOINED_ROWS   128
+/* Prefills by wgmma on an H100: the times of a token for tiles of 128 and 192 rows, 14 and 18 ns;
+ * how often a third of it goes into the time that a token of splits takes, and their start. */
+#define SPLIT_KV_WGMMA_128    13
+#define SPLIT_KV_WGMMA_192    16
+#define SPLIT_KV_WGMMA_FASTER 10
+#define SPLIT_KV_WGMMA_START  768
 
 /* --- pages: [page][K or V][kv_head][token][head_dim] ------------------------------------------ */
 
@@ -238,6 +244,45 @@ SPLIT_KV_INLINE SplitPlan split_kv_prefill_plan(const int32_t *row_starts, const
   }
   plan.rows = starts[sequences];
   return plan;
+}
+
+/* Tokens that tiles of `tile_rows` rows see: the most of one, and each block's share of all. */
+typedef struct TileLoad {
+  int64_t longest, share;
+} TileLoad;
+
+SPLIT_KV_INLINE TileLoad split_kv_tile_load(const int32_t *row_starts, const int32_t *past,
+                                            int32_t sequences, int32_t group, int32_t kv_heads,
+                                            int32_t tile_rows, int32_t blocks) {
+  TileLoad load = {0, 0};
+  for (int32_t i = 0; i < sequences; i++) {
+    int32_t rows = row_starts[i + 1] - row_starts[i];
+    int64_t most = past[i] + rows, least = past[i] + tile_rows / group;
+    load.longest = most > load.longest ? most : load.longest;
+    load.share +=
+        (int64_t)split_kv_count(rows * group, tile_rows) * ((least < most ? least : most) + most);
+  }
+  load.share = load.share * kv_heads / (2 * blocks);
+  return load;
+}
+
+/* Rows of a tile of prefill attention by wgmma, whose blocks, `blocks` at once, take tiles without
+ * splits: 128, or 192, which are the faster where there are enough of them; 0 where the other
+ * kernel, with splits, is faster, since the longest tile takes longer than that. */
+SPLIT_KV_INLINE int32_t split_kv_wgmma_rows(const int32_t *row_starts, const int32_t *past,
+                                            int32_t sequences, int32_t group, int32_t kv_heads,
+                                            int32_t blocks) {
+  if (blocks == 0 || sequences == 0) {
+    return 0;
+  }
+  TileLoad low = split_kv_tile_load(row_starts, past, sequences, group, kv_heads, 128, blocks);
+  TileLoad high = split_kv_tile_load(row_starts, past, sequences, group, kv_heads, 192, blocks);
+  int64_t low_time = low.longest > low.share ? low.longest : low.share;
+  int64_t high_time = high.longest > high.share ? high.longest : high.share;
+  if (3 * low.longest > SPLIT_KV_WGMMA_FASTER * low.share + 3 * SPLIT_KV_WGMMA_START) {
+    return 0;
+  }
+  return SPLIT_KV_WGMMA_192 * high_time < SPLIT_KV_WGMMA_128 * low_time ? 192 : 128;
 }
 
 /* Fills owners[starts[sequences]] with the sequence of each split. */

@@ -98,7 +98,7 @@ struct Cli {
   CLI_COUNT("--threads", threads, "number of CPU threads to use", INT32_MAX), .absent = "all"
 #define CLI_ATTENTION                                                                              \
   CLI_TEXT("--attention", attention, "KERNELS",                                                    \
-           "attention kernels: tandem, or cudnn on the backend cuda"),                             \
+           "attention kernels: tandem; on the backend cuda also cudnn, wgmma"),                    \
       .absent = "tandem"
 #define CLI_DTYPE                                                                                  \
   CLI_TEXT("--dtype", dtype, "TYPE", "number type of activations: bf16, fp16 or fp32"),            \

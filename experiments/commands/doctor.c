@@ -163,7 +163,7 @@ static const CalibModel *load_shape(Patient *self, const Shape *shape) {
 
 /* Whether the device has products of its weights, and the attention its positions. */
 static bool is_possible(const Patient *self, const Shape *shape) {
-  if (shape->has_alibi && self->attention == CALIB_ATTENTION_CUDNN) return false;
+  if (shape->has_alibi && self->attention != CALIB_ATTENTION_OWN) return false;
   return shape->to == 0 ||
          (self->open.device.sm >= shape->from && self->open.device.sm <= shape->to);
 }
@@ -221,7 +221,8 @@ static int examine(Patient *self) {
                    .interrupted = &interrupt_signal};
   models[n - 1] = NULL;
   job.others = models;
-  return doctor_correct(&self->doctor, &job, diag) || doctor_bands(&self->doctor, &job, diag);
+  return doctor_correct(&self->doctor, &job, diag) || doctor_bands(&self->doctor, &job, diag) ||
+         doctor_kernels(&self->doctor, &job, diag);
 }
 
 static int run_doctor(Cli *cli) {

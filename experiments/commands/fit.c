@@ -324,7 +324,7 @@ static int save(const FitResult *result, const Profile *profile, const char *pat
     if (strchr(name, '/') || (engine && strchr(engine, '/')))
       return diag_error(diag, place_of_file(profile->path), "'%s' cannot name a file", name);
     const char *attention = profile_fact(profile, "attention");
-    if (attention && strcmp(attention, "cudnn") == 0) name = arena_printf(arena, "%s_cudnn", name);
+    if (attention) name = arena_printf(arena, "%s_%s", name, attention);
     if (engine) path = arena_printf(arena, "%s/%s", path, engine);
     if (engine && make_folder(path, diag)) return -1;
     path = arena_printf(arena, "%s/%s.yaml", path, name);

@@ -107,6 +107,7 @@ static void set_whole(Bands *self) {
  * prefill without their own instructions comes to. */
 static void set_subjects(Bands *self) {
   const int sm = (int)self->job->device->sm;
+  const bool is_wgmma = self->job->model->attention == CALIB_ATTENTION_WGMMA;
   if (self->job->backend->whole) {
     set_whole(self);
     return;
@@ -129,9 +130,9 @@ static void set_subjects(Bands *self) {
                                      .advice = "if 'copy' is normal, decode attention is slow on "
                                                "this GPU: do not fit an engine to its rows"};
   self->subjects[PREFILL] = (Subject){.name = sm > 0 ? "prefill 8k" : "prefill",
-                                      .least = sm > 90    ? (double)NAN
-                                               : sm == 90 ? 0.30
-                                                          : 0.50,
+                                      .least = sm > 90                 ? (double)NAN
+                                               : sm == 90 && !is_wgmma ? 0.30
+                                                                       : 0.50,
                                       .advice = "if 'gemm' is normal, prefill attention is slow on "
                                                 "this GPU: do not fit an engine to its rows"};
   for (int i = 0; i < SUBJECTS; i++)

@@ -74,6 +74,9 @@ void doctor_company(Doctor *self, const CalibDevice *device);
 /* Every operator of all models against its reference, until two fifths of the time are spent.
  * Loads `model` last. −1 with entries when the backend fails, which a wrong result does not. */
 int doctor_correct(Doctor *self, const DoctorJob *job, Diag *diag);
+/* Where the device has prefill attention by wgmma too: whether it is right, how fast it is beside
+ * the backend's own, and which is to be chosen. Loads models of its own. −1 likewise. */
+int doctor_kernels(Doctor *self, const DoctorJob *job, Diag *diag);
 /* Speed, twice the work, repeats, and the clock meanwhile. `model` is loaded. −1 likewise. */
 int doctor_bands(Doctor *self, const DoctorJob *job, Diag *diag);
 

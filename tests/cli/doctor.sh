@@ -135,6 +135,26 @@ verdict speed 'prefill 8k' ok
 rejects 3 "$tandem" doctor --backend fake --attention cudn
 says "did you mean 'cudnn'?"
 
+# --- attention by wgmma
+
+doctor 0 wgmma=0.8
+misses 0
+verdict kernels 'prefill 8k' noted
+prints "'wgmma' is to be used"
+doctor 0 wgmma=0.8 --attention wgmma
+verdict kernels 'prefill 8k' ok
+doctor 0 wgmma=1.2
+verdict kernels 'prefill 8k' ok
+prints "'tandem' is to be used"
+doctor 0 wgmma=1.2 --attention wgmma
+verdict kernels 'prefill 8k' noted
+caught 1 kernels 'prefill 8k' 'wgmma=0.8 wrong=wgmma'
+prints "'tandem' is to be used"
+doctor 1 '' --attention wgmma
+misses 1
+verdict results attention missed
+grep -q '^kernels,' out && fail 'kernels are compared that are not there'
+
 # --- what cannot be measured is no success
 
 doctor 1 oom=100000

@@ -26,6 +26,7 @@ typedef struct Case {
 typedef struct Problem {
   KernelAttention shape, host; // pointers to the device, to the host
   KernelResidency residency;
+  int32_t wgmma_blocks; // 0: the device has no such kernel
   int32_t row_starts[MAX_SEQUENCES + 1], contexts[MAX_SEQUENCES], max_new, rows;
   int64_t q_stride;
   uint16_t *q;
@@ -104,6 +105,8 @@ static Problem problem_open(const Case *test, uint64_t seed) {
   make_slopes(&problem, test);
   int status = kernel_attention_load(&problem.shape, &problem.residency);
   expect_true(status == 0, "attention is loaded with %d", status);
+  status = kernel_attention_wgmma_load(&problem.shape, &problem.wgmma_blocks);
+  expect_true(status == 0, "attention by wgmma is loaded with %d", status);
   int64_t n = problem.rows * problem.q_stride;
   problem.q = random_elements(test->dtype, n, 2.0, seed + 2);
   problem.device_q = device_copy(problem.q, (size_t)n * sizeof *problem.q);
@@ -191,6 +194,15 @@ static void run_prefill(const Problem *problem, const Case *test, int32_t tile_r
   splits_close(&splits);
 }
 
+static void run_wgmma(const Problem *problem, const Case *test, int32_t tile_rows, uint64_t seed) {
+  device_seed(seed);
+  int status = kernel_attention_wgmma(NULL, &problem->shape, tile_rows, problem->wgmma_blocks,
+                                      problem->device_out, problem->device_q, problem->q_stride,
+                                      problem->device_starts, problem->device_past, test->sequences,
+                                      problem->max_new);
+  check(problem, test, tile_rows == 128 ? "wgmma, 128 rows" : "wgmma, 192 rows", status, seed);
+}
+
 static void run_decode(const Problem *problem, const Case *test, uint64_t seed) {
   int32_t starts[MAX_SEQUENCES + 1];
   SplitPlan plan =
@@ -224,6 +236,10 @@ static void run_case(const Case *test, uint64_t n_seeds) {
     run_prefill(&problem, test, 64, test->split_tokens > 0 ? test->split_tokens : 64, seed);
     if (problem.residency.prefill[1] > 0) {
       run_prefill(&problem, test, 128, SPLIT_KV_WHOLE, seed);
+    }
+    if (problem.wgmma_blocks > 0) {
+      run_wgmma(&problem, test, 128, seed);
+      run_wgmma(&problem, test, 192, seed);
     }
     if (is_decode) {
       run_decode(&problem, test, seed);

@@ -70,6 +70,13 @@ static CalibModel with_cudnn(CalibDtype dtype, int32_t head_dim, int32_t heads, 
   return model;
 }
 
+static CalibModel with_wgmma(void) {
+  CalibModel model = llama;
+  model.name = "tiny-wgmma";
+  model.attention = CALIB_ATTENTION_WGMMA;
+  return model;
+}
+
 /* Experts of which most have few rows, or none. */
 static CalibModel with_experts(CalibRouter router, CalibDtype dtype) {
   CalibModel model = llama;
@@ -306,15 +313,16 @@ static void test_attention_kernels(const Backend *backend) {
   static const CalibSequence sequences[] = {{9, 5}, {1, 33}, {1, 3}};
   const CalibBatch both = {sequences, 1, 2, 3}, prefills = {sequences, 1, 0, 0},
                    decodes = {sequences + 1, 0, 2, 0};
-  const CalibModel models[] = {llama, with_cudnn(CALIB_BF16, 64, 4, 2)};
-  const char *const says[] = {"tandem", "cudnn 9.28.1 engine 1"};
-  for (int i = 0; i < 2; i++) {
+  const CalibModel models[] = {llama, with_cudnn(CALIB_BF16, 64, 4, 2), with_wgmma()};
+  const char *const says[] = {"tandem", "cudnn 9.28.1 engine 1", "wgmma"};
+  for (int i = 0; i < 3; i++) {
     CudaState *state = open_backend(backend);
     load(backend, state, &models[i]);
     fake_gpu_set(h200);
     expect_kernel(backend, state, CALIB_ITERATION, both, says[i]);
     expect_kernel(backend, state, CALIB_PREFILL_ATTENTION, prefills, says[i]);
-    expect_kernel(backend, state, CALIB_DECODE_ATTENTION, decodes, says[i]);
+    expect_kernel(backend, state, CALIB_DECODE_ATTENTION, decodes,
+                  i == 2 ? "wgmma (mma.sync)" : says[i]);
     expect_kernel(backend, state, CALIB_LINEAR, decodes, "");
     expect_kernel(backend, state, CALIB_GEMM_O, decodes, "");
     const CalibPoint busy = {.op = CALIB_COPY_D2H, .busy = true, .size = 4096};
@@ -360,7 +368,19 @@ static void test_refused_attention(const Backend *backend) {
               "no engine: '%s'", error);
   unsetenv("FAKE_CUDNN");
   check_point(backend, state, &point, "with an engine");
+  model = with_wgmma();
+  model.positions = CALIB_ALIBI;
+  expect_rejected(backend, state, &model, CALIB_REJECTED, "ALiBi with attention by wgmma");
   backend->close(state);
+  FakeGpu a100 = h200;
+  a100.major = 8;
+  fake_gpu_set(a100);
+  void *opened = NULL;
+  expect_true(backend->open(&options, &opened, error) == CALIB_OK, "open: %s", error);
+  model = with_wgmma();
+  expect_rejected(backend, opened, &model, CALIB_REJECTED, "needs compute capability 9.0");
+  load(backend, opened, &llama);
+  backend->close(opened);
 }
 
 // --- what goes wrong ---------------------------------------------------------------------------
@@ -494,6 +514,9 @@ int main(void) {
     check_operators(backend, &by_cudnn[i]);
   }
   test_points(backend, &by_cudnn[0]);
+  const CalibModel by_wgmma = with_wgmma();
+  check_iteration(backend, &by_wgmma);
+  check_operators(backend, &by_wgmma);
   test_attention_kernels(backend);
   test_refused_attention(backend);
   test_modes(backend);

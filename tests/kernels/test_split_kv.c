@@ -201,6 +201,25 @@ static void test_short_grid(void) {
   }
 }
 
+/* One prompt on one kv head of 8 query heads and on eight, the 132 multiprocessors of an H100: many
+ * tiles have 192 rows, about as many as there are blocks 128, and few behind a long context are
+ * left to splits. No blocks, no choice. */
+static void test_wgmma_rows(void) {
+  static const struct {
+    int32_t added, past, kv_heads, rows;
+  } cases[] = {{8192, 0, 8, 192}, {2048, 0, 8, 192},   {4096, 0, 1, 128},    {512, 0, 1, 128},
+               {64, 0, 1, 128},   {256, 8192, 8, 128}, {1024, 8192, 1, 128}, {128, 8192, 8, 128},
+               {64, 8192, 8, 0},  {512, 8192, 1, 0},   {64, 8192, 1, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const int32_t row_starts[] = {0, cases[i].added};
+    int32_t rows = split_kv_wgmma_rows(row_starts, &cases[i].past, 1, 8, cases[i].kv_heads, 132);
+    printf("split_kv: %d tokens after %d on %d kv heads: %d rows\n", cases[i].added, cases[i].past,
+           cases[i].kv_heads, rows);
+    assert(rows == cases[i].rows);
+    assert(split_kv_wgmma_rows(row_starts, &cases[i].past, 1, 8, cases[i].kv_heads, 0) == 0);
+  }
+}
+
 /* Keys in random parts, some of them empty, joined in pairs from left to right. */
 static void test_join(void) {
   int32_t n = 1 + random_below(300), parts = 1 + random_below(9), at = 0;
@@ -260,6 +279,7 @@ int main(void) {
   }
   test_one_sequence();
   test_short_grid();
+  test_wgmma_rows();
   test_balance();
   return 0;
 }

@@ -193,6 +193,15 @@ bool run_operations(int warp) {
   return any_in(warp, State::ready);
 }
 
+/* Barriers in shared memory that have opened. */
+void wake_threads() {
+  for (int i = 0; i < n_threads(); i++) {
+    if (thread_of(i)->state == State::at_mbarrier && mbarrier_is_over(thread_of(i))) {
+      thread_of(i)->state = State::ready;
+    }
+  }
+}
+
 [[noreturn]] void report_deadlock() {
   int at_barrier = -1, in_warp = -1, n_done = 0;
   for (int i = 0; i < n_threads(); i++) {
@@ -200,6 +209,10 @@ bool run_operations(int warp) {
     at_barrier = state == State::at_barrier ? i : at_barrier;
     in_warp = state == State::at_warp_operation ? i : in_warp;
     n_done += state == State::done;
+    if (state == State::at_mbarrier || state == State::at_named_barrier) {
+      fail("thread %d waits for ever at the barrier %#x, parity %u", i, thread_of(i)->waits_for,
+           thread_of(i)->parity);
+    }
   }
   if (in_warp >= 0) {
     fail("thread %d waits in a warp operation of mask %08x that others do not come to", in_warp,
@@ -245,6 +258,7 @@ int pick_warp(const std::vector<int> &warps, int last) {
 
 void run_block() {
   shared_begin_block();
+  begin_engines(n_threads());
   std::vector<int> warps;
   for (int warp = 0; warp < n_warps(); warp++) {
     warps.push_back(warp);
@@ -259,10 +273,17 @@ void run_block() {
     own->copies.clear();
   }
   for (int last = -1;;) {
+    if (self.seed != 0 && random_next() % 4 == 0) {
+      land_copy(random_next());
+    }
+    wake_threads();
     int warp = last = pick_warp(warps, last);
     if (warp >= 0) {
       run_lanes(warp);
       run_operations(warp);
+      continue;
+    }
+    if (land_copy(self.seed == 0 ? 0 : random_next())) {
       continue;
     }
     bool all_done = true;
@@ -270,6 +291,7 @@ void run_block() {
       all_done = all_done && thread_of(i)->state == State::done;
     }
     if (all_done) {
+      end_engines();
       return;
     }
     open_barrier();
@@ -336,6 +358,23 @@ void sync_warp(uint32_t mask) {
         }
       },
       mask, nullptr);
+}
+
+void block_until(State state) {
+  fiber_block(state);
+}
+
+void release_named(int number) {
+  for (int i = 0; i < n_threads(); i++) {
+    Thread *own = thread_of(i);
+    if (own->state == State::at_named_barrier && own->waits_for == static_cast<uint32_t>(number)) {
+      own->state = State::ready;
+    }
+  }
+}
+
+bool is_early() {
+  return self.seed != 0 && random_next() % 2 == 0;
 }
 
 void barrier(const char *file, int line) {

@@ -6,8 +6,9 @@
  * they meet a barrier or a warp operation; a warp operation happens when all lanes of its mask have
  * come to it. Emulated: thread and block indices, __syncthreads, __syncwarp, shuffles, votes and
  * those intrinsics that the kernels use, shared memory as launch.cuh declares it, and the PTX of
- * ptx.cuh (cp.async, ldmatrix, mma). Not emulated: streams (a launch is done when it returns),
- * textures, named barriers, cooperative groups, rounding of approximate intrinsics, time.
+ * ptx.cuh (cp.async, ldmatrix, mma) and hopper.cuh (mbarrier, named barriers, the copy engine,
+ * wgmma). Not emulated: streams (a launch is done when it returns), textures, cooperative groups,
+ * clusters, rounding of approximate intrinsics, numbers of registers, time.
  *
  * A kernel is loaded when it is first launched, unless kernel_load has done so. A device loads none
  * while its kernels run, and one that waits for the host or for another rank may wait for what
@@ -21,6 +22,15 @@
  * thread of a launch behind another that ends without a wait for that one.
  * Shared memory starts as NaN in every block. The target of a cp.async is NaN from its issue until
  * the wait for its group, whether hardware would be early or late.
+ *
+ * Of what hopper.cuh has: a copy of the engine comes when no thread can go on without it, or with a
+ * seed at any time before; until then its target is NaN. A product reads shared memory when it is
+ * waited for, or with a seed perhaps when it is started; its accumulators are NaN from its start to
+ * the wait. Also ended are: a product of what a copy has not brought, or of what a thread has
+ * written without a fence for the engine and a barrier; a copy to what a thread has so written; a
+ * product without a fence since the wait before; accumulators and A fragments that are written
+ * while a product has them; warps of a warpgroup that start different products; operands without
+ * the swizzle of 128 bytes; copies and products that are under way when a block ends.
  *
  * Races between warps, or between lanes without __syncwarp, show only if an order in which the
  * fibers run brings them out: emulator_seed picks it. 0 runs warp after warp as far as each goes,
@@ -58,7 +68,14 @@ struct Thread;
 /* One warp operation for the lanes of a mask: lanes[i] is NULL for a lane outside of it. */
 typedef void (*Operation)(Thread *const *lanes);
 
-enum class State : uint8_t { ready, at_warp_operation, at_barrier, done };
+enum class State : uint8_t {
+  ready,
+  at_warp_operation,
+  at_barrier,
+  at_mbarrier,
+  at_named_barrier,
+  done
+};
 
 struct AsyncCopy {
   void *to;
@@ -74,8 +91,9 @@ struct Thread {
   void *arguments; // of the operation, results included
   const char *file;
   int line;
-  int groups;      // of cp.async committed so far
-  bool has_waited; // for the kernel before
+  int groups;                 // of cp.async committed so far
+  bool has_waited;            // for the kernel before
+  uint32_t waits_for, parity; // a barrier in shared memory and a phase, or a named barrier
   std::vector<AsyncCopy> copies;
 };
 
@@ -140,6 +158,39 @@ void cp_async_commit();
 void cp_async_wait(int groups_in_flight);
 void ldmatrix_x4(uint32_t (&out)[4], uint32_t address, bool transposed);
 void mma_16816(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], bool is_bf16);
+
+/* A number of 16 bits. */
+float element_value(uint32_t bits, bool is_bf16);
+
+/* --- compute capability 9.0, as hopper.cuh has it */
+struct TensorMap {
+  const void *rows;
+  int columns, box_rows;
+};
+void mbarrier_init(uint32_t address, uint32_t count);
+void mbarrier_arrive(uint32_t address, uint32_t bytes);
+void mbarrier_wait(uint32_t address, uint32_t parity);
+void named_barrier(int number, int threads, bool waits);
+void fence_async();
+void store_zero16(uint32_t to);
+void copy_box(uint32_t to, const TensorMap *map, int32_t column, int32_t row, uint32_t barrier);
+void wgmma(float *d, int n_tiles, const uint32_t *a, uint64_t a_operand, uint64_t b_operand,
+           bool is_added, bool is_bf16);
+void wgmma_fence();
+void wgmma_commit();
+void wgmma_wait(int groups_in_flight);
+
+/* For the scheduler: a block begins and ends; what a thread waits for is over; a copy comes, if one
+ * is under way. For the others: this thread has written 16 bytes; it waits; threads at a named
+ * barrier go on; whether what may happen early does. */
+void begin_engines(int n_threads);
+void end_engines();
+bool mbarrier_is_over(const Thread *own);
+bool land_copy(uint64_t random);
+void note_written(const void *to);
+void block_until(State state);
+void release_named(int number);
+bool is_early();
 
 template <class T> struct Shuffle {
   T value, result;

@@ -27,6 +27,7 @@ void cp_async_wait(int groups_in_flight) {
     if (copy.group < thread->groups - groups_in_flight) {
       memcpy(copy.to, copy.data, sizeof copy.data);
       note_copy(copy.to);
+      note_written(copy.to);
     } else {
       thread->copies[kept++] = copy;
     }
@@ -111,8 +112,8 @@ const float *fp16_values() {
 }
 
 void unpack(uint32_t bits, bool is_bf16, float *low, float *high) {
-  *low = is_bf16 ? bf16_value(bits & 0xffff) : fp16_values()[bits & 0xffff];
-  *high = is_bf16 ? bf16_value(bits >> 16) : fp16_values()[bits >> 16];
+  *low = element_value(bits & 0xffff, is_bf16);
+  *high = element_value(bits >> 16, is_bf16);
 }
 
 void do_mma(Thread *const *lanes) {
@@ -144,6 +145,10 @@ void do_mma(Thread *const *lanes) {
 }
 
 } // namespace
+
+float element_value(uint32_t bits, bool is_bf16) {
+  return is_bf16 ? bf16_value(bits) : fp16_values()[bits];
+}
 
 void ldmatrix_x4(uint32_t (&out)[4], uint32_t address, bool transposed) {
   Ldmatrix arguments = {address, out, transposed};
