@@ -129,7 +129,7 @@ mutant() {
   mutant 'wgmma: a barrier expects half of the bytes' $wgmma \
     'valid * load_rows * Of::head_dim * 2' 'valid * load_rows * Of::head_dim'
   mutant 'wgmma: the second columns of q are those of the first' $wgmma \
-    'wgmma_operand(q() + block * 64 * swizzled_row_bytes + along, 0)' 'wgmma_operand(q() + along, 0)'
+    'q() + block * 64 * swizzled_row_bytes + along' 'q() + along'
   mutant 'wgmma: the second columns of values are those of the first' $hopper \
     'static_cast<uint64_t>(blocks >> 4) << 16' 'static_cast<uint64_t>(0) << 16'
   mutant 'wgmma: operands have no swizzle' $hopper ' | swizzle_128 << 62' ''
