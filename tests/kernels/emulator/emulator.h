@@ -24,9 +24,9 @@
  * the wait for its group, whether hardware would be early or late.
  *
  * Of what hopper.cuh has: a copy of the engine comes when no thread can go on and one waits for it,
- * or with an even seed at any time before; until then its target is NaN. A product reads shared memory when it is
- * waited for, or with a seed perhaps when it is started; its accumulators are NaN from its start to
- * the wait. Also ended are: a product of what a copy has not brought, or of what a thread has
+ * or with an even seed at any time before; until then its target is NaN. A product reads shared
+ * memory when it is waited for, or with a seed perhaps when it is started; its accumulators are NaN
+ * from its start to the wait. Also ended are: a product of what a copy has not brought, or of what a thread has
  * written without a fence for the engine and a barrier; a copy to what a thread has so written; a
  * product without a fence since the wait before; accumulators and A fragments that are written
  * while a product has them; warps of a warpgroup that start different products; operands without
