@@ -1,10 +1,10 @@
 /* Attention, prefill and decode, against the formula: chunk lengths and contexts around the tiles
- * and granules of the kernels, groups of query heads, both types, ALiBi, several sequences at once,
- * pages in random order; both heights of a tile of prefill at every shape, the lower one with
- * splits and without, and the height that is chosen at the edge between them and the splits that
- * are planned with the multiprocessors of an A100, an H100 and a B200; by wgmma both heights, on
- * few blocks that take many tiles. What the kernels must not read is NaN: rows of q and slots of pages
- * past the end, and entries of the page table past the last page name no page. */
+ * and granules of the kernels, groups of query heads, both types, ALiBi, several sequences at
+ * once, pages in random order; both heights of a tile of prefill at every shape, the lower one
+ * with splits and without, and the height that is chosen at the edge between them and the splits
+ * that are planned with the multiprocessors of an A100, an H100 and a B200; by wgmma both heights,
+ * on few blocks that take many tiles. What the kernels must not read is NaN: rows of q and slots
+ * of pages past the end, and entries of the page table past the last page name no page. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -23,14 +23,15 @@
  * Shared memory starts as NaN in every block. The target of a cp.async is NaN from its issue until
  * the wait for its group, whether hardware would be early or late.
  *
- * Of what hopper.cuh has: a copy of the engine comes when no thread can go on and one waits for it,
- * or with an even seed at any time before; until then its target is NaN. A product reads shared
- * memory when it is waited for, or with a seed perhaps when it is started; its accumulators are NaN
- * from its start to the wait. Also ended are: a product of what a copy has not brought, or of what a thread has
- * written without a fence for the engine and a barrier; a copy to what a thread has so written; a
- * product without a fence since the wait before; accumulators and A fragments that are written
- * while a product has them; warps of a warpgroup that start different products; operands without
- * the swizzle of 128 bytes; copies and products that are under way when a block ends.
+ * Of what hopper.cuh has: a copy of the engine comes when no thread can go on and one waits for
+ * it, or with an even seed at any time before; until then its target is NaN. A product reads
+ * shared memory when it is waited for, or with a seed perhaps when it is started; its accumulators
+ * are NaN from its start to the wait. Also ended are: a product of what a copy has not brought, or
+ * of what a thread has written without a fence for the engine and a barrier; a copy to what a
+ * thread has so written; a product without a fence since the wait before; accumulators and A
+ * fragments that are written while a product has them; warps of a warpgroup that start different
+ * products; operands without the swizzle of 128 bytes; copies and products that are under way when
+ * a block ends.
  *
  * Races between warps, or between lanes without __syncwarp, show only if an order in which the
  * fibers run brings them out: emulator_seed picks it. 0 runs warp after warp as far as each goes,
