@@ -31,6 +31,7 @@ trap 'exit 130' INT TERM
 # --- the mutants: name, file, the text that stands in it once, what takes its place --------------
 
 prefill=kernels/attention_prefill.cu decode=kernels/attention_decode.cu
+chunk=kernels/attention_chunk.cuh wgmma=kernels/attention_wgmma.cu hopper=kernels/hopper.cuh
 join=kernels/attention_join.cu splits=kernels/split_kv.h
 routing=kernels/moe_routing.cu product=kernels/moe_gemm.cu combine=kernels/moe_combine.cu
 reduce=kernels/all_reduce.cu
@@ -41,9 +42,9 @@ mutant() {
 }
 # shellcheck disable=SC2016
 {
-  mutant 'the output of 128 rows is three times as large' $prefill \
+  mutant 'the output of 128 rows is three times as large' $chunk \
     'float inverse = 1.0f / row_sum' 'float inverse = (m_tiles == 2 ? 3.0f : 1.0f) / row_sum'
-  mutant 'the output of 64 rows is 1% too large' $prefill \
+  mutant 'the output of 64 rows is 1% too large' $chunk \
     'float inverse = 1.0f / row_sum' 'float inverse = (m_tiles == 1 ? 1.01f : 1.0f) / row_sum'
   mutant 'the second 16 rows of a warp read the q of the first' $prefill \
     'step, m * 16));' 'step, 0));'
@@ -52,7 +53,7 @@ mutant() {
     'hide_row(s[m], 1, distance(first_token, row));'
   mutant 'a tile of prefill shows one token too many' $prefill \
     'first_token + tile_tokens > all_see;' 'first_token + tile_tokens > all_see + 1;'
-  mutant 'chunks see nothing of their past' $prefill \
+  mutant 'chunks see nothing of their past' $chunk \
     'chunk.first_sees = chunk.past + ' 'chunk.first_sees = '
   mutant 'prefill takes values for keys' $prefill 'index % 2 == 0 ? 0' 'index % 2 == 1 ? 0'
   mutant 'no barrier before a slot of the ring is loaded again' $prefill \
@@ -77,6 +78,72 @@ mutant() {
     'state[m].shift[half] * args.shape.scale * log2_of_e' 'state[m].shift[half] * log2_of_e'
   mutant 'a split has the sums of a quarter of its keys' $prefill \
     'row_sum(state[m].sum[half])};' 'state[m].sum[half]};'
+  mutant 'wgmma: keys are multiplied before they have come' $wgmma \
+    '    mbarrier_wait(rings.keys.full(), rings.keys.parity);
+    take_turn();' '    take_turn();'
+  mutant 'wgmma: values are multiplied before they have come' $wgmma \
+    '    mbarrier_wait(rings.values.full(), rings.values.parity);
+    multiply_values();
+    pass_turn();' '    multiply_values();
+    pass_turn();'
+  mutant 'wgmma: keys are loaded over those that are multiplied' $wgmma \
+    '    mbarrier_wait(rings.keys.empty(), rings.keys.parity ^ 1);
+' ''
+  mutant 'wgmma: values are loaded over those that are multiplied' $wgmma \
+    '    mbarrier_wait(rings.values.empty(), rings.values.parity ^ 1);
+' ''
+  mutant 'wgmma: values are given back before they are multiplied' $wgmma \
+    '    multiply_values();
+    pass_turn();' '    multiply_values();
+    release(rings.values.empty());
+    pass_turn();'
+  mutant 'wgmma: logits are read before their products are done' $wgmma \
+    '    wgmma_wait<1>();
+' ''
+  mutant 'wgmma: all but one group is waited for where none may be left' $wgmma \
+    'wgmma_wait<0, 2>();' 'wgmma_wait<1, 2>();'
+  mutant 'wgmma: sums are scaled while products add to them' $wgmma \
+    '      wgmma_wait<0, 1>();
+      wgmma_done(acc[0]);
+      rescale_acc();' '      rescale_acc();
+      wgmma_wait<0, 1>();
+      wgmma_done(acc[0]);'
+  mutant 'wgmma: products start without a fence' $wgmma \
+    '    take_turn();
+    wgmma_fence();' '    take_turn();'
+  mutant 'wgmma: q is multiplied without a fence' $wgmma \
+    '    cp_async_wait<0>();
+    fence_async();' '    cp_async_wait<0>();'
+  mutant 'wgmma: q is multiplied before all of it has come' $wgmma \
+    '    fence_async();
+    meet();' '    fence_async();'
+  mutant 'wgmma: q is loaded over that which is multiplied' $wgmma \
+    '    meet(); // q is not read any more
+' ''
+  mutant 'wgmma: values past the context are not wiped' $wgmma 'wipe(rings.values, tokens);' ''
+  mutant 'wgmma: values are wiped from the row after the context on' $wgmma \
+    'int i = tokens * chunks + lane' 'int i = (tokens + 1) * chunks + lane'
+  mutant 'wgmma: what is wiped has no fence' $wgmma \
+    '    fence_async();
+    __syncwarp();' '    __syncwarp();'
+  mutant 'wgmma: a barrier expects half of the bytes' $wgmma \
+    'valid * load_rows * Of::head_dim * 2' 'valid * load_rows * Of::head_dim'
+  mutant 'wgmma: the second columns of q are those of the first' $wgmma \
+    'q() + block * 64 * swizzled_row_bytes + along' 'q() + along'
+  mutant 'wgmma: the second columns of values are those of the first' $hopper \
+    'static_cast<uint64_t>(blocks >> 4) << 16' 'static_cast<uint64_t>(0) << 16'
+  mutant 'wgmma: operands have no swizzle' $hopper ' | swizzle_128 << 62' ''
+  mutant 'wgmma: eights of rows are half as far apart' $hopper \
+    'eight_rows = 8 * swizzled_row_bytes' 'eight_rows = 4 * swizzled_row_bytes'
+  mutant 'wgmma: the lower rows see what the upper ones do' $wgmma \
+    'lane % 4 * 2 - sees[1]' 'lane % 4 * 2 - sees[0]'
+  mutant 'wgmma: the last token of a tile is not hidden' $wgmma \
+    'first_token + Of::tile_tokens - 1 >' 'first_token + Of::tile_tokens - 2 >'
+  mutant 'wgmma: the lower rows have the scale of the upper ones' $wgmma \
+    'weight[i % 4 / 2]' 'weight[0]'
+  mutant 'wgmma: nobody has the first turn' $wgmma 'consumer.pass_turn();' ''
+  mutant 'wgmma: blocks take the same tiles on their way back' $wgmma \
+    'blocks - 1 - block' 'block - block'
   mutant 'a tile is joined by the splits of a later one' $splits \
     'return past + tile * tile_rows / group + 1;' 'return past + tile * tile_rows / group + 2;'
   mutant 'the sum of a row keeps its old scale' kernels/attention.cuh \

@@ -1,10 +1,10 @@
 /* Attention, prefill and decode, against the formula: chunk lengths and contexts around the tiles
- * and granules of the kernels, groups of query heads, both types, ALiBi, several sequences at once,
- * pages in random order; both heights of a tile of prefill at every shape, the lower one with
- * splits and without, and the height that is chosen at the edge between them and the splits that
- * are planned with the multiprocessors of an A100, an H100 and a B200. What the kernels must not
- * read is NaN: rows of q and slots of pages past the end, and entries of the page table past the
- * last page name no page. */
+ * and granules of the kernels, groups of query heads, both types, ALiBi, several sequences at
+ * once, pages in random order; both heights of a tile of prefill at every shape, the lower one
+ * with splits and without, and the height that is chosen at the edge between them and the splits
+ * that are planned with the multiprocessors of an A100, an H100 and a B200; by wgmma both heights,
+ * on few blocks that take many tiles. What the kernels must not read is NaN: rows of q and slots
+ * of pages past the end, and entries of the page table past the last page name no page. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,6 +20,7 @@ typedef struct Case {
   int has_alibi;
   int32_t sequences, added[MAX_SEQUENCES], past[MAX_SEQUENCES];
   int32_t split_tokens; // 0: as planned for decode, 64 for prefill
+  int32_t sharpness;    // the scale, times √head_dim; 0: 1
 } Case;
 
 /* A case with its tensors on the host and on the device. */
@@ -93,6 +94,7 @@ static Problem problem_open(const Case *test, uint64_t seed) {
                               .head_dim = test->head_dim,
                               .block_size = test->block_size,
                               .scale = 1.0f / sqrtf((float)test->head_dim)}};
+  if (test->sharpness > 0) problem.host.scale *= (float)test->sharpness;
   problem.shape = problem.host;
   for (int32_t i = 0; i < test->sequences; i++) {
     problem.row_starts[i + 1] = problem.row_starts[i] + test->added[i];
@@ -251,12 +253,12 @@ static void run_case(const Case *test, uint64_t n_seeds) {
 static void test_lengths(void) {
   static const int32_t added[] = {1, 17, 64, 65, 129}, past[] = {0, 5, 63, 64, 200};
   static const Case shapes[] = {
-      {7, 7, 64, 16, CALIB_BF16, 0, 1, {0}, {0}, 0},
-      {8, 2, 128, 32, CALIB_FP16, 0, 1, {0}, {0}, 64},
-      {9, 9, 128, 64, CALIB_BF16, 1, 1, {0}, {0}, 64},
-      {16, 2, 64, 128, CALIB_FP16, 1, 1, {0}, {0}, 0},
-      {14, 14, 64, 16, CALIB_FP16, 0, 1, {0}, {0}, 128},
-      {8, 1, 128, 16, CALIB_BF16, 0, 1, {0}, {0}, 0},
+      {7, 7, 64, 16, CALIB_BF16, 0, 1, {0}, {0}, 0, 0},
+      {8, 2, 128, 32, CALIB_FP16, 0, 1, {0}, {0}, 64, 0},
+      {9, 9, 128, 64, CALIB_BF16, 1, 1, {0}, {0}, 64, 0},
+      {16, 2, 64, 128, CALIB_FP16, 1, 1, {0}, {0}, 0, 0},
+      {14, 14, 64, 16, CALIB_FP16, 0, 1, {0}, {0}, 128, 0},
+      {8, 1, 128, 16, CALIB_BF16, 0, 1, {0}, {0}, 0, 0},
   };
   int32_t n = 0;
   for (int32_t i = 0; i < 5; i++) {
@@ -264,6 +266,7 @@ static void test_lengths(void) {
       Case test = shapes[n++ % 6];
       test.added[0] = added[i];
       test.past[0] = past[j];
+      test.sharpness = j % 2 == 0 ? 1 : 16; // greatest logits grow from tile to tile
       run_case(&test, device_is_emulated() ? 3 : 1);
     }
   }
@@ -272,17 +275,17 @@ static void test_lengths(void) {
 static void test_many_sequences(void) {
   static const Case cases[] = {
       // Chunks beside decodes, one of them of a single token without a past.
-      {14, 7, 64, 16, CALIB_BF16, 0, 4, {33, 1, 1, 80}, {100, 0, 300, 17}, 0},
-      {8, 2, 128, 16, CALIB_BF16, 1, 3, {200, 7, 64}, {0, 121, 64}, 0},
-      {24, 3, 128, 32, CALIB_FP16, 0, 2, {16, 48}, {1000, 0}, 0},
+      {14, 7, 64, 16, CALIB_BF16, 0, 4, {33, 1, 1, 80}, {100, 0, 300, 17}, 0, 0},
+      {8, 2, 128, 16, CALIB_BF16, 1, 3, {200, 7, 64}, {0, 121, 64}, 0, 0},
+      {24, 3, 128, 32, CALIB_FP16, 0, 2, {16, 48}, {1000, 0}, 0, 0},
       // Heads of one token in two tiles, of which only the later one has splits.
-      {6, 2, 64, 16, CALIB_BF16, 0, 1, {44}, {50}, 0},
+      {6, 2, 64, 16, CALIB_BF16, 0, 1, {44}, {50}, 0, 0},
       // Decode: one split and many, a context that ends with a granule, more heads than an m-tile.
-      {8, 8, 128, 16, CALIB_BF16, 0, 4, {1, 1, 1, 1}, {0, 15, 16, 255}, 64},
-      {32, 4, 128, 16, CALIB_BF16, 0, 4, {1, 1, 1, 1}, {2999, 3, 700, 64}, 0},
-      {40, 2, 64, 16, CALIB_BF16, 1, 3, {1, 1, 1}, {500, 129, 63}, 192},
-      {6, 2, 64, 256, CALIB_FP16, 0, 2, {1, 1}, {4000, 1}, 1024},
-      {2, 1, 128, 16, CALIB_FP16, 1, 1, {1}, {9000}, 4096},
+      {8, 8, 128, 16, CALIB_BF16, 0, 4, {1, 1, 1, 1}, {0, 15, 16, 255}, 64, 0},
+      {32, 4, 128, 16, CALIB_BF16, 0, 4, {1, 1, 1, 1}, {2999, 3, 700, 64}, 0, 0},
+      {40, 2, 64, 16, CALIB_BF16, 1, 3, {1, 1, 1}, {500, 129, 63}, 192, 0},
+      {6, 2, 64, 256, CALIB_FP16, 0, 2, {1, 1}, {4000, 1}, 1024, 0},
+      {2, 1, 128, 16, CALIB_FP16, 1, 1, {1}, {9000}, 4096, 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     run_case(&cases[i], device_is_emulated() ? 5 : 1);
@@ -292,7 +295,7 @@ static void test_many_sequences(void) {
 /* Warps skip tiles that none of their rows sees: of 256 rows against 256 tokens, 32 rows and 64
  * tokens at a time, 20 of 32 products are left, each of 2·8·4 mma with K and as many with V. */
 static void test_skipping(void) {
-  Case test = {4, 4, 64, 16, CALIB_BF16, 0, 1, {256}, {0}, 0};
+  Case test = {4, 4, 64, 16, CALIB_BF16, 0, 1, {256}, {0}, 0, 0};
   Problem problem = problem_open(&test, 1);
   device_take_counts();
   run_prefill(&problem, &test, 128, SPLIT_KV_WHOLE, 0);
@@ -305,7 +308,7 @@ static void test_skipping(void) {
 
 /* One tile fewer than there are places for, and as many: four sequences with tiles of one row. */
 static void test_choice(int32_t head_dim, CalibDtype dtype) {
-  Case test = {4, 4, head_dim, 16, dtype, 0, 4, {1, 1, 1, 1}, {0, 20, 3, 64}, 0};
+  Case test = {4, 4, head_dim, 16, dtype, 0, 4, {1, 1, 1, 1}, {0, 20, 3, 64}, 0, 0};
   Problem problem = problem_open(&test, 2);
   int32_t places = problem.residency.prefill[1];
   problem_close(&problem);
@@ -324,7 +327,7 @@ static void test_choice(int32_t head_dim, CalibDtype dtype) {
 
 /* Few tiles behind long contexts: the splits that are planned, of each head_dim. */
 static void test_planned(int32_t head_dim, CalibDtype dtype) {
-  Case test = {8, 1, head_dim, 16, dtype, 0, 3, {40, 1, 9}, {2100, 4000, 0}, 0};
+  Case test = {8, 1, head_dim, 16, dtype, 0, 3, {40, 1, 9}, {2100, 4000, 0}, 0, 0};
   Problem problem = problem_open(&test, 4);
   int32_t slots = problem.residency.prefill[0];
   int32_t *sees = malloc((size_t)slots * sizeof *sees);

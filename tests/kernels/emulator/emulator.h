@@ -23,14 +23,15 @@
  * Shared memory starts as NaN in every block. The target of a cp.async is NaN from its issue until
  * the wait for its group, whether hardware would be early or late.
  *
- * Of what hopper.cuh has: a copy of the engine comes when no thread can go on without it, or with a
- * seed at any time before; until then its target is NaN. A product reads shared memory when it is
- * waited for, or with a seed perhaps when it is started; its accumulators are NaN from its start to
- * the wait. Also ended are: a product of what a copy has not brought, or of what a thread has
- * written without a fence for the engine and a barrier; a copy to what a thread has so written; a
- * product without a fence since the wait before; accumulators and A fragments that are written
- * while a product has them; warps of a warpgroup that start different products; operands without
- * the swizzle of 128 bytes; copies and products that are under way when a block ends.
+ * Of what hopper.cuh has: a copy of the engine comes when no thread can go on and one waits for
+ * it, or with an even seed at any time before; until then its target is NaN. A product reads
+ * shared memory when it is waited for, or with a seed perhaps when it is started; its accumulators
+ * are NaN from its start to the wait. Also ended are: a product of what a copy has not brought, or
+ * of what a thread has written without a fence for the engine and a barrier; a copy to what a
+ * thread has so written; a product without a fence since the wait before; accumulators and A
+ * fragments that are written while a product has them; warps of a warpgroup that start different
+ * products; operands without the swizzle of 128 bytes; copies and products that are under way when
+ * a block ends.
  *
  * Races between warps, or between lanes without __syncwarp, show only if an order in which the
  * fibers run brings them out: emulator_seed picks it. 0 runs warp after warp as far as each goes,
@@ -181,12 +182,12 @@ void wgmma_commit();
 void wgmma_wait(int groups_in_flight);
 
 /* For the scheduler: a block begins and ends; what a thread waits for is over; a copy comes, if one
- * is under way. For the others: this thread has written 16 bytes; it waits; threads at a named
- * barrier go on; whether what may happen early does. */
+ * is under way, one of `barrier` unless that is 0. For the others: this thread has written 16
+ * bytes; it waits; threads at a named barrier go on; whether what may happen early does. */
 void begin_engines(int n_threads);
 void end_engines();
 bool mbarrier_is_over(const Thread *own);
-bool land_copy(uint64_t random);
+bool land_copy(uint64_t random, uint32_t barrier);
 void note_written(const void *to);
 void block_until(State state);
 void release_named(int number);

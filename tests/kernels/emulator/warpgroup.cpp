@@ -225,15 +225,17 @@ void copy_box(uint32_t to, const TensorMap *map, int32_t column, int32_t row, ui
   self.copies.push_back(copy);
 }
 
-bool land_copy(uint64_t random) {
-  if (self.copies.empty()) {
-    return false;
+bool land_copy(uint64_t random, uint32_t barrier) {
+  for (size_t n = self.copies.size(), i = 0; i < n; i++) {
+    size_t at = (random + i) % n;
+    BoxCopy copy = self.copies[at];
+    if (barrier == 0 || copy.barrier == barrier) {
+      self.copies.erase(self.copies.begin() + static_cast<std::ptrdiff_t>(at));
+      land(copy);
+      return true;
+    }
   }
-  size_t i = random % self.copies.size();
-  BoxCopy copy = self.copies[i];
-  self.copies.erase(self.copies.begin() + static_cast<std::ptrdiff_t>(i));
-  land(copy);
-  return true;
+  return false;
 }
 
 // --- products ----------------------------------------------------------------------------------
