@@ -155,7 +155,7 @@ typedef struct Plant {
 } Plant;
 
 #define PLANT(name, in, by, type, field)                                                           \
-  {name, in, by, offsetof(type, field), sizeof((type){0}.field)}
+  { name, in, by, offsetof(type, field), sizeof((type){0}.field) }
 
 ParameterizedTestParameters(radix, audit_finds) {
   static Plant plants[] = {
@@ -200,10 +200,8 @@ ParameterizedTest(Plant *plant, radix, audit_finds, .init = setup, .fini = teard
   }
   radix_hit(&radix, &hold, (radix_match(&radix, &content, 20, &node), node), 20);
   radix_audit(&radix, holds, 1);
-  void *const in[] = {[TREE] = &radix,
-                      [NODE] = &radix.nodes[hold.node],
-                      [LEAF] = &radix.leaves[1],
-                      [HOLD] = &hold};
+  void *const in[] = {
+      [TREE] = &radix, [NODE] = &radix.nodes[hold.node], [LEAF] = &radix.leaves[1], [HOLD] = &hold};
   spoil(in[plant->in], plant);
   radix_audit(&radix, holds, 1);
   cr_assert_fail("%s: nothing is found", plant->name);
