@@ -118,7 +118,7 @@ void cluster_pin_policies(void) {
 }
 
 bool cluster_pin_batcher(const char *name) {
-  pinned[POLICY_BATCHER][0] = policy_find(POLICY_BATCHER, name);
+  pinned[POLICY_BATCHER][0] = name ? policy_find(POLICY_BATCHER, name) : NULL;
   pinned[POLICY_BATCHER][1] = NULL;
   return pinned[POLICY_BATCHER][0] != NULL;
 }
