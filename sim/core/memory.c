@@ -73,7 +73,18 @@ void sim_book_iterations(Simulation *self, Instance *instance, int64_t n) {
   batch_advance(&instance->batch, more);
 }
 
+/* Whether the last iteration that is booked is surely still running: without fractions of ticks,
+ * those up to it do not take less. */
+static bool is_booked(const Simulation *self, const Instance *instance) {
+  const DecodeRun *run = &instance->run;
+  const int64_t n = run->booked - instance->lag - run->done; // of the present part
+  return instance->activity == ACTIVITY_DECODE && n > 0 &&
+         self->now - run->part_began_at <
+             run->series.first * n + run->series.step * (n * (n - 1) / 2);
+}
+
 void sim_catch_up(Simulation *self, Instance *instance) {
+  if (is_booked(self, instance)) return;
   const int64_t more = unbooked_iterations(self, instance);
   if (more > 0) sim_book_iterations(self, instance, instance->run.booked + more);
 }

@@ -304,9 +304,9 @@ void radix_forget(Radix *self) {
 
 /* --- audit */
 
-/* What its children and those who lock it say of a node. */
+/* What its children, those who lock it and the heap of leaves say of a node. */
 typedef struct Claims {
-  int32_t n_children, locks;
+  int32_t n_children, locks, n_queued;
 } Claims;
 
 static void check_node(const Radix *self, const RadixNode *node, const Claims *claims) {
@@ -319,16 +319,36 @@ static void check_node(const Radix *self, const RadixNode *node, const Claims *c
   assert(child && &self->nodes[*child] == node);
   assert(content_key(&content, node->from + self->page) == node->key);
   assert(0 < node->time && node->time <= self->clock << DEPTH_BITS);
-  assert(!may_go(node) || node->queued);
+  assert(node->queued == claims->n_queued && (!may_go(node) || node->queued));
+}
+
+/* A request holds the pages of the path that it locks. */
+static void claim_holds(const Radix *self, const RadixHold *const *holds, size_t n,
+                        Claims *claims) {
+  for (size_t i = 0; i < n; i++) {
+    assert(holds[i]->owned_pages * self->page == self->nodes[holds[i]->node].to);
+    for (RadixIx ix = holds[i]->node; ix != RADIX_ROOT; ix = self->nodes[ix].parent)
+      claims[ix].locks++;
+  }
+}
+
+/* The first of the heap is the one touched longest ago: each has been touched no earlier than the
+ * heap says, and no later than those below it. */
+static void claim_leaves(const Radix *self, Claims *claims) {
+  for (size_t i = 0; i < self->n_leaves; i++) {
+    const RadixLeaf *leaf = &self->leaves[i];
+    assert(self->nodes[leaf->node].label && leaf->time <= self->nodes[leaf->node].time);
+    assert(i == 0 || heap_key(&self->leaves[(i - 1) / HEAP_CHILDREN]) < heap_key(leaf));
+    claims[leaf->node].n_queued++;
+  }
 }
 
 void radix_audit(const Radix *self, const RadixHold *const *holds, size_t n) {
   Arena arena;
   arena_init(&arena);
   Claims *claims = ARENA_ARRAY(&arena, Claims, self->n_nodes);
-  for (size_t i = 0; i < n; i++)
-    for (RadixIx ix = holds[i]->node; ix != RADIX_ROOT; ix = self->nodes[ix].parent)
-      claims[ix].locks++;
+  claim_holds(self, holds, n, claims);
+  claim_leaves(self, claims);
   for (size_t i = 1; i < self->n_nodes; i++)
     if (self->nodes[i].label) claims[self->nodes[i].parent].n_children++;
   int64_t owned = 0, evictable = 0, n_nodes = 0;
@@ -339,10 +359,6 @@ void radix_audit(const Radix *self, const RadixHold *const *holds, size_t n) {
     n_nodes++;
     owned += node->pages;
     evictable += node->locks == 0 ? node->pages : 0;
-  }
-  for (size_t i = 0; i < self->n_leaves; i++) {
-    const RadixLeaf *leaf = &self->leaves[i];
-    assert(self->nodes[leaf->node].queued && leaf->time <= self->nodes[leaf->node].time);
   }
   assert(n_nodes == (int64_t)self->children.n_keys);
   assert(owned == self->n_owned && evictable == self->n_evictable);

@@ -46,17 +46,16 @@ Reports *reports_new(const ReportOptions *options, bool of_caches, const Cluster
                     .arena = arena,
                     .view = view,
                     .known = ARENA_ARRAY(arena, InstanceReport, view->n_instances),
-                    .cached = ARENA_ARRAY(arena, KeyMap, view->n_instances),
                     .made_at = -1};
+  holders_init(&self->cached, view->n_instances, arena);
   for (uint32_t k = 0; k < view->n_members; k++) {
     const InstanceIx m = view->members[k];
     self->known[m] = report_of(view, m);
-    if (!of_caches || options->interval == 0) continue;
     PrefixCache *cache = view->instances[m].cache;
-    if (!cache) continue;
+    if (!of_caches || !cache) continue;
     cache->tells_changes = true;
     for (size_t i = 0; i < cache->n_slots; i++) // it may be warm
-      if (cache->slots[i].key != 0) key_map_put(&self->cached[m], cache->slots[i].key, arena);
+      if (cache->slots[i].key != 0) holders_add(&self->cached, cache->slots[i].key, m);
   }
   return self;
 }
@@ -105,24 +104,38 @@ void reports_make(Reports *self) {
 
 /* --- known */
 
+static void know_changes(Reports *self, InstanceIx m, const CacheChange *changes, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (changes[i].cached)
+      holders_add(&self->cached, changes[i].key, m);
+    else
+      holders_remove(&self->cached, changes[i].key, m);
+}
+
 static void know(Reports *self, const Report *report) {
-  size_t i = 0;
+  size_t begin = 0;
   for (uint32_t k = 0; k < self->view->n_members; k++) {
     const InstanceIx m = self->view->members[k];
     self->known[m] = report->loads[m];
-    for (; i < report->ends[m]; i++)
-      if (report->changes[i].cached)
-        key_map_put(&self->cached[m], report->changes[i].key, self->arena);
-      else
-        key_map_remove(&self->cached[m], report->changes[i].key);
+    know_changes(self, m, report->changes + begin, report->ends[m] - begin);
+    begin = report->ends[m];
   }
+}
+
+/* What its cache holds is seen as it is. */
+static void see_cache(Reports *self, InstanceIx m) {
+  PrefixCache *cache = self->view->instances[m].cache;
+  column_at(self->view->columns.kv_blocks, m);
+  if (!cache || cache->n_changes == 0) return;
+  know_changes(self, m, cache->changes, cache->n_changes);
+  cache->n_changes = 0;
 }
 
 void reports_see(Reports *self) {
   const ClusterView *view = self->view;
-  if (self->options.interval == 0)
+  if (self->options.interval == 0 && self->of_caches)
     for (uint32_t k = 0; k < view->n_members; k++)
-      self->known[view->members[k]] = report_of(view, view->members[k]);
+      see_cache(self, view->members[k]);
   while (self->n > 0 && self->pending[self->first].at <= view->now - self->options.delay) {
     know(self, &self->pending[self->first]);
     self->first = (self->first + 1) % self->n_reserved;
@@ -130,21 +143,44 @@ void reports_see(Reports *self) {
   }
 }
 
+InstanceReport reports_load(const Reports *self, InstanceIx m) {
+  return self->options.interval == 0 ? report_of(self->view, m) : self->known[m];
+}
+
+static int64_t match_radix(const Reports *self, InstanceIx m, const PromptKeys *keys, int64_t n) {
+  const int64_t block_size = self->view->instances[m].pool->block_size;
+  column_at(self->view->columns.kv_blocks, m); // which brings it up to now
+  return radix_peek(self->view->instances[m].radix, keys->content, n * block_size) / block_size;
+}
+
 int64_t reports_match(const Reports *self, InstanceIx m, PromptKeys *keys, int64_t n) {
   assert(self->of_caches);
   const PrefixCache *cache = self->view->instances[m].cache;
-  const Radix *radix = self->view->instances[m].radix;
   const int64_t block_size = self->view->instances[m].pool->block_size;
-  if (radix) {
-    report_of(self->view, m); // which brings it up to now
-    return radix_peek(radix, keys->content, n * block_size) / block_size;
-  }
+  if (self->view->instances[m].radix) return match_radix(self, m, keys, n);
   if (!cache) return 0;
   const bool is_exact = self->options.interval == 0;
   int64_t i = 0;
   for (; i < n; i++) {
     const uint64_t key = prompt_key(keys, block_size, i);
-    if (is_exact ? !prefix_cache_has(cache, key) : !key_map_find(&self->cached[m], key)) break;
+    if (is_exact ? !prefix_cache_has(cache, key) : !holders_has(&self->cached, key, m)) break;
   }
   return i;
+}
+
+void reports_match_all(Reports *self, const RoleList *list, PromptKeys *keys, int64_t prompt_tokens,
+                       int64_t *ret_blocks) {
+  assert(self->of_caches);
+  const int64_t *runs = NULL;
+  int64_t size = 0; // of the blocks that `runs` counts
+  for (uint32_t i = 0; i < list->count; i++) {
+    const InstanceIx m = list->items[i];
+    const int64_t block_size = self->view->instances[m].pool->block_size;
+    const int64_t n = prompt_tokens / block_size;
+    ret_blocks[i] = 0;
+    if (self->view->instances[m].radix) ret_blocks[i] = match_radix(self, m, keys, n);
+    if (!self->view->instances[m].cache) continue;
+    if (size != block_size) runs = holders_match(&self->cached, keys, size = block_size, n);
+    ret_blocks[i] = runs[m];
+  }
 }

@@ -7,9 +7,8 @@
  * has it too. */
 #ifndef SIM_CORE_REPORTS_H
 #define SIM_CORE_REPORTS_H
-#include "base/key_map.h"
 #include "sim/core/cluster.h"
-#include "sim/core/prompt_keys.h"
+#include "sim/core/holders.h"
 #include "sim/policy.h"
 
 typedef struct ReportOptions {
@@ -54,8 +53,8 @@ struct Reports {
   bool of_caches;
   Arena *arena;
   const ClusterView *view;
-  InstanceReport *known; // [n_instances]
-  KeyMap *cached;        // [n_instances] with an interval: what their caches hold
+  InstanceReport *known; // [n_instances] with an interval
+  Holders cached;        // what their caches hold
   Tick made_at;          // the last report; -1: none
   Report *pending;       // [n_reserved] a ring of those under way
   size_t first, n, n_reserved;
@@ -69,7 +68,12 @@ Reports *reports_new(const ReportOptions *options, bool of_caches, const Cluster
 void reports_make(Reports *self);
 /* Brings what is known up to now. */
 void reports_see(Reports *self);
+/* The load of an instance, as far as is known. */
+InstanceReport reports_load(const Reports *self, InstanceIx instance);
 /* How many of the first `n` blocks of a prompt, from the first on, an instance has cached, as far
  * as is known; 0 where it keeps no cache. */
 int64_t reports_match(const Reports *self, InstanceIx instance, PromptKeys *keys, int64_t n);
+/* The same of all full blocks of a prompt, for each instance of a list, at its place. */
+void reports_match_all(Reports *self, const RoleList *list, PromptKeys *keys, int64_t prompt_tokens,
+                       int64_t *ret_blocks);
 #endif

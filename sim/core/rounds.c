@@ -395,6 +395,8 @@ static bool decide(Simulation *self, Instance *instance, Step *step) {
     if (options->enable_mixed_chunk) mix(self, instance, step);
   } else if (rounds_n_running(instance) > 0) {
     n_retracted += decode(self, instance, step);
+  } else {
+    n_retracted += rounds_free_place(self, instance, step);
   }
   list_round(self, instance, step);
   end_others(self, instance, step);

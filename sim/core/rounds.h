@@ -127,6 +127,9 @@ void rounds_make_room(Instance *instance, int64_t pages);
 
 /* Of those running, until the next step of the rest fits; in rounds_retracting.c. */
 int64_t rounds_retract(Simulation *self, Instance *instance, Step *step);
+/* One between two chunks that is not prefilled for want of pages gives way to KV that has come in
+ * and waits for its place, if nothing else is going on; how many do. In rounds_retracting.c. */
+int64_t rounds_free_place(Simulation *self, Instance *instance, Step *step);
 /* One gives way to another. In rounds_retracting.c. */
 void rounds_retract_one(Simulation *self, Instance *instance, RequestIx request, int64_t n_others);
 /* Enters the waiting anew, behind all that are known of. */

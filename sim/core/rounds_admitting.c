@@ -34,6 +34,12 @@ static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+/* Of what each attention rank has so much of. */
+static int64_t of_ranks(const Admission *self, int64_t n) {
+  const int64_t ranks = self->instance->pool->attention_ranks;
+  return ranks > 1 ? ranks * n : n;
+}
+
 static int64_t whole(const Admission *self, int64_t tokens) {
   return blocks_of(self->instance, tokens) * self->page;
 }
@@ -271,7 +277,7 @@ static Verdict try(Admission *self, RequestIx ix) {
   const Request *request = &self->simulation->requests.slots[ix];
   RequestMemory *memory = radix ? &self->simulation->memory[ix] : NULL;
   const int64_t tokens = request_prefill_tokens(request),
-                most = rounds->options->prefill_max_requests;
+                most = of_ranks(self, rounds->options->prefill_max_requests);
   const int64_t hits =
       radix ? radix_match(radix, &memory->content, tokens - 1, &memory->matched) : 0;
   if (rounds->options->enable_priority_scheduling) {
@@ -466,8 +472,7 @@ bool rounds_admit(Simulation *simulation, Instance *instance, Step *step) {
   }
   rounds_sort(simulation, instance);
   if (options->enable_mixed_chunk) self.n_mixed = n_running;
-  const int64_t ranks = instance->pool->attention_ranks; // each has so much
-  self.input = options->max_prefill_tokens * (ranks > 1 ? ranks : 1) - self.n_mixed;
+  self.input = of_ranks(&self, options->max_prefill_tokens) - self.n_mixed;
   self.chunk = options->enable_chunked_prefill
                    ? whole(&self, options->limits.max_num_batched_tokens) - self.n_mixed
                    : INT64_MAX;

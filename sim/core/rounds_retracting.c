@@ -130,6 +130,20 @@ int64_t rounds_retract(Simulation *self, Instance *instance, Step *step) {
   return (int64_t)(n_before - n);
 }
 
+int64_t rounds_free_place(Simulation *self, Instance *instance, Step *step) {
+  Rounds *rounds = rounds_of(instance);
+  const RequestIx ix = rounds->chunked;
+  if (ix == REQUEST_NONE || instance->decode_queue.count == 0 || instance->scheduler->current ||
+      rounds_n_running(instance) + instance->n_outgoing > 0)
+    return 0;
+  rounds->chunked = REQUEST_NONE;
+  life_preempted(self, instance, ix, REQUEST_NONE, false);
+  if (rounds->options->enable_priority_scheduling) rounds_tried(self, instance, ix)->hits = 0;
+  rounds_enqueue(self, instance, ix);
+  sim_list_preempted(self, step, ix);
+  return 1;
+}
+
 /* --- who leaves early */
 
 /* Tokens of it, that is in the batch, which steps that have not ended make with that. */

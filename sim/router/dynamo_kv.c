@@ -1,4 +1,5 @@
 /* NVIDIA Dynamo's KV router (lib/kv-router): the instance of the least cost, in blocks of b tokens,
+ * which are the blocks or pages of the engine, as its workers tell Dynamo,
  *
  *   prefill_load_scale · max(raw − credit, 0) + decode blocks
  *                                             + decode_active_request_weight · active requests
@@ -18,12 +19,13 @@
  * there until their first token; one that decodes is chosen without the prefill term and any
  * credit, as Dynamo does. Names and defaults are Dynamo's. */
 #include "base/rng.h"
+#include "sim/router/active_blocks.h"
 #include "sim/router/router.h"
 
 typedef struct InstanceBooks {
   int64_t prefill_tokens, n_requests;
-  KeyMap blocks;     // full ones of prompts, and how many requests have each
   int64_t n_partial; // last blocks of prompts, not full
+  int64_t block_size;
 } InstanceBooks;
 
 /* Where a request counts, by slot; INSTANCE_NONE: nowhere. */
@@ -39,10 +41,13 @@ typedef struct State {
   Rng rng;
   Arena *arena;
   InstanceBooks *books; // [n_instances]
+  ActiveBlocks active;  // full ones of prompts
   Booked *booked;
   size_t booked_capacity;
   PromptKeys keys; // of the request in hand
-  double *costs;   // [n_instances] by place in the list
+  // Of the request in hand on each instance of a list, by place.
+  double *costs;
+  int64_t *n_cached; // of its full blocks
 } State;
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
@@ -50,48 +55,70 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   rng_init(&self->rng, seed, "router");
   self->arena = self->keys.arena = arena;
   self->books = ARENA_ARRAY(arena, InstanceBooks, view->n_instances);
+  active_blocks_init(&self->active, view->n_instances, arena);
   self->costs = ARENA_ARRAY(arena, double, view->n_instances);
+  self->n_cached = ARENA_ARRAY(arena, int64_t, view->n_instances);
+  for (InstanceIx m = 0; m < view->n_instances; m++)
+    self->books[m].block_size = view->instances[m].pool->block_size;
 }
 
 /* --- cost */
 
-static int64_t block_size_of(const ClusterView *view, InstanceIx m) {
-  return view->instances[m].pool->block_size;
+/* The request in hand, in blocks of one size. */
+typedef struct Need {
+  int64_t block_size;
+  int64_t full, blocks;    // full blocks, and all
+  const int64_t *n_active; // [n_instances] full ones that are among those of active prompts
+} Need;
+
+static Need need_of(State *self, int64_t prompt, int64_t block_size) {
+  const int64_t full = prompt / block_size;
+  return (Need){.block_size = block_size,
+                .full = full,
+                .blocks = full + (prompt % block_size > 0),
+                .n_active =
+                    active_blocks_match(&self->active, self->keys.content, block_size, full)};
 }
 
-/* Different blocks of active prompts there, with this one. */
-static int64_t decode_blocks(State *self, const ClusterView *view, InstanceIx m, int64_t prompt) {
-  const InstanceBooks *books = &self->books[m];
-  const int64_t block_size = block_size_of(view, m), full = prompt / block_size;
-  int64_t n_active = 0;
-  while (n_active < full &&
-         key_map_find(&books->blocks, prompt_key(&self->keys, block_size, n_active)))
-    n_active++;
-  return (int64_t)books->blocks.n_keys + books->n_partial + full - n_active +
-         (prompt % block_size > 0);
-}
-
-static double prefill_blocks(State *self, const ClusterView *view, InstanceIx m, int64_t prompt,
-                             int64_t least_tokens) {
-  const int64_t block_size = block_size_of(view, m);
-  const double active = (double)self->books[m].prefill_tokens;
-  const double blocks = (double)((prompt + block_size - 1) / block_size);
-  const double excess = (active - (double)least_tokens) / (double)block_size / blocks;
+static double prefill_blocks(const State *self, const InstanceBooks *books, const Need *need,
+                             int64_t prompt, int64_t least_tokens, int64_t cached) {
+  const double active = (double)books->prefill_tokens, block_size = (double)need->block_size;
+  const double excess = (active - (double)least_tokens) / block_size / (double)need->blocks;
   const double decay = 1 / (1 + self->overlap_score_credit_decay * excess);
-  const double raw = (active + (double)prompt) / (double)block_size;
-  const int64_t cached = reports_match(view->reports, m, &self->keys, prompt / block_size);
+  const double raw = (active + (double)prompt) / block_size;
   const double left = raw - self->overlap_score_credit * decay * (double)cached;
   return left > 0 ? left : 0;
 }
 
-static double cost_of(State *self, const ClusterView *view, InstanceIx m, Phase phase,
-                      int64_t prompt, int64_t least_tokens) {
+static int64_t least_prefill_tokens(const State *self, const RoleList *list) {
+  int64_t least = INT64_MAX;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const int64_t tokens = self->books[list->items[i]].prefill_tokens;
+    least = tokens < least ? tokens : least;
+  }
+  return least;
+}
+
+static void find_costs(State *self, const ClusterView *view, const RoleList *list, Phase phase,
+                       int64_t prompt) {
   const bool apart = view->by_role[ROLE_PREFILL].count > 0 || view->by_role[ROLE_DECODE].count > 0;
-  double cost = self->decode_active_request_weight * (double)self->books[m].n_requests;
-  if (phase == PHASE_PREFILL)
-    cost += self->prefill_load_scale * prefill_blocks(self, view, m, prompt, least_tokens);
-  if (phase == PHASE_DECODE || !apart) cost += (double)decode_blocks(self, view, m, prompt);
-  return cost;
+  const bool prefills = phase == PHASE_PREFILL, decodes = phase == PHASE_DECODE || !apart;
+  const int64_t least_tokens = least_prefill_tokens(self, list);
+  Need need = {0};
+  if (prefills) reports_match_all(view->reports, list, &self->keys, prompt, self->n_cached);
+  for (uint32_t i = 0; i < list->count; i++) {
+    const InstanceIx m = list->items[i];
+    const InstanceBooks *books = &self->books[m];
+    if (books->block_size != need.block_size) need = need_of(self, prompt, books->block_size);
+    double cost = self->decode_active_request_weight * (double)books->n_requests;
+    if (prefills)
+      cost += self->prefill_load_scale *
+              prefill_blocks(self, books, &need, prompt, least_tokens, self->n_cached[i]);
+    if (decodes) // different blocks of active prompts there, with this one
+      cost +=
+          (double)(self->active.n_blocks[m] + books->n_partial + need.blocks - need.n_active[m]);
+    self->costs[i] = cost;
+  }
 }
 
 /* --- choice */
@@ -134,14 +161,7 @@ typedef struct Choice {
 
 static InstanceIx choose(void *choice, const ClusterView *view, const RoleList *list, Phase phase) {
   State *self = ((Choice *)choice)->state;
-  int64_t least_tokens = INT64_MAX;
-  for (uint32_t i = 0; i < list->count; i++) {
-    const int64_t tokens = self->books[list->items[i]].prefill_tokens;
-    if (tokens < least_tokens) least_tokens = tokens;
-  }
-  for (uint32_t i = 0; i < list->count; i++)
-    self->costs[i] =
-        cost_of(self, view, list->items[i], phase, ((Choice *)choice)->prompt, least_tokens);
+  find_costs(self, view, list, phase, ((Choice *)choice)->prompt);
   if (list->count == 1) return list->items[0];
   return list->items[self->temperature > 0 ? draw_softmax(self, list->count)
                                            : pick_least(self, list->count)];
@@ -156,21 +176,16 @@ static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
 /* --- books */
 
 static void book_blocks(State *self, const ClusterView *view, RequestIx ix, InstanceIx m, int add) {
-  InstanceBooks *books = &self->books[m];
-  const int64_t block_size = block_size_of(view, m), prompt = view->requests[ix].prompt_tokens;
-  books->n_partial += prompt % block_size > 0 ? add : 0;
-  for (int64_t i = 0; i < prompt / block_size; i++) {
-    const uint64_t key = prompt_key(&self->keys, block_size, i);
-    uint32_t *count = key_map_put(&books->blocks, key, self->arena);
-    *count += (uint32_t)add;
-    if (*count == 0) key_map_remove(&books->blocks, key);
-  }
+  const int64_t prompt = view->requests[ix].prompt_tokens, block_size = self->books[m].block_size;
+  self->books[m].n_partial += prompt % block_size > 0 ? add : 0;
+  (add > 0 ? active_blocks_add : active_blocks_remove)(&self->active, m, &view->memory[ix].content,
+                                                       block_size, prompt / block_size);
 }
 
 static void place(State *self, const ClusterView *view, RequestIx ix) {
   const Request *request = &view->requests[ix];
   const InstanceIx prefill = request->prefill_instance, decode = request->decode_instance;
-  const int64_t block_size = block_size_of(view, prefill), prompt = request->prompt_tokens;
+  const int64_t block_size = self->books[prefill].block_size, prompt = request->prompt_tokens;
   const int64_t cached = reports_match(view->reports, prefill, &self->keys, prompt / block_size);
   ARENA_RESERVE(self->arena, self->booked, self->booked_capacity, (size_t)ix + 1);
   Booked *booked = &self->booked[ix];
@@ -200,7 +215,6 @@ static void observe(void *state, const ClusterView *view, RequestIx ix, Observat
   end_prefill(self, booked);
   if (what == OBSERVED_PREFILLED || booked->decode == INSTANCE_NONE) return;
   self->books[booked->decode].n_requests--;
-  prompt_keys_begin(&self->keys, &view->memory[ix].content);
   book_blocks(self, view, ix, booked->decode, -1);
 }
 

@@ -20,6 +20,7 @@ typedef struct State {
   int64_t block_size, max_prefix_tokens, lru_capacity;
   ReportOptions reports;
   Rng rng;
+  Holders holders; // of what was sent
   PrefixLru *sent; // [n_instances]
   PromptKeys keys; // of the request being placed
   int64_t n_blocks;
@@ -30,8 +31,10 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   State *self = state;
   rng_init(&self->rng, seed, "router");
   self->sent = ARENA_ARRAY(arena, PrefixLru, view->n_instances);
+  holders_init(&self->holders, view->n_instances, arena);
   for (InstanceIx m = 0; m < view->n_instances; m++)
-    self->sent[m].capacity = (uint32_t)self->lru_capacity;
+    self->sent[m] = (PrefixLru){
+        .capacity = (uint32_t)self->lru_capacity, .holders = &self->holders, .instance = m};
   self->best = ARENA_ARRAY(arena, uint32_t, view->n_instances);
   self->keys.arena = arena;
 }
@@ -47,33 +50,36 @@ typedef struct Range {
 static Range queues_of(const ClusterView *view, const RoleList *list) {
   Range range = {INT64_MAX, INT64_MIN};
   for (uint32_t i = 0; i < list->count; i++) {
-    const int64_t n = view->reports->known[list->items[i]].n_waiting;
+    const int64_t n = reports_load(view->reports, list->items[i]).n_waiting;
     if (n < range.least) range.least = n;
     if (n > range.most) range.most = n;
   }
   return range;
 }
 
-static double score(State *self, const ClusterView *view, InstanceIx m, Range queues, Phase phase) {
-  const InstanceReport *report = &view->reports->known[m];
+/* Of an instance that has `found` blocks of the prompt. */
+static double score(const State *self, const ClusterView *view, InstanceIx m, Range queues,
+                    Phase phase, int64_t found) {
+  const InstanceReport report = reports_load(view->reports, m);
   const double spread = (double)(queues.most - queues.least);
-  const double queue = spread > 0 ? (double)(queues.most - report->n_waiting) / spread : 1;
-  const double kv = 1 - (double)report->used_blocks / (double)report->kv_blocks;
+  const double queue = spread > 0 ? (double)(queues.most - report.n_waiting) / spread : 1;
+  const double kv = 1 - (double)report.used_blocks / (double)report.kv_blocks;
   double prefix = 0;
   if (self->n_blocks > 0 && counts_prefix(view, m, phase))
-    prefix =
-        (double)prefix_lru_match(&self->sent[m], &self->keys, self->block_size, self->n_blocks) /
-        (double)self->n_blocks;
+    prefix = (double)found / (double)self->n_blocks;
   return self->queue_weight * queue + self->kv_weight * kv + self->prefix_weight * prefix;
 }
 
 static InstanceIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
   State *self = state;
   const Range queues = queues_of(view, list);
+  const int64_t *found =
+      holders_match(&self->holders, &self->keys, self->block_size, self->n_blocks);
   double highest = -1;
   uint32_t n_best = 0;
   for (uint32_t i = 0; i < list->count; i++) {
-    const double value = score(self, view, list->items[i], queues, phase);
+    const InstanceIx m = list->items[i];
+    const double value = score(self, view, m, queues, phase, found[m]);
     if (value > highest) n_best = 0;
     if (value >= highest) {
       highest = value;

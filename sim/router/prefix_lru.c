@@ -4,13 +4,6 @@
 
 #define NONE UINT32_MAX
 
-int64_t prefix_lru_match(const PrefixLru *self, PromptKeys *keys, int64_t block_size, int64_t n) {
-  int64_t i = 0;
-  while (i < n && key_map_find(&self->places, prompt_key(keys, block_size, i)))
-    i++;
-  return i;
-}
-
 static void unlink_entry(PrefixLru *self, uint32_t ix) {
   const PrefixEntry *entry = &self->entries[ix];
   if (entry->older == NONE)
@@ -41,6 +34,7 @@ static uint32_t make_place(PrefixLru *self, Arena *arena) {
     const uint32_t oldest = self->oldest;
     unlink_entry(self, oldest);
     key_map_remove(&self->places, self->entries[oldest].key);
+    holders_remove(self->holders, self->entries[oldest].key, self->instance);
     return oldest;
   }
   ARENA_RESERVE(arena, self->entries, self->n_reserved, (size_t)n + 1);
@@ -57,6 +51,7 @@ static void add(PrefixLru *self, uint64_t key, Arena *arena) {
     ix = make_place(self, arena);
     self->entries[ix].key = key;
     *key_map_put(&self->places, key, arena) = ix;
+    holders_add(self->holders, key, self->instance);
   }
   push_newest(self, ix, self->places.n_keys == 1);
 }

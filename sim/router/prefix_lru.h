@@ -2,9 +2,7 @@
  * a guess at what is in that instance's prefix cache, made without asking it. */
 #ifndef SIM_ROUTER_PREFIX_LRU_H
 #define SIM_ROUTER_PREFIX_LRU_H
-#include "base/key_map.h"
-#include "sim/core/prompt_keys.h"
-#include <stdbool.h>
+#include "sim/core/holders.h"
 
 typedef struct PrefixEntry {
   uint64_t key;
@@ -17,10 +15,10 @@ typedef struct PrefixLru {
   PrefixEntry *entries; // [places.n_keys]
   size_t n_reserved;
   uint32_t oldest, newest;
+  Holders *holders; // are told what is there
+  InstanceIx instance;
 } PrefixLru;
 
-/* How many of the first `n` blocks of a prompt, from the first on, are there. */
-int64_t prefix_lru_match(const PrefixLru *self, PromptKeys *keys, int64_t block_size, int64_t n);
 /* These were sent, the first one first; a zeroed one with a capacity is empty. */
 void prefix_lru_add(PrefixLru *self, PromptKeys *keys, int64_t block_size, int64_t n);
 #endif

@@ -27,7 +27,7 @@ typedef struct Base {
   double rate;           // requests per second and instance
 } Base;
 
-enum { SPLIT, FULL, TOGETHER, RELEASED, TETRI, LANES, PIE, FLEXGEN, SEESAW, BASES };
+enum { SPLIT, FULL, TOGETHER, CHAT, PAGES, RELEASED, TETRI, LANES, PIE, FLEXGEN, SEESAW, BASES };
 
 #define SPLIT_TEXT                                                                                 \
   "model: bloom-176b\n"                                                                            \
@@ -39,7 +39,24 @@ enum { SPLIT, FULL, TOGETHER, RELEASED, TETRI, LANES, PIE, FLEXGEN, SEESAW, BASE
   "perfmodel: splitwise-2023\n"                                                                    \
   "slo: none\n"
 
+/* Conversations with one of three system prompts. */
+#define CHAT_TEXT(batcher, block)                                                                  \
+  "model: llama3.1-8b\n"                                                                           \
+  "workload:\n"                                                                                    \
+  "  lengths: azure-conv-2023\n"                                                                   \
+  "  system_prompts: {count: 3, tokens: {constant: 1500}, zipf: 1}\n"                              \
+  "  sessions: {turns: {exponential: {mean: 6}}, lengths: sharegpt,\n"                             \
+  "    think_time: {lognormal: {mean: 20 s, sigma: 1}}}\n"                                         \
+  "  arrivals: {process: poisson, rate: 1 /s}\n"                                                   \
+  "  requests: 1\n"                                                                                \
+  "pools: {all: {machine: rtx-pro-6000-x8, tensor_parallel_size: 1, block_size: " block "}}\n"     \
+  "policies: {router: dynamo_kv, batcher: {name: " batcher ", max_num_batched_tokens: 2048}}\n"    \
+  "perfmodel: roofline\n"                                                                          \
+  "slo: none\n"
+
 static const Base bases[BASES] = {
+    [CHAT] = {CHAT_TEXT("vllm", "16"), {"pools.all.count"}, {1}, 0.4375},
+    [PAGES] = {CHAT_TEXT("sglang", "1"), {"pools.all.count"}, {1}, 0.4375},
     [SPLIT] = {SPLIT_TEXT, {"pools.prefill.count", "pools.decode.count"}, {0.625, 0.375}, 1.25},
     [FULL] = {SPLIT_TEXT, {"pools.prefill.count", "pools.decode.count"}, {0.625, 0.375}, 1.75},
     [TOGETHER] = {"model: bloom-176b\n"
@@ -147,6 +164,9 @@ static const Row rows[] = {
     {"router token_jsq", SPLIT, {"policies.router=token_jsq"}},
     {"router least_kv", SPLIT, {"policies.router=least_kv"}},
     {"router power_of_two", SPLIT, {"policies.router=power_of_two"}},
+    {"router dynamo_kv", CHAT, {NULL}},
+    {"router dynamo_kv, pages of a token", PAGES, {NULL}},
+    {"router llm_d", CHAT, {"policies.router=llm_d"}},
     {"router splitwise", SPLIT, {NULL}},
     {"router splitwise_sim_kv_jsq", SPLIT, {"policies.router=splitwise_sim_kv_jsq"}},
     {"router splitwise_sim_mixed_pool", RELEASED, {NULL}},

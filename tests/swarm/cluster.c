@@ -118,7 +118,7 @@ void cluster_pin_policies(void) {
 }
 
 bool cluster_pin_batcher(const char *name) {
-  pinned[POLICY_BATCHER][0] = policy_find(POLICY_BATCHER, name);
+  pinned[POLICY_BATCHER][0] = name ? policy_find(POLICY_BATCHER, name) : NULL;
   pinned[POLICY_BATCHER][1] = NULL;
   return pinned[POLICY_BATCHER][0] != NULL;
 }
@@ -494,7 +494,7 @@ static void draw_priorities(const Draw *self, TraceRow *rows, int n) {
   rng_init(&rng, self->seed, "priorities");
   const uint64_t classes = 1 + rng_below(&rng, 3);
   for (int i = 0; i < n; i++)
-    rows[i].priority = (int32_t)rng_below(&rng, classes);
+    rows[i].priority = (int32_t)rng_below(&rng, classes) * PRIORITY_STEP;
 }
 
 /* Returns the most tokens of one request. */

@@ -36,7 +36,7 @@ typedef struct Cluster {
 /* Of all clusters from here on: draws from the policies that there were when the outcomes of random
  * clusters were pinned, by their names, so that a policy that is added leaves them alone. */
 void cluster_pin_policies(void);
-/* All clusters have the batcher of that name; false: there is none. */
+/* All clusters have the batcher of that name, or any (NULL); false: there is none. */
 bool cluster_pin_batcher(const char *name);
 /* The policies of that kind that are drawn, NULL behind the last; how many. */
 const Policy *const *cluster_policies(PolicyKind kind);

@@ -41,7 +41,7 @@ static void draw_classes(Cluster *self, Draw *own) {
   for (int c = 0; c < CLUSTER_CLASSES; c++)
     self->classes[c] =
         (ClassSpec){.name = "drawn",
-                    .priority = between(own, 0, 2),
+                    .priority = between(own, 0, 2) * PRIORITY_STEP,
                     .max_in_flight = one_in(own, 3) ? 0 : magnitude(own, 1, 40),
                     .action = one_in(own, 2) ? ADMISSION_QUEUE : (int)between(own, 0, 2),
                     .max_queue = one_in(own, 2) ? -1 : between(own, 0, 20),

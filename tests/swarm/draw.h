@@ -8,6 +8,8 @@
 #include "tests/swarm/cluster.h"
 
 #define MILLISECOND (TICKS_PER_SECOND / 1000)
+/* Between two priorities: more than most differences that a batcher asks for. */
+enum { PRIORITY_STEP = 1000 };
 
 typedef struct Draw {
   Rng rng;

@@ -39,20 +39,27 @@ static PromptKeys prompt(uint64_t id) {
   return keys;
 }
 
+static Holders holders;
+
+static int64_t found(PromptKeys *keys, int64_t block_size, int64_t n) {
+  return holders_match(&holders, keys, block_size, n)[0];
+}
+
 Test(key_map, the_blocks_sent_longest_ago_are_forgotten) {
-  PrefixLru sent = {.capacity = 5};
+  PrefixLru sent = {.capacity = 5, .holders = &holders};
+  holders_init(&holders, 1, &arena);
   PromptKeys a = prompt(1), b = prompt(2);
-  cr_expect_eq(prefix_lru_match(&sent, &a, 64, 3), 0);
+  cr_expect_eq(found(&a, 64, 3), 0);
   prefix_lru_add(&sent, &a, 64, 3);
   prefix_lru_add(&sent, &b, 64, 2);
-  cr_expect_eq(prefix_lru_match(&sent, &a, 64, 4), 3, "all that was sent");
-  cr_expect_eq(prefix_lru_match(&sent, &a, 64, 2), 2, "no more than asked for");
-  cr_expect_eq(prefix_lru_match(&sent, &a, 32, 4), 0, "blocks of another size");
+  cr_expect_eq(found(&a, 64, 4), 3, "all that was sent");
+  cr_expect_eq(found(&a, 64, 2), 2, "no more than asked for");
+  cr_expect_eq(found(&a, 32, 4), 0, "blocks of another size");
   prefix_lru_add(&sent, &a, 64, 2); // the third of a is the oldest then
   prefix_lru_add(&sent, &b, 64, 3);
-  cr_expect_eq(prefix_lru_match(&sent, &a, 64, 3), 2);
-  cr_expect_eq(prefix_lru_match(&sent, &b, 64, 3), 3);
+  cr_expect_eq(found(&a, 64, 3), 2);
+  cr_expect_eq(found(&b, 64, 3), 3);
   prefix_lru_add(&sent, &b, 64, 5);
-  cr_expect_eq(prefix_lru_match(&sent, &b, 64, 9), 5);
-  cr_expect_eq(prefix_lru_match(&sent, &a, 64, 3), 0);
+  cr_expect_eq(found(&b, 64, 9), 5);
+  cr_expect_eq(found(&a, 64, 3), 0);
 }

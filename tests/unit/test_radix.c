@@ -2,6 +2,8 @@
 #include "base/rng.h"
 #include "sim/core/radix.h"
 #include "tests/unit/testing.h"
+#include <criterion/parameterized.h>
+#include <signal.h>
 
 static Radix radix;
 
@@ -142,4 +144,65 @@ Test(radix, finds_what_was_computed_whatever_the_order) {
     serve(&contents[i], tokens);
     if (tokens > computed[i]) computed[i] = tokens;
   }
+}
+
+/* A field of the books that is changed by one. */
+typedef struct Plant {
+  const char *name;
+  enum { TREE, NODE, LEAF, HOLD } in;
+  int by;
+  size_t offset, size;
+} Plant;
+
+#define PLANT(name, in, by, type, field)                                                           \
+  { name, in, by, offsetof(type, field), sizeof((type){0}.field) }
+
+ParameterizedTestParameters(radix, audit_finds) {
+  static Plant plants[] = {
+      PLANT("a lock", NODE, -1, RadixNode, locks),
+      PLANT("a child", NODE, 1, RadixNode, n_children),
+      PLANT("a page", NODE, 1, RadixNode, pages),
+      PLANT("a touch later than the clock", NODE, 1, RadixNode, time),
+      PLANT("the key of a child", NODE, 1, RadixNode, key),
+      PLANT("the beginning of a node", NODE, 1, RadixNode, from),
+      PLANT("a leaf later than its last touch", LEAF, 1, RadixLeaf, time),
+      PLANT("a leaf twice", LEAF, 1, RadixLeaf, node),
+      PLANT("a leaf less", TREE, -1, Radix, n_leaves),
+      PLANT("an evictable page", TREE, -1, Radix, n_evictable),
+      PLANT("a page of the tree", TREE, -1, Radix, n_owned),
+      PLANT("a free page", TREE, 1, Radix, n_free),
+      PLANT("a page of a request", HOLD, -1, RadixHold, owned_pages),
+      PLANT("the node of a request", HOLD, -1, RadixHold, node),
+  };
+  return cr_make_param_array(Plant, plants, COUNT(plants));
+}
+
+static void spoil(void *of, const Plant *plant) {
+  unsigned char *field = (unsigned char *)of + plant->offset;
+  uint64_t value = 0;
+  memcpy(&value, field, plant->size);
+  value += (uint64_t)plant->by;
+  memcpy(field, &value, plant->size);
+}
+
+/* Three contents with one beginning, of which a request holds all of the last: five nodes. */
+ParameterizedTest(Plant *plant, radix, audit_finds, .init = setup, .fini = teardown,
+                  .signal = SIGABRT) {
+  TraceSegment segments[3][2];
+  RadixHold hold = {0};
+  const RadixHold *holds[] = {&hold};
+  RadixIx node;
+  Content content;
+  radix_init(&radix, 100, 1, &arena);
+  for (uint64_t i = 0; i < 3; i++) {
+    content = content_of(segments[i], 10, 100 * (i + 1));
+    serve(&content, 20);
+  }
+  radix_hit(&radix, &hold, (radix_match(&radix, &content, 20, &node), node), 20);
+  radix_audit(&radix, holds, 1);
+  void *const in[] = {
+      [TREE] = &radix, [NODE] = &radix.nodes[hold.node], [LEAF] = &radix.leaves[1], [HOLD] = &hold};
+  spoil(in[plant->in], plant);
+  radix_audit(&radix, holds, 1);
+  cr_assert_fail("%s: nothing is found", plant->name);
 }

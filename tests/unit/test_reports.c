@@ -54,9 +54,9 @@ Test(reports, without_an_interval_all_is_seen_as_it_is) {
   see_at(reports, 7);
   cr_expect_eq(match(reports, 1, content), 3);
   cr_expect_eq(match(reports, 0, content), 0, "it keeps no cache");
-  cr_expect_eq(reports->known[1].n_waiting, 1);
-  cr_expect_eq(reports->known[2].used_blocks, 60);
-  cr_expect_eq(reports->known[2].kv_blocks, 100);
+  cr_expect_eq(reports_load(reports, 1).n_waiting, 1);
+  cr_expect_eq(reports_load(reports, 2).used_blocks, 60);
+  cr_expect_eq(reports_load(reports, 2).kv_blocks, 100);
 }
 
 Test(reports, the_last_one_made_before_the_delay_is_known) {
@@ -70,17 +70,17 @@ Test(reports, the_last_one_made_before_the_delay_is_known) {
   stage_prefill(&stage, 0, 100);
   make_at(reports, 20);
   see_at(reports, 34);
-  cr_expect_eq(reports->known[0].n_waiting, 0);
+  cr_expect_eq(reports_load(reports, 0).n_waiting, 0);
   cr_expect_eq(match(reports, 1, a), 0);
   see_at(reports, 35);
-  cr_expect_eq(reports->known[0].n_waiting, 1);
+  cr_expect_eq(reports_load(reports, 0).n_waiting, 1);
   cr_expect_eq(match(reports, 1, a), 2);
   cr_expect_eq(match(reports, 1, b), 0);
   make_at(reports, 40); // 30 was left out
   see_at(reports, 44);
   cr_expect_eq(match(reports, 1, a), 2);
   see_at(reports, 45);
-  cr_expect_eq(reports->known[0].n_waiting, 2);
+  cr_expect_eq(reports_load(reports, 0).n_waiting, 2);
   cr_expect_eq(match(reports, 1, a), 0);
   cr_expect_eq(match(reports, 1, b), 50);
 }
@@ -111,7 +111,7 @@ Test(reports, what_waits_has_not_begun_to_run) {
   machine->chunks = chunks;
   machine->n_chunks = 1;
   see_at(reports, 0);
-  cr_expect_eq(reports->known[0].n_waiting, 1);
+  cr_expect_eq(reports_load(reports, 0).n_waiting, 1);
 }
 
 /* Each needs 16 ms; the report is made each ms where somebody may see it. */

@@ -46,8 +46,8 @@ Test(rounds, a_prompt_must_need_less_than_what_is_left) {
 /* Four that have made k of 30 tokens reserve 0.7 (30 - k) each, and decode in each step. The prompt
  * of 60 tokens comes when k is 1: of 152 tokens of memory, less 4 prompts and 4 decodes,
  * 144 - 81.2 = 62.8 are left, and 60 + 1 + 1 are needed. Each round takes 10 of the chunk, 4 for
- * decodes, and gives back 2.8: in the sixth 6.8 are left for the last 10. After that nothing is
- * left, and no limit holds. */
+ * decodes, and gives back 2.8: in the sixth 6.8 are left for the last 10. In the seventh -0.4 are
+ * left, so that no limit holds, and it need not wait for the others. */
 Test(rounds, a_chunk_goes_on_with_no_more_than_whole_tokens_that_are_left) {
   static const int32_t chunks[] = {10, 10, 10, 10, 10, 6, 4};
   const TraceRow one = allowed(row(0, 1, 20), 30);
@@ -62,6 +62,7 @@ Test(rounds, a_chunk_goes_on_with_no_more_than_whole_tokens_that_are_left) {
   cr_assert_eq(kept.n, COUNT(chunks));
   for (size_t i = 0; i < COUNT(chunks); i++)
     cr_expect_eq(kept.tokens[i], chunks[i], "chunk %zu: %d", i, kept.tokens[i]);
+  cr_expect_lt(scene.records[4].first_token_at, scene.records[0].last_token_at);
 }
 
 /* The first runs, the second is between two chunks, which holds one of two places. */
@@ -71,6 +72,45 @@ Test(rounds, one_between_two_chunks_holds_a_place) {
   run(rows, COUNT(rows));
   cr_expect_eq(scene.records[1].prefill_began_at, 0);
   cr_expect_geq(scene.records[2].prefill_began_at, scene.records[1].last_token_at);
+}
+
+/* Two run, on both of two places, in steps of 12.2 ms from 30 ms on. The fourth of them makes the
+ * last token of the second, and the third request is known of as it begins. What is decided then is
+ * the step behind, and nobody knows of that token yet: the first decodes alone in it, in 11.2 ms,
+ * and the third joins the next one. */
+Test(rounds, one_that_has_made_its_last_token_holds_a_place_until_that_is_known) {
+  const TraceRow rows[] = {row(0, 10, 30), row(0, 10, 5), row(60 * MS, 10, 3)};
+  choose(1000, "max_num_seqs: 2");
+  run(rows, COUNT(rows));
+  const Tick ended_at = scene.records[1].last_token_at;
+  cr_expect_gt(ended_at, 78 * MS);
+  cr_expect_gt(scene.records[2].prefill_began_at, ended_at + 11 * MS);
+  cr_expect_lt(scene.records[2].prefill_began_at, ended_at + 12 * MS);
+}
+
+/* How many of five prompts that wait are in the first step. */
+static size_t first_step(const TraceRow *rows, size_t n_rows, const char *options) {
+  size_t n = 0;
+  choose(1000, options);
+  run(rows, n_rows);
+  for (size_t i = 0; i < n_rows; i++)
+    n += scene.records[i].prefill_began_at == 0;
+  return n;
+}
+
+/* Of five prompts of 90 tokens one rank takes two, as 10 of 100 tokens of input are left behind the
+ * first; two ranks have 200, of which 20 are left behind the second, and take three. Of prompts in
+ * a step two ranks may have twice as many. */
+Test(rounds, each_rank_has_input_and_prompts_of_its_own) {
+  TraceRow rows[5];
+  for (size_t i = 0; i < COUNT(rows); i++)
+    rows[i] = row(0, 90, 2);
+  for (uint32_t ranks = 1; ranks <= 2; ranks++) {
+    scene.pools[0].attention_ranks = ranks;
+    cr_expect_eq(first_step(rows, COUNT(rows), "max_prefill_tokens: 100"), ranks + 1);
+    cr_expect_eq(first_step(rows, COUNT(rows), "prefill_max_requests: 2"), 2 * ranks);
+    cr_expect_eq(first_step(rows, COUNT(rows), "prefill_max_requests: 0"), COUNT(rows));
+  }
 }
 
 /* Of 8000 tokens that each may make 4096 are reserved: 9000 - 10 - 4096 are left, and the second
