@@ -15,6 +15,7 @@ typedef struct Vllm {
   double watermark;
   double batch_wait_max_tokens_ratio;
   Tick idle_sleep;
+  int64_t dp_sync_interval;
   int first_token; // FIRST_PREFILL or FIRST_DECODE
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
   bool long_prefill_token_threshold_adaptive, self_preemption_ends_step;
@@ -103,7 +104,11 @@ static const OptionSpec options[] = {
          "prefill (Splitwise, TetriInfer), or decode, which makes it again from the last token "
          "of the prompt (vLLM behind llm-d or Dynamo)."},
     {"idle_sleep", OPTION_TICKS, offsetof(Vllm, idle_sleep), "1 ms", .max = 10,
-     .help = "Time that the engine of a pipeline sleeps after a step without tokens."},
+     .help = "Time that the engine of a pipeline, or of an attention rank, sleeps after a step "
+             "without tokens."},
+    {"dp_sync_interval", OPTION_INT, offsetof(Vllm, dp_sync_interval), "16", .min = 1, .max = 1e6,
+     .help = "Number of steps after which attention ranks find out whether any of them has "
+             "unfinished requests. Until then those without run dummy steps."},
     {"speculative", OPTION_NODE, offsetof(Vllm, speculative), .absent = "no speculation",
      .help = "Speculative decoding: {method, num_speculative_tokens, acceptance, "
              "drafter_time, mtp_modules}."},
@@ -171,6 +176,7 @@ static SchedulerLimits schedules(const void *options_) {
       .retention = self->prefix_cache_retention_interval,
       .makes_first = self->first_token == FIRST_DECODE,
       .idle_sleep = self->idle_sleep,
+      .sync_interval = self->dp_sync_interval,
       .speculation = self->speculation};
 }
 
@@ -219,6 +225,7 @@ const Batcher batcher_vllm = {
     .passes_adapters = true,
     .groups_layers = true,
     .fills_pipelines = true,
+    .has_ranks = true,
     .pauses = true,
     .refuse = refuse,
     .schedules = schedules,
