@@ -161,7 +161,7 @@ typedef struct RanksTime {
   const PerfModel *model; // of the newest
 } RanksTime;
 
-/* The batch of a further rank, whose decodes verify `drafts` tokens; `more` ticks follow the layers.
+/* The batch of a further rank, whose decodes verify `drafts` tokens; `more` ticks follow that.
  * `self` begins as zeroes. */
 void perfmodel_add_rank(RanksTime *self, const PerfModel *model, const BatchShape *batch,
                         int64_t drafts, Tick more);

@@ -2,6 +2,7 @@
 #include "sim/audit.h"
 #include "sim/books/parts.h"
 #include "sim/core/lifecycle.h"
+#include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
 #include "sim/core/memory.h"
 #include <assert.h>
@@ -362,6 +363,11 @@ static void check_cpu_memory(const Simulation *self) {
   }
 }
 
+static void check_ranks(const Simulation *self) {
+  for (InstanceIx m = 0; m < self->n_instances; m += pool_replica_lanes(self->instances[m].pool))
+    if (self->instances[m].lockstep) lockstep_audit(self, &self->instances[m]);
+}
+
 static void check_batches(const Simulation *self) {
   for (uint32_t m = 0; m < self->n_instances; m++) {
     const Batch *batch = &self->instances[m].batch;
@@ -438,6 +444,7 @@ void audit_check(const Simulation *self, Tick previous) {
   check_roles(self);
   check_idleness(self);
   check_batches(self);
+  check_ranks(self);
   check_network(self);
   tell_audits(self);
   parts_audit(self);

@@ -508,7 +508,7 @@ static void reset(Lockstep *self, Tick now) {
   for (uint64_t i = 0; i < FORWARDS_ALIVE; i++)
     self->forwards[i] = (Forward){.launched_at = -1, .vain = true};
   self->n_launched = 0;
-  self->n_voted = self->n_forgotten = 0;
+  self->n_voted = 0;
   self->n_votes = self->n_vain = 0;
   self->failed = self->unfinished = false;
   rank_front_forget(&self->front, now);
@@ -528,8 +528,11 @@ void lockstep_forget(Simulation *self, Instance *instance) {
   Lockstep *lockstep = instance->lockstep;
   instance->scheduler->limits.rules->forget(instance);
   if (!lockstep->failed) return;
-  reset_rank(rank_of(instance));
-  if (++lockstep->n_forgotten == lockstep->n) reset(lockstep, self->now);
+  for (uint32_t i = 0; i < lockstep->n; i++)
+    if (lockstep->first[i].dead) return;
+  for (uint32_t i = 0; i < lockstep->n; i++)
+    reset_rank(rank_of(&lockstep->first[i]));
+  reset(lockstep, self->now);
 }
 
 /* --- the beginning */

@@ -36,10 +36,9 @@ typedef struct Lockstep {
   int64_t n_votes;                  // that are over
   int64_t n_vain;                   // forwards since the newest with tokens, or since anything
                                     // happened
-  bool failed;                      // it has, and `n_forgotten` ranks have lost what they had
-  uint32_t n_forgotten;
-  int64_t *own; // [n] reused
-  bool *may;    // [n] reused
+  bool failed;                      // and what its ranks had is not lost yet
+  int64_t *own;                     // [n] reused
+  bool *may;                        // [n] reused
 } Lockstep;
 
 /* Where a rank's loop is. */

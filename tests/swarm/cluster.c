@@ -527,6 +527,7 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
 
 static void draw_features(Draw *draw, Cluster *self) {
   const Rule *rule = draw->rule;
+  if (!rule) cluster_draw_ranks(self, draw);
   if (!rule || rule_has(rule, "components")) cluster_draw_components(self, draw);
   if (!rule || rule_has(rule, "adapters")) cluster_draw_adapters(self, draw);
   if (!rule || rule_has(rule, "faults")) cluster_draw_faults(self, draw);
@@ -572,7 +573,8 @@ const char *cluster_describe(const Cluster *self, Arena *arena) {
   const SimConfig *config = &self->config;
   const char *text = arena_printf(arena, "%d requests on", self->workload.n_rows);
   for (uint32_t i = 0; i < config->n_pools; i++)
-    text = arena_printf(arena, "%s %u %s%s", text, config->pools[i].count,
+    text = arena_printf(arena, "%s %u%s %s%s", text, config->pools[i].count,
+                        config->pools[i].ranks > 1 ? " ranks of" : "",
                         role_name(config->pools[i].role),
                         config->pools[i].model > 0 ? " of another model" : "");
   for (int kind = 0; kind < POLICY_KINDS; kind++)
