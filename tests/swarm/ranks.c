@@ -5,7 +5,8 @@
 
 static bool may_have_ranks(const Cluster *self, const PoolSpec *pool) {
   const PolicyChoice batcher = sim_pool_policy(&self->config, pool, POLICY_BATCHER);
-  return ((const Batcher *)batcher.policy)->has_ranks && pool->pipeline_stages == 1;
+  const Batcher *policy = (const Batcher *)batcher.policy;
+  return policy->has_ranks && policy->has_ranks(batcher.state) && pool->pipeline_stages == 1;
 }
 
 /* Of a third of the clusters whose instances keep their roles. */
