@@ -3,7 +3,6 @@
 #include "sim/books/observing.h"
 #include "sim/books/parts.h"
 #include "sim/core/decode_run.h"
-#include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
@@ -45,7 +44,7 @@ void sim_end_iteration(Simulation *self, Instance *instance) {
 }
 
 void sim_break_off(Simulation *self, Instance *instance) {
-  if (instance->lockstep) lockstep_fail(instance->lockstep);
+  if (instance->loop->fail) instance->loop->fail(instance);
   if (instance->activity == ACTIVITY_IDLE) return;
   const bool prefills = instance->activity == ACTIVITY_PREFILL;
   const bool resized = !prefills && sim_break_off_run(self, instance);

@@ -500,8 +500,8 @@ bool lockstep_end(Simulation *self, Instance *instance, bool prefills) {
 
 /* --- failures */
 
-void lockstep_fail(Lockstep *self) {
-  self->failed = true;
+void lockstep_fail(Instance *instance) {
+  instance->lockstep->failed = true;
 }
 
 static void reset(Lockstep *self, Tick now) {

@@ -82,10 +82,9 @@ void lockstep_init(Lockstep *self, Instance *first, uint32_t n, Arena *arena);
 InstanceIx lockstep_pick(Simulation *self, const Instance *instance);
 /* A request goes to this rank, which the router has chosen. */
 void lockstep_send(const Simulation *self, const Instance *instance);
-/* A request has come to a rank, or its KV has. */
-void lockstep_hear(Simulation *self, Instance *instance, RequestIx request);
-
 /* As Loop has them. */
+void lockstep_hear(Simulation *self, Instance *instance, RequestIx request);
+void lockstep_fail(Instance *instance);
 void lockstep_start(Simulation *self, Instance *instance);
 void lockstep_begin(Simulation *self, Instance *instance);
 bool lockstep_go_on(Simulation *self, Instance *instance);
@@ -96,9 +95,6 @@ Tick lockstep_ticks(const Simulation *self, const Instance *instance,
 
 /* A request that leaves is in no message any more. */
 void lockstep_drop(const Instance *instance, RequestIx request);
-
-/* The instance has failed, all of its ranks. */
-void lockstep_fail(Lockstep *self);
 
 /* The invariants of an instance's ranks; `instance` is the first. */
 void lockstep_audit(const Simulation *self, const Instance *instance);

@@ -14,6 +14,10 @@ struct Loop {
   bool decides_ahead;
   /* Gives an instance what the loop keeps of it. Optional. */
   void (*start)(Simulation *self, Instance *instance);
+  /* A request has come to an instance, or its KV has. Optional. */
+  void (*hear)(Simulation *self, Instance *instance, RequestIx request);
+  /* The instance fails. Optional. */
+  void (*fail)(Instance *instance);
   /* Decides what an idle instance computes and begins it; that may be nothing. */
   void (*begin)(Simulation *self, Instance *instance);
   /* The event of an instance has come: whether it ends no iteration. Optional: it does. */

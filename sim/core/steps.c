@@ -549,7 +549,7 @@ const Loop loop_of_flights = {
     DECIDED_STEPS,      .start = flights_start,   .begin = flights_begin, .goes_on = flights_go_on,
     .end = flights_end, .forget = flights_forget, .ticks = flights_ticks};
 
-const Loop loop_of_ranks = {DECIDED_STEPS,           .start = lockstep_start,
-                            .begin = lockstep_begin, .goes_on = lockstep_go_on,
-                            .end = lockstep_end,     .forget = lockstep_forget,
-                            .ticks = lockstep_ticks};
+const Loop loop_of_ranks = {
+    DECIDED_STEPS,         .start = lockstep_start,   .hear = lockstep_hear,
+    .fail = lockstep_fail, .begin = lockstep_begin,   .goes_on = lockstep_go_on,
+    .end = lockstep_end,   .forget = lockstep_forget, .ticks = lockstep_ticks};
