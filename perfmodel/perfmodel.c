@@ -324,6 +324,37 @@ static int64_t layer_tokens(const PerfModel *self, const BatchShape *even, int64
   return even->prefill_tokens > 0 ? tokens : ranks * captured_size(&self->captured, tokens / ranks);
 }
 
+void perfmodel_add_rank(RanksTime *self, const PerfModel *model, const BatchShape *batch,
+                        int64_t drafts, Tick more) {
+  const int64_t ranks = model->ranks > 1 ? model->ranks : 1;
+  const BatchShape all = {.prefill_tokens = ranks * batch->prefill_tokens,
+                          .prefill_area2 = ranks * batch->prefill_area2,
+                          .decode_seqs = ranks * batch->decode_seqs,
+                          .context_tokens = ranks * batch->context_tokens,
+                          .logit_seqs = ranks * batch->logit_seqs};
+  const RankShare each = {batch->prefill_tokens, batch->prefill_area2};
+  const int64_t tokens = layer_tokens(model, &all, 0);
+  const int64_t padded = layer_tokens(model, &all, ranks * drafts);
+  Extrapolation flag;
+  FineTick fine = iteration_fine(model, &all, &each, &flag) + fine_from_ticks(more) -
+                  pwl_fine(&model->spread, tokens);
+  if (drafts > 0)
+    fine += pwl_fine(&model->linear, padded) - pwl_fine(&model->linear, tokens) +
+            pwl_fine(&model->head, all.logit_seqs + ranks * drafts) -
+            pwl_fine(&model->head, all.logit_seqs);
+  if (fine > self->longest) self->longest = fine;
+  if (padded > self->padded) self->padded = padded;
+  self->tokens += batch->prefill_tokens + batch->decode_seqs + drafts;
+  self->prefills |= batch->prefill_tokens > 0;
+  self->extrapolation = extrapolation_worse(self->extrapolation, flag);
+  self->model = model;
+}
+
+Tick perfmodel_ranks(const RanksTime *self) {
+  const int64_t tokens = self->prefills ? self->tokens : self->padded;
+  return tick_nearest(self->longest + pwl_fine(&self->model->spread, tokens));
+}
+
 /* What the layers take of `drafts` tokens more. */
 static FineTick drafted_fine(const PerfModel *self, const BatchShape *batch, int64_t drafts) {
   const BatchShape even = batch_evened(batch, self->ranks, NULL);

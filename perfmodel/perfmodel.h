@@ -149,6 +149,25 @@ static inline Tick perfmodel_iteration(const PerfModel *self, const BatchShape *
   return perfmodel_iteration_on(self, batch, NULL, ret_extrapolation);
 }
 
+/* A step of all ranks, each with its own batch: as long as that one would last of which all had as
+ * much as the rank that takes longest, but that what is spread over all GPUs is of the tokens of
+ * all. In steps of decodes alone all are padded to the captured size of the largest batch. */
+typedef struct RanksTime {
+  FineTick longest; // of a rank, without what is spread
+  int64_t tokens;   // of all
+  int64_t padded;   // of all, if each has as many as the one with the most
+  bool prefills;
+  Extrapolation extrapolation;
+  const PerfModel *model; // of the newest
+} RanksTime;
+
+/* The batch of a further rank, whose decodes verify `drafts` tokens; `more` ticks follow that.
+ * `self` begins as zeroes. */
+void perfmodel_add_rank(RanksTime *self, const PerfModel *model, const BatchShape *batch,
+                        int64_t drafts, Tick more);
+/* Of all that were added, to the nearest tick. */
+Tick perfmodel_ranks(const RanksTime *self);
+
 /* What `drafts` tokens more, that the decodes of a batch verify, add to its iteration: the layers'
  * products and the logits of them. Attention reads the context of a sequence once for all its
  * tokens, as it does for one. Of a composed one. */

@@ -2,6 +2,7 @@
 #include "sim/audit.h"
 #include "sim/books/parts.h"
 #include "sim/core/lifecycle.h"
+#include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
 #include "sim/core/memory.h"
 #include <assert.h>
@@ -358,8 +359,13 @@ static void check_cpu_memory(const Simulation *self) {
     assert(instance->free_cpu_blocks + held == instance->pool->cpu_kv_blocks);
     assert(held == 0 || instance->kvtier->swaps);
     const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, m);
-    assert(!end || end->at > instance->copied_at);
+    assert(!end || end->at > instance->copied_at || instance->activity == ACTIVITY_IDLE);
   }
+}
+
+static void check_ranks(const Simulation *self) {
+  for (InstanceIx m = 0; m < self->n_instances; m += pool_replica_lanes(self->instances[m].pool))
+    if (self->instances[m].lockstep) lockstep_audit(self, &self->instances[m]);
 }
 
 static void check_batches(const Simulation *self) {
@@ -438,6 +444,7 @@ void audit_check(const Simulation *self, Tick previous) {
   check_roles(self);
   check_idleness(self);
   check_batches(self);
+  check_ranks(self);
   check_network(self);
   tell_audits(self);
   parts_audit(self);

@@ -3,6 +3,7 @@
 #include "sim/books/observing.h"
 #include "sim/core/arrival.h"
 #include "sim/core/iteration.h"
+#include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
 #include "sim/core/memory.h"
 #include "sim/core/moving.h"
@@ -38,11 +39,16 @@ static void init_instances(Simulation *self) {
     const PoolSpec *pool = &config->pools[p];
     Histogram *batch_tokens = ARENA_NEW(self->arena, Histogram);
     histogram_init(batch_tokens, self->arena);
-    const uint32_t lanes = pool_pipeline_lanes(pool);
+    const uint32_t lanes = pool_replica_lanes(pool);
     Pipeline *pipeline = NULL;
     CopyQueue *copies = NULL;
+    Lockstep *lockstep = NULL;
     for (uint32_t i = 0; i < pool->count; i++, ix++) {
       if (i % lanes == 0) copies = ARENA_NEW(self->arena, CopyQueue);
+      if (pool_ranks(pool) > 1 && i % lanes == 0) {
+        lockstep = ARENA_NEW(self->arena, Lockstep);
+        lockstep_init(lockstep, &self->instances[ix], lanes, self->arena);
+      }
       if (pool->pipeline_stages > 1 && i % lanes == 0) {
         pipeline = ARENA_NEW(self->arena, Pipeline);
         pipeline_init(pipeline, pool->pipeline_stages, self->arena);
@@ -65,6 +71,7 @@ static void init_instances(Simulation *self) {
                                        .running = REQUEST_QUEUE_EMPTY,
                                        .leaving = REQUEST_QUEUE_EMPTY,
                                        .pipeline = pipeline,
+                                       .lockstep = lockstep,
                                        .copies = copies,
                                        .free_cpu_blocks = pool->cpu_kv_blocks,
                                        .batch_tokens = batch_tokens};
@@ -152,8 +159,10 @@ static void init_instance_policies(Simulation *self) {
     instance->batcher = (const Batcher *)batcher.policy;
     instance->batcher_options = options[0];
     instance->batcher_state = arena_alloc(self->arena, instance->batcher->instance_state_size);
-    const bool flies = pool->pipeline_stages > 1 && pool_pipeline_lanes(pool) == 1;
+    const bool flies = pool->pipeline_stages > 1 && pool_replica_lanes(pool) == 1;
+    assert(!instance->lockstep || instance->batcher->schedules);
     instance->loop = !instance->batcher->schedules ? &loop_of_plans
+                     : instance->lockstep          ? &loop_of_ranks
                      : flies                       ? &loop_of_flights
                                                    : &loop_of_steps;
     if (instance->loop->start) instance->loop->start(self, instance);

@@ -37,6 +37,7 @@ typedef struct Executor {
   /* The same of each stage of a pipeline but the last; of that `ret_last`. NULL: an iteration takes
    * each the same. */
   Tick (*stage)(void *context, const ExecutorBatch *batch, Tick *ret_last, Diag *diag);
+  Tick dummy; // of a rank that has nothing to do in a step of others; 0: they decide
 } Executor;
 
 /* A step as a batcher that schedules step by step (vllm) decided it, once it has run. */
@@ -67,6 +68,12 @@ typedef struct StepRecord {
   const Tick *stages; // [2 * n_stages]; NULL of another, or without tokens
   int64_t n_stages;
   Tick out_at;
+
+  // Of ranks in lockstep, which have a step in each forward, with tokens or without: its number,
+  // when the last of them came to it, the wave and its steps before this one.
+  uint64_t forward;
+  Tick launched_at;
+  int64_t wave, counter;
 
   // Of a scheduler that decides as SGLang's: `running` has only those that decode, of a step with
   // prefill those that stand still.

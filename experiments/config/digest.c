@@ -44,6 +44,7 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
                           pool->provisioned_power, pool->cost_per_hour};
   *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
   if (pool->window_bytes_per_token + pool->state_bytes > 0 || pool->layout) fold_layers(hash, pool);
+  if (pool->ranks > 1) *hash = hash_fold(*hash, (uint64_t)pool->ranks);
   fold_reals(hash, reals, sizeof reals / sizeof *reals);
   *hash = hash_fold(*hash, pool->perfmodel->digest);
 }

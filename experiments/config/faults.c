@@ -343,7 +343,7 @@ static int bind_pool(Binder *self) {
   if (keys.store) status |= check_kind(self, keys.store->key_at, FAULT_STORE);
   if (status) return -1;
   const int64_t gpus = parallelism_gpus(config_degrees(self->pool));
-  const int64_t lanes = self->pool->spec.lanes, each = pool_pipeline_lanes(&self->pool->spec);
+  const int64_t lanes = self->pool->spec.lanes, each = pool_replica_lanes(&self->pool->spec);
   const int64_t on_machine = self->pool->hardware.num_gpus / gpus * lanes;
   if (keys.gpu)
     status |= bind_sources(self, keys.gpu, FAULT_FAIL, GPU_MTBF, each,

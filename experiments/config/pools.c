@@ -62,12 +62,12 @@ const OptionSpec config_pool_options[] = {
        .help = "Number of blocks of KV memory (vLLM --num-gpu-blocks-override).",
        .absent = "what the GPU memory leaves"),
     SPEC(nic_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
-         .help = "NIC bandwidth of an instance in each direction; of each stage of each replica "
-                 "where there are several.",
+         .help = "NIC bandwidth of an instance in each direction; of each stage and attention rank "
+                 "of each replica where there are several.",
          .absent = "by its share of the machine's GPUs"),
     POOL(cpu_memory, OPTION_BYTES, .max = 1e18,
-         .help = "CPU memory for the KV of an instance; of each stage of each replica where there "
-                 "are several.",
+         .help = "CPU memory for the KV of an instance; of each stage and attention rank of each "
+                 "replica where there are several.",
          .absent = "by its share of the machine's GPUs"),
     POOL(host_link, OPTION_NODE, .help = "Link between GPU and CPU memory.",
          .absent = "the defaults of its keys"),
@@ -123,16 +123,28 @@ static int64_t stage_gpus(const PoolConfig *pool) {
   return pool->tensor_parallel_size * pool->attention_data_parallel_size;
 }
 
+static const Batcher *batcher_of(const Config *self, const PoolConfig *pool) {
+  return (const Batcher *)sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER).policy;
+}
+
 /* Instances that share the stages of a replica: batches of a pipeline are in flight by one
  * scheduler, or each has an instance of its own. */
 static int64_t lanes_of(const Config *self, const PoolConfig *pool) {
-  const Policy *policy = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER).policy;
-  return ((const Batcher *)policy)->fills_pipelines ? 1 : pool->pipeline_parallel_size;
+  return batcher_of(self, pool)->fills_pipelines ? 1 : pool->pipeline_parallel_size;
+}
+
+/* Attention ranks of a replica that have schedulers of their own; 1: there is one for all. */
+static int64_t ranks_of(const Config *self, const PoolConfig *pool) {
+  const void *options = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER).state;
+  const Batcher *batcher = batcher_of(self, pool);
+  if (!options || !batcher->has_ranks || !batcher->has_ranks(options)) return 1;
+  return pool->pipeline_parallel_size > 1 ? 1 : pool->attention_data_parallel_size;
 }
 
 /* Of one instance. */
 static int64_t instance_gpus(const Config *self, const PoolConfig *pool) {
-  return stage_gpus(pool) * pool->pipeline_parallel_size / lanes_of(self, pool);
+  return stage_gpus(pool) * pool->pipeline_parallel_size / lanes_of(self, pool) /
+         ranks_of(self, pool);
 }
 
 static double share_of(const Config *self, const PoolConfig *pool, const Hardware *hardware) {
@@ -162,13 +174,13 @@ static int fit_cpu_memory(const Config *self, PoolConfig *pool, const Node *node
   return 0;
 }
 
-/* The share of the machine type that one instance is, or one lane of a pipeline. */
+/* The share of the machine type that one instance is, or one lane of a pipeline, or one rank. */
 static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hardware,
                       const KvCapacity *capacity) {
   PoolSpec *spec = &pool->spec;
   const double share = share_of(self, pool, hardware);
-  const int64_t pipeline_lanes = lanes_of(self, pool);
-  const int64_t lanes = pipeline_lanes * pool->data_parallel_size;
+  const int64_t pipeline_lanes = lanes_of(self, pool), own_ranks = ranks_of(self, pool);
+  const int64_t lanes = pipeline_lanes * own_ranks * pool->data_parallel_size;
   spec->machine = hardware->name;
   const int64_t machines = spec->scaling.max > 0 ? spec->scaling.max : pool->count;
   spec->count = (uint32_t)(machines * lanes);
@@ -176,8 +188,9 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
   spec->pipeline_stages = pool->pipeline_parallel_size;
   spec->pipeline_lanes = pipeline_lanes;
   const int64_t ranks = pool->attention_data_parallel_size;
-  spec->attention_ranks = ranks;
-  spec->kv_blocks = capacity->blocks / pipeline_lanes / ranks * ranks;
+  spec->ranks = own_ranks;
+  spec->attention_ranks = ranks / own_ranks;
+  spec->kv_blocks = capacity->blocks / pipeline_lanes / ranks * spec->attention_ranks;
   spec->layout = pool->kv.layout;
   spec->block_size = spec->layout ? spec->layout->block_size : pool->kv.block_size;
   spec->cpu_kv_blocks = pool->cpu_memory / capacity->block_bytes;
@@ -254,7 +267,7 @@ static int bind_pool_policies(const Config *self, const Node *node, PoolConfig *
   PoolSpec *spec = &pool->spec;
   int status = config_bind_pool_engine(self, node, pool, arena, diag);
   const int64_t groups = pool->attention_data_parallel_size;
-  if (groups > 1 && !status)
+  if (groups > ranks_of(self, pool) && !status)
     spec->batcher = scale_batcher(sim_pool_policy(&self->sim, spec, POLICY_BATCHER), groups, arena);
   if (pool->kvtier)
     status |= config_bind_policy(&spec->kvtier, POLICY_KVTIER, pool->kvtier, arena, diag);
@@ -277,6 +290,24 @@ static int check_lanes(const Config *self, const PoolConfig *pool, const Node *n
                     (long long)capacity->blocks, (long long)lanes);
 }
 
+/* Ranks with schedulers of their own have one role, and no adapters. */
+static int check_ranks(const Config *self, const PoolConfig *pool, const Node *node, Diag *diag) {
+  const Policy *roles = sim_policy(&self->sim, POLICY_POOL).policy;
+  const bool moves = roles != policy_list(POLICY_POOL)[0];
+  if (ranks_of(self, pool) == 1 || !(pool->lora_node || moves)) return 0;
+  if (pool->lora_node)
+    diag_error(diag, pool->lora_node->key_at,
+               "'lora' cannot be used with attention ranks that have schedulers of their own");
+  else
+    diag_error(diag, config_place(node, "attention_data_parallel_size"),
+               "pool policy '%s' cannot be used with attention ranks that have schedulers of their "
+               "own",
+               roles->name);
+  diag_hint(diag, "set 'rank_scheduling: shared' of batcher '%s'",
+            sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER).policy->name);
+  return -1;
+}
+
 /* Two ways to say what the KV memory is are one too many. */
 static int check_kv_keys(const Node *node, Diag *diag) {
   const Node *bytes = node_find(node, "kv_cache_memory_bytes");
@@ -287,11 +318,11 @@ static int check_kv_keys(const Node *node, Diag *diag) {
 
 /* A decoding sequence holds at least one block, of those that the GPUs hold unless the tier has
  * more. */
-static int64_t max_decode_seqs(const Config *self, const PoolSpec *spec,
+static int64_t max_decode_seqs(const Config *self, const PoolSpec *spec, int64_t ranks,
                                const KvCapacity *capacity) {
   const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
   const KvTier *tier = (const KvTier *)sim_pool_policy(&self->sim, spec, POLICY_KVTIER).policy;
-  const int64_t most = config_max_decode_seqs(&batcher);
+  const int64_t most = ranks * config_max_decode_seqs(&batcher);
   return most > capacity->blocks && !kvtier_moves(tier) ? capacity->blocks : most;
 }
 
@@ -385,9 +416,10 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
   const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
-  pool->kv.max_num_seqs = config_max_decode_seqs(&batcher);
+  pool->kv.max_num_seqs = ranks_of(self, pool) * config_max_decode_seqs(&batcher);
   if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers && degrees.pipeline == 1)
     pool->kv.layout = kv_layout_of(model, degrees.tensor, pool->kv.block_size, arena);
+  if (check_ranks(self, pool, node, diag)) return -1;
   if (pool->lora_node && config_bind_lora(self, pool, pool->lora_node, diag)) return -1;
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||
@@ -405,7 +437,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   choice.model = model;
   choice.hardware = &hardware;
   choice.degrees = degrees;
-  choice.max_decode_seqs = max_decode_seqs(self, spec, &capacity);
+  choice.max_decode_seqs = max_decode_seqs(self, spec, ranks_of(self, pool), &capacity);
   spec->perfmodel = config_load_perfmodel(
       self, choice, &pool->engine, times_place(self, node, &choice, machine_at), arena, diag);
   if (!spec->perfmodel) return -1;

@@ -37,7 +37,7 @@ static void init_machines(Recorder *self) {
 }
 
 static uint32_t replicas_of(const PoolSpec *pool) {
-  return pool->count / pool_pipeline_lanes(pool);
+  return pool->count / pool_replica_lanes(pool);
 }
 
 /* Whether a machine of one of its shapes is drawn; each replica has `count / replicas` of each. */

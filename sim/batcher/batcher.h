@@ -109,6 +109,8 @@ struct Batcher {
   bool pauses;          // when its engine is told to (core/pausing.c)
   /* Whether it admits by priority though it does not wait so (goes_before). Optional. */
   bool (*sorts_by_priority)(const void *options);
+  /* Whether each attention rank has a scheduler of its own (lockstep.h). Optional: none has. */
+  bool (*has_ranks)(const void *options);
   /* Whether its instances keep a prefix cache. Optional: they do not. */
   bool (*caches)(const void *options);
   /* Before anything else, once per instance. Optional. */

@@ -15,7 +15,9 @@ typedef struct Vllm {
   double watermark;
   double batch_wait_max_tokens_ratio;
   Tick idle_sleep;
-  int first_token; // FIRST_PREFILL or FIRST_DECODE
+  int64_t dp_sync_interval;
+  int rank_scheduling; // RANKS_OWN or RANKS_SHARED
+  int first_token;     // FIRST_PREFILL or FIRST_DECODE
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
   bool long_prefill_token_threshold_adaptive, self_preemption_ends_step;
   const Node *speculative;
@@ -29,6 +31,9 @@ static const char *const capacity_choices[] = {"max_utilization", "guaranteed_no
 
 enum { FIRST_PREFILL, FIRST_DECODE };
 static const char *const first_choices[] = {"prefill", "decode", NULL};
+
+enum { RANKS_OWN, RANKS_SHARED };
+static const char *const rank_choices[] = {"own", "shared", NULL};
 
 enum { POLICY_FCFS, POLICY_PRIORITY };
 static const char *const policy_choices[] = {"fcfs", "priority", NULL};
@@ -103,7 +108,16 @@ static const OptionSpec options[] = {
          "prefill (Splitwise, TetriInfer), or decode, which makes it again from the last token "
          "of the prompt (vLLM behind llm-d or Dynamo)."},
     {"idle_sleep", OPTION_TICKS, offsetof(Vllm, idle_sleep), "1 ms", .max = 10,
-     .help = "Time that the engine of a pipeline sleeps after a step without tokens."},
+     .help = "Time that the engine of a pipeline, or of an attention rank, sleeps after a step "
+             "without tokens."},
+    {"rank_scheduling", OPTION_CHOICE, offsetof(Vllm, rank_scheduling), "own",
+     .choices = rank_choices,
+     .help = "Schedulers of attention ranks: each has its own and its own KV memory, and their "
+             "steps begin together (own, vLLM), or one gives prompts to all (shared). Ranks of a "
+             "pipeline always share one."},
+    {"dp_sync_interval", OPTION_INT, offsetof(Vllm, dp_sync_interval), "16", .min = 1, .max = 1e6,
+     .help = "Number of steps after which attention ranks find out whether any of them has "
+             "unfinished requests. Until then those without run dummy steps."},
     {"speculative", OPTION_NODE, offsetof(Vllm, speculative), .absent = "no speculation",
      .help = "Speculative decoding: {method, num_speculative_tokens, acceptance, "
              "drafter_time, mtp_modules}."},
@@ -171,6 +185,7 @@ static SchedulerLimits schedules(const void *options_) {
       .retention = self->prefix_cache_retention_interval,
       .makes_first = self->first_token == FIRST_DECODE,
       .idle_sleep = self->idle_sleep,
+      .sync_interval = self->dp_sync_interval,
       .speculation = self->speculation};
 }
 
@@ -186,6 +201,10 @@ static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
   if (speculation->mtp && pool->num_nextn_predict_layers == 0)
     return "'method: mtp' needs a model that has layers for it ('num_nextn_predict_layers')";
   return NULL;
+}
+
+static bool has_ranks(const void *options_) {
+  return ((const Vllm *)options_)->rank_scheduling == RANKS_OWN;
 }
 
 static bool caches(const void *options_) {
@@ -222,6 +241,7 @@ const Batcher batcher_vllm = {
     .pauses = true,
     .refuse = refuse,
     .schedules = schedules,
+    .has_ranks = has_ranks,
     .caches = caches,
     .goes_before = goes_before,
     .wake = wake,

@@ -258,7 +258,8 @@ void parts_left(Simulation *self, const Instance *instance, RequestIx ix, int64_
   const int64_t made = tokens - parts->tokens;
   const Tick alone = decodes_alone(instance, prompt + parts->tokens, prompt + tokens);
   Tick left = self->now - parts->since;
-  take(&parts->booked, instance->dead ? CAUSE_resume : CAUSE_store, now.idle - then->idle, &left);
+  if (instance->dead || !instance->lockstep) // else for the batches of other ranks
+    take(&parts->booked, instance->dead ? CAUSE_resume : CAUSE_store, now.idle - then->idle, &left);
   take(&parts->booked, CAUSE_decode_stall, now.stall - then->stall, &left);
   take(&parts->booked, CAUSE_decode_prefill, now.other - then->other, &left);
   take(&parts->booked, CAUSE_decode_host, now.host - then->host, &left);

@@ -5,6 +5,7 @@
 #include "sim/core/decision.h"
 #include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
+#include "sim/core/lockstep.h"
 #include "sim/core/memory.h"
 #include "sim/core/step_listing.h"
 #include <assert.h>
@@ -469,13 +470,16 @@ static void place_items(Simulation *self, Instance *instance, Step *step) {
 }
 
 /* Whether prompts, those that have begun as well, wait because decodes run: fewer than
- * `prefill_interval` steps have passed since one with prefill, and the last decision that did not
- * hold them could admit all. */
+ * `prefill_interval` steps have passed since one with prefill, or ranks in lockstep are between two
+ * steps of their wave in which all may have prefill; and the last decision that did not hold them
+ * could admit all. */
 static bool holds_prompts(const Simulation *self, const Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
-  if (scheduler->crowded ||
-      scheduler->n_steps + 1 - scheduler->prefilled_step >= scheduler->limits.prefill_interval)
-    return false;
+  const int64_t interval = scheduler->limits.prefill_interval;
+  const bool passed = scheduler->rank
+                          ? scheduler->rank->counter % interval == 0
+                          : scheduler->n_steps + 1 - scheduler->prefilled_step >= interval;
+  if (scheduler->crowded || passed) return false;
   int64_t n_decodes = instance->running.count;
   for (size_t i = 0; i < scheduler->n_alone; i++)
     n_decodes -= !decodes(&self->requests.slots[scheduler->alone[i]]);

@@ -29,9 +29,10 @@ static bool drafts_tokens(const DecodeRun *self) {
 }
 
 /* Whether the model's pieces do not say how long a decode iteration lasts: in a pipeline, where
- * that hangs on the other lanes, with another clock, and with drafts. */
+ * that hangs on the other lanes, of ranks in lockstep, with another clock, and with drafts. */
 static bool asks(const Simulation *self, const Instance *instance) {
-  return instance->pipeline || self->config->executor || drafts_tokens(&instance->run);
+  return instance->pipeline || instance->lockstep || self->config->executor ||
+         drafts_tokens(&instance->run);
 }
 
 /* Whether every decode iteration of an instance is an event. */
@@ -50,9 +51,9 @@ Tick sim_iteration_ticks(Simulation *self, Instance *instance, const BatchShape 
                : instance->pipeline
                    ? sim_pass_pipeline(self, instance, shape, NULL, &extrapolation)
                    : perfmodel_iteration_on(model, shape, &instance->busiest, &extrapolation);
-  if (instance->run.drafts > 0 && !self->config->executor)
+  if (instance->run.drafts > 0 && !loop->ticks && !self->config->executor)
     ticks += perfmodel_drafts(model, shape, instance->run.drafts);
-  if (ticks >= 0) ticks += instance->run.drafter;
+  if (ticks >= 0 && !loop->ticks) ticks += instance->run.drafter;
   if (ticks < 0) self->failed = true;
   if (ticks < 0 || sim_passes_the_end(self, (double)ticks)) return 1;
   assert(ticks > 0 || loop->ticks);

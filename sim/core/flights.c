@@ -39,7 +39,7 @@ static bool is_anybody_here(const Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
   return instance->running.count + instance->prefill_queue.count + instance->decode_queue.count >
              0 ||
-         scheduler->flights->untold || scheduler->n_pauses > 0;
+         scheduler->untold || scheduler->n_pauses > 0;
 }
 
 Tick flights_ticks(const Simulation *self, const Instance *instance,
@@ -82,7 +82,7 @@ static bool decide(Simulation *self, Instance *instance) {
   Flights *flights = scheduler->flights;
   Step *step = scheduler->next = in_flight(scheduler, flights->n);
   scheduler->limits.rules->decide(self, instance, step);
-  flights->untold = false;
+  scheduler->untold = false;
   step->n_in_flight = (int64_t)++flights->n;
   Tick *sampled_at = &flights->sampled_at[step->number % (uint32_t)flights->n_stages];
   pipeline_await(instance->pipeline, *sampled_at);
@@ -221,13 +221,15 @@ bool flights_end(Simulation *self, Instance *instance, bool prefills) {
   return changes;
 }
 
-void flights_forget(Instance *instance) {
+void flights_forget(Simulation *self, Instance *instance) {
+  (void)self;
   Flights *flights = instance->scheduler->flights;
   instance->scheduler->limits.rules->forget(instance);
   for (int64_t i = 0; i < flights->n_stages; i++)
     flights->sampled_at[i] = 0;
   flights->first = flights->n = flights->n_vain = 0;
   flights->landed = instance->scheduler->number;
-  flights->ran = flights->sleeps = flights->tired = flights->untold = false;
+  flights->ran = flights->sleeps = flights->tired = false;
+  instance->scheduler->untold = false;
   flights->polled_at = -1;
 }

@@ -22,7 +22,6 @@ typedef struct Flights {
   bool ran;         // the present round decided a step with tokens
   bool sleeps;      // the engine does, until its event
   bool tired;       // it will, before it does anything else
-  bool untold;      // requests have ended since the newest decision
   size_t n_vain;    // times that it slept since a step with tokens was decided
   Tick polled_at;   // the newest round, where those that follow find nothing either; -1: none
 } Flights;
@@ -32,7 +31,7 @@ void flights_start(Simulation *self, Instance *instance);
 void flights_begin(Simulation *self, Instance *instance);
 bool flights_go_on(Simulation *self, Instance *instance);
 bool flights_end(Simulation *self, Instance *instance, bool prefills);
-void flights_forget(Instance *instance);
+void flights_forget(Simulation *self, Instance *instance);
 
 /* What the instance computes lasts at least until now, if the engine sleeps over its end. */
 void flights_catch_up(const Simulation *self, Instance *instance);
@@ -40,11 +39,6 @@ void flights_catch_up(const Simulation *self, Instance *instance);
 /* Ticks until the present step has left the stages; 0: it has. */
 Tick flights_ticks(const Simulation *self, const Instance *instance,
                    Extrapolation *ret_extrapolation);
-
-/* A request has left the scheduler. */
-static inline void flights_note_left(const Scheduler *self) {
-  if (self->flights) self->flights->untold = true;
-}
 
 /* Whether a step in flight has tokens of a request. */
 static inline bool flights_have(const Scheduler *self, const Request *request) {

@@ -27,6 +27,7 @@ static inline bool role_covers(Role role, Phase phase) {
 }
 
 typedef struct Group Group;
+typedef struct Lockstep Lockstep;
 typedef struct Loop Loop;
 typedef struct Scheduler Scheduler;
 typedef struct Batcher Batcher;
@@ -55,13 +56,14 @@ typedef struct PoolSpec {
   const char *machine; // hardware name, for reports
   Role role;
   uint32_t model;          // that its instances serve (SimConfig.models)
-  uint32_t count;          // of pipelines, their lanes: a multiple of pool_pipeline_lanes
+  uint32_t count;          // of pipelines, their lanes: a multiple of pool_replica_lanes
   uint32_t lanes;          // of those, in one instance as it is bought; 0: 1
   int64_t pipeline_stages; // 0 or 1: none
   int64_t pipeline_lanes;  // instances that share the stages of one; 1: its batches are of one
                            // scheduler (flights.h); 0: as many as it has stages
   int64_t
       attention_ranks; // a prompt and its KV are on one of them (attention_ranks.h); 0 or 1: none
+  int64_t ranks; // instances that are the ranks of one and step together (lockstep.h); 0 or 1: none
   const PerfModel *perfmodel;
   int64_t kv_blocks, block_size;  // blocks on the GPUs; tokens per block
   const KvLayout *layout;         // groups of its layers; NULL: one, which keeps all tokens
@@ -155,6 +157,7 @@ struct Instance {
   const KvTier *kvtier;
   Group *group;       // it is a shape of; NULL: none
   Pipeline *pipeline; // shared by the lanes of a replica; NULL: none
+  Lockstep *lockstep; // shared by the ranks of a replica; NULL: none
   InstanceIx ix;
   Role role;
   Activity activity;
@@ -248,15 +251,20 @@ static inline uint32_t pool_machines(const PoolSpec *pool) {
   return pool->count / pool_lanes(pool);
 }
 
-/* Instances that share the stages of one pipeline; without one, 1. */
-static inline uint32_t pool_pipeline_lanes(const PoolSpec *pool) {
-  if (pool->pipeline_stages <= 1) return 1;
+/* Ranks of one replica that step together; without any, 1. */
+static inline uint32_t pool_ranks(const PoolSpec *pool) {
+  return pool->ranks > 1 ? (uint32_t)pool->ranks : 1;
+}
+
+/* Instances that share the stages of one pipeline, or are the ranks of one replica; else 1. */
+static inline uint32_t pool_replica_lanes(const PoolSpec *pool) {
+  if (pool->pipeline_stages <= 1) return pool_ranks(pool);
   return (uint32_t)(pool->pipeline_lanes > 0 ? pool->pipeline_lanes : pool->pipeline_stages);
 }
 
 /* Replicas of the model that so many of its lanes are. */
 static inline int64_t pool_replicas(const PoolSpec *pool, uint32_t lanes) {
-  const int64_t each = pool_pipeline_lanes(pool);
+  const int64_t each = pool_replica_lanes(pool);
   return (lanes + each - 1) / each;
 }
 

@@ -21,7 +21,11 @@ void sim_begin(Simulation *self, Instance *instance) {
 
 void sim_handle_iteration(Simulation *self, uint32_t target) {
   Instance *instance = &self->instances[target];
-  if (instance->loop->goes_on && instance->loop->goes_on(self, instance)) return;
+  if (!instance->loop->goes_on || !instance->loop->goes_on(self, instance))
+    sim_end_iteration(self, instance);
+}
+
+void sim_end_iteration(Simulation *self, Instance *instance) {
   const bool prefills = instance->activity == ACTIVITY_PREFILL;
   const bool resized =
       instance->moves_kv && sim_advance_tier(instance, self->now - instance->run.part_began_at);
@@ -40,6 +44,7 @@ void sim_handle_iteration(Simulation *self, uint32_t target) {
 }
 
 void sim_break_off(Simulation *self, Instance *instance) {
+  if (instance->loop->fail) instance->loop->fail(instance);
   if (instance->activity == ACTIVITY_IDLE) return;
   const bool prefills = instance->activity == ACTIVITY_PREFILL;
   const bool resized = !prefills && sim_break_off_run(self, instance);

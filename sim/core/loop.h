@@ -1,8 +1,9 @@
 /* The loop of an instance: how it decides what it computes next, and what the end of that brings.
- * There are three. `loop_of_plans` asks the instance's batcher for a plan whenever an iteration has
+ * There are four. `loop_of_plans` asks the instance's batcher for a plan whenever an iteration has
  * ended (plans.c). `loop_of_steps` has a scheduler decide steps, one of them ahead of the step that
  * runs where the engine does so (scheduler.h, steps.c). `loop_of_flights` has it keep several in
- * the stages of a pipeline (flights.h). iteration.h drives them. */
+ * the stages of a pipeline (flights.h), and `loop_of_ranks` in step with those of other ranks
+ * (lockstep.h). iteration.h drives them. */
 #ifndef SIM_CORE_LOOP_H
 #define SIM_CORE_LOOP_H
 #include "sim/core/state.h"
@@ -13,6 +14,10 @@ struct Loop {
   bool decides_ahead;
   /* Gives an instance what the loop keeps of it. Optional. */
   void (*start)(Simulation *self, Instance *instance);
+  /* A request has come to an instance, or its KV has. Optional. */
+  void (*hear)(Simulation *self, Instance *instance, RequestIx request);
+  /* The instance fails. Optional. */
+  void (*fail)(Instance *instance);
   /* Decides what an idle instance computes and begins it; that may be nothing. */
   void (*begin)(Simulation *self, Instance *instance);
   /* The event of an instance has come: whether it ends no iteration. Optional: it does. */
@@ -24,7 +29,7 @@ struct Loop {
   void (*break_off)(Simulation *self, Instance *instance);
   /* The instance has lost its memory, and has no request left: what it had decided never runs.
    * Optional. */
-  void (*forget)(Instance *instance);
+  void (*forget)(Simulation *self, Instance *instance);
   /* A request that an iteration in progress computes is given up. It leaves as that ends; at once
    * where none is in progress. */
   void (*leave)(Simulation *self, Instance *instance, RequestIx request);
@@ -51,5 +56,5 @@ struct Loop {
   size_t (*list)(Simulation *self, const Instance *instance, const BatchShape *shape, int64_t done);
 };
 
-extern const Loop loop_of_plans, loop_of_steps, loop_of_flights;
+extern const Loop loop_of_plans, loop_of_steps, loop_of_flights, loop_of_ranks;
 #endif

@@ -2,6 +2,7 @@
 #include "sim/core/placement.h"
 #include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
+#include "sim/core/lockstep.h"
 #include "sim/core/marks.h"
 #include "sim/core/moving.h"
 #include "sim/core/roles.h"
@@ -67,6 +68,16 @@ static bool storable(const Simulation *self, const Request *request) {
   return request->prompt_tokens <= sim_deployment(self, request)->smallest_store;
 }
 
+/* The rank of an instance that its front end sends a request to; routers that know what the ranks
+ * have in their caches choose it themselves. */
+static InstanceIx choose_rank(Simulation *self, InstanceIx picked) {
+  const Instance *instance = &self->instances[picked];
+  if (!instance->lockstep) return picked;
+  if (!self->router->knows_content) return lockstep_pick(self, instance);
+  lockstep_send(self, instance);
+  return picked;
+}
+
 /* The dispatcher's pick, or the roomiest where that is too small. Where roles move, those that
  * decoded when the request arrived may all have moved since: then any may be claimed. */
 static InstanceIx dispatch(Simulation *self, RequestIx ix) {
@@ -78,6 +89,7 @@ static InstanceIx dispatch(Simulation *self, RequestIx ix) {
     decode = self->dispatcher->pick(deployment->dispatcher_state, view, ix);
   if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest(self, request, PHASE_DECODE);
   if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest_of(view, PHASE_DECODE, any);
+  decode = choose_rank(self, decode);
   sim_claim(self, &self->instances[decode], PHASE_DECODE);
   sim_books(self, request)->dispatches++;
   return decode;
@@ -108,6 +120,15 @@ void sim_dispatch(Simulation *self, RequestIx ix) {
   sim_log(self, OUTCOME_DISPATCH, request, request->prefill_instance, decode, 0);
 }
 
+static void choose_ranks(Simulation *self, Placement *placement) {
+  const bool split = placement->decode != placement->prefill;
+  placement->prefill = choose_rank(self, placement->prefill);
+  if (!split)
+    placement->decode = placement->prefill;
+  else if (placement->decode != INSTANCE_NONE)
+    placement->decode = choose_rank(self, placement->decode);
+}
+
 /* The router's placement, except that a phase too large for the instance it picked goes to the
  * roomiest. */
 static Placement place(Simulation *self, RequestIx ix, bool check) {
@@ -125,6 +146,7 @@ static Placement place(Simulation *self, RequestIx ix, bool check) {
     placement.decode = INSTANCE_NONE;
   else if (check && !fits(self, request, placement.decode, PHASE_DECODE))
     placement.decode = roomiest(self, request, PHASE_DECODE);
+  choose_ranks(self, &placement);
   return placement;
 }
 

@@ -44,9 +44,10 @@ typedef struct SchedulerLimits {
   int64_t batch_wait_iters, batch_wait_tokens;
   int64_t rank_wait_iters; // those who may join wait for prompts on all ranks; 0: they do not
   int lag;
-  int64_t retention; // KvGroupOptions
-  bool makes_first;  // tokens again of prompts that were prefilled elsewhere
-  Tick idle_sleep;   // of the engine of a pipeline, after a step without tokens
+  int64_t retention;     // KvGroupOptions
+  bool makes_first;      // tokens again of prompts that were prefilled elsewhere
+  Tick idle_sleep;       // of the engine of a pipeline or rank, after a step without tokens
+  int64_t sync_interval; // rounds of ranks from one vote on the end of their wave to the next
   Speculation speculation;
 } SchedulerLimits;
 
@@ -85,6 +86,12 @@ typedef struct Forfeit {
 } Forfeit;
 
 typedef struct Step {
+  /* Of ranks in lockstep: the forward that it is in, when that is launched and begins, the wave and
+   * its steps before this one, and the ticks that an executor gives. A dummy has no tokens. */
+  uint64_t forward;
+  Tick launched_at, begins, executed;
+  int64_t wave, counter;
+  bool dummy;
   /* In a pipeline: `end`, when it leaves the last stage; when it entered and left each stage, and
    * how many were in flight with it. */
   Tick end;
@@ -118,6 +125,7 @@ static inline bool step_is_empty(const Step *self) {
 
 struct Rounds;
 struct Flights;
+struct Rank;
 
 typedef struct Scheduler {
   SchedulerLimits limits;
@@ -146,7 +154,9 @@ typedef struct Scheduler {
   size_t n_leaving, leaving_capacity;
   RequestIx *alone; // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
+  bool untold;             // requests have ended since the newest decision
   struct Rounds *rounds;   // what rules keep of their own (rounds.h)
   struct Flights *flights; // steps in the stages of a pipeline; NULL: one at a time (flights.h)
+  struct Rank *rank; // its steps are in lockstep with others'; NULL: they are not (lockstep.h)
 } Scheduler;
 #endif

@@ -89,11 +89,13 @@ size_t step_sequences(const Step *step, bool prefills, BatchSequence *sequences)
 void sim_tell_step(Simulation *self, const Instance *instance, const Step *step, Tick end) {
   StepListing *listing = step->listing;
   if (!self->config->on_step) return;
-  if (step_is_empty(step) && listing->n_preempted == listing->n_reset) return;
+  if (step_is_empty(step) && listing->n_preempted == listing->n_reset && !step->dummy) return;
   listing->n_reset = 0;
   const StepRecord record = {.instance = instance->ix,
                              .decided_at = step->decided_at,
-                             .begin = step->stages ? step->stages[0] : self->now,
+                             .begin = step->stages         ? step->stages[0]
+                                      : instance->lockstep ? step->begins
+                                                           : self->now,
                              .end = end,
                              .items = listing->listed,
                              .preempted = listing->preempted,
@@ -109,6 +111,10 @@ void sim_tell_step(Simulation *self, const Instance *instance, const Step *step,
                              .stages = step_is_empty(step) ? NULL : step->stages,
                              .n_stages = instance->pipeline ? instance->pipeline->n_stages : 0,
                              .out_at = self->now,
+                             .forward = step->forward,
+                             .launched_at = step->launched_at,
+                             .wave = step->wave,
+                             .counter = step->counter,
                              .free_blocks = listing->free_blocks,
                              .waiting = listing->waiting,
                              .chunked = listing->chunked,

@@ -4,6 +4,7 @@
 #include "sim/core/decode_run.h"
 #include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
+#include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
@@ -132,13 +133,17 @@ static int64_t lost_decodes(const Step *step) {
 }
 
 /* What the drafter takes behind it, of a step that makes tokens. */
-static Tick drafter_ticks(const Instance *instance, const Step *step) {
+Tick scheduler_drafter_ticks(const Instance *instance, const Step *step) {
   const Speculation *speculation = &instance->scheduler->limits.speculation;
   if (step->shape.logit_seqs == 0 || speculation->num_speculative_tokens == 0) return 0;
   const DrafterPasses passes = speculation->passes;
   if (passes.all + passes.one == 0) return speculation->drafter_time;
-  return perfmodel_drafter(instance->perfmodel, &step->shape, step->n_drafts, passes,
-                           instance->pool->num_hidden_layers);
+  const int64_t ranks = pool_ranks(instance->pool), n_layers = instance->pool->num_hidden_layers;
+  BatchShape all = step->shape; // all ranks have as much
+  all.decode_seqs *= ranks;
+  all.context_tokens *= ranks;
+  all.logit_seqs *= ranks;
+  return perfmodel_drafter(instance->perfmodel, &all, ranks * step->n_drafts, passes, n_layers);
 }
 
 static void begin_parts(Simulation *self, const Instance *instance, const Step *step) {
@@ -155,14 +160,16 @@ Tick scheduler_begin_step(Simulation *self, Instance *instance) {
   instance->padding.decode_seqs = step->n_thrown[0] + step->n_thrown[1] + lost_decodes(step);
   instance->padding.prefill_tokens = step->n_padding;
   instance->run.drafts = step->n_drafts;
-  instance->run.drafter = drafter_ticks(instance, step);
+  instance->run.drafter = scheduler_drafter_ticks(instance, step);
   Tick first;
   if (step->shape.prefill_tokens > 0) {
     instance->busiest = step->busiest;
     first = sim_begin_prefills(self, instance, &step->shape);
   } else {
-    const bool same = !self->step && repeats(scheduler, instance->lag);
-    const bool goes_on = is_plain(step) && step->version == scheduler->plain_version;
+    const bool alone = self->step || scheduler->rank;
+    const bool same = !alone && repeats(scheduler, instance->lag);
+    const bool goes_on =
+        !scheduler->rank && is_plain(step) && step->version == scheduler->plain_version;
     sim_begin_steps(self, instance, &step->shape,
                     same ? scheduler->limits.rules->watch(self, instance) : 1, goes_on);
     instance->run.counted = step->n_counted;
@@ -217,7 +224,7 @@ static void sort_items(Step *step) {
 /* Its last token is made; `kv_tokens` as in ScheduledItem. It may have been left out of the step
  * after that. */
 static void finish(Simulation *self, Instance *instance, RequestIx ix, int32_t kv_tokens) {
-  flights_note_left(instance->scheduler);
+  instance->scheduler->untold = true;
   const SchedulerRules *rules = instance->scheduler->limits.rules;
   const Request *request = &self->requests.slots[ix];
   if (request->state != REQUEST_WAITS_PREFILL && request->scheduled == SCHEDULED_ALONE)
@@ -251,7 +258,7 @@ static void end_here(Simulation *self, Instance *instance, const ScheduledItem *
     finish(self, instance, ix, item->kv_tokens);
     return;
   }
-  flights_note_left(instance->scheduler);
+  instance->scheduler->untold = true;
   request->decided_step = 0;
   sim_begin_transfer(self, ix);
 }
@@ -392,9 +399,9 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
   }
   sort_items(step);
   const bool changes = !is_regular(step) || scheduler->n_leaving > 0;
+  scheduler->ending = step;
   end_given_up(self, instance);
   scheduler->current = NULL;
-  scheduler->ending = step;
   for (size_t i = 0; i < step->n_items; i++) {
     if (step->items[i].request == REQUEST_NONE || step->items[i].kind == STEP_JOINS) continue;
     if (step->items[i].kind == STEP_LEAVES)
@@ -473,8 +480,9 @@ static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
   const Scheduler *scheduler = instance->scheduler;
   const Step *step = scheduler->current;
   const Series series = instance->run.series;
-  const Tick since =
-      scheduler->limits.rules->alternates ? instance->decoded_at : instance->run.began_at;
+  const Tick since = scheduler->rank                       ? scheduler->rank->ended_at
+                     : scheduler->limits.rules->alternates ? instance->decoded_at
+                                                           : instance->run.began_at;
   const Tick ticks = end_at - since;
   const bool goes_on = instance->run.goes_on;
   for (int counted = 0; counted < 2; counted++) {
@@ -507,6 +515,7 @@ static size_t list(Simulation *self, const Instance *instance, const BatchShape 
 }
 
 static int32_t withdraw(Simulation *self, Instance *instance, RequestIx ix) {
+  if (instance->lockstep) lockstep_drop(instance, ix);
   scheduler_count_ahead(self, instance, ix);
   return instance->scheduler->limits.rules->withdraw(self, instance, ix);
 }
@@ -522,11 +531,12 @@ static void withdrawn(Simulation *self, Instance *instance, int64_t *booked) {
   }
 }
 
-static void forget(Instance *instance) {
+static void forget(Simulation *self, Instance *instance) {
+  (void)self;
   instance->scheduler->limits.rules->forget(instance);
 }
 
-/* What both have. */
+/* What all have. */
 #define DECIDED_STEPS                                                                              \
   .decides_ahead = true, .break_off = scheduler_break_off, .leave = leave, .withdraw = withdraw,   \
   .withdrawn = withdrawn, .count_leaving = count_leaving, .count_prompts = count_prompts,          \
@@ -538,3 +548,8 @@ const Loop loop_of_steps = {DECIDED_STEPS, .start = start, .begin = begin, .end 
 const Loop loop_of_flights = {
     DECIDED_STEPS,      .start = flights_start,   .begin = flights_begin, .goes_on = flights_go_on,
     .end = flights_end, .forget = flights_forget, .ticks = flights_ticks};
+
+const Loop loop_of_ranks = {
+    DECIDED_STEPS,         .start = lockstep_start,   .hear = lockstep_hear,
+    .fail = lockstep_fail, .begin = lockstep_begin,   .goes_on = lockstep_go_on,
+    .end = lockstep_end,   .forget = lockstep_forget, .ticks = lockstep_ticks};

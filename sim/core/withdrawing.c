@@ -1,6 +1,5 @@
 /* Requests that are given up, and instances that fail, while steps are decided or run. */
 #include "sim/core/counting.h"
-#include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/scheduling.h"
 
@@ -52,8 +51,11 @@ void scheduler_count_ahead(const Simulation *self, const Instance *instance, Req
                         request.scheduled == SCHEDULED_BATCH;
   for (size_t i = 0; i < scheduler->n_places; i++) {
     Step *step = &scheduler->steps[i];
-    const bool ahead = scheduler->flights ? step != scheduler->current
-                                          : scheduler->has_next && step == scheduler->next;
+    const bool pending = scheduler->rank && step == scheduler->current &&
+                         step != scheduler->ending && instance->activity == ACTIVITY_IDLE;
+    const bool ahead = scheduler->flights
+                           ? step != scheduler->current
+                           : pending || (scheduler->has_next && step == scheduler->next);
     step->n_ahead =
         ahead && instance_works(instance) ? count_in_step(step, ix, in_batch, &request) : 0;
   }
@@ -72,7 +74,7 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   Scheduler *scheduler = instance->scheduler;
   Request *request = &self->requests.slots[ix];
   if (!instance_works(instance)) scheduler_take_back(self, instance, ix);
-  flights_note_left(scheduler);
+  scheduler->untold = true;
   const bool runs = request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES;
   const int64_t n_steps = (scheduler->current != NULL) + scheduler->has_next;
   const int64_t since_joined = (int64_t)scheduler->number - request->joined_step + 1;

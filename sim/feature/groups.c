@@ -52,7 +52,7 @@ static void init_group(Simulation *self, Group *group, const GroupSpec *spec, ui
                    .stored = REQUEST_QUEUE_EMPTY};
   for (int shape = 0; shape < SHAPES; shape++) {
     const PoolSpec *pool = &self->config->pools[spec->pools[shape]];
-    const uint32_t n = pool_pipeline_lanes(pool);
+    const uint32_t n = pool_replica_lanes(pool);
     group->first[shape] = first_of_pool(self->config, spec->pools[shape]) + i * n;
     group->n_instances[shape] = n;
     for (uint32_t m = 0; m < n; m++) {
@@ -69,14 +69,14 @@ static void start(Simulation *self) {
   const SimConfig *config = self->config;
   for (uint32_t g = 0; g < config->n_groups; g++) {
     const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
-    self->n_groups += pool->count / pool_pipeline_lanes(pool);
+    self->n_groups += pool->count / pool_replica_lanes(pool);
   }
   self->groups = ARENA_ARRAY(self->arena, Group, self->n_groups);
   self->marked_groups = ARENA_ARRAY(self->arena, GroupIx, self->n_groups);
   Group *group = self->groups;
   for (uint32_t g = 0; g < config->n_groups; g++) {
     const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
-    for (uint32_t i = 0; i < pool->count / pool_pipeline_lanes(pool); i++)
+    for (uint32_t i = 0; i < pool->count / pool_replica_lanes(pool); i++)
       init_group(self, group++, &config->groups[g], i);
   }
   for (uint32_t d = 0; d < self->n_deployments; d++) {

@@ -5,7 +5,8 @@
  * each request had its first and its last token or was cancelled. A key that is not known here is
  * an error. Times are whole microseconds of a virtual clock;
  * a step of t > 0 tokens takes base + per_token·t. In a pipeline each stage takes that and per_seq
- * for each request, the last one `last` more.
+ * for each request, the last one `last` more. With ranks in lockstep a rank's batch takes the same,
+ * `base` if it has nothing, and a step as long as the longest; a line has what each rank has of it.
  *
  * Requests are known here by their place in the file, which is their id in the engine. */
 #ifndef TESTS_DIFFERENTIAL_VLLM_H
@@ -30,6 +31,9 @@ typedef enum StepPart {
   PART_QUEUE,
   PART_STAGES,
   PART_OUT,
+  PART_LAUNCH,
+  PART_WAVE,
+  PART_COUNTER,
   STEP_PARTS,
 } StepPart;
 
@@ -63,6 +67,7 @@ typedef struct RecordedRun {
   int64_t block_size, num_gpu_blocks, max_model_len, max_num_seqs, max_num_batched_tokens;
   Tick base, per_token, per_seq, last;
   int64_t stages;              // of a pipeline; 1: none
+  int64_t ranks;               // in lockstep, each with such memory; 1: none
   const ServingEngine *engine; // NULL: not said
   KvLayout layout;             // of the model; no groups: one of full attention
   const char *options;         // of batcher `vllm` besides, as YAML: ", key: value…"
@@ -71,7 +76,7 @@ typedef struct RecordedRun {
   bool *scheduled;             // [n_requests] in a step read so far
   RequestTimes *times;         // [n_requests]
   RequestName *index;          // [n_indexed] by name
-  RecordedStep *steps;
+  RecordedStep *steps;         // with ranks, of each in turn
   PauseSpec *pauses;
   RecordedDrafts *drafts; // by request, then by step
   int64_t hash_lookahead; // tokens behind those that names are of

@@ -40,6 +40,7 @@ static int64_t *figure_of(RecordedRun *self, Field key) {
       {"max_num_seqs", &self->max_num_seqs},
       {"max_num_batched_tokens", &self->max_num_batched_tokens},
       {"pipeline_parallel_size", &self->stages},
+      {"data_parallel_size", &self->ranks},
   };
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
     if (field_is(key, figures[i].key)) return figures[i].figure;
@@ -162,7 +163,11 @@ static bool is_derived(Field key) {
          field_is(key, "max_in_flight_tokens") || field_is(key, "model");
 }
 
-/* A key of the config but for `iteration_us` and `stage_us`. */
+static bool is_times(Field key) {
+  return field_is(key, "iteration_us") || field_is(key, "stage_us") || field_is(key, "step_us");
+}
+
+/* A key of the config but for times. */
 static int read_setting(RecordedRun *self, Json *json, Field key) {
   Json again = *json;
   Field value;
@@ -189,10 +194,10 @@ int record_config(RecordedRun *self, Json *json) {
   Field key;
   int rc;
   while ((rc = json_key(json, &key)) > 0)
-    if ((field_is(key, "iteration_us") || field_is(key, "stage_us") ? read_iteration(self, json)
-         : field_is(key, "speculative")                             ? read_speculative(self, json)
-         : field_is(key, "kv_groups")                               ? read_groups(self, json)
-         : field_is(key, "idle_sleep_us")                           ? read_sleep(self, json)
+    if ((is_times(key)                             ? read_iteration(self, json)
+         : field_is(key, "speculative")            ? read_speculative(self, json)
+         : field_is(key, "kv_groups")              ? read_groups(self, json)
+         : field_is(key, "idle_sleep_us")          ? read_sleep(self, json)
          : field_is(key, "max_concurrent_batches") ? record_skip(json) // it follows from the rest
                                                    : read_setting(self, json, key)) < 0)
       return -1;

@@ -24,11 +24,12 @@ enum {
 enum { BLOCK_SIZE = 16, MAX_NUM_SEQS = 1024, MAX_NUM_BATCHED_TOKENS = 8192 };
 
 const char *const step_part_names[STEP_PARTS] = {
-    [PART_AT] = "at_us",        [PART_BEGIN] = "begin_us",  [PART_END] = "end_us",
-    [PART_TOKENS] = "tokens",   [PART_HITS] = "hits",       [PART_PREEMPTED] = "preempted",
-    [PART_RUNNING] = "running", [PART_WAITING] = "waiting", [PART_FREE_BLOCKS] = "free_blocks",
-    [PART_DRAFTS] = "drafts",   [PART_HELD] = "held",       [PART_CALL] = "call",
-    [PART_QUEUE] = "queue",     [PART_STAGES] = "stages",   [PART_OUT] = "out_us",
+    [PART_AT] = "at_us",         [PART_BEGIN] = "begin_us",  [PART_END] = "end_us",
+    [PART_TOKENS] = "tokens",    [PART_HITS] = "hits",       [PART_PREEMPTED] = "preempted",
+    [PART_RUNNING] = "running",  [PART_WAITING] = "waiting", [PART_FREE_BLOCKS] = "free_blocks",
+    [PART_DRAFTS] = "drafts",    [PART_HELD] = "held",       [PART_CALL] = "call",
+    [PART_QUEUE] = "queue",      [PART_STAGES] = "stages",   [PART_OUT] = "out_us",
+    [PART_LAUNCH] = "launch_us", [PART_WAVE] = "wave",       [PART_COUNTER] = "counter",
 };
 
 static int micros_or_null(Json *json, Tick *ret_ticks) {
@@ -78,7 +79,8 @@ static int read_request_key(RecordedRun *self, Json *json, Field key, TraceRow *
   if (field_is(key, "max_tokens")) return tokens(json, "max_tokens", &row->max_tokens);
   if (field_is(key, "cancel_us")) return record_micros(json, &row->patience);
   if (field_is(key, "session") || field_is(key, "turn"))
-    return record_skip(json); // hash_ids say it
+    return record_skip(json);                          // hash_ids say it
+  if (field_is(key, "rank")) return record_skip(json); // its steps say it
   if (!field_is(key, "priority")) return record_refuse(json, "request", key);
   if (json_int(json, &priority) < 0) return -1;
   row->priority = (int32_t)priority;
@@ -264,6 +266,12 @@ static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *s
     return read_stages(self, json, step);
   case PART_OUT:
     return record_micros(json, &step->out_at);
+  case PART_LAUNCH:
+    return record_micros(json, &step->launched_at);
+  case PART_WAVE:
+    return json_int(json, &step->wave);
+  case PART_COUNTER:
+    return json_int(json, &step->counter);
   case STEP_PARTS:
     break;
   }
@@ -312,8 +320,10 @@ static bool is_step_input(Field key) {
          field_is(key, "padded");
 }
 
-static int read_step(RecordedRun *self, Json *json) {
-  RecordedStep recorded = {0};
+static int read_ranks(RecordedRun *self, Json *json);
+
+/* What a line says, or what it says of one rank. */
+static int read_parts(RecordedRun *self, Json *json, RecordedStep *recorded) {
   StepLists lists = {0};
   Field key;
   int rc;
@@ -321,18 +331,57 @@ static int read_step(RecordedRun *self, Json *json) {
     StepPart part = 0;
     while (part < STEP_PARTS && !field_is(key, step_part_names[part]))
       part++;
-    if (part == STEP_PARTS && !is_step_input(key)) return record_refuse(json, "step", key);
-    if ((field_is(key, "accepted")   ? read_pairs(self, json, &lists.accepted, &lists.n_accepted)
+    const bool ranks = self->ranks > 1 && field_is(key, "ranks");
+    if (part == STEP_PARTS && !ranks && !is_step_input(key))
+      return record_refuse(json, "step", key);
+    if ((ranks                       ? read_ranks(self, json)
+         : field_is(key, "accepted") ? read_pairs(self, json, &lists.accepted, &lists.n_accepted)
          : field_is(key, "proposed") ? read_pairs(self, json, &lists.proposed, &lists.n_proposed)
-                                     : read_part(self, json, part, &recorded.step, &lists)) < 0)
+                                     : read_part(self, json, part, &recorded->step, &lists)) < 0)
       return -1;
-    if (part < STEP_PARTS) recorded.given |= 1u << part;
+    if (part < STEP_PARTS) recorded->given |= 1u << part;
   }
-  if (rc < 0) return rc;
-  settle_items(self, &recorded.step, &lists);
+  if (rc == 0) settle_items(self, &recorded->step, &lists);
+  return rc;
+}
+
+static int keep_step(RecordedRun *self, Json *json) {
+  RecordedStep recorded = {0};
+  if (read_parts(self, json, &recorded) < 0) return -1;
   ARENA_RESERVE(self->arena, self->steps, self->capacities[CAPACITY_STEPS], self->n_steps + 1);
   self->steps[self->n_steps++] = recorded;
   return 0;
+}
+
+static int read_ranks(RecordedRun *self, Json *json) {
+  int rc;
+  while ((rc = json_item(json)) > 0)
+    if (keep_step(self, json) < 0) return -1;
+  return rc;
+}
+
+/* A line of all ranks, each of which has been kept. */
+static int read_forward(RecordedRun *self, Json *json) {
+  const size_t first = self->n_steps;
+  RecordedStep all = {0};
+  if (read_parts(self, json, &all) < 0) return -1;
+  if (self->n_steps != first + (size_t)self->ranks)
+    return diag_error(json->diag, line_place(json->line, (Field){0}), "a step is of %lld ranks",
+                      (long long)self->ranks);
+  for (size_t i = first; i < self->n_steps; i++) {
+    StepRecord *step = &self->steps[i].step;
+    step->begin = all.step.begin;
+    step->end = all.step.end;
+    step->launched_at = all.step.launched_at;
+    step->wave = all.step.wave;
+    step->counter = all.step.counter;
+    self->steps[i].given |= all.given;
+  }
+  return 0;
+}
+
+static int read_step(RecordedRun *self, Json *json) {
+  return self->ranks > 1 ? read_forward(self, json) : keep_step(self, json);
 }
 
 /* --- lines */
@@ -356,6 +405,23 @@ static int read_end(RecordedRun *self, Json *json) {
   }
   *(cancelled ? &times.cancelled_at : &times.last_token_at) = ended_at;
   if (rc == 0) self->times[request] = times;
+  return rc;
+}
+
+/* What the front end of ranks was told, which the ranks of requests show, and waves, which their
+ * steps do. */
+static int read_message(Json *json) {
+  static const char *const known[] = {"publish", "counts",        "start_wave",
+                                      "rank",    "wave_complete", "at_us"};
+  Field key;
+  int rc;
+  while ((rc = json_key(json, &key)) > 0) {
+    bool is_known = false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+      is_known |= field_is(key, known[i]);
+    if (!is_known) return record_refuse(json, "message", key);
+    if (record_skip(json) < 0) return -1;
+  }
   return rc;
 }
 
@@ -395,6 +461,9 @@ static int read_line(RecordedRun *self, const Line *line, Diag *diag) {
   if (field_is(key, "step")) return read_step(self, &start);
   if (field_is(key, "finished") || field_is(key, "cancelled")) return read_end(self, &start);
   if (field_is(key, "event")) return read_pause(self, &start);
+  if (self->ranks > 1 &&
+      (field_is(key, "publish") || field_is(key, "start_wave") || field_is(key, "wave_complete")))
+    return read_message(&start);
   return record_refuse(&json, "run", key);
 }
 
@@ -418,7 +487,8 @@ static int check_figures(const RecordedRun *self, Diag *diag) {
       self->block_size <= TRACE_TOKENS_MAX && self->max_model_len >= 0 && self->max_num_seqs >= 1 &&
       self->max_num_seqs <= UINT16_MAX && self->max_num_batched_tokens >= 1 &&
       self->max_num_batched_tokens <= TRACE_TOKENS_MAX && self->base + self->per_token > 0 &&
-      self->stages >= 1 && self->stages <= UINT16_MAX;
+      self->stages >= 1 && self->stages <= UINT16_MAX && self->ranks >= 1 &&
+      self->ranks <= UINT16_MAX && (self->stages == 1 || self->ranks == 1);
   if (fits) return 0;
   return diag_error(diag, place_of_file(self->path), "its config says no run that is possible");
 }
@@ -430,6 +500,7 @@ int recorded_run_load(RecordedRun *self, const char *path, Arena *arena, Diag *d
                         .max_num_seqs = MAX_NUM_SEQS,
                         .max_num_batched_tokens = MAX_NUM_BATCHED_TOKENS,
                         .stages = 1,
+                        .ranks = 1,
                         .options = "",
                         .arena = arena};
   LineReader reader;

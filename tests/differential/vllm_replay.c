@@ -93,7 +93,7 @@ static void add_stages(Text *self, const StepRecord *step) {
 
 static void add_part(Text *self, const RecordedRun *run, const StepRecord *step, StepPart part) {
   const char *key = step_part_names[part];
-  if (part > PART_END && part != PART_OUT) add(self, "\"%s\":", key);
+  if (part > PART_END && part != PART_OUT && part != PART_LAUNCH) add(self, "\"%s\":", key);
   switch (part) {
   case PART_AT:
     add_time(self, key, step->decided_at);
@@ -140,6 +140,15 @@ static void add_part(Text *self, const RecordedRun *run, const StepRecord *step,
     break;
   case PART_OUT:
     add_time(self, key, step->out_at);
+    break;
+  case PART_LAUNCH:
+    add_time(self, key, step->launched_at);
+    break;
+  case PART_WAVE:
+    add(self, "%lld", (long long)step->wave);
+    break;
+  case PART_COUNTER:
+    add(self, "%lld", (long long)step->counter);
     break;
   case STEP_PARTS:
     break;
@@ -239,6 +248,12 @@ static bool same_part(const StepRecord *want, const StepRecord *got, StepPart pa
     return same_stages(want, got);
   case PART_OUT:
     return want->out_at == got->out_at;
+  case PART_LAUNCH:
+    return want->launched_at == got->launched_at;
+  case PART_WAVE:
+    return want->wave == got->wave;
+  case PART_COUNTER:
+    return want->counter == got->counter;
   case STEP_PARTS:
     break;
   }
@@ -271,7 +286,8 @@ static StepRecord sorted_step(Replay *self, const StepRecord *step) {
 static void check_step(void *context, const StepRecord *step) {
   Replay *self = context;
   const RecordedRun *run = self->run;
-  const size_t k = self->n_steps++;
+  const size_t n_ranks = (size_t)run->ranks, n = self->n_steps++;
+  const size_t k = n_ranks > 1 ? step->forward * n_ranks + step->instance : n;
   if (self->difference.length > 0) return;
   const StepRecord got = sorted_step(self, step);
   if (k >= run->n_steps) {
@@ -362,13 +378,19 @@ static void model_init(PerfModel *model, const RecordedRun *run, Arena *arena) {
   perfmodel_compile(model, &(CurveTable){0}, run->max_num_seqs, arena);
 }
 
-/* The times of a pipeline, as its stages have them. */
-static Tick stage_ticks(void *context, const ExecutorBatch *batch, Tick *ret_last, Diag *diag) {
+/* The time of a rank's batch. */
+static Tick rank_ticks(void *context, const ExecutorBatch *batch, Diag *diag) {
   const RecordedRun *run = context;
   (void)diag;
   const int64_t tokens = batch->shape.prefill_tokens + batch->shape.decode_seqs;
-  const Tick ticks = run->base + run->per_token * tokens +
-                     run->per_seq * ((int64_t)batch->n_prefills + batch->n_decodes);
+  return run->base + run->per_token * tokens +
+         run->per_seq * ((int64_t)batch->n_prefills + batch->n_decodes);
+}
+
+/* The times of a pipeline, as its stages have them. */
+static Tick stage_ticks(void *context, const ExecutorBatch *batch, Tick *ret_last, Diag *diag) {
+  const RecordedRun *run = context;
+  const Tick ticks = rank_ticks(context, batch, diag);
   *ret_last = ticks + run->last;
   return ticks;
 }
@@ -383,7 +405,7 @@ static int choose_batcher(const RecordedRun *run, SimConfig *config, Arena *aren
   return serving_bind_batcher(&use, map, &config->policies[POLICY_BATCHER], NULL, arena, diag);
 }
 
-/* One machine with the memory of the record, less the block that vLLM never uses. */
+/* One instance with the memory of the record, less the block that vLLM never uses. */
 static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag) {
   const RecordedRun *run = self->run;
   Arena *arena = self->difference.arena;
@@ -392,7 +414,8 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
   const PoolSpec pool = {.name = "all",
                          .machine = "recorded",
                          .role = ROLE_MIXED,
-                         .count = 1,
+                         .count = (uint32_t)run->ranks,
+                         .ranks = run->ranks,
                          .pipeline_stages = run->stages,
                          .pipeline_lanes = 1,
                          .perfmodel = &model,
@@ -402,7 +425,8 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                          .kv_bytes_per_token = 1,
                          .num_hidden_layers = 1,
                          .nic_bandwidth = 1};
-  const Executor stages = {.context = (void *)run, .stage = stage_ticks};
+  const Executor executor = {
+      .context = (void *)run, .iteration = rank_ticks, .stage = stage_ticks, .dummy = run->base};
   ArrayTrace trace;
   array_trace_init(&trace, run->rows, (int)run->n_requests);
   SimConfig config = {.pools = &pool,
@@ -411,7 +435,7 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                       .pauses = run->pauses,
                       .n_pauses = (uint32_t)run->n_pauses,
                       .model.max_model_len = run->max_model_len,
-                      .executor = run->stages > 1 ? &stages : NULL,
+                      .executor = run->stages > 1 || run->ranks > 1 ? &executor : NULL,
                       .on_request = keep_times,
                       .on_request_context = self,
                       .on_step = stepped ? check_step : NULL,
@@ -455,7 +479,7 @@ int recorded_run_replay(const RecordedRun *self, const char **ret_difference, Ar
 }
 
 const char *const runs_folder = "vllm-scheduler-runs";
-/* With EOS tokens, other settings, pauses, drafts, groups of layers. */
+/* With EOS tokens, other settings, pauses, drafts, groups of layers, pipelines, ranks. */
 const char *const runs_more[] = {"vllm-feature-runs/eos",
                                  "vllm-feature-runs/settings",
                                  "vllm-feature-runs/pause",
@@ -464,6 +488,7 @@ const char *const runs_more[] = {"vllm-feature-runs/eos",
                                  "vllm-feature-runs/hybrid",
                                  "vllm-feature-runs/hybrid-pressure",
                                  "vllm-feature-runs/pipeline",
+                                 "vllm-feature-runs/ranks",
                                  NULL};
 
 int run_check(RunCheck *ret_check, const char *path, Arena *arena, Diag *diag) {

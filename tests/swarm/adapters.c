@@ -22,7 +22,7 @@ void cluster_draw_adapters(Cluster *self, const Draw *draw) {
   const Batcher *batcher = (const Batcher *)config->policies[POLICY_BATCHER].policy;
   if (!batcher->passes_adapters || !one_in(&own, 2)) return;
   for (uint32_t p = 0; p < config->n_pools; p++)
-    if (self->pools[p].pipeline_stages > 1) return; // as 'lora' is refused
+    if (self->pools[p].pipeline_stages > 1 || self->pools[p].ranks > 1) return; // 'lora' is refused
   draw_components(self, &own);
   for (uint32_t i = 0; i < CLUSTER_MODELS; i++) {
     self->adapters[i] = (AdapterSet){.name = "drawn",

@@ -364,8 +364,8 @@ static void draw_group(Draw *self, Cluster *cluster, int64_t largest) {
   const uint32_t n = (uint32_t)between(self, 1, 3);
   prefill->role = ROLE_PREFILL;
   decode->role = ROLE_DECODE;
-  prefill->count = n * pool_pipeline_lanes(prefill);
-  decode->count = n * pool_pipeline_lanes(decode);
+  prefill->count = n * pool_replica_lanes(prefill);
+  decode->count = n * pool_replica_lanes(decode);
   cluster->group = (GroupSpec){.pools = {0, 1},
                                .store_blocks = draw_kv_blocks(self, largest, decode->block_size),
                                .turn_bytes = {turn_bytes(self), turn_bytes(self)},
@@ -424,7 +424,7 @@ static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
                                    .nic_bandwidth = nic,
                                    .nvlink_bandwidth = magnitude(self, nic, FASTEST),
                                    .kv_transfer_overhead = ticks_or_zero(self, 10)};
-    cluster->pools[i].count *= pool_pipeline_lanes(&cluster->pools[i]);
+    cluster->pools[i].count *= pool_replica_lanes(&cluster->pools[i]);
     cluster->pools[i].cpu_kv_blocks = draw_cpu_kv_blocks(self, cluster->pools[i].kv_blocks);
     cluster->pools[i].kv_block_bytes = bytes * block_size;
     cluster->pools[i].host_link.options =
@@ -527,6 +527,7 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
 
 static void draw_features(Draw *draw, Cluster *self) {
   const Rule *rule = draw->rule;
+  if (!rule) cluster_draw_ranks(self, draw);
   if (!rule || rule_has(rule, "components")) cluster_draw_components(self, draw);
   if (!rule || rule_has(rule, "adapters")) cluster_draw_adapters(self, draw);
   if (!rule || rule_has(rule, "faults")) cluster_draw_faults(self, draw);
@@ -572,7 +573,8 @@ const char *cluster_describe(const Cluster *self, Arena *arena) {
   const SimConfig *config = &self->config;
   const char *text = arena_printf(arena, "%d requests on", self->workload.n_rows);
   for (uint32_t i = 0; i < config->n_pools; i++)
-    text = arena_printf(arena, "%s %u %s%s", text, config->pools[i].count,
+    text = arena_printf(arena, "%s %u%s %s%s", text, config->pools[i].count,
+                        config->pools[i].ranks > 1 ? " ranks of" : "",
                         role_name(config->pools[i].role),
                         config->pools[i].model > 0 ? " of another model" : "");
   for (int kind = 0; kind < POLICY_KINDS; kind++)

@@ -65,7 +65,7 @@ void cluster_draw_faults(Cluster *self, const Draw *draw) {
   uint32_t first = 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {
     const PoolSpec *pool = &config->pools[p];
-    const uint32_t lanes = pool_pipeline_lanes(pool);
+    const uint32_t lanes = pool_replica_lanes(pool);
     if (one_in(&own, 3))
       self->faults[config->n_faults++] = draw_fault(&own, grouped, first, pool->count, up, down);
     for (uint32_t i = 0; i < pool->count; i += lanes, first += lanes)

@@ -110,7 +110,7 @@ void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   for (uint32_t p = 0; p < config->n_pools; p++) {
     PoolSpec *pool = &self->pools[p];
     draw_start_up(&own, pool);
-    pool->lanes = pool_pipeline_lanes(pool);
+    pool->lanes = pool_replica_lanes(pool);
     const int64_t most = pool->count / pool->lanes, first = between(&own, 1, most);
     pool->scaling = (PoolScaling){.min = (uint32_t)between(&own, 1, first),
                                   .max = (uint32_t)most,

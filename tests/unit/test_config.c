@@ -156,14 +156,40 @@ Test(config, fewer_gpus_are_a_share_of_the_machine) {
     cr_expect_float_eq(shares[i], 0.5, 1e-12, "figure %zu", i);
 }
 
-/* One machine of eight GPUs, whose scheduler has the limits of both groups. */
-Test(config, groups_of_attention_are_one_machine) {
+/* Each of the two halves of a machine has a scheduler with its own limits, and half of all else. */
+Test(config, attention_ranks_are_instances_of_their_own) {
   const char *text = "model: llama2-70b\n"
                      "perfmodel: roofline\n"
                      "workload: {lengths: azure-conv-2023, requests: 1,"
                      " arrivals: {process: at_once}}\n"
                      "policies: {batcher: {name: vllm, max_num_seqs: 100}}\n"
                      "pools: {all: {machine: dgx-h100, attention_data_parallel_size: 2}}\n";
+  const Config config = load(text, NULL, NULL, NULL);
+  const Config whole = load(text, "policies.batcher.rank_scheduling=shared", NULL, NULL);
+  const PoolSpec *rank = &config.sim.pools[0], *all = &whole.sim.pools[0];
+  cr_expect_eq(rank->ranks, 2);
+  cr_expect_eq(rank->attention_ranks, 1);
+  cr_expect_eq(rank->count, 2);
+  cr_expect_eq(pool_machines(rank), 1);
+  cr_expect_eq(2 * rank->kv_blocks, all->kv_blocks);
+  cr_expect_eq(2 * rank->nic_bandwidth, all->nic_bandwidth);
+  cr_expect_float_eq(2 * rank->cost_per_hour, all->cost_per_hour, 1e-9);
+  cr_expect_eq(rank->host_link.options.to_gpu, all->host_link.options.to_gpu, "of all GPUs");
+  cr_expect_eq(rank->perfmodel->max_decode_seqs, 200);
+  const PolicyChoice batcher = sim_pool_policy(&config.sim, rank, POLICY_BATCHER);
+  cr_expect_eq(batcher_limits(&batcher).max_num_seqs, 100);
+  cr_expect_neq(digest_of(&config), digest_of(&whole));
+}
+
+/* One machine of eight GPUs, whose scheduler has the limits of both groups. */
+Test(config, groups_of_attention_are_one_machine) {
+  const char *text =
+      "model: llama2-70b\n"
+      "perfmodel: roofline\n"
+      "workload: {lengths: azure-conv-2023, requests: 1,"
+      " arrivals: {process: at_once}}\n"
+      "policies: {batcher: {name: vllm, max_num_seqs: 100, rank_scheduling: shared}}\n"
+      "pools: {all: {machine: dgx-h100, attention_data_parallel_size: 2}}\n";
   const Config config = load(text, NULL, NULL, NULL);
   const Config whole = load(text, "pools.all.attention_data_parallel_size=1", NULL, NULL);
   const PoolSpec *pool = &config.sim.pools[0], *one = &whole.sim.pools[0];

@@ -1,0 +1,101 @@
+/* Ranks of attention data parallelism whose steps begin together, as in vLLM 0.33 (RULES.md, "Ranks
+ * in lockstep").
+ *
+ * An instance of R ranks is R values of type Instance, each with its own scheduler and KV memory.
+ * The k-th *forward* of all ranks is one: it is launched when the last rank has come to it, begins
+ * when the one before has ended too, and lasts as long as the performance model says of the batches
+ * of all. A rank whose round decides nothing comes with a dummy batch while the wave runs.
+ *
+ * What a rank computes is, in the books, its oldest step that has tokens, from when its forward
+ * begins until that ends; its event is that end, or the time at which the rank goes on by itself.
+ * Whatever rank an event is of, all ranks go on as far as they can then, the first first. */
+#ifndef SIM_CORE_LOCKSTEP_H
+#define SIM_CORE_LOCKSTEP_H
+#include "sim/core/rank_front.h"
+#include "sim/core/scheduler.h"
+#include "sim/core/state.h"
+
+enum { FORWARDS_ALIVE = 4 }; // a rank is at most two ahead of another
+
+typedef struct Forward {
+  uint32_t n_joined;
+  Tick launched_at, begins, ends; // launched_at -1: not all have come to it
+  Extrapolation extrapolation;
+  bool vain; // so far nobody has tokens in it
+} Forward;
+
+typedef struct Lockstep {
+  Instance *first; // of `n`
+  uint32_t n;
+  RankFront front;
+  Forward forwards[FORWARDS_ALIVE]; // by number
+  uint64_t n_launched;              // the next that is launched has this number
+  uint32_t n_voted;                 // in the vote that goes on
+  bool unfinished;                  // one of them has unfinished requests
+  bool goes_on;                     // of the last vote that is over: the wave does
+  int64_t n_votes;                  // that are over
+  int64_t n_vain;                   // forwards since the newest with tokens, or since anything
+                                    // happened
+  bool failed;                      // and what its ranks had is not lost yet
+  int64_t *own;                     // [n] reused
+  bool *may;                        // [n] reused
+} Lockstep;
+
+/* Where a rank's loop is. */
+typedef enum RankStage {
+  RANK_TAKES_IN, // what has come; where nothing is to be done, until something has
+  RANK_DECIDES,
+  RANK_AWAITS_OUTPUT, // of its oldest step
+  RANK_RESTS,         // after a round without tokens
+  RANK_JOINS,         // the next forward, if it has no step in it
+  RANK_AWAITS_LAUNCH, // of that
+  RANK_COUNTS,        // the round
+  RANK_AWAITS_VOTES,
+} RankStage;
+
+/* A request, or REQUEST_NONE: the wave has begun. */
+typedef struct RankMessage {
+  RequestIx request;
+  int64_t wave;
+} RankMessage;
+
+typedef struct Rank {
+  Lockstep *lockstep;
+  uint32_t number;
+  RankStage stage;
+  Tick until;          // RANK_RESTS
+  Tick ended_at;       // the newest step with tokens
+  bool runs, ran_then; // the wave does; as the round began
+  bool decided, ran;   // the round has a step; with tokens
+  uint64_t n_joined;   // forwards
+  int64_t wave, counter, n_votes;
+  bool queue[2]; // steps without output, the oldest first: whether they have tokens
+  size_t n_queued, most_queued;
+  RankMessage *box;
+  size_t n_messages, box_capacity;
+  int64_t told_waiting, told_running;
+} Rank;
+
+/* Of a pool with ranks. */
+void lockstep_init(Lockstep *self, Instance *first, uint32_t n, Arena *arena);
+/* The rank that a request goes to of those of an instance's that may take it. */
+InstanceIx lockstep_pick(Simulation *self, const Instance *instance);
+/* A request goes to this rank, which the router has chosen. */
+void lockstep_send(const Simulation *self, const Instance *instance);
+/* As Loop has them. */
+void lockstep_hear(Simulation *self, Instance *instance, RequestIx request);
+void lockstep_fail(Instance *instance);
+void lockstep_start(Simulation *self, Instance *instance);
+void lockstep_begin(Simulation *self, Instance *instance);
+bool lockstep_go_on(Simulation *self, Instance *instance);
+bool lockstep_end(Simulation *self, Instance *instance, bool prefills);
+void lockstep_forget(Simulation *self, Instance *instance);
+Tick lockstep_ticks(const Simulation *self, const Instance *instance,
+                    Extrapolation *ret_extrapolation);
+
+/* A request that leaves is in no message any more. */
+void lockstep_drop(const Instance *instance, RequestIx request);
+
+/* The invariants of an instance's ranks; `instance` is the first. */
+void lockstep_audit(const Simulation *self, const Instance *instance);
+#endif
