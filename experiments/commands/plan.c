@@ -3,6 +3,7 @@
 #include "base/output.h"
 #include "experiments/commands/study.h"
 #include "perfmodel/datafile.h"
+#include <limits.h>
 #include <string.h>
 
 typedef struct Options {
@@ -85,7 +86,9 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   Front front = {0};
   if (study_search(study, given->output, false, true)) return EXIT_INPUT;
   if (study->best >= 0 && given->export) return study_export(study, given->export);
-  if (front_make(&front, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
+  const int wanted = given->format == OUTPUT_TABLE ? PLAN_FRONT_SHOWN : INT_MAX;
+  if (front_make(&front, &study->provision, study->outcomes, wanted, study->jobs, cli->arena,
+                 cli->diag))
     return EXIT_INPUT;
   if (study->best >= 0 && study_bind_answer(study, 0, config)) return EXIT_INPUT;
   const Provision *provision = &study->provision;
