@@ -115,6 +115,14 @@ says 'need one GPU, engine and format'
 rejects 3 ask --rate 20 --slo "$limits" --weights bf16,fp9
 says "unknown number format 'fp9'"
 
+# Weights that fit on no instance are refused in one line, with what comes nearest, which fits.
+large() { "$tandem" plan --model kimi-k2.5 --rate 1 --isl 500 --osl 100 --slo "$limits" "$@"; }
+rejects 3 large --gpu b200 --weights bf16
+[ "$(grep -c error: err)" = 1 ] || fail 'more than one reason'
+says 'it fits with --weights fp8 or --gpu dgx-b300'
+expect 0 large --gpu b200 --weights fp8 --dry-run
+expect 0 large --gpu dgx-b300 --weights bf16 --dry-run
+
 # What starts it, on stdout alone; a shell and a reader of YAML take it.
 for program in vllm sglang tensorrt-llm; do
   expect 0 ask --rate 20 --slo "$limits" --tp 1,2 --split yes --export $program
