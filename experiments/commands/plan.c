@@ -1,13 +1,15 @@
 /* `tandem plan`: one question, as a study that is written, searched and answered. */
 #include "experiments/plan/plan.h"
 #include "base/output.h"
-#include "experiments/commands/study.h"
+#include "experiments/commands/plan_sides.h"
 #include "perfmodel/datafile.h"
+#include <limits.h>
 #include <string.h>
 
 typedef struct Options {
   Question question;
-  const char *columns; // of the trace
+  const char *gpus, *engines, *weights; // lists
+  const char *columns;                  // of the trace
   const char *study, *output, *export;
   int format;
   int64_t jobs, memory;
@@ -22,8 +24,8 @@ typedef struct Options {
 static const OptionSpec options[] = {
     {CLI_MAIN, ASKED("--model", STRING, model, "MODEL", "model, or the path of its config.json"),
      .required = true, .listed = "models"},
-    {ASKED("--gpu", STRING, gpu, "GPU", "GPU, such as h100, or a machine type"), .required = true,
-     .listed = "machines"},
+    {CLI_TEXT("--gpu", gpus, "GPU", "GPU, such as h100, or a machine type; several: h100,h200"),
+     .required = true, .listed = "machines"},
     {ASKED("--slo", STRING, slo, "LIMITS", "latency limits, such as 'ttft.p99<2s,tpot.p99<50ms'"),
      .required = true},
     {ASKED("--rate", REAL, rate, "R", "arrival rate in requests per second"), .min = 1e-6,
@@ -45,11 +47,14 @@ static const OptionSpec options[] = {
     {CLI_TRACE_TIME(question.reading.clock)},
     {CLI_TRACE_SORT(question.reading.sort)},
     {.group = "Designs to search",
-     ASKED("--engine", STRING, engine, "ENGINE", "serving engine: vllm, vllm-0.24, sglang, trtllm"),
+     CLI_TEXT("--engine", engines, "ENGINE",
+              "serving engine: vllm, vllm-0.24, sglang, trtllm; or several of them"),
      .absent = "the newest vLLM",
      .listed = "engines"},
-    {ASKED("--weights", CHOICE, weights, "FORMAT", "number format of the weights"),
-     .choices = dtype_names, .absent = "that of the model"},
+    {CLI_TEXT("--weights", weights, "FORMAT",
+              "number format of the weights: fp32, bf16, fp8, fp8_block, mxfp8, nvfp4, mxfp4, int8 "
+              "or int4; or several of them"),
+     .absent = "that of the model"},
     {ASKED("--tp", STRING, tensor_parallel, "LIST", "tensor-parallel degrees to try, such as 2,4"),
      .absent = "all with iteration times"},
     {ASKED("--split", CHOICE, split, "SPLIT", "separate pools for prefill and decode"),
@@ -85,7 +90,9 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   Front front = {0};
   if (study_search(study, given->output, false, true)) return EXIT_INPUT;
   if (study->best >= 0 && given->export) return study_export(study, given->export);
-  if (front_make(&front, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
+  const int wanted = given->format == OUTPUT_TABLE ? PLAN_FRONT_SHOWN : INT_MAX;
+  if (front_make(&front, &study->provision, study->outcomes, wanted, study->jobs, cli->arena,
+                 cli->diag))
     return EXIT_INPUT;
   if (study->best >= 0 && study_bind_answer(study, 0, config)) return EXIT_INPUT;
   const Provision *provision = &study->provision;
@@ -115,29 +122,12 @@ static int load_and_answer(Cli *cli, const Plan *plan, Study *study) {
   return answer(cli, plan, study);
 }
 
-/* The study with the keys of --set, in one line. -1 with entries. */
-static int set_keys(Cli *cli, Plan *plan) {
+/* The exit code of one question. */
+static int ask_one(Cli *cli, const Question *question, const char *const *assignments) {
   const Options *given = cli->given;
-  Node *root = yaml_parse("(the study)", plan->text, strlen(plan->text), cli->arena, cli->diag);
-  const ConfigChanges changes = {
-      .assignments = cli_texts(given->set, cli->arena), .seed = -1, .tie_seed = -1};
-  if (!root || config_change(root, &changes, cli->arena, cli->diag)) return -1;
-  plan->text = arena_printf(cli->arena, "%s\n", node_text(root, cli->arena));
-  return 0;
-}
-
-static int run_plan(Cli *cli) {
-  const Options *given = cli->given;
-  Question question = given->question;
   Plan plan;
-  const int usage = study_check_export(given->export, cli->arena);
-  if (usage != EXIT_DONE) return usage;
-  if (cli_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
-  if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
-    return cli_usage(cli, "'--columns', '--time' and '--sort' need '--trace'");
-  question.sold = given->money.sold;
-  if (study_prices(&given->money, &question.prices, cli->arena, cli->diag) ||
-      plan_make(&plan, &question, cli->arena, cli->diag) || (given->set && set_keys(cli, &plan)))
+  if (plan_make(&plan, question, cli->arena, cli->diag) ||
+      plan_set_keys(&plan, assignments, cli->arena, cli->diag))
     return EXIT_INPUT;
   if (given->study && save_study(given->study, plan.text, cli->arena, cli->diag)) return EXIT_INPUT;
   if (given->dry_run) {
@@ -149,6 +139,42 @@ static int run_plan(Cli *cli) {
   study_close(&study);
   study_interrupted(cli, given->output);
   return code;
+}
+
+static int ask_many(Cli *cli, const Sides *sides) {
+  const Options *given = cli->given;
+  if (given->study || given->export || given->dry_run)
+    return cli_usage(cli, "'--study', '--export' and '--dry-run' need one GPU, engine and format");
+  if (sides_count(sides) > SIDES_MAX)
+    return cli_usage(cli, "more than 64 combinations of GPU, engine and format");
+  const int code = sides_answer(cli, sides);
+  study_interrupted(cli, given->output);
+  return code;
+}
+
+static int run_plan(Cli *cli) {
+  const Options *given = cli->given;
+  Question question = given->question;
+  const Sides sides = {.question = &question,
+                       .gpus = sides_list(given->gpus, cli->arena),
+                       .engines = sides_list(given->engines, cli->arena),
+                       .weights = sides_list(given->weights, cli->arena),
+                       .assignments = cli_texts(given->set, cli->arena),
+                       .output = given->output,
+                       .format = given->format,
+                       .jobs = given->jobs,
+                       .memory = given->memory};
+  const int usage = study_check_export(given->export, cli->arena);
+  if (usage != EXIT_DONE) return usage;
+  if (cli_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
+  if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
+    return cli_usage(cli, "'--columns', '--time' and '--sort' need '--trace'");
+  question.sold = given->money.sold;
+  if (study_prices(&given->money, &question.prices, cli->arena, cli->diag)) return EXIT_INPUT;
+  Question one;
+  for (int i = sides_count(&sides) - 1; i >= 0; i--)
+    if (sides_question(&sides, i, &one, cli->diag)) return EXIT_INPUT;
+  return sides_count(&sides) > 1 ? ask_many(cli, &sides) : ask_one(cli, &one, sides.assignments);
 }
 
 const Command command_plan = {
@@ -163,7 +189,9 @@ const Command command_plan = {
     .operands = "",
     CLI_OPTIONS,
     .notes = "The load is --rate or --users with --isl and --osl or --lengths, or a --trace. With "
-             "--output, runs that DB already has are not repeated.",
+             "several GPUs, engines or formats of weights, separated by commas, each combination "
+             "is a row of one table, the best first. With --output, runs that DB already has are "
+             "not repeated.",
     .listing = "Programs of --export",
     .listed = study_programs,
     .examples = "tandem plan --model qwen3-32b --gpu h100 --isl 2000 --osl 300 --rate 30 \\\n"

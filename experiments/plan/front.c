@@ -22,7 +22,8 @@ typedef struct FrontRun {
 typedef struct Runs {
   Front *front;
   const Provision *study;
-  int n_begun, n_ended;
+  int n_begun, n_ended, n_due; // points; all before n_due may be run
+  double offered; // output tokens per second that come at most, of the load that was asked
   double began_s, shown_s;
   Arena *arena;
   Diag *diag;
@@ -56,7 +57,7 @@ static ConfigChanges changes_at(const Provision *study, const DesignOutcome *out
 static int next_run(void *context, void *run) {
   Runs *self = context;
   FrontRun *next = run;
-  if (self->n_begun == self->front->n) return 0;
+  if (self->n_begun == self->n_due) return 0;
   next->point = self->n_begun++;
   next->base = self->study->base;
   const FrontPoint *point = &self->front->points[next->point];
@@ -82,6 +83,16 @@ static void show_progress(void *context) {
   progress_said();
 }
 
+/* Tokens that come per second of the load that was asked, which no cluster can exceed; where users
+ * wait for answers it is not known. */
+static void note_offered(Runs *self, const FrontPoint *point, const Report *report) {
+  const Metrics *metrics = &report->result->metrics;
+  const double arrivals_s = tick_seconds(metrics->last_arrival_at - metrics->first_arrival_at);
+  const double tokens = report_value(report, "output_tokens");
+  if (!workload_waits(&report->config->workload))
+    self->offered = fmax(self->offered, tokens / arrivals_s / point->load);
+}
+
 static int take_run(void *context, void *run) {
   Runs *self = context;
   self->n_ended++;
@@ -98,6 +109,7 @@ static int take_run(void *context, void *run) {
   point->tokens_per_user = 1 / report_latency(report, "tpot_s", "mean");
   point->cost = report_value(report, "cost_per_million_output_tokens");
   point->gpu_seconds = point->gpus / point->tokens_per_s * 1e6;
+  note_offered(self, point, report);
   point->saturated = report->saturated;
   point->met = report_met(report);
   return 0;
@@ -128,6 +140,7 @@ static void mark_best(Front *self) {
   double fastest = 0;
   for (int i = 0; i < self->n; i++) {
     FrontPoint *point = &self->points[i];
+    point->best = false;
     if (point->saturated || !(point->tokens_per_user > fastest)) continue;
     fastest = point->tokens_per_user;
     point->best = true;
@@ -149,8 +162,37 @@ int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *ar
   return order;
 }
 
-int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int jobs,
-               Arena *arena, Diag *diag) {
+/* What tokens cost at least, times those that come per second at the load that was asked. */
+static double least_cost(const FrontPoint *point) {
+  const Takes *takes = &point->outcome->answers[0].fleet.takes;
+  const double hour = isnan(takes->cost_per_hour) ? 3600 * takes->gpus : takes->cost_per_hour;
+  return hour / 3600 * 1e6 / point->load;
+}
+
+/* The load that was asked goes first: all designs are shown at it. */
+static int compare_least(const void *a, const void *b) {
+  const FrontPoint *left = a, *right = b;
+  if ((left->load == 1) != (right->load == 1)) return left->load == 1 ? -1 : 1;
+  const double costs = least_cost(left) - least_cost(right);
+  return costs != 0 ? (costs < 0 ? -1 : 1) : left->number - right->number;
+}
+
+/* Whether the `wanted` first points of the front are among the `n` that were run, whatever the next
+ * one gives. Puts those in order. */
+static bool is_known(Runs *runs, int n, int wanted) {
+  FrontPoint *points = runs->front->points;
+  int n_known = 0;
+  if (n == runs->front->n) return true;
+  const double next = least_cost(&points[n]) / runs->offered;
+  qsort(points, (size_t)n, sizeof *points, compare_points);
+  mark_best(&(Front){points, n});
+  for (int i = 0; i < n; i++)
+    n_known += points[i].best && points[i].met && front_cost(&points[i]) < next;
+  return n_known >= wanted;
+}
+
+int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int wanted,
+               int jobs, Arena *arena, Diag *diag) {
   const int *order = plan_order(study, outcomes, arena);
   int n = 0;
   while (n < study->n_designs && n < DESIGNS_MAX && outcomes[order[n]].answers[0].found)
@@ -159,6 +201,7 @@ int front_make(Front *self, const Provision *study, const DesignOutcome *outcome
   for (int i = 0; i < self->n; i++)
     self->points[i] =
         (FrontPoint){.number = i, .outcome = &outcomes[order[i / LOADS]], .load = loads[i % LOADS]};
+  qsort(self->points, (size_t)self->n, sizeof *self->points, compare_least);
   const double now = clock_monotonic();
   Runs runs = {
       .front = self, .study = study, .began_s = now, .shown_s = now, .arena = arena, .diag = diag};
@@ -171,9 +214,14 @@ int front_make(Front *self, const Provision *study, const DesignOutcome *outcome
                              .release = release_run,
                              .idle = show_progress,
                              .context = &runs};
-  const int status = campaign_run(&campaign, arena, diag);
+  int status = 0;
+  while (status == 0 && !is_known(&runs, runs.n_due, wanted)) {
+    runs.n_due = runs.n_due + n < self->n ? runs.n_due + n : self->n;
+    status = campaign_run(&campaign, arena, diag);
+  }
   if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
   if (status) return -1;
+  self->n = runs.n_due;
   qsort(self->points, (size_t)self->n, sizeof *self->points, compare_points);
   mark_best(self);
   return 0;

@@ -32,7 +32,11 @@ typedef struct Question {
   int64_t seeds;
 } Question;
 
-enum { PLAN_SHAPES_MAX = 32 };
+enum {
+  PLAN_SHAPES_MAX = 32,
+  PLAN_BEST = 5,        // designs that are found and shown
+  PLAN_FRONT_SHOWN = 5, // points of the front
+};
 
 /* What it means. */
 typedef struct Plan {
@@ -89,9 +93,10 @@ typedef struct Front {
 
 /* What its tokens cost: money, or GPU seconds where there is no price. */
 double front_cost(const FrontPoint *point);
-/* Simulates the answers of a study at a few loads each, on `jobs` threads. */
-int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int jobs,
-               Arena *arena, Diag *diag);
+/* Simulates the answers of a study at a few loads each, on `jobs` threads, until so many points of
+ * the front that meet the limits are known. */
+int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int wanted,
+               int jobs, Arena *arena, Diag *diag);
 /* The point of a design at the load that was asked; NULL: it has no answer or is not in the front's
  * runs. */
 const FrontPoint *front_asked(const Front *self, const DesignOutcome *outcome);

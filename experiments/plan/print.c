@@ -211,14 +211,12 @@ static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
 
 /* ---- Tables ---- */
 
-enum { DESIGNS_SHOWN = 5, FRONT_SHOWN = 5 };
-
 static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
   const int width = provision_name_width(self->study), n = self->study->n_designs;
   const int *order = plan_order(self->study, self->outcomes, arena);
   fprintf(out, "\n%-*s  %9s %5s %9s %10s  %-10s %7s\n", width, "design", "instances", "GPUs", "$/h",
           cost_unit(is_priced(self)), "binds", "margin");
-  for (int i = 0; i < n && i < DESIGNS_SHOWN; i++) {
+  for (int i = 0; i < n && i < PLAN_BEST; i++) {
     const DesignOutcome *outcome = &self->outcomes[order[i]];
     const Answer *answer = &outcome->answers[0];
     const FrontPoint *point = front_asked(self->front, outcome);
@@ -231,9 +229,9 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
             amount(answer->fleet.takes.cost_per_hour, arena),
             amount(point ? front_cost(point) : NAN, arena), answer->binds, 100 * answer->margin);
   }
-  if (n > DESIGNS_SHOWN)
+  if (n > PLAN_BEST)
     fprintf(out, "%-*s  %d more need as much or more, or miss the limits\n", width, "...",
-            n - DESIGNS_SHOWN);
+            n - PLAN_BEST);
 }
 
 static void put_point(Rows *rows, const FrontPoint *point, int width, bool priced, Arena *arena) {
@@ -267,7 +265,7 @@ static void print_front(const PlanAnswer *self, FILE *out, Arena *arena) {
   const int width = provision_name_width(self->study);
   fputs("\ncheapest clusters for their speed, at parts of the load and within the limits\n", out);
   int shown = 0;
-  for (int i = 0; i < self->front->n && shown < FRONT_SHOWN; i++) {
+  for (int i = 0; i < self->front->n && shown < PLAN_FRONT_SHOWN; i++) {
     if (!self->front->points[i].best || !self->front->points[i].met) continue;
     put_point(&rows, &self->front->points[i], width, is_priced(self), arena);
     shown++;

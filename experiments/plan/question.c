@@ -6,6 +6,7 @@
 #include "perfmodel/gpu_facts.h"
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,6 +233,70 @@ static KvOptions options_of(const Plan *self, const ServingEngine *engine, Paral
                      .activation_bytes = INT64_C(1) << 30};
 }
 
+/* Whether a model fits on all GPUs of a machine type. */
+static bool fits_machine(const ServingEngine *engine, const Llm *model, const Hardware *hardware) {
+  Plan other = {.hardware = *hardware};
+  KvCapacity capacity;
+  Diag none;
+  diag_init(&none);
+  const Parallelism all = {hardware->num_gpus, 1, 1, 1, 1};
+  const KvOptions options = options_of(&other, engine, all);
+  const bool fits =
+      kv_capacity(model, hardware, all, &options, place_of_file("--gpu"), &capacity, &none) == 0;
+  diag_done(&none);
+  return fits;
+}
+
+/* "--weights nvfp4": the widest format of weights in which the model fits on the machine; empty:
+ * none. */
+static const char *nearest_format(const Plan *self, const ServingEngine *engine, Arena *arena) {
+  static const Dtype formats[] = {DTYPE_FP8, DTYPE_NVFP4, DTYPE_INT4};
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+    const LlmFormats as = {(int)formats[i], LLM_UNSAID, LLM_UNSAID, self->question->kv_cache};
+    Llm model;
+    Diag none;
+    diag_init(&none);
+    const bool fits = llm_load_as(&model, self->question->model, &as, data_dir(arena),
+                                  place_of_file("--model"), arena, &none) == 0 &&
+                      fits_machine(engine, &model, &self->hardware);
+    diag_done(&none);
+    if (fits) return arena_printf(arena, "--weights %s", dtype_names[formats[i]]);
+  }
+  return "";
+}
+
+/* "--gpu dgx-b300": the machine type of least memory that the model fits on; empty: none. */
+static const char *nearest_machine(const Plan *self, const ServingEngine *engine, Arena *arena) {
+  const char *best = "";
+  double least = INFINITY;
+  for (const char *const *name = datafile_names(data_dir(arena), "machines", arena); *name;
+       name++) {
+    Hardware hardware;
+    Diag none;
+    diag_init(&none);
+    const bool good =
+        hardware_load(&hardware, *name, data_dir(arena), place_of_file(NULL), arena, &none) == 0;
+    diag_done(&none);
+    const double memory = good ? (double)hardware.gpu_memory_bytes * (double)hardware.num_gpus : 0;
+    if (!good || memory >= least || !fits_machine(engine, &self->model, &hardware)) continue;
+    least = memory;
+    best = arena_printf(arena, "--gpu %s", *name);
+  }
+  return best;
+}
+
+/* No degree that is asked for has room for the weights: what is nearest to it. */
+static int refuse_weights(const Plan *self, const ServingEngine *engine, const Diag *why,
+                          Arena *arena, Diag *diag) {
+  const char *format = nearest_format(self, engine, arena);
+  const char *machine = nearest_machine(self, engine, arena);
+  diag_error(diag, place_of_file("--gpu"), "%s", why->entries[why->n_entries - 1].message);
+  if (fits_machine(engine, &self->model, &self->hardware))
+    return diag_hint(diag, "it fits on %" PRId64 " GPUs of the machine", self->hardware.num_gpus);
+  if (!*format && !*machine) return -1;
+  return diag_hint(diag, "it fits with %s%s%s", format, *format && *machine ? " or " : "", machine);
+}
+
 /* Drops what is not asked for, and what the weights do not fit into, saying which. */
 static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *asked, int n_asked,
                         Arena *arena, Diag *diag) {
@@ -253,7 +318,7 @@ static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *
       self->left_out = arena_printf(arena, "%s%s%s", self->left_out, *self->left_out ? ", " : "",
                                     shape_name(shape, arena));
   }
-  if (n == 0 && n_wanted > 0) diag_append(diag, &why);
+  if (n == 0 && n_wanted > 0) refuse_weights(self, engine, &why, arena, diag);
   diag_done(&why);
   self->n_shapes = n;
   if (n_wanted > 0) return n > 0 ? 0 : -1;

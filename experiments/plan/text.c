@@ -231,8 +231,8 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   if (asked->sold >= 0) add(&text, "sold: %s\n", hardware_sold_names[asked->sold]);
   add_workload(&text, quantile);
   add_policies(&text);
-  add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n  seeds: %" PRId64 "\n", limits,
-      self->objective, asked->seeds);
+  add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n  best: %d\n  seeds: %" PRId64 "\n", limits,
+      self->objective, PLAN_BEST, asked->seeds);
   add_designs(&text);
   self->text = text.text;
   return 0;

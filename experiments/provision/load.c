@@ -12,7 +12,7 @@ typedef struct BlockKeys {
   int objective;
   const Node *constraint, *rates, *prices, *designs;
   double tolerance;
-  int64_t seeds, spares, n_plus;
+  int64_t best, seeds, spares, n_plus;
 } BlockKeys;
 
 typedef struct ConstraintKeys {
@@ -42,6 +42,11 @@ const OptionSpec provision_options[] = {
         .absent = "from tolerance to 64 times the rate"),
     KEY(BlockKeys, seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
         .help = "Number of seeds, each of which gives a replicate of every answer."),
+    KEY(BlockKeys, best, OPTION_INT, .min = 1, .max = 1e6,
+        .help = "Number of designs to find. One that cannot be among the best so many is not "
+                "searched to the end, and further seeds and the error of the times are searched "
+                "for the best two alone.",
+        .absent = "all designs"),
     KEY(BlockKeys, spares, OPTION_INT, .fallback = "0", .max = 1e6,
         .help = "Number of instances, in addition to each searched count, that are off until one "
                 "fails."),
@@ -274,9 +279,13 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
   if (option_bind(provision_options, block, NULL, block->at, &keys, diag)) return -1;
   self->objective = (Objective)keys.objective;
   self->n_seeds = (int)keys.seeds;
+  self->n_best = (int)keys.best;
   self->spares = keys.spares;
   self->n_plus = keys.n_plus;
   self->offline = self->objective == OBJECTIVE_THROUGHPUT && is_at_once(base->root);
+  if (keys.best > 0 && self->objective == OBJECTIVE_THROUGHPUT)
+    return diag_error(diag, config_place(block, "best"),
+                      "'best' applies to counts that are searched, not to objective: throughput");
   if (bind_constraint(self, keys.constraint, block, diag)) return -1;
   if (keys.prices && keys.prices->kind != NODE_MAP)
     return diag_error(diag, keys.prices->at, "'prices' must be a map of machine types or pools");

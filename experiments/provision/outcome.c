@@ -19,7 +19,7 @@ void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
   Moments moments = {0};
   outcome->low = INFINITY;
   outcome->high = -INFINITY;
-  for (int s = 0; s < self->n_seeds; s++) {
+  for (int s = 0; s < provision_seeds(self, outcome); s++) {
     const Answer *answer = &outcome->answers[s];
     bool is_new = true, repeated = false;
     for (int k = 0; k < s; k++) {
@@ -73,6 +73,15 @@ static const char *explain(const Provision *self, const Replicate *replicate, Ar
   return rejected ? arena_printf(arena, "%s; %s", rejected, lost) : lost;
 }
 
+/* Of one whose search was not ended. */
+static const char *explain_given_up(const Provision *self, const Replicate *replicate,
+                                    Arena *arena) {
+  const Takes takes = design_takes(replicate->design, replicate->result.least.counts);
+  return arena_printf(arena, "not searched to the end: it takes at least %.6g %s and %.0f GPU%s",
+                      takes_value(&takes, self->objective), objective_units[self->objective],
+                      takes.gpus, takes.gpus > 1 ? "s" : "");
+}
+
 /* Simulations without a search: all counts, or all clusters at all rates up to the first that none
  * of them holds and the one that the search began with. */
 static double grid_of(const Replicate *replicate) {
@@ -105,9 +114,13 @@ static void count_runs(DesignOutcome *outcome, const Replicate *replicate) {
 void outcome_fill(const Provision *study, const Design *design, const Replicate *replicates,
                   DesignOutcome *outcome, Arena *arena) {
   Answer *answers = ARENA_ARRAY(arena, Answer, study->n_seeds);
-  *outcome = (DesignOutcome){
-      .design = design, .answers = answers, .monotone = true, .low_model = NAN, .high_model = NAN};
-  for (int s = 0; s < study->n_seeds; s++) {
+  *outcome = (DesignOutcome){.design = design,
+                             .answers = answers,
+                             .first_seed_alone = replicates[0].first_seed_alone,
+                             .monotone = true,
+                             .low_model = NAN,
+                             .high_model = NAN};
+  for (int s = 0; s < provision_seeds(study, outcome); s++) {
     answers[s] = replicate_answer(study, &replicates[s]);
     outcome->monotone &= replicates[s].result.monotone;
     outcome->n_grid += grid_of(&replicates[s]);
@@ -117,7 +130,9 @@ void outcome_fill(const Provision *study, const Design *design, const Replicate 
     outcome->n_holds += same && same->verdict == PROBE_HOLDS;
   }
   outcome_fill_spread(study, outcome);
-  if (!answers[0].found) outcome->why_not = explain(study, &replicates[0], arena);
+  if (!answers[0].found)
+    outcome->why_not = replicates[0].given_up ? explain_given_up(study, &replicates[0], arena)
+                                              : explain(study, &replicates[0], arena);
 }
 
 /* ---- With times moved ---- */
@@ -150,6 +165,7 @@ void outcome_fill_moved(const Provision *study, const Replicate *moved, DesignOu
   Answer *answer = (Answer *)&outcome->answers[0];
   const Probe *cluster = &(moved - moved->place)->result.answer;
   const Replicate *screens = moved - TERM_SCREENS;
+  if (outcome->first_seed_alone) return;
   for (int g = 0; g < TERM_SCREENS && answer_moves(answer); g++)
     count_moved(outcome, &screens[g]);
   outcome->moved_by = moved->moved;

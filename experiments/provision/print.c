@@ -44,11 +44,11 @@ static void table_head(const Provision *study, FILE *out) {
 /* What a reader of a row has to know beyond it. */
 static void table_notes(const Provision *study, const DesignOutcome *outcome, FILE *out) {
   const char *name = outcome->design->name;
-  if (outcome->answers[0].found && study->n_seeds > 1) {
+  if (outcome->answers[0].found && provision_seeds(study, outcome) > 1) {
     fprintf(out, "%s: ", name);
     sure_print_mean(study, outcome, out);
     fprintf(out, "; its answer meets the limits on %d of %d seeds", outcome->n_holds,
-            study->n_seeds);
+            provision_seeds(study, outcome));
     if (outcome->n_distinct > 1)
       fprintf(out, "; the answer depends on the seed: %d different clusters", outcome->n_distinct);
     fputs("\n", out);
@@ -258,7 +258,7 @@ static void json_outcome(const Provision *study, const DesignOutcome *outcome, F
   write_json_value(", ", "range_events", outcome->moved_events, out);
   fputs(",\n     \"answers\": ", out);
   Rows rows = {OUTPUT_JSON, out, "", .gap = "\n       ", .end = "]"};
-  for (int s = 0; s < study->n_seeds; s++)
+  for (int s = 0; s < provision_seeds(study, outcome); s++)
     put_answer(&rows, study, outcome, s);
   rows_end(&rows);
   if (study->offline) {
@@ -296,7 +296,7 @@ static void print_csv(const Provision *study, const DesignOutcome *outcomes, FIL
     if (study->offline)
       ranking_put(&rows, study, &outcomes[d]);
     else
-      for (int s = 0; s < study->n_seeds; s++)
+      for (int s = 0; s < provision_seeds(study, &outcomes[d]); s++)
         put_answer(&rows, study, &outcomes[d], s);
 }
 

@@ -4,8 +4,8 @@
  * When threads have nothing to do they are given what a search would ask next if what it waits for
  * came out one way or the other. Those runs count, and are kept, only if the search does ask. */
 #include "experiments/campaign/campaign.h"
+#include "experiments/provision/best.h"
 #include "experiments/provision/measure.h"
-#include "experiments/provision/replicate.h"
 #include "experiments/results/results.h"
 #include <assert.h>
 #include <math.h>
@@ -18,6 +18,7 @@ typedef struct Study {
   const ProvisionOptions *options;
   Replicate *replicates; // [n_designs * n_places], those of a design together
   int n_replicates, n_places;
+  BestSearch best;
   int n_in_flight;
   int64_t n_done;
   int64_t last_before; // run in the database: later ones are this study's
@@ -27,9 +28,11 @@ typedef struct Study {
 
 /* ---- What is known to a search ---- */
 
-/* An oracle that knows the runs that have ended, and some guesses. */
+/* An oracle that knows the runs that have ended, or of those the ones that were asked for, and some
+ * guesses. */
 typedef struct Knowledge {
   const Replicate *replicate;
+  bool asked_alone;
   Probe guessed[GUESSES_MAX];
   ProbeVerdict guesses[GUESSES_MAX];
   int n_guesses;
@@ -55,7 +58,8 @@ static ProbeVerdict recall(void *context, const Probe *probe) {
   for (int i = 0; i < self->n_guesses; i++)
     if (probe_equal(&self->guessed[i], probe)) return self->guesses[i];
   const ProbeRun *run = replicate_find(self->replicate, probe);
-  return run ? run->verdict : infer(self->replicate, probe);
+  if (!run) return infer(self->replicate, probe);
+  return run->asked || !self->asked_alone ? run->verdict : PROBE_UNKNOWN;
 }
 
 static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_result,
@@ -109,14 +113,6 @@ static int keep_run(Study *self, ProbeRun *run) {
   return status;
 }
 
-static int keep_asked(Study *self, const Replicate *replicate) {
-  for (int i = 0; i < replicate->result.n_steps; i++) {
-    ProbeRun *run = replicate_find(replicate, &replicate->result.steps[i].probe);
-    if (run && !run->asked && keep_run(self, run)) return -1; // NULL: it was inferred
-  }
-  return 0;
-}
-
 /* The errors of the times of an answer, by group of terms. */
 static void find_errors(const Study *self, const Replicate *first, double error[TERM_MOVES]) {
   ProbeRun run = {.probe = first->result.answer};
@@ -150,11 +146,13 @@ static bool prepare_moved(const Study *self, Replicate *replicate) {
 /* Replicates of further seeds, and with moved times, begin where the first one ended. */
 static void prepare(Study *self, Replicate *replicate) {
   const Replicate *first = replicate - replicate->place;
-  if (replicate->ready || (replicate->place > 0 && !first->result.done)) return;
+  if (replicate->ready || (replicate->place > 0 && (!first->result.done || self->best.n_open > 0)))
+    return;
   Answer likely = {0};
   const bool has_likely = replicate->place > 0 && first->result.found;
   if (has_likely) likely = replicate_answer(self->provision, first);
-  if (replicate->direction != 0 && !answer_moves(&likely)) {
+  const bool left_out = replicate->place > 0 && first->first_seed_alone;
+  if (left_out || (replicate->direction != 0 && !answer_moves(&likely))) {
     replicate->ready = replicate->result.done = true;
     return;
   }
@@ -164,25 +162,43 @@ static void prepare(Study *self, Replicate *replicate) {
   replicate_begin(self->provision, replicate, has_likely ? &likely : NULL, self->arena);
 }
 
+/* Takes a search one run further: 1 and the run that it needs, where that is one for a thread; else
+ * 0, and whether it went on, which it does not where it waits or is done. */
+static int step(Study *self, Replicate *replicate, ProbeRun **ret_run, bool *ret_went_on) {
+  SearchResult *result = &replicate->result;
+  Knowledge knowledge = {.replicate = replicate, .asked_alone = true};
+  prepare(self, replicate);
+  *ret_went_on = replicate->ready && !result->done;
+  if (!*ret_went_on) return 0;
+  search(self, &knowledge, result, self->arena);
+  if (result->done) return 0;
+  const int begun = begin_run(self, replicate, &result->needs, ret_run);
+  if (begun != 0) return begun;
+  ProbeRun *needed = replicate_find(replicate, &result->needs);
+  if (needed->failed) return diag_append(self->diag, &needed->trial.diag), -1;
+  *ret_went_on = needed->verdict != PROBE_UNKNOWN;
+  return *ret_went_on ? keep_run(self, needed) : 0;
+}
+
 /* Takes a search as far as it goes: 1 and the run that it needs next, 0 when it waits for one or is
  * done. */
 static int advance(Study *self, Replicate *replicate, ProbeRun **ret_run) {
-  prepare(self, replicate);
-  while (replicate->ready && !replicate->result.done) {
-    Knowledge knowledge = {.replicate = replicate};
-    search(self, &knowledge, &replicate->result, self->arena);
-    if (keep_asked(self, replicate)) return -1;
-    if (replicate->result.done) break;
-    const ProbeRun *needed = replicate_find(replicate, &replicate->result.needs);
-    if (needed && needed->failed) {
-      diag_append(self->diag, &needed->trial.diag);
-      return -1;
-    }
-    if (needed) break;
-    const int begun = begin_run(self, replicate, &replicate->result.needs, ret_run);
-    if (begun != 0) return begun;
+  bool goes_on = true;
+  int begun = 0;
+  while (begun == 0 && goes_on)
+    begun = step(self, replicate, ret_run, &goes_on);
+  return begun;
+}
+
+/* The same of the most promising design, then of the next. */
+static int advance_best(Study *self, ProbeRun **ret_run) {
+  bool goes_on = true;
+  int begun = 0;
+  while (begun == 0 && goes_on && self->best.n_open > 0) {
+    begun = step(self, self->best.open[0].first, ret_run, &goes_on);
+    best_update(&self->best);
   }
-  return 0;
+  return begun;
 }
 
 /* Begins what a search would need after guessing `depth` verdicts as the bits of `guess` say. */
@@ -206,6 +222,11 @@ static int begin_guess(Study *self, Replicate *replicate, int depth, int guess,
 
 /* What may be needed soon, for an idle thread. */
 static int speculate(Study *self, ProbeRun **ret_run) {
+  for (int i = 0; i < self->best.n_open; i++) {
+    prepare(self, self->best.open[i].first);
+    const int begun = begin_guess(self, self->best.open[i].first, 0, 0, ret_run);
+    if (begun != 0) return begun;
+  }
   for (int depth = 1; depth <= GUESSES_MAX; depth++)
     for (int guess = 0; guess < 1 << depth; guess++)
       for (int i = 0; i < self->n_replicates; i++) {
@@ -239,8 +260,8 @@ static void show_progress(void *context) {
 /* Fits Campaign.next: what a search needs, or, while others run, might need. */
 static int next_run(void *context, void *slot) {
   Study *self = context;
-  int begun = 0;
-  for (int i = 0; i < self->n_replicates && begun == 0; i++)
+  int begun = advance_best(self, slot);
+  for (int i = 0; i < self->n_replicates && begun == 0 && self->best.n_open == 0; i++)
     begun = advance(self, &self->replicates[i], slot);
   if (begun == 0 && self->n_in_flight > 0) begun = speculate(self, slot);
   show_progress(self);
@@ -311,6 +332,7 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
   if (self->offline)
     return provision_measure(self, options, study.last_before, ret_outcomes, arena, diag);
   plan_replicates(&study);
+  best_init(&study.best, self, study.replicates, study.n_places, arena);
   if (run_searches(&study)) return -1;
   DesignOutcome *outcomes = ARENA_ARRAY(arena, DesignOutcome, self->n_designs);
   for (int d = 0; d < self->n_designs; d++) {

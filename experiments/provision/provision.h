@@ -112,6 +112,7 @@ typedef struct Provision {
   double tolerance;    // of a largest rate, requests/s
   double rate_from, rate_to;
   int64_t spares, n_plus; // of each pool whose count is searched
+  int n_best;             // designs that are wanted, the others are given up; 0: all
   int64_t seed;           // of the first replicate
   int n_seeds;
   bool replays;         // a trace, which is the same on every seed
@@ -177,6 +178,7 @@ typedef struct MovedTerms {
 typedef struct DesignOutcome {
   const Design *design;
   const Answer *answers; // [n_seeds]; the first one is the answer
+  bool first_seed_alone; // no other was searched: it is not among the best two
   /* Of the objective's value over the seeds that have an answer: */
   double low, high, mean, half_width; // half_width of the 95% t-interval; NAN: under two seeds
   int n_found;                        // seeds with an answer
@@ -201,6 +203,11 @@ typedef struct DesignOutcome {
   int64_t n_moved_simulations;  // which the numbers above are without
   double moved_events;
 } DesignOutcome;
+
+/* Seeds that a design was searched on. */
+static inline int provision_seeds(const Provision *self, const DesignOutcome *outcome) {
+  return outcome->first_seed_alone ? 1 : self->n_seeds;
+}
 
 /* Where a study stands. */
 typedef struct ProvisionProgress {

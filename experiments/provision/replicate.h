@@ -6,10 +6,12 @@
 typedef struct Replicate {
   const Design *design;
   int seed;
-  int place;        // among those of its design, the first of which is searched first
-  int direction;    // of moved times: -1 shorter, 1 longer; 0: of one of the seeds
-  bool alone;       // the answer of the first one is run with one group of terms moved
-  MovedTerms moved; // by what, once it is ready
+  int place;             // among those of its design, the first of which is searched first
+  int direction;         // of moved times: -1 shorter, 1 longer; 0: of one of the seeds
+  bool alone;            // the answer of the first one is run with one group of terms moved
+  bool given_up;         // as many designs as are wanted are better
+  bool first_seed_alone; // as in DesignOutcome
+  MovedTerms moved;      // by what, once it is ready
   SearchSpace space;
   bool ready; // the space is set
   SearchResult result;

@@ -177,7 +177,7 @@ static int add_study(const Provision *self, const DesignOutcome *outcomes, Resul
     return -1;
   for (int d = 0; d < self->n_designs; d++) {
     if (add_design(results, &outcomes[d], *ret_study, diag)) return -1;
-    for (int s = 0; s < self->n_seeds; s++)
+    for (int s = 0; s < provision_seeds(self, &outcomes[d]); s++)
       if (add_answer(results, self, &outcomes[d], s, *ret_study, diag) ||
           add_choices(results, self, &outcomes[d], s, *ret_study, diag))
         return -1;

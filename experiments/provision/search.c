@@ -2,6 +2,7 @@
 #include "experiments/provision/search.h"
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 typedef struct Search {
   const SearchSpace *space;
@@ -105,6 +106,11 @@ static void take(Search *self, Probe probe) {
   self->result->answer = probe;
 }
 
+/* Whether nothing that is left can be better than the best. */
+static bool is_least(const Search *self) {
+  return self->result->found && probe_equal(&self->result->answer, &self->result->least);
+}
+
 /* The dimension that is bisected: the one with more values. The other one's are gone through. */
 static int inner_of(const SearchSpace *space) {
   if (space->n_counts < 2) return 0;
@@ -121,6 +127,35 @@ static int64_t largest_better(const Search *self, Probe probe, int inner) {
     *(less ? &better : &worse) = probe.counts[inner];
   }
   return better;
+}
+
+/* Where to look next between a count that fails (or one below all) and one that holds (or one above
+ * all): in doubling steps while one side is open, then in the middle. */
+static int64_t next_between(const SearchSpace *space, int dimension, int64_t failing,
+                            int64_t holding, int64_t step) {
+  const bool open_above = holding > space->high[dimension];
+  const bool open_below = failing < space->low[dimension];
+  if (open_above) return holding - failing > step ? failing + step : holding - 1;
+  if (open_below) return holding - failing > step ? holding - step : failing + 1;
+  return failing + (holding - failing) / 2;
+}
+
+/* Raises `least` of a dimension to the least count that holds beside the most of the other one.
+ * False: none does, or a verdict is missing. */
+static bool raise_least(Search *self, int dimension) {
+  const SearchSpace *space = self->space;
+  Probe probe = {{space->high[0], space->high[1]}, space->start.rate};
+  int64_t failing = space->low[dimension] - 1, holding = space->high[dimension] + 1;
+  int64_t at = space->has_start ? space->start.counts[dimension] : space->low[dimension];
+  for (int64_t step = 1; holding - failing > 1; step *= 2) {
+    probe.counts[dimension] = at;
+    const bool held = search_implies(self->result, &probe, PROBE_HOLDS) || holds(self, probe);
+    if (self->blocked) return false;
+    *(held ? &holding : &failing) = at;
+    self->result->least.counts[dimension] = failing + 1;
+    at = next_between(space, dimension, failing, holding, step);
+  }
+  return holding <= space->high[dimension];
 }
 
 /* The best of a column is at most `probe`, which holds. */
@@ -149,12 +184,29 @@ static void search_columns(Search *self) {
     // What fails with all that the outer dimension has fails in every column from here on.
     Probe widest = probe;
     widest.counts[outer] = space->high[outer];
-    if (improved && !holds(self, widest)) return;
+    if (improved && !search_implies(self->result, &widest, PROBE_HOLDS) && !holds(self, widest))
+      return;
     improved = false;
     if (must_fail(self, &probe) || !holds(self, probe)) continue;
     bisect_column(self, probe, inner);
     improved = true;
   }
+}
+
+/* What holds has no less of either count than holds beside the most of the other. Mostly these two
+ * hold together, and nothing that does costs less; else what lies beyond them is gone through. */
+static void search_from_least(Search *self) {
+  const SearchSpace *space = self->space;
+  SearchSpace rest = *space;
+  if (!self->result->found && holds(self, self->result->least)) take(self, self->result->least);
+  for (int d = 0; d < SEARCH_DIMENSIONS; d++)
+    if (!raise_least(self, d)) return;
+  if (!is_least(self) && holds(self, self->result->least)) take(self, self->result->least);
+  if (self->blocked || is_least(self)) return;
+  memcpy(rest.low, self->result->least.counts, sizeof rest.low);
+  self->space = &rest;
+  search_columns(self);
+  self->space = space;
 }
 
 /* Probes the neighbours that cost less; goes on from one that holds, against monotony. */
@@ -182,12 +234,13 @@ void search_least(const SearchSpace *space, ProbeOracle oracle, void *context,
                   SearchResult *ret_result, Arena *arena) {
   assert(space->n_counts >= 0 && space->n_counts <= SEARCH_DIMENSIONS);
   Search search = begin(space, oracle, context, ret_result, arena);
-  if (space->has_start && holds(&search, space->start)) take(&search, space->start);
   SearchSpace flat = *space; // a dimension that is not searched has one value
   for (int d = space->n_counts; d < SEARCH_DIMENSIONS; d++)
-    flat.low[d] = flat.high[d] = 0;
+    flat.low[d] = flat.high[d] = flat.start.counts[d] = 0;
   search.space = &flat;
-  search_columns(&search);
+  ret_result->least = (Probe){{flat.low[0], flat.low[1]}, space->start.rate};
+  if (space->has_start && holds(&search, space->start)) take(&search, space->start);
+  if (!search.blocked) search_from_least(&search);
   if (ret_result->found) check_neighbours(&search);
   end(&search);
 }

@@ -51,6 +51,7 @@ typedef struct SearchResult {
   Probe needs; // while not done
   bool found;  // once done: `answer` holds and nothing better does
   Probe answer;
+  Probe least;       // of search_least: nothing with less of any count can hold
   bool monotone;     // no probe that held is contained in one that failed
   SearchStep *steps; // [n_steps] all verdicts that were asked for, each probe once
   int n_steps;

@@ -28,7 +28,7 @@ const char *sure_range_text(const Provision *study, const DesignOutcome *outcome
   const double low = outcome->ranged ? outcome->low_model : outcome->low;
   const double high = outcome->ranged ? outcome->high_model : outcome->high;
   char one[32], other[32];
-  if (!outcome->answers[0].found || (!outcome->ranged && study->n_seeds == 1))
+  if (!outcome->answers[0].found || (!outcome->ranged && provision_seeds(study, outcome) == 1))
     return strcpy(text, "-");
   if (isinf(high))
     snprintf(text, 80, ">=%s", amount(study, low, one));
@@ -66,7 +66,8 @@ void sure_print_range(const Provision *study, const DesignOutcome *outcome, FILE
   if (outcome->low_model != outcome->high_model)
     fprintf(out, "; %s most likely", amount(study, provision_value(study, answer), likely));
   fputs(" (", out);
-  if (study->n_seeds > 1) fprintf(out, "%d seeds, ", study->n_seeds);
+  const int n_seeds = provision_seeds(study, outcome);
+  if (n_seeds > 1) fprintf(out, "%d seeds, ", n_seeds);
   fprintf(out, "times up to %.1f%% shorter or longer)", 100 * answer->run.perfmodel_error);
   if (!outcome->moved[MOVES - 1].found)
     fputs("; no cluster meets the limits with the longer times", out);
@@ -145,7 +146,7 @@ static void print_extrapolated(const Provision *study, const DesignOutcome *outc
   const Answer *most = NULL;
   const char *design = NULL;
   for (int d = 0; d < study->n_designs; d++)
-    for (int s = 0; s < study->n_seeds; s++) {
+    for (int s = 0; s < provision_seeds(study, &outcomes[d]); s++) {
       const Answer *answer = &outcomes[d].answers[s];
       if (!answer->found || !(answer->run.extrapolated > (most ? most->run.extrapolated : 0)))
         continue;

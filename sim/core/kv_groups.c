@@ -245,6 +245,7 @@ static int64_t need_of(const KvGroups *self, int32_t g, const GroupHolds *holds,
 int64_t kv_groups_need(const KvGroups *self, const GroupHolds *holds, const KvReach *reach,
                        bool whole) {
   int64_t n = 0;
+  if (holds->known && reach->slots <= holds->room) return 0;
   for (int32_t g = 0; g < self->n_groups; g++)
     n += need_of(self, g, holds, reach, whole);
   return n;
@@ -286,6 +287,7 @@ void kv_groups_hit(KvGroups *self, GroupHolds *holds, int64_t computed) {
     of[g].began = false;
   }
   holds->junction = self->junction;
+  holds->room = 0;
   holds->known = true;
 }
 
@@ -333,8 +335,17 @@ static void place_state(KvGroups *self, GroupHolds *holds, int32_t g, const KvRe
   }
 }
 
+/* With states it is not known: their blocks follow what is done. */
+static int64_t room_of(const KvGroups *self, const GroupHolds *holds) {
+  int64_t room = self->has_states ? 0 : INT64_MAX;
+  for (int32_t g = 0; g < self->n_groups; g++)
+    room = lesser(room, (holds->of[g].n - self->groups[g].spare) * self->groups[g].block_size);
+  return room;
+}
+
 void kv_groups_take(KvGroups *self, GroupHolds *holds, const KvReach *reach) {
   assert(holds->known);
+  if (reach->slots <= holds->room) return;
   for (int32_t g = 0; g < self->n_groups; g++) {
     const KvGroup *group = &self->groups[g];
     const bool state = group->kind == KV_STATE;
@@ -343,6 +354,7 @@ void kv_groups_take(KvGroups *self, GroupHolds *holds, const KvReach *reach) {
     while (holds->of[g].n < n)
       push(self, holds, g, prefix_cache_pop(self->pool));
   }
+  holds->room = room_of(self, holds);
 }
 
 void kv_groups_release(KvGroups *self, GroupHolds *holds) {
@@ -350,7 +362,7 @@ void kv_groups_release(KvGroups *self, GroupHolds *holds) {
     for (GroupHold *hold = &holds->of[g]; hold->n > 0; hold->n--)
       drop(self, holds, g, hold->n - 1);
   assert(holds->n_blocks == 0);
-  holds->junction = 0;
+  holds->junction = holds->room = 0;
   holds->known = false;
 }
 

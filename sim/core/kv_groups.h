@@ -70,6 +70,7 @@ typedef struct GroupHolds {
   int32_t n_blocks; // that are no null blocks
   int64_t junction; // tokens that full attention found, where the others found less; 0: none
   int64_t newest;   // tokens of it in the newest step that has any
+  int64_t room;     // tokens that all groups surely have blocks for; 0: not known
   bool known;       // it has been given blocks
 } GroupHolds;
 

@@ -83,6 +83,46 @@ END
 expect 0 ask --rate 20 --slo "$limits" --seeds 1 --tp 1,2
 is_first
 
+# Several GPUs and formats side by side: each row is the answer of its question alone, by cost.
+compare() { "$tandem" plan --model llama3.1-8b --isl 500 --osl 100 "$@"; }
+expect 0 compare --rate 20 --slo "$limits" --seeds 1 --tp 1 --split no --gpu h100,a100,b200 \
+  --weights bf16,fp8 --format json
+cp out sides.json
+for gpu in h100 a100 b200; do
+  expect 0 compare --rate 20 --slo "$limits" --seeds 1 --tp 1 --split no --gpu $gpu --weights bf16 \
+    --format json
+  cp out one.json
+  python3 - $gpu <<'END' || fail "$gpu has another answer beside others"
+import json, sys
+rows, one = json.load(open('sides.json')), json.load(open('one.json'))
+costs = [row['cost_per_hour'] for row in rows if row['design']]
+assert len(rows) == 6 and costs == sorted(costs), costs
+row, = [row for row in rows if row['machine'].endswith(sys.argv[1]) and row['weights'] == 'bf16']
+best, = [one['answers']['designs'][i]['answers'][0] for i in range(len(one['answers']['designs']))
+         if one['answers']['designs'][i]['design'] == one['best']]
+assert row['design'] == one['best'] and row['gpus'] == best['gpus']
+assert row['cost_per_hour'] == best['cost_per_hour']
+for slo in best['slo']:
+    assert abs(row[slo['name']] - slo['value']) < 1e-6 * slo['value']
+assert row['rests_on'].startswith('vllm-')
+refused, = [row for row in rows if not row['design']]
+assert refused['why_not'] and 'fp8' in refused['why_not'], refused  # A100
+assert rows[-1] == refused
+END
+done
+rejects 2 compare --rate 20 --slo "$limits" --gpu h100,a100 --study both.yaml
+says 'need one GPU, engine and format'
+rejects 3 ask --rate 20 --slo "$limits" --weights bf16,fp9
+says "unknown number format 'fp9'"
+
+# Weights that fit on no instance are refused in one line, with what comes nearest, which fits.
+large() { "$tandem" plan --model kimi-k2.5 --rate 1 --isl 500 --osl 100 --slo "$limits" "$@"; }
+rejects 3 large --gpu b200 --weights bf16
+[ "$(grep -c error: err)" = 1 ] || fail 'more than one reason'
+says 'it fits with --weights fp8 or --gpu dgx-b300'
+expect 0 large --gpu b200 --weights fp8 --dry-run
+expect 0 large --gpu dgx-b300 --weights bf16 --dry-run
+
 # What starts it, on stdout alone; a shell and a reader of YAML take it.
 for program in vllm sglang tensorrt-llm; do
   expect 0 ask --rate 20 --slo "$limits" --tp 1,2 --split yes --export $program

@@ -2,6 +2,7 @@
 #include "experiments/plan/plan.h"
 #include "experiments/plan/quote.h"
 #include "tests/unit/testing.h"
+#include <limits.h>
 #include <string.h>
 
 TestSuite(plan, .init = setup, .fini = teardown);
@@ -113,6 +114,13 @@ Test(plan, refuses_what_it_cannot_mean) {
   refuses(&wrong, "");
 }
 
+static const FrontPoint *first_met(const Front *front) {
+  for (int i = 0; i < front->n; i++)
+    if (front->points[i].best && front->points[i].met) return &front->points[i];
+  cr_assert_fail("no point meets the limits");
+  return NULL;
+}
+
 /* Two designs of which one has twice the machines: each answer is run at five loads, and the front
  * is what no other point is cheaper and faster than. */
 Test(plan, finds_the_front) {
@@ -133,7 +141,7 @@ Test(plan, finds_the_front) {
   cr_assert_eq(provision_load(&study, &base, "plan", root, NULL, &arena, &diag), 0);
   const ProvisionOptions how = {.jobs = 1};
   cr_assert_eq(provision_run(&study, &how, &outcomes, &arena, &diag), 0);
-  cr_assert_eq(front_make(&front, &study, outcomes, 2, &arena, &diag), 0);
+  cr_assert_eq(front_make(&front, &study, outcomes, INT_MAX, 2, &arena, &diag), 0);
   cr_assert_eq(front.n, 2 * 5);
   const FrontPoint *point = front_asked(&front, &outcomes[0]);
   cr_assert_not_null(point);
@@ -149,5 +157,12 @@ Test(plan, finds_the_front) {
                 front.points[k].tokens_per_user <= front.points[i].tokens_per_user);
   }
   cr_expect_gt(n_best, 0);
+  // Its beginning is found with fewer runs.
+  Front beginning;
+  cr_assert_eq(front_make(&beginning, &study, outcomes, 1, 2, &arena, &diag), 0);
+  cr_expect_lt(beginning.n, front.n);
+  cr_expect_not_null(front_asked(&beginning, &outcomes[1]));
+  cr_expect_eq(first_met(&beginning)->cost, first_met(&front)->cost);
+  cr_expect_eq(first_met(&beginning)->number, first_met(&front)->number);
   trial_base_done(&base);
 }

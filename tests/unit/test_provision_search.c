@@ -82,7 +82,7 @@ Test(provision_search, the_least_is_that_of_brute_force_with_far_fewer_probes) {
     n_cells += (int)(space.high[0] * space.high[1]);
     n_probes += n_asked;
     if (!result.found) {
-      cr_assert_eq(n_asked, 1, "all machines fail: one probe tells");
+      cr_assert_leq(n_asked, 8, "all machines fail: twice as many are asked for each time");
       continue;
     }
     n_found++;
@@ -170,7 +170,7 @@ Test(provision_search, one_count_and_none_are_searched_too) {
     search_least(&space, truth, NULL, &result, &arena);
     cr_assert_eq(result.found, least <= SIDE);
     if (result.found) cr_assert_eq(result.answer.counts[0], least);
-    cr_assert_leq(n_asked, 8);
+    cr_assert_leq(n_asked, 11);
   }
   capacity[0][0] = 7;
   for (int64_t rate = 7; rate <= 8; rate++) {

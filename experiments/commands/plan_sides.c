@@ -1,0 +1,221 @@
+/* See plan_sides.h. */
+#include "experiments/commands/plan_sides.h"
+#include "experiments/base/cells.h"
+#include "experiments/base/interrupt.h"
+#include <math.h>
+#include <string.h>
+
+/* The answer to one of the questions. */
+typedef struct Side {
+  int number;
+  const char *gpu, *engine, *weights; // as they were resolved, or else asked
+  const char *design;                 // NULL: there is no answer
+  const char *rests_on;               // or why there is none
+  const Answer *answer;
+} Side;
+
+const char *const *sides_list(const char *text, Arena *arena) {
+  size_t n = 0;
+  for (const char *at = text; at && *at; at++)
+    n += *at == ',';
+  const char **items = ARENA_ARRAY(arena, const char *, n + 3);
+  for (size_t i = 0; text; i++) {
+    const size_t length = strcspn(text, ",");
+    items[i] = arena_copy(arena, text, length);
+    text = text[length] ? text + length + 1 : NULL;
+  }
+  return items;
+}
+
+static int count(const char *const *list) {
+  int n = 0;
+  while (list[n])
+    n++;
+  return n > 0 ? n : 1;
+}
+
+int sides_count(const Sides *self) {
+  return count(self->gpus) * count(self->engines) * count(self->weights);
+}
+
+int sides_question(const Sides *self, int i, Question *ret_question, Diag *diag) {
+  const int n_weights = count(self->weights), n_engines = count(self->engines);
+  const char *weights = self->weights[i % n_weights];
+  *ret_question = *self->question;
+  ret_question->engine = self->engines[i / n_weights % n_engines];
+  ret_question->gpu = self->gpus[i / n_weights / n_engines];
+  ret_question->weights = -1;
+  for (int d = 0; weights && d < DTYPE_COUNT; d++)
+    if (strcmp(dtype_names[d], weights) == 0) ret_question->weights = d;
+  if (!weights || ret_question->weights >= 0) return 0;
+  diag_error(diag, place_of_file("--weights"), "unknown number format '%s'", weights);
+  return diag_hint_near(diag, weights, dtype_names);
+}
+
+int plan_set_keys(Plan *plan, const char *const *assignments, Arena *arena, Diag *diag) {
+  if (!assignments || !assignments[0]) return 0;
+  Node *root = yaml_parse("(the study)", plan->text, strlen(plan->text), arena, diag);
+  const ConfigChanges changes = {.assignments = assignments, .seed = -1, .tie_seed = -1};
+  if (!root || config_change(root, &changes, arena, diag)) return -1;
+  plan->text = arena_printf(arena, "%s\n", node_text(root, arena));
+  return 0;
+}
+
+/* ---- One answer ---- */
+
+/* "roofline", or whose kernels were measured, and what of them is borrowed: "vllm-0.24.0, version
+ * 0.24.0 for 0.33". */
+static const char *rests_on(const Config *config, Arena *arena) {
+  const PerfModel *times = config->sim.pools[0].perfmodel;
+  if (!times->measured) return "roofline";
+  if (!times->taken)
+    return arena_printf(arena, "%s-%s", times->setup.engine, times->setup.engine_version);
+  return arena_printf(arena, "%.*s%s", (int)strcspn(times->taken, "/,"), times->taken,
+                      times->taken + strcspn(times->taken, ","));
+}
+
+static int take_answer(Side *self, Study *study, Arena *arena) {
+  Config *config = ARENA_NEW(arena, Config);
+  if (study_bind_answer(study, 0, config)) return -1;
+  self->design = study->provision.designs[study->best].name;
+  self->answer = &study->outcomes[study->best].answers[0];
+  self->rests_on = rests_on(config, arena);
+  return 0;
+}
+
+static int search_side(Side *self, const Sides *of, const Plan *plan, Study *study, Arena *arena,
+                       Diag *diag) {
+  Node *root = yaml_parse("(the study)", plan->text, strlen(plan->text), arena, diag);
+  if (!root || study_open(study, "(the study)", root, NULL, of->jobs, of->memory, arena, diag) ||
+      study_search(study, of->output, false, true))
+    return -1;
+  if (study->best >= 0) return take_answer(self, study, arena);
+  self->rests_on = study->outcomes[0].why_not;
+  return 0;
+}
+
+/* What is wrong with one question is its answer; only an interrupt ends all of them. */
+static int answer_side(Cli *cli, const Sides *of, Side *self) {
+  Question question;
+  Plan plan;
+  Study study = {0};
+  Diag *diag = ARENA_NEW(cli->arena, Diag); // what an answer points to is in its arena
+  if (sides_question(of, self->number, &question, cli->diag)) return -1;
+  diag_init(diag);
+  int status = plan_make(&plan, &question, cli->arena, diag);
+  self->gpu = status ? question.gpu : plan.machine;
+  self->engine = status ? question.engine : plan.engine;
+  self->weights = question.weights >= 0 ? dtype_names[question.weights]
+                  : status              ? NULL
+                                        : dtype_names[llm_quantization(&plan.model)];
+  if (status == 0) status = plan_set_keys(&plan, of->assignments, cli->arena, diag);
+  if (status == 0) status = search_side(self, of, &plan, &study, cli->arena, diag);
+  study_close(&study);
+  if (status && !self->rests_on)
+    self->rests_on =
+        arena_copy(cli->arena, diag->entries[0].message, strlen(diag->entries[0].message));
+  if (interrupt_signal) diag_append(cli->diag, diag);
+  diag_done(diag);
+  return interrupt_signal ? -1 : 0;
+}
+
+/* ---- The table ---- */
+
+static double value_of(const Side *self, int objective) {
+  static const Objective objectives[] = {OBJECTIVE_COST, OBJECTIVE_GPUS, OBJECTIVE_POWER};
+  const double value = self->design ? takes_value(&self->answer->fleet.takes,
+                                                  objectives[objective < 0 ? 0 : objective])
+                                    : INFINITY;
+  return isnan(value) ? 1e300 : value; // without a price, after those with one
+}
+
+/* Of equal ones that with fewer GPUs. */
+static bool goes_before(const Side *a, const Side *b, int objective) {
+  const double left = value_of(a, objective), right = value_of(b, objective);
+  if (left != right || !a->design) return left < right;
+  return a->answer->fleet.takes.gpus < b->answer->fleet.takes.gpus;
+}
+
+static void sort(Side *sides, int n, int objective) {
+  for (int i = 1; i < n; i++)
+    for (int k = i; k > 0 && goes_before(&sides[k], &sides[k - 1], objective); k--) {
+      const Side swapped = sides[k];
+      sides[k] = sides[k - 1];
+      sides[k - 1] = swapped;
+    }
+}
+
+/* As wide as the widest of a column's texts. */
+static int width_of(const Side *sides, int n, const char *const *(*text)(const Side *)) {
+  size_t width = 6;
+  for (int i = 0; i < n; i++)
+    if (*text(&sides[i]) && strlen(*text(&sides[i])) > width) width = strlen(*text(&sides[i]));
+  return -(int)width;
+}
+
+static const char *const *gpu_of(const Side *side) {
+  return &side->gpu;
+}
+
+static const char *const *design_of(const Side *side) {
+  return &side->design;
+}
+
+enum { CELLS_BEFORE = 8, CELLS_AFTER = 4, LIMITS_MAX = 8 };
+
+/* `limits` has the names and units of the columns of limits. */
+static void put_side(Rows *rows, const Side *self, const Answer *limits, int gpu_width,
+                     int design_width) {
+  static const Answer unknown;
+  const Answer *answer = self->answer ? self->answer : &unknown;
+  const Takes *takes = &answer->fleet.takes;
+  const double none = self->answer ? 0 : NAN;
+  const double million =
+      takes_cost_per_million(takes, answer->run.unpaid, answer->run.output_tokens_per_s);
+  Cell cells[CELLS_BEFORE + LIMITS_MAX + CELLS_AFTER + 1] = {
+      {CELL_OF_TEXT("machine", self->gpu), COLUMN("machine", gpu_width)},
+      {CELL_OF_TEXT("engine", self->engine), COLUMN("engine", -11)},
+      {CELL_OF_TEXT("weights", self->weights), COLUMN("weights", -9)},
+      {CELL_OF_TEXT("design", self->design), COLUMN("design", design_width)},
+      {CELL_OF_NUMBER("gpus", takes->gpus + none), COLUMN("GPUs", 5), .show = "%.0f"},
+      {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 8),
+       .show = "%.4g"},
+      {CELL_OF_NUMBER("cost_per_million_output_tokens", million + none), COLUMN("$/M", 7),
+       .show = "%.3g"},
+      {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 6), .show = "%.3g"}};
+  int n = CELLS_BEFORE;
+  for (int i = 0; i < limits->n_slos && i < LIMITS_MAX; i++)
+    cells[n++] = (Cell){
+        CELL_OF_NUMBER(limits->slos[i].spec->name, self->answer ? answer->slos[i].value : NAN),
+        COLUMN(limits->slos[i].spec->name, 9), .show = "%.4g"};
+  cells[n++] = (Cell){CELL_OF_NUMBER("perfmodel_error", answer->run.perfmodel_error + none),
+                      COLUMN_PERCENT("error", 6, "%.1f")};
+  cells[n++] = (Cell){CELL_OF_TEXT("rests_on", self->answer ? self->rests_on : NULL),
+                      .only = CELL_IN_CSV | CELL_IN_JSON};
+  cells[n++] = (Cell){CELL_OF_TEXT("why_not", self->answer ? NULL : self->rests_on),
+                      .only = CELL_IN_CSV | CELL_IN_JSON};
+  cells[n++] = (Cell){CELL_OF_TEXT(NULL, self->rests_on), COLUMN("rests on, or why not", -20)};
+  rows_put(rows, cells);
+}
+
+static void print_sides(const Side *sides, int n, OutputFormat format) {
+  static const Answer no_limits;
+  Rows rows = {format, stdout, "", .gap = "\n ", .end = "\n]\n"};
+  const Answer *limits = sides[0].answer ? sides[0].answer : &no_limits;
+  const int gpu_width = width_of(sides, n, gpu_of), design_width = width_of(sides, n, design_of);
+  for (int i = 0; i < n; i++)
+    put_side(&rows, &sides[i], limits, gpu_width, design_width);
+  rows_end(&rows);
+}
+
+int sides_answer(Cli *cli, const Sides *self) {
+  const int n = sides_count(self), objective = self->question->objective;
+  Side *sides = ARENA_ARRAY(cli->arena, Side, n);
+  for (int i = 0; i < n; i++) {
+    sides[i].number = i;
+    if (answer_side(cli, self, &sides[i])) return EXIT_INPUT;
+  }
+  sort(sides, n, objective);
+  print_sides(sides, n, self->format);
+  return sides[0].design ? EXIT_DONE : EXIT_INPUT;
+}

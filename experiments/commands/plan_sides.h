@@ -1,0 +1,29 @@
+/* One question of several GPUs, engines and formats of weights, answered side by side. */
+#ifndef EXPERIMENTS_COMMANDS_PLAN_SIDES_H
+#define EXPERIMENTS_COMMANDS_PLAN_SIDES_H
+#include "experiments/commands/study.h"
+
+enum { SIDES_MAX = 64 };
+
+/* Lists of texts, NULL-terminated; of what is not given {NULL, NULL}: one that is absent. */
+typedef struct Sides {
+  const Question *question; // all but these three
+  const char *const *gpus, *const *engines, *const *weights;
+  const char *const *assignments; // of --set
+  const char *output;             // database; NULL: none
+  OutputFormat format;
+  int64_t jobs, memory;
+} Sides;
+
+/* The items of "h100,h200"; of NULL one that is NULL. */
+const char *const *sides_list(const char *text, Arena *arena);
+/* How many questions there are. */
+int sides_count(const Sides *self);
+/* Sets what is asked of one of them. -1 with an entry. */
+int sides_question(const Sides *self, int i, Question *ret_question, Diag *diag);
+/* Answers all and prints a table, the best first. The exit code: EXIT_INPUT when none has an
+ * answer. */
+int sides_answer(Cli *cli, const Sides *self);
+/* The study of a plan with these assignments. -1 with entries. */
+int plan_set_keys(Plan *plan, const char *const *assignments, Arena *arena, Diag *diag);
+#endif
