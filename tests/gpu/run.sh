@@ -108,8 +108,8 @@ probe() {
 print(torch.__version__, torch.cuda.get_device_name())'
 }
 
-# Where cuDNN is: as the user says, else the newest of those beside CUDA, where the loader looks, and
-# in PyTorch's packages.
+# Where cuDNN is: as the user says; else the newest beside CUDA, where the loader looks, or in
+# PyTorch's packages.
 find_cudnn() {
   [ -f "${TANDEM_CUDNN-}" ] && echo "$TANDEM_CUDNN" && return
   IFS=: read -r -a folders <<<"$LD_LIBRARY_PATH:$own_path"
