@@ -221,7 +221,8 @@ bool flights_end(Simulation *self, Instance *instance, bool prefills) {
   return changes;
 }
 
-void flights_forget(Instance *instance) {
+void flights_forget(Simulation *self, Instance *instance) {
+  (void)self;
   Flights *flights = instance->scheduler->flights;
   instance->scheduler->limits.rules->forget(instance);
   for (int64_t i = 0; i < flights->n_stages; i++)

@@ -32,7 +32,7 @@ void flights_start(Simulation *self, Instance *instance);
 void flights_begin(Simulation *self, Instance *instance);
 bool flights_go_on(Simulation *self, Instance *instance);
 bool flights_end(Simulation *self, Instance *instance, bool prefills);
-void flights_forget(Instance *instance);
+void flights_forget(Simulation *self, Instance *instance);
 
 /* What the instance computes lasts at least until now, if the engine sleeps over its end. */
 void flights_catch_up(const Simulation *self, Instance *instance);

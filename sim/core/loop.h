@@ -24,7 +24,7 @@ struct Loop {
   void (*break_off)(Simulation *self, Instance *instance);
   /* The instance has lost its memory, and has no request left: what it had decided never runs.
    * Optional. */
-  void (*forget)(Instance *instance);
+  void (*forget)(Simulation *self, Instance *instance);
   /* A request that an iteration in progress computes is given up. It leaves as that ends; at once
    * where none is in progress. */
   void (*leave)(Simulation *self, Instance *instance, RequestIx request);

@@ -63,7 +63,9 @@ typedef struct Request {
   uint8_t gives_up;                // Cancellation: its client has, though it has not left yet
   bool lost;                       // an instance that it needs has failed, and it has not left yet
   uint8_t redirects;               // of this attempt: instances that were to decode it and failed
-  bool ends_session, session_good; // as in TraceRow
+  bool ends_session : 1, session_good : 1, local_kv : 1; // as in TraceRow
+  bool pulled : 1;     // its KV has come from elsewhere, or is on its way (connector.h)
+  uint8_t loading : 2; // Loading (connector.h)
   uint16_t component;              // as in TraceRow
   InstanceIx prefill_instance, decode_instance;
   int32_t store_blocks; // held in or booked for a group's store

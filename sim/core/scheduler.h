@@ -24,6 +24,18 @@
 #include "sim/sim.h"
 
 typedef struct SchedulerRules SchedulerRules;
+typedef struct Connector Connector;
+
+typedef enum ConnectorKind { CONNECTOR_NONE, CONNECTOR_OFFLOADING, CONNECTOR_NIXL } ConnectorKind;
+typedef enum ConnectorRole { CONNECTOR_BOTH, CONNECTOR_PRODUCER, CONNECTOR_CONSUMER } ConnectorRole;
+
+/* Where the KV of requests goes and comes from besides their instance (connector.h). */
+typedef struct ConnectorOptions {
+  ConnectorKind kind;
+  ConnectorRole role;
+  int64_t cpu_bytes; // of an offloading one
+  Tick overhead;     // of each load or send of NIXL
+} ConnectorOptions;
 
 typedef struct SchedulerLimits {
   const SchedulerRules *rules;
@@ -48,6 +60,7 @@ typedef struct SchedulerLimits {
   bool makes_first;  // tokens again of prompts that were prefilled elsewhere
   Tick idle_sleep;   // of the engine of a pipeline, after a step without tokens
   Speculation speculation;
+  ConnectorOptions connector;
 } SchedulerLimits;
 
 /* How a request in `running` is scheduled. */
@@ -109,6 +122,8 @@ typedef struct Step {
   size_t n_items, items_capacity;
   Forfeit *forfeits; // taken back if the step does not end
   size_t n_forfeits, forfeits_capacity;
+  uint64_t *stored; // keys of blocks whose store begins as it ends (connector.h)
+  size_t n_stored, stored_capacity;
   struct StepListing *listing; // one by one, where somebody wants to know
 } Step;
 
@@ -147,6 +162,7 @@ typedef struct Scheduler {
   RequestIx *alone; // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
   struct Rounds *rounds;   // what rules keep of their own (rounds.h)
+  Connector *connector;    // NULL: none
   struct Flights *flights; // steps in the stages of a pipeline; NULL: one at a time (flights.h)
 } Scheduler;
 #endif

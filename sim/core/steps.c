@@ -1,5 +1,6 @@
 /* Instances that run the steps of a scheduler: these begin and end (scheduler.h, loop.h). */
 #include "sim/books/parts.h"
+#include "sim/core/connector.h"
 #include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/flights.h"
@@ -175,9 +176,13 @@ static void begin(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
   const bool any = scheduler->has_next || scheduler->n_pauses > 0 || instance->running.count > 0 ||
                    instance->prefill_queue.count + instance->decode_queue.count > 0;
-  const bool begins = instance_works(instance) && any && take_step(self, instance);
+  const bool sleeps = scheduler->connector && scheduler->connector->sleeps;
+  const bool begins =
+      instance_works(instance) && any && !sleeps && take_step(self, instance);
   sim_book_idleness(self, instance, !begins);
   if (!begins && scheduler->limits.rules->idles) scheduler->limits.rules->idles(self, instance);
+  if (!begins && scheduler->connector && instance_works(instance))
+    connector_idles(self, instance);
   if (!begins) return;
   tell_step_begins(self, instance, scheduler->current);
   if (instance->lag > 0) decide_next(self, instance);
@@ -248,6 +253,7 @@ static void end_here(Simulation *self, Instance *instance, const ScheduledItem *
   }
   life_prefilled(self, instance, ix);
   if (finishes) {
+    if (instance->scheduler->connector) connector_leaves(self, instance, ix, true);
     finish(self, instance, ix, item->kv_tokens);
     return;
   }
@@ -316,6 +322,7 @@ static void end_drafts(Simulation *self, Instance *instance, const ScheduledItem
   if (runs) sim_register_blocks(self, instance, item->request, request_kv_tokens(request));
   if (request->generated_tokens == request->output_tokens) {
     if (!runs && n > 1) life_ends_preempted(self, item->request);
+    if (instance->scheduler->connector) connector_leaves(self, instance, item->request, true);
     forget_next(self, instance->scheduler, item->request);
     finish(self, instance, item->request, 0);
     return;
@@ -393,6 +400,7 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
   sort_items(step);
   const bool changes = !is_regular(step) || scheduler->n_leaving > 0;
   end_given_up(self, instance);
+  if (scheduler->connector) connector_hears(self, instance, step);
   scheduler->current = NULL;
   scheduler->ending = step;
   for (size_t i = 0; i < step->n_items; i++) {
@@ -404,6 +412,7 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
   }
   step->n_items = step->n_forfeits = 0;
   scheduler->ending = NULL;
+  if (scheduler->connector) connector_ended(self, instance, step->number);
   return changes;
 }
 
@@ -507,6 +516,7 @@ static size_t list(Simulation *self, const Instance *instance, const BatchShape 
 }
 
 static int32_t withdraw(Simulation *self, Instance *instance, RequestIx ix) {
+  if (instance->scheduler->connector) connector_leaves(self, instance, ix, false);
   scheduler_count_ahead(self, instance, ix);
   return instance->scheduler->limits.rules->withdraw(self, instance, ix);
 }
@@ -522,7 +532,8 @@ static void withdrawn(Simulation *self, Instance *instance, int64_t *booked) {
   }
 }
 
-static void forget(Instance *instance) {
+static void forget(Simulation *self, Instance *instance) {
+  if (instance->scheduler->connector) connector_forget(self, instance);
   instance->scheduler->limits.rules->forget(instance);
 }
 

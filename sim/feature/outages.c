@@ -104,7 +104,7 @@ void outages_end(Simulation *self, Instance *instance) {
 }
 
 void outages_lose_memory(Simulation *self, Instance *instance) {
-  if (instance->loop->forget) instance->loop->forget(instance);
+  if (instance->loop->forget) instance->loop->forget(self, instance);
   if (instance->cache) prefix_cache_forget(instance->cache);
   if (instance->radix) radix_forget(instance->radix);
   tell_memory_lost(self, instance);

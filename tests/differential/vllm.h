@@ -11,6 +11,7 @@
 #ifndef TESTS_DIFFERENTIAL_VLLM_H
 #define TESTS_DIFFERENTIAL_VLLM_H
 #include "experiments/config/serving.h"
+#include "sim/core/scheduler.h"
 #include "sim/sim.h"
 
 /* What a line of a step says; what it leaves out is not compared. */
@@ -30,6 +31,9 @@ typedef enum StepPart {
   PART_QUEUE,
   PART_STAGES,
   PART_OUT,
+  PART_LOADING,
+  PART_LOADS,
+  PART_STORES,
   STEP_PARTS,
 } StepPart;
 
@@ -64,6 +68,9 @@ typedef struct RecordedRun {
   Tick base, per_token, per_seq, last;
   int64_t stages;              // of a pipeline; 1: none
   const ServingEngine *engine; // NULL: not said
+  ConnectorKind connector;     // KV connector; transfers take base + per_block each
+  Tick transfer_base, transfer_per_block;
+  int64_t cpu_blocks;
   KvLayout layout;             // of the model; no groups: one of full attention
   const char *options;         // of batcher `vllm` besides, as YAML: ", key: value…"
   TraceRow *rows;              // [n_requests]

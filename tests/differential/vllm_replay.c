@@ -22,8 +22,8 @@ typedef struct Replay {
   size_t *next_drafts; // [run->n_requests] of run->drafts
   RequestTimes *times; // [run->n_requests]
   StepItem *items;     // of the present step, to be sorted
-  uint64_t *preempted; // the same
-  size_t items_capacity, preempted_capacity;
+  uint64_t *preempted, *loading; // the same
+  size_t items_capacity, preempted_capacity, loading_capacity;
   Text difference; // the first; of length 0: none so far
   volatile sig_atomic_t astray;
 } Replay;
@@ -141,6 +141,15 @@ static void add_part(Text *self, const RecordedRun *run, const StepRecord *step,
   case PART_OUT:
     add_time(self, key, step->out_at);
     break;
+  case PART_LOADING:
+    add_names(self, run, step->loading, step->n_loading);
+    break;
+  case PART_LOADS:
+    add(self, "%lld", (long long)step->n_loads);
+    break;
+  case PART_STORES:
+    add(self, "%lld", (long long)step->n_stores);
+    break;
   case STEP_PARTS:
     break;
   }
@@ -239,6 +248,12 @@ static bool same_part(const StepRecord *want, const StepRecord *got, StepPart pa
     return same_stages(want, got);
   case PART_OUT:
     return want->out_at == got->out_at;
+  case PART_LOADING:
+    return same_requests(want->loading, want->n_loading, got->loading, got->n_loading);
+  case PART_LOADS:
+    return want->n_loads == got->n_loads;
+  case PART_STORES:
+    return want->n_stores == got->n_stores;
   case STEP_PARTS:
     break;
   }
@@ -258,6 +273,12 @@ static StepRecord sorted_step(Replay *self, const StepRecord *step) {
   StepRecord sorted = *step;
   sorted.items = self->items;
   sorted.preempted = self->preempted;
+  ARENA_RESERVE(arena, self->loading, self->loading_capacity, step->n_loading);
+  for (size_t i = 0; i < step->n_loading; i++)
+    self->loading[i] = step->loading[i];
+  if (step->n_loading > 0)
+    qsort(self->loading, step->n_loading, sizeof *self->loading, by_request);
+  sorted.loading = self->loading;
   for (size_t i = 0; i < step->n_items; i++)
     self->items[i] = step->items[i];
   for (size_t i = 0; i < step->n_preempted; i++)
@@ -383,12 +404,22 @@ static int choose_batcher(const RecordedRun *run, SimConfig *config, Arena *aren
   return serving_bind_batcher(&use, map, &config->policies[POLICY_BATCHER], NULL, arena, diag);
 }
 
+/* Bytes per second that the tokens of a block take their time at, a byte each. */
+static int64_t block_rate(const RecordedRun *run) {
+  return run->block_size * TICKS_PER_SECOND / run->transfer_per_block;
+}
+
 /* One machine with the memory of the record, less the block that vLLM never uses. */
 static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag) {
   const RecordedRun *run = self->run;
   Arena *arena = self->difference.arena;
   PerfModel model;
   model_init(&model, run, arena);
+  /* A block is as many bytes as it takes ticks, at a byte a tick. */
+  const HostLinkOptions link = {.to_gpu = TICKS_PER_SECOND,
+                                .to_cpu = TICKS_PER_SECOND,
+                                .half_size = run->transfer_base,
+                                .efficiency = 1};
   const PoolSpec pool = {.name = "all",
                          .machine = "recorded",
                          .role = ROLE_MIXED,
@@ -401,7 +432,9 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                          .layout = run->layout.n_groups > 0 ? &run->layout : NULL,
                          .kv_bytes_per_token = 1,
                          .num_hidden_layers = 1,
-                         .nic_bandwidth = 1};
+                         .kv_block_bytes = run->transfer_per_block,
+                         .nic_bandwidth = run->connector != CONNECTOR_NIXL ? 1 : block_rate(run),
+                         .host_link = {.options = link}};
   const Executor stages = {.context = (void *)run, .stage = stage_ticks};
   ArrayTrace trace;
   array_trace_init(&trace, run->rows, (int)run->n_requests);
@@ -412,6 +445,7 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                       .n_pauses = (uint32_t)run->n_pauses,
                       .model.max_model_len = run->max_model_len,
                       .executor = run->stages > 1 ? &stages : NULL,
+                      .connectors_sleep = true,
                       .on_request = keep_times,
                       .on_request_context = self,
                       .on_step = stepped ? check_step : NULL,
@@ -464,6 +498,9 @@ const char *const runs_more[] = {"vllm-feature-runs/eos",
                                  "vllm-feature-runs/hybrid",
                                  "vllm-feature-runs/hybrid-pressure",
                                  "vllm-feature-runs/pipeline",
+                                 "vllm-feature-runs/pd-decode",
+                                 "vllm-feature-runs/pd-prefill",
+                                 "vllm-feature-runs/offload",
                                  NULL};
 
 int run_check(RunCheck *ret_check, const char *path, Arena *arena, Diag *diag) {
