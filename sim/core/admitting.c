@@ -124,9 +124,9 @@ static int64_t first_tokens(const Simulation *self, const Instance *instance,
   return tokens;
 }
 
-/* Whether KV of it can be loaded behind `hits` of the cache, `*ret_tokens`, and there are blocks for
- * that beside those that prompts under way still need. */
-static Fit fit_of_load(Simulation *self, Instance *instance, RequestIx ix, int64_t hits,
+/* Whether KV of it can be loaded behind `hits` of the cache, `*ret_tokens`, and there are blocks
+ * for that beside those that prompts under way still need. */
+static Fit fit_of_load(const Simulation *self, const Instance *instance, RequestIx ix, int64_t hits,
                        int64_t unheld, int64_t *ret_tokens) {
   const Request *request = &self->requests.slots[ix];
   const int64_t tokens = connector_more(self, instance, ix, hits);
@@ -144,7 +144,7 @@ static Fit fit_of_load(Simulation *self, Instance *instance, RequestIx ix, int64
 }
 
 /* Whether the first in line may join: its next tokens, behind `*ret_hits` of the cache. */
-static Fit fit_of(Simulation *self, Instance *instance, const Decision *decision,
+static Fit fit_of(const Simulation *self, const Instance *instance, const Decision *decision,
                   RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
   const Request *request = &self->requests.slots[ix];
   const Scheduler *scheduler = instance->scheduler;
@@ -214,8 +214,9 @@ static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *dec
     n_passed += passed;
     if (passed) continue;
     const Fit fit = admit(self, instance, decision, ix);
-    n_passed += fit == FIT_PASSED_OVER || fit == FIT_LOADS;
-    if (fit == FIT_PASSED_OVER || fit == FIT_LOADS || (fit == FIT_LATER && decision->by_rank)) continue;
+    const bool goes_on = fit == FIT_PASSED_OVER || fit == FIT_LOADS;
+    n_passed += goes_on;
+    if (goes_on || (fit == FIT_LATER && decision->by_rank)) continue;
     if (fit != FIT_NOW) break;
     tell_admitted_to_step(self, instance, &self->requests.slots[ix]);
     instance->scheduler->n_waited = 0;
@@ -239,7 +240,8 @@ static int64_t joining_tokens(const Simulation *self, const Instance *instance,
 }
 
 /* Whether prompts that may join wait for more to join with them; never where nothing else runs. */
-static bool batch_waits(Simulation *self, Instance *instance, const Decision *decision) {
+static bool batch_waits(const Simulation *self, const Instance *instance,
+                        const Decision *decision) {
   const Scheduler *scheduler = instance->scheduler;
   const SchedulerLimits *limits = &scheduler->limits;
   const int64_t scheduled = decision->tokens - decision->budget;

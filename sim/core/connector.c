@@ -17,8 +17,9 @@ void connector_start(Simulation *self, Instance *instance) {
   Connector *connector = instance->scheduler->connector = ARENA_NEW(self->arena, Connector);
   connector->options = *options;
   instance->scheduler->by_items = self->keeps_content = true;
-  host_cache_init(&connector->host, options->cpu_bytes / instance->pool->kv_block_bytes,
-                  self->arena);
+  if (options->kind == CONNECTOR_OFFLOADING)
+    host_cache_init(&connector->host, options->cpu_bytes / instance->pool->kv_block_bytes,
+                    self->arena);
   agenda_reserve(&self->agenda, EVENT_CONNECTOR, self->n_instances);
 }
 
@@ -45,8 +46,8 @@ static Tick end_of_copy(Simulation *self, Instance *instance, LinkDirection dire
   const PoolSpec *pool = instance->pool;
   if (connector->options.kind == CONNECTOR_OFFLOADING)
     return sim_copy(self, instance, direction, blocks * pool->kv_block_bytes, self->now);
-  const double seconds = (double)(blocks * pool->block_size * pool->kv_bytes_per_token) /
-                         (double)pool->nic_bandwidth;
+  const double seconds =
+      (double)(blocks * pool->block_size * pool->kv_bytes_per_token) / (double)pool->nic_bandwidth;
   Tick *ends = connector->nic.ends;
   const Tick from = ends[direction] > self->now ? ends[direction] : self->now;
   if (sim_passes_the_end(self, (double)(from - self->now) + seconds * TICKS_PER_SECOND))
@@ -177,7 +178,8 @@ static int64_t offloaded(const Simulation *self, const Instance *instance, Reque
   return loads ? -1 : n * size - hits;
 }
 
-int64_t connector_more(Simulation *self, Instance *instance, RequestIx ix, int64_t hits) {
+int64_t connector_more(const Simulation *self, const Instance *instance, RequestIx ix,
+                       int64_t hits) {
   const Connector *connector = instance->scheduler->connector;
   const Request *request = &self->requests.slots[ix];
   if (request->loading != LOADING_NONE) return 0;
@@ -203,6 +205,14 @@ int64_t connector_reserve(const Simulation *self, const Instance *instance) {
   return n;
 }
 
+/* Of the keys of a request's first blocks, those of the ones that are loaded are the job's. */
+static void keep_loaded(HostCache *host, ConnectorJob *job, size_t first) {
+  host_cache_touch(host, job->keys, (int64_t)first);
+  job->n_keys -= first;
+  for (size_t i = 0; i < job->n_keys; i++)
+    job->keys[i] = job->keys[first + i];
+}
+
 void connector_load(Simulation *self, Instance *instance, RequestIx ix, int64_t hits,
                     int64_t tokens) {
   Connector *connector = instance->scheduler->connector;
@@ -213,11 +223,12 @@ void connector_load(Simulation *self, Instance *instance, RequestIx ix, int64_t 
   Request *request = &self->requests.slots[ix];
   request->pulled = true;
   ConnectorJob *job = begin_job(self, instance, LINK_TO_GPU, ix, end - first);
-  for (int64_t i = first; i < end && offloads; i++) {
+  for (int64_t i = 0; i < end && offloads; i++) {
     const uint64_t key = key_of(self, instance, ix, i);
     add_keys(self, job, &key, 1);
-    host_cache_load(&connector->host, key, 1);
+    if (i >= first) host_cache_load(&connector->host, key, 1);
   }
+  if (offloads) keep_loaded(&connector->host, job, (size_t)first);
   self->memory[ix].n_stored = (int32_t)end;
   connector->n_loads++;
 }
@@ -231,7 +242,7 @@ void connector_use(Simulation *self, Instance *instance, RequestIx ix) {
 /* --- storing */
 
 /* The full blocks of its prompt that are computed once the step has run; those that CPU memory has
- * no room for now are tried again with its next step. */
+ * no room for are tried again with its next step. */
 static void store_some(Simulation *self, Instance *instance, Step *step, RequestIx ix,
                        int64_t computed) {
   Connector *connector = instance->scheduler->connector;

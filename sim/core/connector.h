@@ -2,9 +2,9 @@
  * comes from elsewhere or goes there (RULES.md, "KV connectors").
  *
  * A request whose KV is loaded holds blocks for it and waits at the head of its instance's
- * `prefill_queue`, before all that wait for admission; Request.loading says how far it is. Loads and
- * stores are jobs, which follow each other on one link each way. A scheduler hears of those that
- * have ended as a step ends, or by an event of its own while it has no step. */
+ * `prefill_queue`, before all that wait for admission; Request.loading says how far it is. Loads
+ * and stores are jobs, which follow each other on one link each way. A scheduler hears of those
+ * that have ended as a step ends, or by an event of its own while it has no step. */
 #ifndef SIM_CORE_CONNECTOR_H
 #define SIM_CORE_CONNECTOR_H
 #include "sim/core/decision.h"
@@ -57,7 +57,8 @@ bool connector_defers(const Instance *instance);
 bool connector_computes(const Instance *instance, RequestIx request);
 /* Tokens behind its first `hits` that can be loaded for one that waits; -1: the same blocks are
  * being loaded, and it waits for that. */
-int64_t connector_more(Simulation *self, Instance *instance, RequestIx request, int64_t hits);
+int64_t connector_more(const Simulation *self, const Instance *instance, RequestIx request,
+                       int64_t hits);
 /* Blocks that prompts under way and those that load still need. */
 int64_t connector_reserve(const Simulation *self, const Instance *instance);
 /* They are loaded into blocks that it takes, behind `hits` of the cache. */

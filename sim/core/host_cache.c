@@ -47,8 +47,9 @@ static void link_newest(HostCache *self, uint32_t ix) {
   self->newest = ix;
 }
 
-static bool can_evict(const HostBlock *block) {
-  return block->written && block->n_loads == 0 && !block->kept;
+/* Whether it is in the list of those that may be evicted. */
+static bool is_listed(const HostBlock *block) {
+  return block->written && block->n_loads == 0;
 }
 
 static void evict(HostCache *self, uint32_t ix) {
@@ -65,11 +66,11 @@ static void evict(HostCache *self, uint32_t ix) {
 static bool evict_oldest(HostCache *self, int64_t n) {
   int64_t found = 0;
   for (uint32_t ix = self->oldest; ix != HOST_NONE && found < n; ix = self->blocks[ix].newer)
-    found += can_evict(&self->blocks[ix]);
+    found += !self->blocks[ix].kept;
   if (found < n) return false;
   for (uint32_t ix = self->oldest, next; n > 0; ix = next) {
     next = self->blocks[ix].newer;
-    if (!can_evict(&self->blocks[ix])) continue;
+    if (self->blocks[ix].kept) continue;
     evict(self, ix);
     n--;
   }
@@ -86,7 +87,6 @@ static void put(HostCache *self, uint64_t key) {
   }
   self->blocks[ix] = (HostBlock){.key = key};
   *key_map_put(&self->places, key, self->arena) = ix;
-  link_newest(self, ix);
   self->n_held++;
 }
 
@@ -94,6 +94,15 @@ static void keep(HostCache *self, const uint64_t *keys, int64_t n, bool kept) {
   for (int64_t i = 0; i < n; i++) {
     HostBlock *block = block_of(self, keys[i]);
     if (block) block->kept = kept;
+  }
+}
+
+void host_cache_touch(HostCache *self, const uint64_t *keys, int64_t n) {
+  for (int64_t i = n - 1; i >= 0; i--) {
+    HostBlock *block = block_of(self, keys[i]);
+    if (!block || !is_listed(block)) continue;
+    unlink_block(self, block);
+    link_newest(self, (uint32_t)(block - self->blocks));
   }
 }
 
@@ -109,12 +118,7 @@ bool host_cache_store(HostCache *self, const uint64_t *keys, int64_t from, int64
   *ret_stored = fits ? stored : 0;
   for (int64_t i = 0; i < *ret_stored; i++)
     put(self, ret_keys[i]);
-  for (int64_t i = fits ? n - 1 : -1; i >= 0; i--) {
-    HostBlock *block = block_of(self, keys[i]);
-    if (!block) continue;
-    unlink_block(self, block);
-    link_newest(self, (uint32_t)(block - self->blocks));
-  }
+  if (fits) host_cache_touch(self, keys, n);
   return fits;
 }
 
@@ -122,26 +126,34 @@ void host_cache_written(HostCache *self, uint64_t key) {
   HostBlock *block = block_of(self, key);
   assert(block && !block->written);
   block->written = true;
+  link_newest(self, (uint32_t)(block - self->blocks));
 }
 
 void host_cache_load(HostCache *self, uint64_t key, int change) {
   HostBlock *block = block_of(self, key);
   assert(block && block->written);
+  if (is_listed(block)) unlink_block(self, block);
   block->n_loads += change;
   assert(block->n_loads >= 0);
+  if (is_listed(block)) link_newest(self, (uint32_t)(block - self->blocks));
 }
 
 void host_cache_audit(const HostCache *self, int64_t n_loads, int64_t n_unwritten) {
   int64_t n = 0;
   uint32_t older = HOST_NONE;
-  for (uint32_t ix = self->oldest; ix != HOST_NONE; ix = self->blocks[ix].newer) {
-    const HostBlock *block = &self->blocks[ix];
-    assert(block->older == older && block_of(self, block->key) == block && !block->kept);
+  for (uint32_t ix = self->oldest; ix != HOST_NONE; ix = self->blocks[ix].newer, n--) {
+    assert(self->blocks[ix].older == older && is_listed(&self->blocks[ix]));
+    older = ix;
+  }
+  assert(older == self->newest && self->n_held <= self->n_blocks);
+  assert((int64_t)self->places.n_keys == self->n_held);
+  for (size_t i = 0; i < self->places.n_slots; i++) {
+    if (self->places.slots[i].key == 0) continue;
+    const HostBlock *block = &self->blocks[self->places.slots[i].value];
+    assert(block->key == self->places.slots[i].key && !block->kept);
+    n += is_listed(block);
     n_loads -= block->n_loads;
     n_unwritten -= !block->written;
-    older = ix;
-    n++;
   }
-  assert(older == self->newest && n == self->n_held && n <= self->n_blocks);
-  assert(n_loads == 0 && n_unwritten == 0);
+  assert(n == 0 && n_loads == 0 && n_unwritten == 0);
 }

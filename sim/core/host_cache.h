@@ -1,9 +1,10 @@
 /* KV blocks that an offloading connector keeps in CPU memory, found by their content and evicted
  * least recently used first, as vLLM's OffloadingConnector has them.
  *
- * A block is in it from the decision on that stores it, and can be loaded once it is written. What
- * is being written or loaded is not evicted. A store makes all blocks of its request up to its last
- * the most recently used, the first of them most of all; a load changes no order. */
+ * A block is in it from the decision on that stores it, and can be loaded once it is written. While
+ * it is written or loaded it is not evicted; then it is the most recently used. A store or load of
+ * a request makes those of its other blocks that are there more recent, the first of them most of
+ * all. */
 #ifndef SIM_CORE_HOST_CACHE_H
 #define SIM_CORE_HOST_CACHE_H
 #include "base/key_map.h"
@@ -11,7 +12,7 @@
 
 typedef struct HostBlock {
   uint64_t key;
-  uint32_t older, newer; // HOST_NONE: none
+  uint32_t older, newer; // of those that may be evicted; HOST_NONE: none
   int32_t n_loads;       // under way
   bool written, kept;    // kept: not to be evicted by the present store
 } HostBlock;
@@ -37,6 +38,8 @@ bool host_cache_loads(const HostCache *self, uint64_t key);
  * not enough can be evicted: then nothing changes. */
 bool host_cache_store(HostCache *self, const uint64_t *keys, int64_t from, int64_t n,
                       uint64_t *ret_keys, int64_t *ret_stored);
+/* Those of `n` keys of a request that may be evicted are more recent. */
+void host_cache_touch(HostCache *self, const uint64_t *keys, int64_t n);
 /* A block that is there is written; a load of it begins (1) or ends (-1). */
 void host_cache_written(HostCache *self, uint64_t key);
 void host_cache_load(HostCache *self, uint64_t key, int change);

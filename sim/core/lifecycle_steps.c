@@ -29,8 +29,8 @@ void life_scheduled(Simulation *self, Instance *instance, RequestIx ix, int64_t 
     life_take_hits(self, instance, ix, hits);
 }
 
-/* Behind those who load, or by priority among them. Of a prompt whose KV is all there the last token
- * is computed again. */
+/* Behind those who load, or by priority among them. Of a prompt whose KV is all there the last
+ * token is computed again. */
 void life_loads(Simulation *self, Instance *instance, RequestIx ix, int64_t hits, int64_t tokens,
                 bool offloaded) {
   Request *slots = self->requests.slots, *request = &slots[ix];

@@ -177,12 +177,10 @@ static void begin(Simulation *self, Instance *instance) {
   const bool any = scheduler->has_next || scheduler->n_pauses > 0 || instance->running.count > 0 ||
                    instance->prefill_queue.count + instance->decode_queue.count > 0;
   const bool sleeps = scheduler->connector && scheduler->connector->sleeps;
-  const bool begins =
-      instance_works(instance) && any && !sleeps && take_step(self, instance);
+  const bool begins = instance_works(instance) && any && !sleeps && take_step(self, instance);
   sim_book_idleness(self, instance, !begins);
   if (!begins && scheduler->limits.rules->idles) scheduler->limits.rules->idles(self, instance);
-  if (!begins && scheduler->connector && instance_works(instance))
-    connector_idles(self, instance);
+  if (!begins && scheduler->connector && instance_works(instance)) connector_idles(self, instance);
   if (!begins) return;
   tell_step_begins(self, instance, scheduler->current);
   if (instance->lag > 0) decide_next(self, instance);

@@ -71,13 +71,13 @@ typedef struct RecordedRun {
   ConnectorKind connector;     // KV connector; transfers take base + per_block each
   Tick transfer_base, transfer_per_block;
   int64_t cpu_blocks;
-  KvLayout layout;             // of the model; no groups: one of full attention
-  const char *options;         // of batcher `vllm` besides, as YAML: ", key: value…"
-  TraceRow *rows;              // [n_requests]
-  int64_t *names;              // [n_requests]
-  bool *scheduled;             // [n_requests] in a step read so far
-  RequestTimes *times;         // [n_requests]
-  RequestName *index;          // [n_indexed] by name
+  KvLayout layout;     // of the model; no groups: one of full attention
+  const char *options; // of batcher `vllm` besides, as YAML: ", key: value…"
+  TraceRow *rows;      // [n_requests]
+  int64_t *names;      // [n_requests]
+  bool *scheduled;     // [n_requests] in a step read so far
+  RequestTimes *times; // [n_requests]
+  RequestName *index;  // [n_indexed] by name
   RecordedStep *steps;
   PauseSpec *pauses;
   RecordedDrafts *drafts; // by request, then by step

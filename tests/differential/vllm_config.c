@@ -134,14 +134,14 @@ static int read_connector(RecordedRun *self, Json *json) {
       return record_refuse(json, "KV connector", key);
     }
   }
-  self->options = arena_printf(
-      self->arena, "%s, kv_connector: {name: %s, kv_role: %s, %s: %lld%s}", self->options,
-      self->connector == CONNECTOR_NIXL ? "nixl" : "offloading", role,
-      self->connector == CONNECTOR_NIXL ? "overhead" : "cpu_bytes_to_use",
-      self->connector == CONNECTOR_NIXL
-          ? (long long)(self->transfer_base * 1000000 / TICKS_PER_SECOND)
-          : (long long)(self->cpu_blocks * self->transfer_per_block),
-      self->connector == CONNECTOR_NIXL ? " us" : " B");
+  self->options =
+      arena_printf(self->arena, "%s, kv_connector: {name: %s, kv_role: %s, %s: %lld%s}",
+                   self->options, self->connector == CONNECTOR_NIXL ? "nixl" : "offloading", role,
+                   self->connector == CONNECTOR_NIXL ? "overhead" : "cpu_bytes_to_use",
+                   self->connector == CONNECTOR_NIXL
+                       ? (long long)(self->transfer_base * 1000000 / TICKS_PER_SECOND)
+                       : (long long)(self->cpu_blocks * self->transfer_per_block),
+                   self->connector == CONNECTOR_NIXL ? " us" : " B");
   return rc;
 }
 

@@ -18,10 +18,10 @@ typedef struct Text {
 
 typedef struct Replay {
   const RecordedRun *run;
-  size_t n_steps;      // so far
-  size_t *next_drafts; // [run->n_requests] of run->drafts
-  RequestTimes *times; // [run->n_requests]
-  StepItem *items;     // of the present step, to be sorted
+  size_t n_steps;                // so far
+  size_t *next_drafts;           // [run->n_requests] of run->drafts
+  RequestTimes *times;           // [run->n_requests]
+  StepItem *items;               // of the present step, to be sorted
   uint64_t *preempted, *loading; // the same
   size_t items_capacity, preempted_capacity, loading_capacity;
   Text difference; // the first; of length 0: none so far
@@ -276,8 +276,7 @@ static StepRecord sorted_step(Replay *self, const StepRecord *step) {
   ARENA_RESERVE(arena, self->loading, self->loading_capacity, step->n_loading);
   for (size_t i = 0; i < step->n_loading; i++)
     self->loading[i] = step->loading[i];
-  if (step->n_loading > 0)
-    qsort(self->loading, step->n_loading, sizeof *self->loading, by_request);
+  if (step->n_loading > 0) qsort(self->loading, step->n_loading, sizeof *self->loading, by_request);
   sorted.loading = self->loading;
   for (size_t i = 0; i < step->n_items; i++)
     self->items[i] = step->items[i];
@@ -503,9 +502,31 @@ const char *const runs_more[] = {"vllm-feature-runs/eos",
                                  "vllm-feature-runs/offload",
                                  NULL};
 
+/* Runs that are known to differ, and why. */
+static const struct {
+  const char *path, *cause;
+} exceptions[] = {
+    /* Steps 280 and 292: what is written last is evicted last. It follows from 32 being written
+     * before 31, though both are of one step and 31 is decided first; in the other runs no eviction
+     * hangs on that order. */
+    {"offload/003.jsonl.gz", "of two requests whose stores end together, the order in which vLLM "
+                             "hears of them is not known"},
+};
+
+static const char *cause_of(const char *path) {
+  for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
+    const size_t length = strlen(path), ending = strlen(exceptions[i].path);
+    if (length >= ending && strcmp(path + length - ending, exceptions[i].path) == 0)
+      return exceptions[i].cause;
+  }
+  return NULL;
+}
+
 int run_check(RunCheck *ret_check, const char *path, Arena *arena, Diag *diag) {
   RecordedRun run;
   if (recorded_run_load(&run, path, arena, diag) < 0) return -1;
   *ret_check = (RunCheck){.name = run.name, .n_steps = run.n_steps, .n_requests = run.n_requests};
-  return recorded_run_replay(&run, &ret_check->difference, arena, diag);
+  const int same = recorded_run_replay(&run, &ret_check->difference, arena, diag);
+  if (same == 0) ret_check->cause = cause_of(path);
+  return same;
 }

@@ -50,6 +50,8 @@ void draw_ends(const Draw *self, TraceRow *rows, int n);
 void cluster_draw_layers(Cluster *self, const Draw *draw);
 /* When its schedulers pause. In pauses.c. */
 void cluster_draw_pauses(Cluster *self, const Draw *draw);
+/* Which of its pools have a KV connector. In connectors.c. */
+void cluster_draw_connectors(Cluster *self, const Draw *draw);
 /* Which of its pools speculate. In speculation.c. */
 void cluster_draw_speculation(Cluster *self, const Draw *draw);
 /* When what of a cluster breaks. From a stream of its own. In faults.c. */
