@@ -219,7 +219,7 @@ void connector_load(Simulation *self, Instance *instance, RequestIx ix, int64_t 
   const int64_t size = block_size_of(instance), first = hits / size;
   const int64_t end = (hits + tokens + size - 1) / size;
   const bool offloads = connector->options.kind == CONNECTOR_OFFLOADING;
-  life_loads(self, instance, ix, hits, hits + tokens, offloads);
+  life_loads(self, instance, ix, hits, hits + tokens);
   Request *request = &self->requests.slots[ix];
   request->pulled = true;
   ConnectorJob *job = begin_job(self, instance, LINK_TO_GPU, ix, end - first);

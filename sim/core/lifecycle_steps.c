@@ -31,19 +31,19 @@ void life_scheduled(Simulation *self, Instance *instance, RequestIx ix, int64_t 
 
 /* Behind those who load, or by priority among them. Of a prompt whose KV is all there the last
  * token is computed again. */
-void life_loads(Simulation *self, Instance *instance, RequestIx ix, int64_t hits, int64_t tokens,
-                bool offloaded) {
+void life_loads(Simulation *self, Instance *instance, RequestIx ix, int64_t hits, int64_t tokens) {
   Request *slots = self->requests.slots, *request = &slots[ix];
   const bool first = request->prefill_began_at < 0;
   if (first) sim_promise_blocks(self, instance, -instance_prompt_blocks(instance, request));
-  if (instance->cache) life_take_hits(self, instance, ix, hits);
+  life_take_hits(self, instance, ix, hits);
   sim_hold_blocks(self, instance, ix, blocks_of(instance, tokens) - request->kv_blocks);
   const int64_t all = request_prefill_tokens(request);
   const int32_t done = (int32_t)(tokens < all ? tokens : all - 1);
-  life_chunk_decided(self, instance, ix, done - request->prefilled_tokens);
+  const int32_t loaded = done - request->prefilled_tokens;
+  life_chunk_decided(self, instance, ix, loaded);
   instance->n_started += done > 0;
   if (first) request->cached_tokens = done;
-  if (first && offloaded) instance->totals.cached_tokens += tokens - hits;
+  *(first ? &instance->totals.cached_tokens : &instance->totals.refound_tokens) += loaded;
   request_queue_remove(&instance->prefill_queue, slots, ix);
   const Batcher *batcher = instance->batcher;
   RequestIx next = instance->prefill_queue.first;
