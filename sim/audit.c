@@ -1,6 +1,7 @@
 /* See audit.h. */
 #include "sim/audit.h"
 #include "sim/books/parts.h"
+#include "sim/core/connector.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
@@ -167,6 +168,14 @@ static void check_groups(const Simulation *self, const Instance *instance) {
   arena_done(&arena);
 }
 
+/* Blocks of no request that its connector keeps; its own books as well. */
+static int64_t connector_kept_by(const Instance *instance) {
+  const Scheduler *scheduler = instance->scheduler;
+  if (!scheduler || !scheduler->connector) return 0;
+  connector_audit(scheduler->connector, scheduler);
+  return connector_kept(scheduler->connector);
+}
+
 /* References of an instance's cache against what requests hold of it. */
 static void check_cache(const Simulation *self, const Instance *instance) {
   if (instance->radix) check_radix(self, instance);
@@ -183,6 +192,7 @@ static void check_cache(const Simulation *self, const Instance *instance) {
     }
     if (request->decode_instance == instance->ix) n_references += memory->arriving.n;
   }
+  n_references += connector_kept_by(instance);
   assert(instance->cache->n_free == instance->free_blocks);
   prefix_cache_audit(instance->cache, n_references);
 }
@@ -202,7 +212,7 @@ static void check_tier(const Instance *instance) {
 static void check_memory(const Simulation *self) {
   for (uint32_t m = 0; m < self->n_instances; m++) {
     const Instance *instance = &self->instances[m];
-    int64_t held = 0;
+    int64_t held = connector_kept_by(instance);
     for (size_t i = 0; i < self->requests.n_slots; i++) {
       const Request *request = &self->requests.slots[i];
       if (request->state == REQUEST_FREE) continue;

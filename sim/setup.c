@@ -2,6 +2,7 @@
 #include "base/hash.h"
 #include "sim/books/observing.h"
 #include "sim/core/arrival.h"
+#include "sim/core/connector.h"
 #include "sim/core/iteration.h"
 #include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
@@ -172,7 +173,10 @@ static void init_instance_policies(Simulation *self) {
     const bool caches = sim_keeps_cache(config, pool);
     if (caches) start_cache(self, instance);
     if (pool->layout && instance->batcher->groups_layers) start_groups(self, instance, caches);
-    if (instance->scheduler) scheduler_limit_drafts(instance);
+    if (instance->scheduler) {
+      scheduler_limit_drafts(instance);
+      connector_start(self, instance);
+    }
     Deployment *deployment = sim_deployment_of(self, instance);
     if (instance_room(instance) < deployment->smallest_room)
       deployment->smallest_room = instance_room(instance);
@@ -234,6 +238,7 @@ void sim_init(Simulation *self, const SimConfig *config, Arena *arena, Diag *dia
   self->handlers[EVENT_ARRIVAL] = sim_handle_arrival;
   self->handlers[EVENT_ITERATION] = sim_handle_iteration;
   self->handlers[EVENT_TRANSFER] = sim_handle_transfer;
+  self->handlers[EVENT_CONNECTOR] = sim_handle_connector;
   init_instances(self);
   init_deployments(self);
   agenda_reserve(&self->agenda, EVENT_ARRIVAL, 1);

@@ -61,6 +61,13 @@ typedef struct StepRecord {
   size_t n_held;
   int64_t n_waiting, free_blocks; // these and `running` as they were once it was decided
 
+  // With a KV connector (sim/core/connector.h): requests whose KV is on its way here; loads that
+  // the decision began; requests that it stores blocks of, or whose KV is sent since the one
+  // before.
+  const uint64_t *loading; // [n_loading], in the order of their queue
+  size_t n_loading;
+  int64_t n_loads, n_stores;
+
   // Of a pipeline with one scheduler: number of the decision, steps in flight with it, empty ones
   // as well; when it entered and left each stage; when its output was taken.
   uint32_t number;
@@ -176,6 +183,9 @@ typedef struct SimConfig {
    * then. NULL: as the options of its instance say. */
   int32_t (*on_drafts)(void *context, uint64_t request, int32_t n, int32_t *ret_proposed);
   void *on_drafts_context;
+  /* A scheduler without a step decides none before the next end of a load or store of its
+   * connector, whoever arrives, as a recorder's clock has it. */
+  bool connectors_sleep;
   const PauseSpec *pauses; // [n_pauses], by time
   uint32_t n_pauses;
   HedgeOptions hedge;           // not where routers keep books of their own, nor of groups

@@ -45,6 +45,7 @@ typedef struct TraceRow {
   uint16_t component;           // of a mix (traces/workload.h), from 0
   Tick session_began_at;        // when its first turn arrived
   uint32_t ticket;              // the source's own mark, given back when the request ends
+  bool local_kv; // its KV is computed and stays here where a connector moves that of others
 } TraceRow;
 
 /* How a request ended, for sources that listen. */

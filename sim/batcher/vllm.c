@@ -4,6 +4,7 @@
  * enable_chunked_prefill, batch_wait_timeout_iters, batch_wait_max_tokens_ratio,
  * attention_dp_config). */
 #include "sim/batcher/batcher.h"
+#include "sim/batcher/connector.h"
 #include "sim/batcher/speculative.h"
 #include "sim/core/scheduling.h"
 
@@ -21,7 +22,9 @@ typedef struct Vllm {
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
   bool long_prefill_token_threshold_adaptive, self_preemption_ends_step;
   const Node *speculative;
+  const Node *kv_connector;
   Speculation speculation;
+  ConnectorOptions connector;
   int policy;                    // POLICY_FCFS or POLICY_PRIORITY
   int capacity_scheduler_policy; // MAX_UTILIZATION or GUARANTEED_NO_EVICT
 } Vllm;
@@ -121,6 +124,9 @@ static const OptionSpec options[] = {
     {"speculative", OPTION_NODE, offsetof(Vllm, speculative), .absent = "no speculation",
      .help = "Speculative decoding: {method, num_speculative_tokens, acceptance, "
              "drafter_time, mtp_modules}."},
+    {"kv_connector", OPTION_NODE, offsetof(Vllm, kv_connector), .absent = "no connector",
+     .help = "KV connector: {name: offloading, cpu_bytes_to_use} keeps the KV of prompts in CPU "
+             "memory, {name: nixl, kv_role, overhead} moves it from or to other engines."},
     {0},
 };
 
@@ -153,6 +159,10 @@ static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *
   Vllm *self = state;
   (void)map;
   if (speculative_bind(&self->speculation, self->speculative, owner, arena, diag)) return -1;
+  if (connector_bind(&self->connector, self->kv_connector, owner, diag)) return -1;
+  if (self->kv_connector && self->speculative)
+    return diag_error(diag, self->kv_connector->at,
+                      "'kv_connector' and 'speculative' cannot be used together");
   return check_drafts(self, diag);
 }
 
@@ -186,13 +196,31 @@ static SchedulerLimits schedules(const void *options_) {
       .makes_first = self->first_token == FIRST_DECODE,
       .idle_sleep = self->idle_sleep,
       .sync_interval = self->dp_sync_interval,
-      .speculation = self->speculation};
+      .speculation = self->speculation,
+      .connector = self->connector};
+}
+
+/* What a connector cannot be used with. */
+static const char *refuse_connector(const ConnectorOptions *connector, const PoolSpec *pool) {
+  if (pool->pipeline_stages > 1) return "'kv_connector' cannot be used with pipelines";
+  if (pool->layout) return "'kv_connector' cannot be used with layers in groups";
+  if (pool->attention_ranks > 1) return "'kv_connector' cannot be used with attention ranks";
+  if (pool->role != ROLE_MIXED) return "'kv_connector' needs a pool with role: mixed";
+  const HostLinkOptions *link = &pool->host_link.options;
+  if (connector->kind == CONNECTOR_OFFLOADING && (link->to_gpu <= 0 || link->to_cpu <= 0))
+    return "'kv_connector' needs a machine with a link to CPU memory";
+  if (connector->kind == CONNECTOR_OFFLOADING && connector->cpu_bytes < pool->kv_block_bytes)
+    return "'cpu_bytes_to_use' has no room for one KV block";
+  return NULL;
 }
 
 static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
                           const char **ret_key) {
   const Speculation *speculation = &((const Vllm *)state)->speculation;
   (void)arena;
+  *ret_key = "kv_connector";
+  const ConnectorOptions *connector = &((const Vllm *)state)->connector;
+  if (connector->kind != CONNECTOR_NONE) return refuse_connector(connector, pool);
   *ret_key = "speculative";
   if (speculation->num_speculative_tokens == 0) return NULL;
   if (pool->pipeline_stages > 1) return "'speculative' cannot be used with pipelines";

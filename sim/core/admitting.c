@@ -1,5 +1,5 @@
 /* Decisions: who of those that wait is admitted (RULES.md, "Step by step"). */
-#include "sim/core/decision.h"
+#include "sim/core/connector.h"
 #include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
@@ -70,13 +70,14 @@ static int64_t first_drafted(const Instance *instance, const Decision *decision,
   return pads ? 1 + drafts : speculation_chunk(speculation, left, lesser(tokens, input));
 }
 
-typedef enum Fit { FIT_NOW, FIT_LATER, FIT_PASSED_OVER, FIT_NO_ROOM } Fit;
+typedef enum Fit { FIT_NOW, FIT_LATER, FIT_PASSED_OVER, FIT_NO_ROOM, FIT_LOADS } Fit;
 
 /* Tokens of one that waits which the cache has. */
 static int64_t find_hits(const Simulation *self, const Instance *instance, RequestIx ix,
                          int64_t *ret_unheld) {
   const Request *request = &self->requests.slots[ix];
   *ret_unheld = 0;
+  if (request->loading) return request->prefilled_tokens;
   if (instance->kv_groups && request->state == REQUEST_WAITS_PREFILL)
     return kv_groups_match(instance->kv_groups, &self->memory[ix].content,
                            request_prefill_tokens(request), request_prefill_tokens(request) - 1);
@@ -100,7 +101,7 @@ static bool has_blocks(const Simulation *self, const Instance *instance, Request
   }
   const int64_t slots = context > reach->slots ? context : reach->slots;
   const int64_t hits = batch_whole_blocks(&instance->batch, reach->computed);
-  const bool waits = request->state == REQUEST_WAITS_PREFILL;
+  const bool waits = request->state == REQUEST_WAITS_PREFILL && !request->loading;
   const int64_t blocks = blocks_of(instance, slots) - (waits ? hits : request->kv_blocks);
   return (blocks > 0 ? blocks : 0) + unheld <= free_blocks;
 }
@@ -123,6 +124,25 @@ static int64_t first_tokens(const Simulation *self, const Instance *instance,
   return tokens;
 }
 
+/* Whether KV of it can be loaded behind `hits` of the cache, `*ret_tokens`, and there are blocks
+ * for that beside those that prompts under way still need. */
+static Fit fit_of_load(const Simulation *self, const Instance *instance, RequestIx ix, int64_t hits,
+                       int64_t unheld, int64_t *ret_tokens) {
+  const Request *request = &self->requests.slots[ix];
+  const int64_t tokens = connector_more(self, instance, ix, hits);
+  if (tokens <= 0) return tokens < 0 ? FIT_PASSED_OVER : FIT_NOW;
+  *ret_tokens = tokens;
+  const int64_t held = batch_whole_blocks(&instance->batch, hits);
+  const int64_t loaded = blocks_of(instance, hits + tokens) - held + unheld;
+  const int64_t whole = instance->scheduler->limits.reserve_full_isl
+                            ? blocks_of(instance, request_prefill_tokens(request)) - held + unheld
+                            : 0;
+  return loaded + connector_reserve(self, instance) <= instance->free_blocks &&
+                 whole <= instance->free_blocks
+             ? FIT_LOADS
+             : FIT_NO_ROOM;
+}
+
 /* Whether the first in line may join: its next tokens, behind `*ret_hits` of the cache. */
 static Fit fit_of(const Simulation *self, const Instance *instance, const Decision *decision,
                   RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
@@ -131,6 +151,11 @@ static Fit fit_of(const Simulation *self, const Instance *instance, const Decisi
   const bool waits = request->state == REQUEST_WAITS_PREFILL;
   int64_t unheld, tokens = 1;
   const int64_t hits = find_hits(self, instance, ix, &unheld);
+  if (scheduler->connector && waits && !request->loading) {
+    *ret_hits = hits;
+    const Fit fit = fit_of_load(self, instance, ix, hits, unheld, ret_tokens);
+    if (fit != FIT_NOW) return fit;
+  }
   if (waits) tokens = first_tokens(self, instance, decision, ix, hits);
   if (tokens <= 0) return tokens < 0 ? FIT_LATER : FIT_PASSED_OVER;
   *ret_hits = hits;
@@ -153,7 +178,9 @@ static Fit admit(Simulation *self, Instance *instance, Decision *decision, Reque
   int64_t hits, tokens;
   const Fit fit = fit_of(self, instance, decision, ix, &hits, &tokens);
   if (fit == FIT_NO_ROOM) life_found_no_room(self, instance, ix);
+  if (fit == FIT_LOADS) connector_load(self, instance, ix, hits, tokens);
   if (fit != FIT_NOW) return fit;
+  if (instance->scheduler->connector && !request->loading) self->memory[ix].n_stored = 0;
   const bool first = request->prefill_began_at < 0;
   life_scheduled(self, instance, ix, hits);
   request->admission = ++instance->n_admissions;
@@ -179,14 +206,17 @@ static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *dec
     const bool decodes = request->state == REQUEST_WAITS_DECODE;
     next = request->next;
     if (next == REQUEST_NONE && decodes) next = instance->prefill_queue.first;
-    if (instance->scheduler->pause == PAUSE_NEW && !decodes) break;
+    if (instance->scheduler->pause == PAUSE_NEW && !decodes && !request->loading) break;
     const bool in_flight = !decodes && flights_have(instance->scheduler, request);
-    const bool passed = in_flight || ask_passes_over(self, instance, decision->step, request);
+    if (request->loading == LOADING_DONE) connector_use(self, instance, ix);
+    const bool passed = in_flight || request->loading == LOADING_RUNS ||
+                        ask_passes_over(self, instance, decision->step, request);
     n_passed += passed;
     if (passed) continue;
     const Fit fit = admit(self, instance, decision, ix);
-    n_passed += fit == FIT_PASSED_OVER;
-    if (fit == FIT_PASSED_OVER || (fit == FIT_LATER && decision->by_rank)) continue;
+    const bool goes_on = fit == FIT_PASSED_OVER || fit == FIT_LOADS;
+    n_passed += goes_on;
+    if (goes_on || (fit == FIT_LATER && decision->by_rank)) continue;
     if (fit != FIT_NOW) break;
     tell_admitted_to_step(self, instance, &self->requests.slots[ix]);
     instance->scheduler->n_waited = 0;

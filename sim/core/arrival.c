@@ -86,6 +86,7 @@ static RequestIx make_request(Simulation *self) {
   request->session_began_at = self->next_row.session_began_at;
   sim_session_books(self, request)->asked.sessions += request->session > 0 && request->turn == 0;
   request->ticket = self->next_row.ticket;
+  request->local_kv = self->next_row.local_kv;
   request->priority = priority_of(self->config, &self->next_row);
   request->patience = self->next_row.patience;
   request->first_token_patience = self->next_row.first_token_patience;

@@ -1,6 +1,7 @@
 /* Decisions: vLLM 0.33's scheduler, rule by rule (RULES.md, "Step by step"): who of those that run
  * gets tokens. Who of those that wait is admitted is in admitting.c. */
 #include "sim/books/parts.h"
+#include "sim/core/connector.h"
 #include "sim/core/counting.h"
 #include "sim/core/decision.h"
 #include "sim/core/flights.h"
@@ -279,9 +280,11 @@ bool step_ends(const Step *step, RequestIx ix) {
 
 RequestIx scheduler_head_for(const Simulation *self, const Instance *instance,
                              const Request *request) {
+  const Request *slots = self->requests.slots;
   RequestIx next = instance->prefill_queue.first;
-  while (next != REQUEST_NONE && goes_before(instance, &self->requests.slots[next], request))
-    next = self->requests.slots[next].next;
+  while (next != REQUEST_NONE &&
+         (slots[next].loading || goes_before(instance, &slots[next], request)))
+    next = slots[next].next;
   return next;
 }
 
@@ -328,6 +331,8 @@ static bool make_room(Simulation *self, Instance *instance, Decision *decision, 
     if (blocks <= instance->free_blocks) return true;
     const RequestIx victim = victim_of(self, instance);
     *ret_next = request->next;
+    decision->stopped = connector_defers(instance) && connector_computes(instance, victim);
+    if (decision->stopped) return false;
     preempt(self, instance, decision, victim);
     if (victim == ix) return false;
   }
@@ -346,7 +351,7 @@ static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *
         request->scheduled == SCHEDULED_BATCH ? 1 : share(self, instance, decision, ix);
     if (tokens == 0) continue;
     if (!make_room(self, instance, decision, ix, tokens, &next)) {
-      if (limits->priority && !limits->self_preemption_ends_step) continue;
+      if (limits->priority && !limits->self_preemption_ends_step && !decision->stopped) continue;
       break;
     }
     next = request->next;
@@ -538,9 +543,11 @@ static bool decide(Simulation *self, Instance *instance, Step *step) {
   if (decision.n_preempted == 0) decision_admit(self, instance, &decision);
   scheduler->waits |= decision.holds && scheduler->n_alone > 0;
   place_items(self, instance, step);
+  if (scheduler->connector) connector_decided(self, instance, step);
   scheduler->n_steps += !step_is_empty(step);
   if (decision.prefills) scheduler->prefilled_step = scheduler->n_steps;
   sim_list_step(self, instance, step);
+  if (scheduler->connector) scheduler->connector->n_loads = scheduler->connector->n_stores = 0;
   step->preempted = decision.n_preempted > 0;
   return step->preempted;
 }

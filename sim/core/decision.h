@@ -14,6 +14,7 @@ typedef struct Decision {
   bool holds;    // prompts wait for decodes (prefill_schedule_interval)
   bool prefills; // it has tokens of a prompt
   bool chunked;  // of one that ran
+  bool stopped;  // who had to give way is in the step that runs: nobody after it gets tokens
 } Decision;
 
 static inline int64_t lesser(int64_t a, int64_t b) {

@@ -27,6 +27,7 @@ typedef enum EventKind {
   EVENT_HEDGE,     // target 0: the earliest copy of a request that waits (hedging.c)
   EVENT_SCALING,   // target 0: the scaler is asked, after all else of its tick
   EVENT_PAUSE,     // target 0: the next pause of schedulers, before all else but arrivals
+  EVENT_CONNECTOR, // target: instance without a step, one of whose KV loads or stores ends
   EVENT_PATIENCE,  // target 0: the earliest deadline of a request, after all else of its tick
   EVENT_KINDS,
 } EventKind;

@@ -83,6 +83,7 @@ typedef struct RequestMemory {
   GroupHolds in_groups, arriving_in_groups; // the same where layers are in groups
   RadixHold radix;                          // where the keeper is a radix tree
   RadixIx matched;                          // the end of what was last found of it there
+  int32_t n_stored;                         // blocks that its connector stores or has (connector.h)
 } RequestMemory;
 
 /* What of a request a step is decided for. */

@@ -61,6 +61,9 @@ static RequestIx place_of(const Simulation *self, const Instance *instance,
   if (!batcher->goes_before) return REQUEST_NONE;
   RequestIx low = instance->prefill_queue.first, high = instance->prefill_queue.last;
   RequestIx next = REQUEST_NONE;
+  while (low != REQUEST_NONE && slots[low].loading) // ahead of all
+    low = slots[low].next;
+  if (low == REQUEST_NONE) return REQUEST_NONE;
   for (; high != REQUEST_NONE; next = high, high = slots[high].previous, low = slots[low].next) {
     if (batcher->goes_before(instance->batcher_options, request, &slots[low])) return low;
     if (!batcher->goes_before(instance->batcher_options, request, &slots[high])) return next;

@@ -99,6 +99,10 @@ void life_store_booked(Group *group, Request *request, int64_t tokens);
 
 /* It is admitted from those that wait, its first `hits` tokens found in the cache. */
 void life_scheduled(Simulation *self, Instance *instance, RequestIx request, int64_t hits);
+/* It takes blocks for its first `tokens`, of which its instance's cache has `hits`, and the KV of
+ * the others is on its way there. */
+void life_loads(Simulation *self, Instance *instance, RequestIx request, int64_t hits,
+                int64_t tokens);
 /* First in line, it finds no room in the instance's KV memory. */
 void life_found_no_room(Simulation *self, Instance *instance, RequestIx request);
 /* The next `tokens` of its prefill, whose blocks it holds, are in a decided step. */

@@ -13,7 +13,7 @@
 /* What is promised for a request that has not come to its phases ends. */
 static void end_promises(Simulation *self, const Request *request) {
   Instance *prefill = &self->instances[request->prefill_instance];
-  if (request->prefill_began_at < 0 && request->state != REQUEST_COMPUTES)
+  if (request->prefill_began_at < 0 && request->state != REQUEST_COMPUTES && !request->loading)
     sim_promise_blocks(self, prefill, -instance_prompt_blocks(prefill, request));
   const InstanceIx to = request->decode_instance;
   if (to == INSTANCE_NONE || to == prefill->ix || prefill->group) return;

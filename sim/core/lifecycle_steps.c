@@ -16,11 +16,42 @@ void life_scheduled(Simulation *self, Instance *instance, RequestIx ix, int64_t 
     change(self, instance, ix, REQUEST_GENERATES);
     return;
   }
+  if (request->loading) {
+    request->loading = 0;
+    instance->n_started -= request->prefilled_tokens > 0;
+    change(self, instance, ix, REQUEST_COMPUTES);
+    return;
+  }
   if (request->prefill_began_at < 0)
     sim_promise_blocks(self, instance, -instance_prompt_blocks(instance, request));
   change(self, instance, ix, REQUEST_COMPUTES);
   if (instance->cache || instance->radix || instance->kv_groups)
     life_take_hits(self, instance, ix, hits);
+}
+
+/* Behind those who load, or by priority among them. Of a prompt whose KV is all there the last
+ * token is computed again. */
+void life_loads(Simulation *self, Instance *instance, RequestIx ix, int64_t hits, int64_t tokens) {
+  Request *slots = self->requests.slots, *request = &slots[ix];
+  const bool first = request->prefill_began_at < 0;
+  if (first) sim_promise_blocks(self, instance, -instance_prompt_blocks(instance, request));
+  life_take_hits(self, instance, ix, hits);
+  sim_hold_blocks(self, instance, ix, blocks_of(instance, tokens) - request->kv_blocks);
+  const int64_t all = request_prefill_tokens(request);
+  const int32_t done = (int32_t)(tokens < all ? tokens : all - 1);
+  const int32_t loaded = done - request->prefilled_tokens;
+  life_chunk_decided(self, instance, ix, loaded);
+  instance->n_started += done > 0;
+  if (first) request->cached_tokens = done;
+  *(first ? &instance->totals.cached_tokens : &instance->totals.refound_tokens) += loaded;
+  request_queue_remove(&instance->prefill_queue, slots, ix);
+  const Batcher *batcher = instance->batcher;
+  RequestIx next = instance->prefill_queue.first;
+  while (next != REQUEST_NONE && slots[next].loading &&
+         !batcher->goes_before(instance->batcher_options, request, &slots[next]))
+    next = slots[next].next;
+  request_queue_insert(&instance->prefill_queue, slots, ix, next);
+  request->loading = 1;
 }
 
 void life_prefill_began(Simulation *self, const Instance *instance, Request *request) {

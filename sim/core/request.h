@@ -57,14 +57,16 @@ typedef struct Request {
     uint32_t batch_index; // while it runs
     int32_t chunk_tokens; // of its prefill in the current iteration
   };
-  RequestIx previous, next;        // in its queue
-  uint32_t transfer;               // its KV on the move; TRANSFER_NONE otherwise
-  uint8_t state;                   // RequestState
-  uint8_t gives_up;                // Cancellation: its client has, though it has not left yet
-  bool lost;                       // an instance that it needs has failed, and it has not left yet
-  uint8_t redirects;               // of this attempt: instances that were to decode it and failed
-  bool ends_session, session_good; // as in TraceRow
-  uint16_t component;              // as in TraceRow
+  RequestIx previous, next; // in its queue
+  uint32_t transfer;        // its KV on the move; TRANSFER_NONE otherwise
+  uint8_t state;            // RequestState
+  uint8_t gives_up;         // Cancellation: its client has, though it has not left yet
+  bool lost;                // an instance that it needs has failed, and it has not left yet
+  uint8_t redirects;        // of this attempt: instances that were to decode it and failed
+  bool ends_session : 1, session_good : 1, local_kv : 1; // as in TraceRow
+  bool pulled : 1;     // its KV has come from elsewhere, or is on its way (connector.h)
+  uint8_t loading : 2; // Loading (connector.h)
+  uint16_t component;  // as in TraceRow
   InstanceIx prefill_instance, decode_instance;
   int32_t store_blocks; // held in or booked for a group's store
   int32_t preemptions;  // iterations it was left out of, times its KV was dropped, swaps

@@ -24,6 +24,18 @@
 #include "sim/sim.h"
 
 typedef struct SchedulerRules SchedulerRules;
+typedef struct Connector Connector;
+
+typedef enum ConnectorKind { CONNECTOR_NONE, CONNECTOR_OFFLOADING, CONNECTOR_NIXL } ConnectorKind;
+typedef enum ConnectorRole { CONNECTOR_BOTH, CONNECTOR_PRODUCER, CONNECTOR_CONSUMER } ConnectorRole;
+
+/* Where the KV of requests goes and comes from besides their instance (connector.h). */
+typedef struct ConnectorOptions {
+  ConnectorKind kind;
+  ConnectorRole role;
+  int64_t cpu_bytes; // of an offloading one
+  Tick overhead;     // of each load or send of NIXL
+} ConnectorOptions;
 
 typedef struct SchedulerLimits {
   const SchedulerRules *rules;
@@ -49,6 +61,7 @@ typedef struct SchedulerLimits {
   Tick idle_sleep;       // of the engine of a pipeline or rank, after a step without tokens
   int64_t sync_interval; // rounds of ranks from one vote on the end of their wave to the next
   Speculation speculation;
+  ConnectorOptions connector;
 } SchedulerLimits;
 
 /* How a request in `running` is scheduled. */
@@ -116,6 +129,8 @@ typedef struct Step {
   size_t n_items, items_capacity;
   Forfeit *forfeits; // taken back if the step does not end
   size_t n_forfeits, forfeits_capacity;
+  uint64_t *stored; // keys of blocks whose store begins as it ends (connector.h)
+  size_t n_stored, stored_capacity;
   struct StepListing *listing; // one by one, where somebody wants to know
 } Step;
 
@@ -156,6 +171,7 @@ typedef struct Scheduler {
   size_t n_alone, alone_capacity;
   bool untold;             // requests have ended since the newest decision
   struct Rounds *rounds;   // what rules keep of their own (rounds.h)
+  Connector *connector;    // NULL: none
   struct Flights *flights; // steps in the stages of a pipeline; NULL: one at a time (flights.h)
   struct Rank *rank; // its steps are in lockstep with others'; NULL: they are not (lockstep.h)
 } Scheduler;

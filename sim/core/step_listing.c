@@ -1,5 +1,6 @@
 /* See step_listing.h. */
 #include "sim/core/step_listing.h"
+#include "sim/core/connector.h"
 #include <assert.h>
 
 static bool is_wanted(const Simulation *self) {
@@ -45,6 +46,21 @@ void sim_list_batch(Simulation *self, const Instance *instance, Step *step) {
   }
 }
 
+/* What its connector has begun, and whose KV is on its way. */
+static void list_loading(Simulation *self, const Instance *instance, StepListing *listing) {
+  const Connector *connector = instance->scheduler->connector;
+  const Request *slots = self->requests.slots;
+  listing->n_loading = 0;
+  listing->n_loads = connector->n_loads;
+  listing->n_stores = connector->n_stores;
+  for (RequestIx ix = instance->prefill_queue.first; ix != REQUEST_NONE && slots[ix].loading;
+       ix = slots[ix].next) {
+    if (slots[ix].loading == LOADING_USED) continue;
+    ARENA_RESERVE(self->arena, listing->loading, listing->loading_capacity, listing->n_loading + 1);
+    listing->loading[listing->n_loading++] = slots[ix].id;
+  }
+}
+
 void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
   const Request *slots = self->requests.slots;
   StepListing *listing = step->listing;
@@ -68,6 +84,7 @@ void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
   }
   listing->n_waiting = instance->prefill_queue.count + instance->decode_queue.count;
   listing->free_blocks = instance->free_blocks;
+  if (instance->scheduler->connector) list_loading(self, instance, listing);
   listing->n_held = instance->kv_groups ? (size_t)instance->kv_groups->n_groups : 0;
   ARENA_RESERVE(self->arena, listing->held, listing->held_capacity, listing->n_held);
   for (size_t g = 0; g < listing->n_held; g++)
@@ -106,6 +123,10 @@ void sim_tell_step(Simulation *self, const Instance *instance, const Step *step,
                              .held = listing->held,
                              .n_held = listing->n_held,
                              .n_waiting = listing->n_waiting,
+                             .loading = listing->loading,
+                             .n_loading = listing->n_loading,
+                             .n_loads = listing->n_loads,
+                             .n_stores = listing->n_stores,
                              .number = step->number,
                              .n_in_flight = step->n_in_flight,
                              .stages = step_is_empty(step) ? NULL : step->stages,

@@ -18,6 +18,9 @@ typedef struct StepListing {
   int64_t *held;
   size_t n_held, held_capacity;
   int64_t n_waiting, free_blocks;
+  uint64_t *loading;
+  size_t n_loading, loading_capacity;
+  int64_t n_loads, n_stores;
 } StepListing;
 
 /* A decision begins; somebody is preempted for it; its batch takes part; it is made. */

@@ -1,5 +1,6 @@
 /* Instances that run the steps of a scheduler: these begin and end (scheduler.h, loop.h). */
 #include "sim/books/parts.h"
+#include "sim/core/connector.h"
 #include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/flights.h"
@@ -182,9 +183,11 @@ static void begin(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
   const bool any = scheduler->has_next || scheduler->n_pauses > 0 || instance->running.count > 0 ||
                    instance->prefill_queue.count + instance->decode_queue.count > 0;
-  const bool begins = instance_works(instance) && any && take_step(self, instance);
+  const bool sleeps = scheduler->connector && scheduler->connector->sleeps;
+  const bool begins = instance_works(instance) && any && !sleeps && take_step(self, instance);
   sim_book_idleness(self, instance, !begins);
   if (!begins && scheduler->limits.rules->idles) scheduler->limits.rules->idles(self, instance);
+  if (!begins && scheduler->connector && instance_works(instance)) connector_idles(self, instance);
   if (!begins) return;
   tell_step_begins(self, instance, scheduler->current);
   if (instance->lag > 0) decide_next(self, instance);
@@ -255,6 +258,7 @@ static void end_here(Simulation *self, Instance *instance, const ScheduledItem *
   }
   life_prefilled(self, instance, ix);
   if (finishes) {
+    if (instance->scheduler->connector) connector_leaves(self, instance, ix, true);
     finish(self, instance, ix, item->kv_tokens);
     return;
   }
@@ -323,6 +327,7 @@ static void end_drafts(Simulation *self, Instance *instance, const ScheduledItem
   if (runs) sim_register_blocks(self, instance, item->request, request_kv_tokens(request));
   if (request->generated_tokens == request->output_tokens) {
     if (!runs && n > 1) life_ends_preempted(self, item->request);
+    if (instance->scheduler->connector) connector_leaves(self, instance, item->request, true);
     forget_next(self, instance->scheduler, item->request);
     finish(self, instance, item->request, 0);
     return;
@@ -401,6 +406,7 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
   const bool changes = !is_regular(step) || scheduler->n_leaving > 0;
   scheduler->ending = step;
   end_given_up(self, instance);
+  if (scheduler->connector) connector_hears(self, instance, step);
   scheduler->current = NULL;
   for (size_t i = 0; i < step->n_items; i++) {
     if (step->items[i].request == REQUEST_NONE || step->items[i].kind == STEP_JOINS) continue;
@@ -411,6 +417,7 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
   }
   step->n_items = step->n_forfeits = 0;
   scheduler->ending = NULL;
+  if (scheduler->connector) connector_ended(self, instance, step->number);
   return changes;
 }
 
@@ -516,6 +523,7 @@ static size_t list(Simulation *self, const Instance *instance, const BatchShape 
 
 static int32_t withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   if (instance->lockstep) lockstep_drop(instance, ix);
+  if (instance->scheduler->connector) connector_leaves(self, instance, ix, false);
   scheduler_count_ahead(self, instance, ix);
   return instance->scheduler->limits.rules->withdraw(self, instance, ix);
 }
@@ -532,7 +540,7 @@ static void withdrawn(Simulation *self, Instance *instance, int64_t *booked) {
 }
 
 static void forget(Simulation *self, Instance *instance) {
-  (void)self;
+  if (instance->scheduler->connector) connector_forget(self, instance);
   instance->scheduler->limits.rules->forget(instance);
 }
 

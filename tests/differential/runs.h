@@ -6,6 +6,7 @@
 
 typedef struct RunCheck {
   const char *name, *difference; // NULL: none
+  const char *cause;             // of a difference that is known; NULL: it is not
   size_t n_steps, n_requests;
 } RunCheck;
 

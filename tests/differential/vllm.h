@@ -12,6 +12,7 @@
 #ifndef TESTS_DIFFERENTIAL_VLLM_H
 #define TESTS_DIFFERENTIAL_VLLM_H
 #include "experiments/config/serving.h"
+#include "sim/core/scheduler.h"
 #include "sim/sim.h"
 
 /* What a line of a step says; what it leaves out is not compared. */
@@ -34,6 +35,9 @@ typedef enum StepPart {
   PART_LAUNCH,
   PART_WAVE,
   PART_COUNTER,
+  PART_LOADING,
+  PART_LOADS,
+  PART_STORES,
   STEP_PARTS,
 } StepPart;
 
@@ -69,14 +73,17 @@ typedef struct RecordedRun {
   int64_t stages;              // of a pipeline; 1: none
   int64_t ranks;               // in lockstep, each with such memory; 1: none
   const ServingEngine *engine; // NULL: not said
-  KvLayout layout;             // of the model; no groups: one of full attention
-  const char *options;         // of batcher `vllm` besides, as YAML: ", key: value…"
-  TraceRow *rows;              // [n_requests]
-  int64_t *names;              // [n_requests]
-  bool *scheduled;             // [n_requests] in a step read so far
-  RequestTimes *times;         // [n_requests]
-  RequestName *index;          // [n_indexed] by name
-  RecordedStep *steps;         // with ranks, of each in turn
+  ConnectorKind connector;     // KV connector; transfers take base + per_block each
+  Tick transfer_base, transfer_per_block;
+  int64_t cpu_blocks;
+  KvLayout layout;     // of the model; no groups: one of full attention
+  const char *options; // of batcher `vllm` besides, as YAML: ", key: value…"
+  TraceRow *rows;      // [n_requests]
+  int64_t *names;      // [n_requests]
+  bool *scheduled;     // [n_requests] in a step read so far
+  RequestTimes *times; // [n_requests]
+  RequestName *index;  // [n_indexed] by name
+  RecordedStep *steps; // with ranks, of each in turn
   PauseSpec *pauses;
   RecordedDrafts *drafts; // by request, then by step
   int64_t hash_lookahead; // tokens behind those that names are of

@@ -107,6 +107,45 @@ static int read_speculative(RecordedRun *self, Json *json) {
   return rc;
 }
 
+/* Four of a record's `cpu_blocks` have room for a block. Both sides of NIXL are a role here. */
+static int read_connector(RecordedRun *self, Json *json) {
+  enum { CPU_BLOCKS_EACH = 4 };
+  const char *role = "kv_both";
+  Field key, value;
+  int rc, rc_inner;
+  while ((rc = json_key(json, &key)) > 0) {
+    if (field_is(key, "name")) {
+      if (json_value(json, &value) < 0) return -1;
+      const bool sends = field_is(value, "nixl-p");
+      if (!sends && !field_is(value, "nixl") && !field_is(value, "offload"))
+        return record_refuse(json, "KV connector", value);
+      self->connector = field_is(value, "offload") ? CONNECTOR_OFFLOADING : CONNECTOR_NIXL;
+      if (self->connector == CONNECTOR_NIXL) role = sends ? "kv_producer" : "kv_consumer";
+    } else if (field_is(key, "cpu_blocks")) {
+      if (json_int(json, &self->cpu_blocks) < 0) return -1;
+      self->cpu_blocks /= CPU_BLOCKS_EACH;
+    } else if (field_is(key, "transfer_us")) {
+      while ((rc_inner = json_key(json, &key)) > 0)
+        if ((field_is(key, "base")        ? record_micros(json, &self->transfer_base)
+             : field_is(key, "per_block") ? record_micros(json, &self->transfer_per_block)
+                                          : record_refuse(json, "transfer times", key)) < 0)
+          return -1;
+      if (rc_inner < 0) return -1;
+    } else {
+      return record_refuse(json, "KV connector", key);
+    }
+  }
+  self->options =
+      arena_printf(self->arena, "%s, kv_connector: {name: %s, kv_role: %s, %s: %lld%s}",
+                   self->options, self->connector == CONNECTOR_NIXL ? "nixl" : "offloading", role,
+                   self->connector == CONNECTOR_NIXL ? "overhead" : "cpu_bytes_to_use",
+                   self->connector == CONNECTOR_NIXL
+                       ? (long long)(self->transfer_base * 1000000 / TICKS_PER_SECOND)
+                       : (long long)(self->cpu_blocks * self->transfer_per_block),
+                   self->connector == CONNECTOR_NIXL ? " us" : " B");
+  return rc;
+}
+
 static int read_kind(const Json *json, Field value, KvGroupKind *ret_kind) {
   static const char *const kinds[] = {
       [KV_FULL] = "FullAttentionSpec", [KV_WINDOW] = "SlidingWindowSpec", [KV_STATE] = "MambaSpec"};
@@ -197,6 +236,7 @@ int record_config(RecordedRun *self, Json *json) {
     if ((is_times(key)                             ? read_iteration(self, json)
          : field_is(key, "speculative")            ? read_speculative(self, json)
          : field_is(key, "kv_groups")              ? read_groups(self, json)
+         : field_is(key, "kv_connector")           ? read_connector(self, json)
          : field_is(key, "idle_sleep_us")          ? read_sleep(self, json)
          : field_is(key, "max_concurrent_batches") ? record_skip(json) // it follows from the rest
                                                    : read_setting(self, json, key)) < 0)

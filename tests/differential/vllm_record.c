@@ -30,6 +30,7 @@ const char *const step_part_names[STEP_PARTS] = {
     [PART_DRAFTS] = "drafts",    [PART_HELD] = "held",       [PART_CALL] = "call",
     [PART_QUEUE] = "queue",      [PART_STAGES] = "stages",   [PART_OUT] = "out_us",
     [PART_LAUNCH] = "launch_us", [PART_WAVE] = "wave",       [PART_COUNTER] = "counter",
+    [PART_LOADING] = "loading",  [PART_LOADS] = "loads",     [PART_STORES] = "stores",
 };
 
 static int micros_or_null(Json *json, Tick *ret_ticks) {
@@ -67,6 +68,14 @@ static int read_hashes(RecordedRun *self, Json *json, int64_t behind, TraceRow *
   return rc;
 }
 
+/* Its KV comes from another engine, or goes there with its first token. */
+static int read_remote(Json *json, TraceRow *row) {
+  Field value;
+  if (json_value(json, &value) < 0) return -1;
+  row->local_kv = !field_is(value, "true");
+  return 0;
+}
+
 static int read_request_key(RecordedRun *self, Json *json, Field key, TraceRow *row) {
   int64_t priority;
   if (field_is(key, "arrival_us")) return record_micros(json, &row->at);
@@ -78,6 +87,8 @@ static int read_request_key(RecordedRun *self, Json *json, Field key, TraceRow *
   if (field_is(key, "lookahead_ids")) return read_hashes(self, json, self->hash_lookahead, row);
   if (field_is(key, "max_tokens")) return tokens(json, "max_tokens", &row->max_tokens);
   if (field_is(key, "cancel_us")) return record_micros(json, &row->patience);
+  if (field_is(key, "remote_prefill") || field_is(key, "remote_decode"))
+    return read_remote(json, row);
   if (field_is(key, "session") || field_is(key, "turn"))
     return record_skip(json);                          // hash_ids say it
   if (field_is(key, "rank")) return record_skip(json); // its steps say it
@@ -88,7 +99,7 @@ static int read_request_key(RecordedRun *self, Json *json, Field key, TraceRow *
 }
 
 static int read_request(RecordedRun *self, Json *json) {
-  TraceRow row = {.at = -1};
+  TraceRow row = {.at = -1, .local_kv = true};
   int64_t name = 0;
   Field key;
   int rc;
@@ -217,7 +228,7 @@ static int read_call(Json *json, uint32_t *ret_call) {
 typedef struct StepLists {
   StepItem *items, *hits;
   StepItem *drafts, *accepted, *proposed;
-  uint64_t *preempted, *running;
+  uint64_t *preempted, *running, *loading;
   size_t n_hits, n_drafts, n_accepted, n_proposed;
 } StepLists;
 
@@ -272,6 +283,12 @@ static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *s
     return json_int(json, &step->wave);
   case PART_COUNTER:
     return json_int(json, &step->counter);
+  case PART_LOADING:
+    return read_names(self, json, &lists->loading, &step->n_loading);
+  case PART_LOADS:
+    return json_int(json, &step->n_loads);
+  case PART_STORES:
+    return json_int(json, &step->n_stores);
   case STEP_PARTS:
     break;
   }
@@ -311,7 +328,10 @@ static void settle_items(RecordedRun *self, StepRecord *step, const StepLists *l
     qsort(lists->preempted, step->n_preempted, sizeof *lists->preempted, by_request);
   step->items = lists->items;
   step->preempted = lists->preempted;
+  if (step->n_loading > 0)
+    qsort(lists->loading, step->n_loading, sizeof *lists->loading, by_request);
   step->running = lists->running;
+  step->loading = lists->loading;
 }
 
 /* Keys of a step that are not compared; `padded` follows from drafts. */

@@ -18,12 +18,12 @@ typedef struct Text {
 
 typedef struct Replay {
   const RecordedRun *run;
-  size_t n_steps;      // so far
-  size_t *next_drafts; // [run->n_requests] of run->drafts
-  RequestTimes *times; // [run->n_requests]
-  StepItem *items;     // of the present step, to be sorted
-  uint64_t *preempted; // the same
-  size_t items_capacity, preempted_capacity;
+  size_t n_steps;                // so far
+  size_t *next_drafts;           // [run->n_requests] of run->drafts
+  RequestTimes *times;           // [run->n_requests]
+  StepItem *items;               // of the present step, to be sorted
+  uint64_t *preempted, *loading; // the same
+  size_t items_capacity, preempted_capacity, loading_capacity;
   Text difference; // the first; of length 0: none so far
   volatile sig_atomic_t astray;
 } Replay;
@@ -91,6 +91,13 @@ static void add_stages(Text *self, const StepRecord *step) {
   add(self, "]");
 }
 
+static void add_held(Text *self, const StepRecord *step) {
+  add(self, "[");
+  for (size_t g = 0; g < step->n_held; g++)
+    add(self, "%s%lld", g > 0 ? "," : "", (long long)step->held[g]);
+  add(self, "]");
+}
+
 static void add_part(Text *self, const RecordedRun *run, const StepRecord *step, StepPart part) {
   const char *key = step_part_names[part];
   if (part > PART_END && part != PART_OUT && part != PART_LAUNCH) add(self, "\"%s\":", key);
@@ -124,10 +131,7 @@ static void add_part(Text *self, const RecordedRun *run, const StepRecord *step,
     add_drafts(self, run, step);
     break;
   case PART_HELD:
-    add(self, "[");
-    for (size_t g = 0; g < step->n_held; g++)
-      add(self, "%s%lld", g > 0 ? "," : "", (long long)step->held[g]);
-    add(self, "]");
+    add_held(self, step);
     break;
   case PART_CALL:
     add(self, "%u", step->number);
@@ -149,6 +153,15 @@ static void add_part(Text *self, const RecordedRun *run, const StepRecord *step,
     break;
   case PART_COUNTER:
     add(self, "%lld", (long long)step->counter);
+    break;
+  case PART_LOADING:
+    add_names(self, run, step->loading, step->n_loading);
+    break;
+  case PART_LOADS:
+    add(self, "%lld", (long long)step->n_loads);
+    break;
+  case PART_STORES:
+    add(self, "%lld", (long long)step->n_stores);
     break;
   case STEP_PARTS:
     break;
@@ -254,6 +267,12 @@ static bool same_part(const StepRecord *want, const StepRecord *got, StepPart pa
     return want->wave == got->wave;
   case PART_COUNTER:
     return want->counter == got->counter;
+  case PART_LOADING:
+    return same_requests(want->loading, want->n_loading, got->loading, got->n_loading);
+  case PART_LOADS:
+    return want->n_loads == got->n_loads;
+  case PART_STORES:
+    return want->n_stores == got->n_stores;
   case STEP_PARTS:
     break;
   }
@@ -273,6 +292,11 @@ static StepRecord sorted_step(Replay *self, const StepRecord *step) {
   StepRecord sorted = *step;
   sorted.items = self->items;
   sorted.preempted = self->preempted;
+  ARENA_RESERVE(arena, self->loading, self->loading_capacity, step->n_loading);
+  for (size_t i = 0; i < step->n_loading; i++)
+    self->loading[i] = step->loading[i];
+  if (step->n_loading > 0) qsort(self->loading, step->n_loading, sizeof *self->loading, by_request);
+  sorted.loading = self->loading;
   for (size_t i = 0; i < step->n_items; i++)
     self->items[i] = step->items[i];
   for (size_t i = 0; i < step->n_preempted; i++)
@@ -405,12 +429,22 @@ static int choose_batcher(const RecordedRun *run, SimConfig *config, Arena *aren
   return serving_bind_batcher(&use, map, &config->policies[POLICY_BATCHER], NULL, arena, diag);
 }
 
+/* Bytes per second that the tokens of a block take their time at, a byte each. */
+static int64_t block_rate(const RecordedRun *run) {
+  return run->block_size * TICKS_PER_SECOND / run->transfer_per_block;
+}
+
 /* One instance with the memory of the record, less the block that vLLM never uses. */
 static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag) {
   const RecordedRun *run = self->run;
   Arena *arena = self->difference.arena;
   PerfModel model;
   model_init(&model, run, arena);
+  /* A block is as many bytes as it takes ticks, at a byte a tick. */
+  const HostLinkOptions link = {.to_gpu = TICKS_PER_SECOND,
+                                .to_cpu = TICKS_PER_SECOND,
+                                .half_size = run->transfer_base,
+                                .efficiency = 1};
   const PoolSpec pool = {.name = "all",
                          .machine = "recorded",
                          .role = ROLE_MIXED,
@@ -424,7 +458,9 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                          .layout = run->layout.n_groups > 0 ? &run->layout : NULL,
                          .kv_bytes_per_token = 1,
                          .num_hidden_layers = 1,
-                         .nic_bandwidth = 1};
+                         .kv_block_bytes = run->transfer_per_block,
+                         .nic_bandwidth = run->connector != CONNECTOR_NIXL ? 1 : block_rate(run),
+                         .host_link = {.options = link}};
   const Executor executor = {
       .context = (void *)run, .iteration = rank_ticks, .stage = stage_ticks, .dummy = run->base};
   ArrayTrace trace;
@@ -436,6 +472,7 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                       .n_pauses = (uint32_t)run->n_pauses,
                       .model.max_model_len = run->max_model_len,
                       .executor = run->stages > 1 || run->ranks > 1 ? &executor : NULL,
+                      .connectors_sleep = true,
                       .on_request = keep_times,
                       .on_request_context = self,
                       .on_step = stepped ? check_step : NULL,
@@ -489,11 +526,36 @@ const char *const runs_more[] = {"vllm-feature-runs/eos",
                                  "vllm-feature-runs/hybrid-pressure",
                                  "vllm-feature-runs/pipeline",
                                  "vllm-feature-runs/ranks",
+                                 "vllm-feature-runs/pd-decode",
+                                 "vllm-feature-runs/pd-prefill",
+                                 "vllm-feature-runs/offload",
                                  NULL};
+
+/* Runs that are known to differ, and why. */
+static const struct {
+  const char *path, *cause;
+} exceptions[] = {
+    /* Steps 280 and 292: what is written last is evicted last. It follows from 32 being written
+     * before 31, though both are of one step and 31 is decided first; in the other runs no eviction
+     * hangs on that order. */
+    {"offload/003.jsonl.gz", "of two requests whose stores end together, the order in which vLLM "
+                             "hears of them is not known"},
+};
+
+static const char *cause_of(const char *path) {
+  for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
+    const size_t length = strlen(path), ending = strlen(exceptions[i].path);
+    if (length >= ending && strcmp(path + length - ending, exceptions[i].path) == 0)
+      return exceptions[i].cause;
+  }
+  return NULL;
+}
 
 int run_check(RunCheck *ret_check, const char *path, Arena *arena, Diag *diag) {
   RecordedRun run;
   if (recorded_run_load(&run, path, arena, diag) < 0) return -1;
   *ret_check = (RunCheck){.name = run.name, .n_steps = run.n_steps, .n_requests = run.n_requests};
-  return recorded_run_replay(&run, &ret_check->difference, arena, diag);
+  const int same = recorded_run_replay(&run, &ret_check->difference, arena, diag);
+  if (same == 0) ret_check->cause = cause_of(path);
+  return same;
 }

@@ -54,6 +54,8 @@ void cluster_draw_layers(Cluster *self, const Draw *draw);
 void cluster_draw_pauses(Cluster *self, const Draw *draw);
 /* Before faults and scaling, which take all ranks of an instance. */
 void cluster_draw_ranks(Cluster *self, const Draw *draw);
+/* Which of its pools have a KV connector. In connectors.c. */
+void cluster_draw_connectors(Cluster *self, const Draw *draw);
 /* Which of its pools speculate. In speculation.c. */
 void cluster_draw_speculation(Cluster *self, const Draw *draw);
 /* When what of a cluster breaks. From a stream of its own. In faults.c. */
