@@ -40,29 +40,61 @@ static double column_length(const Matrix *self, int column) {
 
 /* ---- Non-negative least squares: |matrix·u − target|, u >= 0 ---- */
 
+/* The passive columns are kept factored: a further one costs one pass over the others, where a
+ * factorization from the start would cost as many as there are. */
 typedef struct ActiveSet {
   const Matrix *matrix;
   const double *target;
-  double *u, *trial, *residual;
-  double *part, *tau; // the passive columns and their reflections, of every solution in turn
-  int *passive;       // columns that may be positive
-  int n_passive;
+  double *u, *trial, *residual, *gains;
+  double *factors; // of each passive column its part of R, then its reflection; column by column
+  double *tau;     // of the reflections
+  double *rotated; // Qᵀ·target
+  int *passive;    // columns that may be positive
+  int n_passive, n_factored;
 } ActiveSet;
+
+/* x − tau·v·(vᵀ·x) with v[0] = 1: a reflection. */
+static void reflect(const double *v, double tau, double *x, int n) {
+  double scale = tau * (x[0] + dot(&v[1], &x[1], n - 1));
+  x[0] -= scale;
+  for (int i = 1; i < n; i++)
+    x[i] -= scale * v[i];
+}
+
+/* Factors the next passive column. */
+static void factor_column(ActiveSet *self) {
+  const Matrix *all = self->matrix;
+  const int k = self->n_factored++, column = self->passive[k], m = all->rows;
+  double *own = &self->factors[k * m];
+  for (int i = 0; i < m; i++)
+    own[i] = all->at[i * all->columns + column];
+  for (int j = 0; j < k; j++)
+    reflect(&self->factors[j * m + j], self->tau[j], &own[j], m - j);
+  gsl_vector_view below = gsl_vector_view_array(&own[k], (size_t)(m - k));
+  self->tau[k] = gsl_linalg_householder_transform(&below.vector);
+  reflect(&own[k], self->tau[k], &self->rotated[k], m - k);
+}
+
+/* Only those of the first `n` passive columns. */
+static void keep_factors(ActiveSet *self, int n) {
+  const int m = self->matrix->rows;
+  memcpy(self->rotated, self->target, (size_t)m * sizeof *self->rotated);
+  for (int k = 0; k < n; k++)
+    reflect(&self->factors[k * m + k], self->tau[k], &self->rotated[k], m - k);
+  self->n_factored = n;
+}
 
 /* The free solution over the passive columns, into `trial`. */
 static void passive_solve(ActiveSet *self) {
-  const Matrix *all = self->matrix;
-  const Matrix part = {all->rows, self->n_passive, self->part};
-  for (int i = 0; i < all->rows; i++)
-    for (int k = 0; k < self->n_passive; k++)
-      part.at[i * self->n_passive + k] = all->at[i * all->columns + self->passive[k]];
-  gsl_matrix_view a = matrix_view(&part, all->rows);
-  gsl_vector_view tau = gsl_vector_view_array(self->tau, (size_t)self->n_passive);
-  gsl_vector_const_view b = gsl_vector_const_view_array(self->target, (size_t)all->rows);
-  gsl_vector_view x = gsl_vector_view_array(self->trial, (size_t)self->n_passive);
-  gsl_vector_view rest = gsl_vector_view_array(self->residual, (size_t)all->rows);
-  gsl_linalg_QR_decomp(&a.matrix, &tau.vector);
-  gsl_linalg_QR_lssolve(&a.matrix, &tau.vector, &b.vector, &x.vector, &rest.vector);
+  const int m = self->matrix->rows;
+  while (self->n_factored < self->n_passive)
+    factor_column(self);
+  for (int k = self->n_passive - 1; k >= 0; k--) {
+    double sum = self->rotated[k];
+    for (int j = k + 1; j < self->n_passive; j++)
+      sum -= self->factors[j * m + k] * self->trial[j];
+    self->trial[k] = sum / self->factors[k * m + k];
+  }
 }
 
 /* Moves `u` towards the trial until the first passive column reaches 0, and drops those there.
@@ -73,7 +105,7 @@ static bool step_towards_trial(ActiveSet *self) {
     double from = self->u[self->passive[k]], to = self->trial[k];
     if (to <= 0 && from / (from - to) < step) step = from > 0 ? from / (from - to) : 0;
   }
-  int kept = 0;
+  int kept = 0, same = 0; // same: columns before the first that is dropped
   for (int k = 0; k < self->n_passive; k++) {
     int column = self->passive[k];
     double *u = &self->u[column];
@@ -82,28 +114,33 @@ static bool step_towards_trial(ActiveSet *self) {
       *u = 0;
       continue;
     }
+    same += same == k;
     self->passive[kept++] = column;
   }
   bool dropped = kept < self->n_passive;
   self->n_passive = kept;
+  if (dropped) keep_factors(self, same);
   return dropped;
 }
 
 /* The column at 0 whose growth lowers the residual fastest; −1: none, which is optimality. */
 static int next_column(ActiveSet *self) {
   const Matrix *all = self->matrix;
+  for (int i = 0; i < all->rows; i++) {
+    self->residual[i] = self->target[i];
+    for (int k = 0; k < self->n_passive; k++)
+      self->residual[i] -= all->at[i * all->columns + self->passive[k]] * self->u[self->passive[k]];
+  }
+  memset(self->gains, 0, (size_t)all->columns * sizeof *self->gains);
   for (int i = 0; i < all->rows; i++)
-    self->residual[i] = self->target[i] - dot(&all->at[i * all->columns], self->u, all->columns);
+    for (int j = 0; j < all->columns; j++)
+      self->gains[j] += all->at[i * all->columns + j] * self->residual[i];
   double best = 1e-11;
   int found = -1;
   for (int j = 0; j < all->columns; j++) {
-    double gain = 0;
-    for (int i = 0; i < all->rows; i++)
-      gain += all->at[i * all->columns + j] * self->residual[i];
-    if (self->u[j] == 0 && gain > best) {
-      best = gain;
-      found = j;
-    }
+    if (self->u[j] != 0 || self->gains[j] <= best) continue;
+    best = self->gains[j];
+    found = j;
   }
   return found;
 }
@@ -116,9 +153,12 @@ static void nonnegative_solve(const Matrix *matrix, const double *target, double
                    .u = ret_u,
                    .trial = ARENA_ARRAY(arena, double, matrix->columns + 1),
                    .residual = ARENA_ARRAY(arena, double, matrix->rows),
-                   .part = ARENA_ARRAY(arena, double, matrix->rows *most),
+                   .gains = ARENA_ARRAY(arena, double, matrix->columns + 1),
+                   .factors = ARENA_ARRAY(arena, double, matrix->rows *most),
                    .tau = ARENA_ARRAY(arena, double, most),
+                   .rotated = ARENA_ARRAY(arena, double, matrix->rows),
                    .passive = ARENA_ARRAY(arena, int, matrix->columns + 1)};
+  keep_factors(&set, 0);
   for (int round = 0; round < 10 * matrix->columns; round++) {
     int column = next_column(&set);
     if (column < 0 || set.n_passive == most) return;
