@@ -88,7 +88,9 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   const Options *given = cli->given;
   Config *config = ARENA_NEW(cli->arena, Config);
   Front front = {0};
-  if (study_search(study, given->output, false, true)) return EXIT_INPUT;
+  const int status = study_search(study, given->output, false, true);
+  study_note_times(study);
+  if (status) return EXIT_INPUT;
   if (study->best >= 0 && given->export) return study_export(study, given->export);
   const int wanted = given->format == OUTPUT_TABLE ? PLAN_FRONT_SHOWN : INT_MAX;
   if (front_make(&front, &study->provision, study->outcomes, wanted, study->jobs, cli->arena,

@@ -76,7 +76,9 @@ static int compare_with_no_failures(const Study *study, const Options *given, No
 
 /* The exit code when `diag` stays empty. */
 static int answer(Study *self, const Options *given, Node *whole) {
-  if (study_search(self, given->output, given->full_runs, !given->no_range)) return EXIT_INPUT;
+  const int status = study_search(self, given->output, given->full_runs, !given->no_range);
+  study_note_times(self);
+  if (status) return EXIT_INPUT;
   if (given->export && self->best >= 0) return study_export(self, given->export);
   provision_print(&self->provision, self->outcomes, given->format, stdout);
   if (self->best >= 0) {

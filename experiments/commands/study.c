@@ -93,13 +93,16 @@ int study_search(Study *self, const char *output, bool full_runs, bool range) {
   const int status =
       provision_run(&self->provision, &how, &self->outcomes, self->arena, self->diag);
   if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
-  config_note_perfmodels(&self->base.cache, stderr);
   if (status) return -1;
   if (output && provision_store(&self->provision, self->outcomes, &self->results, self->diag))
     return -1;
   bool flips = false;
   self->best = provision_best(&self->provision, self->outcomes, &flips);
   return 0;
+}
+
+void study_note_times(Study *self) {
+  config_note_perfmodels(&self->base.cache, stderr);
 }
 
 void study_explain(Study *self) {

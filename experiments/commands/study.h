@@ -46,6 +46,8 @@ int study_open(Study *self, const char *path, Node *root, const ConfigChanges *c
 /* Searches, with `output` (NULL: none) as its database; with `range` also with times moved by what
  * their models are off by. -1 with entries. */
 int study_search(Study *self, const char *output, bool full_runs, bool range);
+/* To stderr: which iteration times stood in for others. */
+void study_note_times(Study *self);
 /* Entries that say of each design why it has no answer; to be used when none has one. */
 void study_explain(Study *self);
 /* The best answer as a configuration of its own, with `precision` as in ConfigChanges. There must
