@@ -172,7 +172,7 @@ expect 0 fake --resume --attention cudnn -o cudnn.csv
 expect 3 fake --attention cudn -o none.csv
 says "did you mean 'cudnn'?"
 expect 3 "$tandem" calibrate --backend cpu --attention cudnn -o none.csv
-says 'the cpu backend does not support attention by cuDNN'
+says 'the cpu backend has only its own attention'
 
 # --- whatever ends it
 
