@@ -5,6 +5,9 @@
  *
  *     heap_rise(owner, items, index, item)      `item` goes to `index` or above
  *     heap_sink(owner, items, n, index, item)   to `index` or below, among the first `n`
+ *
+ * and HEAP_REPLACE(Owner, Item), after it, where items change or leave in the middle,
+ *
  *     heap_replace(owner, items, n, index, item)   wherever it belongs, `index` on its way
  *
  * from two functions that the file has before: heap_key(item), the Wide by which the least comes
@@ -51,7 +54,9 @@ enum { HEAP_CHILDREN = 4 };
       index = least;                                                                               \
     }                                                                                              \
     heap_put(owner, items, index, item);                                                           \
-  }                                                                                                \
+  }
+
+#define HEAP_REPLACE(Owner, Item)                                                                  \
   static inline void heap_replace(Owner *owner, Item *items, size_t n, size_t index,               \
                                   const Item *item) {                                              \
     if (index > 0 && heap_key(item) < heap_key(&items[(index - 1) / HEAP_CHILDREN]))               \

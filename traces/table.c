@@ -5,11 +5,10 @@
 
 /* The quote that closes the one at `start`; NULL when none does. */
 static const char *closing_quote(const char *start, const char *end) {
-  for (const char *at = start + 1; at < end; at++) {
-    at = memchr(at, '"', (size_t)(end - at));
-    if (!at) return NULL;
+  const char *at = start + 1;
+  while (at < end && (at = memchr(at, '"', (size_t)(end - at)))) {
     if (at + 1 == end || at[1] != '"') return at;
-    at++;
+    at += 2;
   }
   return NULL;
 }

@@ -29,6 +29,7 @@ static inline void heap_moved(Agenda *self, size_t index, const Event *event) {
 }
 
 HEAP_STEPS(Agenda, Event)
+HEAP_REPLACE(Agenda, Event)
 
 static uint64_t order_of(const Agenda *self, uint64_t seq) {
   return self->tie_seed && seq < LAST_SEQ ? hash_fold(self->tie_seed, seq) : seq;

@@ -20,6 +20,7 @@ static inline void heap_moved(Request *slots, size_t index, const BatchEntry *en
 }
 
 HEAP_STEPS(Request, BatchEntry)
+HEAP_REPLACE(Request, BatchEntry)
 
 static inline int64_t modulo(const Batch *self, int64_t x) {
   if (self->block_shift >= 0) return x & (self->block_size - 1);

@@ -33,6 +33,7 @@ static inline void heap_moved(Request *slots, size_t index, const Deadline *dead
 }
 
 HEAP_STEPS(Request, Deadline)
+HEAP_REPLACE(Request, Deadline)
 
 static void set_timer(Simulation *self) {
   const Event *event = agenda_find(&self->agenda, EVENT_PATIENCE, 0);

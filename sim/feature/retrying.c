@@ -41,6 +41,7 @@ static inline void heap_moved(Request *slots, size_t index, const Retry *retry) 
 }
 
 HEAP_STEPS(Request, Retry)
+HEAP_REPLACE(Request, Retry)
 
 static void set_timer(Simulation *self) {
   const Event *event = agenda_find(&self->agenda, EVENT_RETRY, 0);

@@ -25,10 +25,10 @@ void cluster_draw_adapters(Cluster *self, const Draw *draw) {
     if (self->pools[p].pipeline_stages > 1 || self->pools[p].ranks > 1) return; // 'lora' is refused
   draw_components(self, &own);
   for (uint32_t i = 0; i < CLUSTER_MODELS; i++) {
-    self->adapters[i] = (AdapterSet){.name = "drawn",
-                                     .count = (uint32_t)magnitude(&own, 1, 40),
-                                     .zipf = one_in(&own, 2) ? 0 : rng_uniform(&own.rng) * 2,
-                                     .bytes = magnitude(&own, 1, 100000)};
+    const uint32_t count = (uint32_t)magnitude(&own, 1, 40);
+    const double zipf = one_in(&own, 2) ? 0 : rng_uniform(&own.rng) * 2;
+    self->adapters[i] = (AdapterSet){
+        .name = "drawn", .count = count, .zipf = zipf, .bytes = magnitude(&own, 1, 100000)};
   }
   for (uint32_t i = 0; i < CLUSTER_COMPONENTS; i++)
     if (!one_in(&own, 4)) self->components[i].adapters = 1 + i % CLUSTER_MODELS;

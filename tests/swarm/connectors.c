@@ -13,13 +13,15 @@ static const OptionSpec *find_option(const Policy *policy) {
 /* CPU memory from a few blocks to more than there are on the GPUs. */
 static Node *draw_node(Draw *self, const PoolSpec *pool, Diag *diag) {
   static const char *const roles[] = {"kv_both", "kv_producer", "kv_consumer"};
-  const char *text = one_in(self, 2)
+  const bool offloads = one_in(self, 2);
+  const int64_t blocks = magnitude(self, 1, 2 * pool->kv_blocks);
+  const char *role = roles[between(self, 0, 2)];
+  const int64_t overhead = between(self, 0, 2000) * self->scale;
+  const char *text = offloads
                          ? arena_printf(self->arena, "{name: offloading, cpu_bytes_to_use: %lld B}",
-                                        (long long)(magnitude(self, 1, 2 * pool->kv_blocks) *
-                                                    pool->kv_block_bytes))
+                                        (long long)(blocks * pool->kv_block_bytes))
                          : arena_printf(self->arena, "{name: nixl, kv_role: %s, overhead: %lld us}",
-                                        roles[between(self, 0, 2)],
-                                        (long long)(between(self, 0, 2000) * self->scale));
+                                        role, (long long)overhead);
   return yaml_parse("drawn", text, strlen(text), self->arena, diag);
 }
 

@@ -7,8 +7,9 @@
 enum { GROUPS_MOST = 6 };
 
 static KvGroupSpec draw_group(Draw *self, KvGroupKind kind, int64_t block_size) {
+  const int64_t doublings = between(self, 0, 2);
   return (KvGroupSpec){.kind = kind,
-                       .block_size = block_size * (INT64_C(1) << between(self, 0, 2)),
+                       .block_size = block_size * (INT64_C(1) << doublings),
                        .window = kind == KV_WINDOW ? magnitude(self, 1, 2000) : 0};
 }
 

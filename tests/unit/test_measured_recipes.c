@@ -207,7 +207,8 @@ Test(measured_recipes, hidden_numbers_are_found_again) {
   Csv csv;
   Row row = {0};
   const char *rows = "";
-  int n = 0, found = 0, several = 0;
+  size_t n = 0;
+  int found = 0, several = 0;
   cr_assert(!csv_open(&csv, path, &arena, &diag) && !csv_header(&csv, columns, false, &diag));
   while (csv_next(&csv, &row, &diag) > 0 && n < 1024) {
     if (!has_numbers(&row)) continue;
@@ -217,7 +218,7 @@ Test(measured_recipes, hidden_numbers_are_found_again) {
   }
   const Measured measured = load(rows);
   cr_assert_eq(measured.n_points, n);
-  for (int i = 0; i < n; i++) {
+  for (size_t i = 0; i < measured.n_points; i++) {
     const MeasuredPoint *point = &measured.points[i];
     if (!point->solved) {
       cr_expect(point->why && strstr(point->why, "several"), "%s: %s", point->id, point->why);
@@ -229,5 +230,5 @@ Test(measured_recipes, hidden_numbers_are_found_again) {
               "%s has %d and %d, not %d and %d", point->id, (int)given[i][0], (int)given[i][1],
               (int)point->pools[0].workers, (int)point->pools[1].workers);
   }
-  cr_expect(found >= 131, "%d found of %d, %d fit several", found, n, several);
+  cr_expect(found >= 131, "%d found of %zu, %d fit several", found, n, several);
 }
