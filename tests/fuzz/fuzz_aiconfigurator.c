@@ -1,15 +1,14 @@
 /* Tables of AIConfigurator of any bytes: the first says which table ('0' the first of FILES), the
  * rest is the file, and the others are sound. Those of experts and of latent attention are for a
  * model that has both, its experts spread over two GPUs; those of whole layers and of the head are
- * Tandem's. What is refused has an entry, what is not
- * has none; what is composed has positive times. */
+ * Tandem's. What is refused has an entry, what is not has none; what is composed has positive
+ * times. */
 #include "perfmodel/import/import.h"
+#include "tests/fuzz/files.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,18 +43,12 @@ static const char MODEL[] =
     "num_experts: 8\nnum_experts_per_tok: 2\nmoe_intermediate_size: 32\nnum_dense_layers: 1\n"
     "shared_expert_intermediate_size: 32\n";
 
-static void write_file(const char *path, const void *bytes, size_t size) {
-  FILE *file = fopen(path, "wb");
-  assert(file && fwrite(bytes, 1, size, file) == size);
-  assert(fclose(file) == 0);
-}
-
-static void import_folder(const char *folder, int kind, Arena *arena) {
+static void import_folder(int kind, Arena *arena) {
   const bool latent = kind >= FIRST_LATENT && kind < FIRST_WHOLE;
   const char *source = getenv("TANDEM_SOURCE_DIR");
   const ImportInput input = {
-      .path = folder,
-      .model = latent ? arena_printf(arena, "%s/model.yaml", folder) : "llama3-70b",
+      .path = fuzz_folder(),
+      .model = latent ? fuzz_file("model.yaml", MODEL, sizeof MODEL - 1) : "llama3-70b",
       .machine = "dgx-h100",
       .engine = kind < FIRST_WHOLE ? "vllm" : "tandem-1.0",
       .tensor_parallel_size = 2,
@@ -65,7 +58,7 @@ static void import_folder(const char *folder, int kind, Arena *arena) {
   Diag diag;
   Profile profile;
   diag_init(&diag);
-  profile_init(&profile, folder, arena);
+  profile_init(&profile, input.path, arena);
   const int status = import_profile(importer_find("aiconfigurator"), &input, &profile, &diag);
   assert((status < 0) == (diag.n_entries > 0));
   for (size_t i = 0; status == 0 && i < profile.n_rows; i++) {
@@ -79,24 +72,14 @@ static void import_folder(const char *folder, int kind, Arena *arena) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
   const int kind = data[0] % KINDS; // of those beyond FILES all are sound
-  char folder[] = "/tmp/tandem-fuzz-XXXXXX";
+  for (int i = 0; i < N_FILES; i++)
+    if (i == kind)
+      fuzz_file(FILES[i].name, data + 1, size - 1);
+    else
+      fuzz_file(FILES[i].name, FILES[i].sound, strlen(FILES[i].sound));
   Arena arena;
   arena_init(&arena);
-  assert(mkdtemp(folder));
-  for (int i = 0; i < N_FILES; i++) {
-    const char *path = arena_printf(&arena, "%s/%s", folder, FILES[i].name);
-    if (i == kind)
-      write_file(path, data + 1, size - 1);
-    else
-      write_file(path, FILES[i].sound, strlen(FILES[i].sound));
-  }
-  const char *model = arena_printf(&arena, "%s/model.yaml", folder);
-  write_file(model, MODEL, strlen(MODEL));
-  import_folder(folder, kind, &arena);
-  unlink(model);
-  for (int i = 0; i < N_FILES; i++)
-    unlink(arena_printf(&arena, "%s/%s", folder, FILES[i].name));
-  rmdir(folder);
+  import_folder(kind, &arena);
   arena_done(&arena);
   return 0;
 }

@@ -1,10 +1,10 @@
 /* Results of benchmark clients of any bytes: what is refused has an entry, what is not has figures
  * and requests that can be, and goes into a database. */
 #include "experiments/benchmark/benchmark.h"
+#include "tests/fuzz/files.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,21 +21,16 @@ static void check(const Benchmark *self) {
 
 static void store(const Benchmark *runs, size_t n, Arena *arena, Diag *diag) {
   Results results;
-  char path[] = "/tmp/tandem-fuzz-db-XXXXXX";
+  const char *path = fuzz_no_file("results.db");
   const char *source = getenv("TANDEM_SOURCE_DIR");
-  close(mkstemp(path));
   assert(results_open(&results, path, source ? source : ".", arena, diag) == 0);
   for (size_t i = 0; i < n && diag->n_entries == 0; i++)
     benchmark_store(&runs[i], &results, arena, diag); // texts may hold what YAML refuses
   results_close(&results);
-  unlink(path);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  char path[] = "/tmp/tandem-fuzz-XXXXXX";
-  const int descriptor = mkstemp(path);
-  assert(descriptor >= 0 && write(descriptor, data, size) == (ssize_t)size);
-  close(descriptor);
+  const char *path = fuzz_file("input", data, size);
   Arena arena;
   Diag diag;
   Benchmark *runs = NULL;
@@ -49,6 +44,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (status == 0) store(runs, n, &arena, &diag);
   diag_done(&diag);
   arena_done(&arena);
-  unlink(path);
   return 0;
 }

@@ -1,10 +1,9 @@
 /* Logs of an engine's requests of any bytes, whichever of the three kinds they look like: what is
  * refused has an entry, what is not has requests in order, with tokens and times that can be. */
 #include "experiments/benchmark/benchmark.h"
+#include "tests/fuzz/files.h"
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,10 +24,7 @@ static void check(const EngineLog *self) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  char path[] = "/tmp/tandem-fuzz-XXXXXX";
-  const int descriptor = mkstemp(path);
-  assert(descriptor >= 0 && write(descriptor, data, size) == (ssize_t)size);
-  close(descriptor);
+  const char *path = fuzz_file("input", data, size);
   Arena arena;
   Diag diag;
   EngineLog log;
@@ -39,6 +35,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (status == 0) check(&log);
   diag_done(&diag);
   arena_done(&arena);
-  unlink(path);
   return 0;
 }

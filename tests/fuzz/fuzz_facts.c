@@ -2,34 +2,26 @@
  * Hugging Face's config.json, with the hf_quant_config.json beside it after a line of dashes), the
  * rest is the file. One that is refused has an entry and one that is not has none; whatever it
  * says, a roofline can be made of it, whose times do not fall with more work. */
-#include "base/cleanup.h"
 #include "perfmodel/roofline.h"
+#include "tests/fuzz/files.h"
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void write_file(const char *path, const uint8_t *data, size_t size) {
-  CLEANUP_FILE FILE *file = fopen(path, "wb");
-  if (!file || fwrite(data, 1, size, file) != size) abort();
-}
-
 /* Writes config.json and, where there is a line of dashes, the file beside it. */
-static const char *write_configs(const char *folder, const uint8_t *data, size_t size,
-                                 Arena *arena) {
-  static const char line[] = "\n---\n";
-  const char *path = arena_printf(arena, "%s/config.json", folder);
+static const char *write_configs(const uint8_t *data, size_t size) {
+  static const char line[] = "\n---\n", beside[] = "hf_quant_config.json";
   const size_t n = sizeof line - 1;
   size_t at = 0;
   while (at + n <= size && memcmp(data + at, line, n) != 0)
     at++;
-  if (at + n <= size)
-    write_file(arena_printf(arena, "%s/hf_quant_config.json", folder), data + at + n,
-               size - at - n);
-  write_file(path, data, at + n <= size ? at : size);
-  return path;
+  const bool has_both = at + n <= size;
+  if (has_both)
+    fuzz_file(beside, data + at + n, size - at - n);
+  else
+    fuzz_no_file(beside);
+  return fuzz_file("config.json", data, has_both ? at : size);
 }
 
 static void check_sizes(const Llm *llm) {
@@ -89,21 +81,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                        .pcie_bandwidth = 1000,
                        .pcie_efficiency = 1};
   EnginePreset preset = {.name = "none"};
-  char folder[] = "/tmp/tandem-fuzz-XXXXXX";
-  if (!mkdtemp(folder)) abort();
-  const char *path = arena_printf(&arena, "%s/facts.yaml", folder);
-  if (data[0] == 'h')
-    path = write_configs(folder, data + 1, size - 1, &arena);
-  else
-    write_file(path, data + 1, size - 1);
+  const char *path = data[0] == 'h' ? write_configs(data + 1, size - 1)
+                                    : fuzz_file("facts.yaml", data + 1, size - 1);
   const Place at = place_of_file("fuzz");
   const int status = data[0] == 'm' ? hardware_load(&hardware, path, ".", at, &arena, &diag)
                      : data[0] == 'l' || data[0] == 'h'
                          ? llm_load(&llm, path, ".", at, &arena, &diag)
                          : preset_load(&preset, path, &arena, &diag);
-  unlink(path);
-  unlink(arena_printf(&arena, "%s/hf_quant_config.json", folder));
-  rmdir(folder);
   assert((status < 0) == (diag.n_entries > 0));
   if (status == 0 && (data[0] == 'l' || data[0] == 'h')) check_sizes(&llm);
   if (status == 0) check_times(&llm, &hardware, &preset, &arena);

@@ -3,6 +3,7 @@
  * added is there the next time. */
 #include "base/cleanup.h"
 #include "kernels/gemm_choices.h"
+#include "tests/fuzz/files.h"
 #include <assert.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -19,13 +20,6 @@ static const CalibDevice DEVICE = {.name = "NVIDIA H200",
                                    .runtime = "CUDA 13.0",
                                    .library = "cuBLASLt 13.0.0",
                                    .n_units = 132};
-
-/* In memory where that is a folder: a disk makes each file that takes another's place wait. */
-static void make_folder(char *ret_folder) {
-  const char *root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-  snprintf(ret_folder, PATH_SIZE, "%s/tandem-fuzz-XXXXXX", root);
-  if (!mkdtemp(ret_folder)) abort();
-}
 
 static GemmChoices *open_choices(const char *folder, bool *ret_is_used) {
   char note[160];
@@ -90,9 +84,9 @@ static bool has(const GemmChoices *choices, const GemmChoice *wanted) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  char folder[PATH_SIZE], path[2 * PATH_SIZE];
+  char path[2 * PATH_SIZE];
+  const char *folder = fuzz_folder();
   bool is_used;
-  make_folder(folder);
   gemm_choices_close(open_choices(folder, &is_used));
   find_file(folder, path);
   write_file(path, data, size);
@@ -115,6 +109,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   assert(!has_last || gemm_shape_same(&last.shape, &added.shape) || has(choices, &last));
   gemm_choices_close(choices);
   unlink(path);
-  rmdir(folder);
   return 0;
 }

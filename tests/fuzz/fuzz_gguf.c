@@ -1,17 +1,10 @@
 /* GGUF files of any bytes: one that is refused has an entry and one that is not has none, and then
  * a shape with weights and a cache. */
-#include "base/cleanup.h"
 #include "perfmodel/llm.h"
+#include "tests/fuzz/files.h"
 #include <assert.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void write_file(const char *path, const uint8_t *data, size_t size) {
-  CLEANUP_FILE FILE *file = fopen(path, "wb");
-  if (!file || fwrite(data, 1, size, file) != size) abort();
-}
 
 static void check(const char *path, Arena *arena, Diag *diag) {
   Llm llm;
@@ -25,15 +18,9 @@ static void check(const char *path, Arena *arena, Diag *diag) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Arena arena;
   Diag diag;
-  char folder[] = "/tmp/fuzz_gguf_XXXXXX";
-  if (!mkdtemp(folder)) abort();
   arena_init(&arena);
   diag_init(&diag);
-  const char *path = arena_printf(&arena, "%s/a.gguf", folder);
-  write_file(path, data, size);
-  check(path, &arena, &diag);
-  unlink(path);
-  rmdir(folder);
+  check(fuzz_file("a.gguf", data, size), &arena, &diag);
   diag_done(&diag);
   arena_done(&arena);
   return 0;

@@ -3,12 +3,11 @@
  * is, and the others are sound. Whatever it holds, an error has an entry and none has none; what
  * is imported has positive times and numbered configurations. */
 #include "perfmodel/import/import.h"
+#include "tests/fuzz/files.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,32 +20,12 @@ static const char *const SOUND[N_FILES] = {
     "layer,sequences,time_us\nlm_head,1,9\n",
     "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n16,0,0,0,8\n", "hardware: RTX4090\n"};
 
-static void write_file(const char *path, const void *bytes, size_t size) {
-  FILE *file = fopen(path, "wb");
-  assert(file && fwrite(bytes, 1, size, file) == size);
-  assert(fclose(file) == 0);
-}
-
-static const char *file_path(const char *folder, int i, Arena *arena) {
-  return arena_printf(arena, "%s/%s", folder, FILES[i]);
-}
-
-static void write_folder(const char *folder, int fuzzed, const uint8_t *data, size_t size,
-                         Arena *arena) {
-  assert(mkdir(arena_printf(arena, "%s/tp1", folder), 0700) == 0);
-  for (int i = 0; i < N_FILES; i++) {
-    if (i == fuzzed)
-      write_file(file_path(folder, i, arena), data, size);
-    else
-      write_file(file_path(folder, i, arena), SOUND[i], strlen(SOUND[i]));
-  }
-}
-
-static void remove_folder(const char *folder, Arena *arena) {
+static void write_folder(int fuzzed, const uint8_t *data, size_t size) {
   for (int i = 0; i < N_FILES; i++)
-    unlink(file_path(folder, i, arena));
-  rmdir(arena_printf(arena, "%s/tp1", folder));
-  rmdir(folder);
+    if (i == fuzzed)
+      fuzz_file(FILES[i], data, size);
+    else
+      fuzz_file(FILES[i], SOUND[i], strlen(SOUND[i]));
 }
 
 static const Importer *chosen(uint8_t digit) {
@@ -80,25 +59,15 @@ static void import_one(const Importer *importer, const char *path, Arena *arena)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 2) return 0;
-  char path[] = "/tmp/tandem-fuzz-XXXXXX";
   Arena arena;
   arena_init(&arena);
   const Importer *importer = chosen(data[0]);
-  const bool is_folder = strcmp(importer->name, "llmservingsim") == 0;
-  if (is_folder) {
-    assert(mkdtemp(path));
-    write_folder(path, data[1] % N_FILES, data + 2, size - 2, &arena);
+  if (strcmp(importer->name, "llmservingsim") == 0) {
+    write_folder(data[1] % N_FILES, data + 2, size - 2);
+    import_one(importer, fuzz_folder(), &arena);
   } else {
-    int descriptor = mkstemp(path);
-    assert(descriptor >= 0);
-    close(descriptor);
-    write_file(path, data + 1, size - 1);
+    import_one(importer, fuzz_file("profile", data + 1, size - 1), &arena);
   }
-  import_one(importer, path, &arena);
-  if (is_folder)
-    remove_folder(path, &arena);
-  else
-    unlink(path);
   arena_done(&arena);
   return 0;
 }

@@ -2,11 +2,11 @@
  * its rows has a configuration or a reason; the small ones are simulated, and have figures or a
  * reason then; all of it can be printed. */
 #include "experiments/measured/measured.h"
+#include "tests/fuzz/files.h"
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,10 +35,7 @@ static void simulate(Measured *measured, Diag *diag, FILE *out) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  char path[] = "/tmp/tandem-fuzz-XXXXXX";
-  const int descriptor = mkstemp(path);
-  assert(descriptor >= 0 && write(descriptor, data, size) == (ssize_t)size);
-  close(descriptor);
+  const char *path = fuzz_file("input", data, size);
   const char *source = getenv("TANDEM_SOURCE_DIR");
   if (source) setenv("TANDEM_DATA", source, 1);
   FILE *out = fopen("/dev/null", "w");
@@ -57,6 +54,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   diag_done(&diag);
   arena_done(&arena);
   fclose(out);
-  unlink(path);
   return 0;
 }

@@ -1,20 +1,13 @@
 /* Model files of any bytes, and the record of a fit in them. One that is refused has an entry and
  * one that is not has none; what is accepted compiles to pieces with positive slopes, whose points
  * can be predicted. */
-#include "base/cleanup.h"
 #include "perfmodel/fit_file.h"
+#include "tests/fuzz/files.h"
 #include <assert.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 enum { SEQS = 6 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void write_file(const char *path, const uint8_t *data, size_t size) {
-  CLEANUP_FILE FILE *file = fopen(path, "wb");
-  if (!file || fwrite(data, 1, size, file) != size) abort();
-}
 
 static void check_pieces(const PerfModel *model) {
   for (int64_t n = 1; n <= SEQS; n++)
@@ -38,10 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FitRecord record;
   arena_init(&arena);
   diag_init(&diag);
-  char folder[] = "/tmp/tandem-fuzz-XXXXXX";
-  if (!mkdtemp(folder)) abort();
-  const char *path = arena_printf(&arena, "%s/model.yaml", folder);
-  write_file(path, data, size);
+  const char *path = fuzz_file("model.yaml", data, size);
   int status = perfmodel_load(&model, path, SEQS, &arena, &diag);
   assert((status == 0) == (diag.n_entries == 0));
   if (status == 0) {
@@ -50,8 +40,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     assert((status == 0) == (diag.n_entries == 0));
     if (status == 0) check_record(&model, &record);
   }
-  unlink(path);
-  rmdir(folder);
   diag_done(&diag);
   arena_done(&arena);
   return 0;

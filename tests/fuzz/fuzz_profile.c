@@ -2,10 +2,9 @@
  * that loads has rows as profile.h promises, reads back from what it is saved as with the same
  * digest, and can be checked, and cleaned until nothing is found. */
 #include "perfmodel/check_profile.h"
+#include "tests/fuzz/files.h"
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,14 +21,10 @@ static void check_rows(const Profile *profile) {
 }
 
 static void check_round_trip(const Profile *profile, Arena *arena, Diag *diag) {
-  char path[] = "/tmp/tandem-fuzz-XXXXXX";
-  int descriptor = mkstemp(path);
-  assert(descriptor >= 0);
-  close(descriptor);
+  const char *path = fuzz_no_file("profile.csv");
   Profile again;
   assert(profile_save(profile, path, diag) == 0);
   assert(profile_load(&again, path, arena, diag) == 0);
-  unlink(path);
   assert(profile_digest(&again) == profile_digest(profile) && again.n_facts == profile->n_facts);
 }
 
