@@ -184,6 +184,36 @@ double hardware_link_rate(const Hardware *self) {
                                     : (double)self->pcie_bandwidth * self->pcie_efficiency;
 }
 
+/* Of one GPU, when all send over the NICs at once. */
+static double nic_rate(const Hardware *self) {
+  return HARDWARE_NIC_REACHED * (double)self->nic_bandwidth / (double)self->num_gpus;
+}
+
+double hardware_ring_rate(const Hardware *self, int64_t nodes) {
+  const double within = hardware_link_rate(self);
+  return nodes > 1 ? fmin(within, (double)self->num_gpus * nic_rate(self)) : within;
+}
+
+double hardware_exchange_rate(const Hardware *self, int64_t nodes) {
+  const double within = 1 / (double)nodes, link = hardware_link_rate(self);
+  return nodes > 1 ? 1 / (within / link + (1 - within) / nic_rate(self)) : link;
+}
+
+double hardware_stage_rate(const Hardware *self, Parallelism degrees) {
+  const int64_t stage = degrees.tensor * degree_of(degrees.attention);
+  const double links = (double)degrees.pipeline - 1;
+  if (links < 1) return hardware_link_rate(self);
+  const int64_t nodes = parallelism_nodes_of(degrees, stage * degrees.pipeline);
+  const double crossing = fmin(links, (double)nodes - 1);
+  const double within = (links - crossing) / hardware_link_rate(self);
+  return links / (crossing > 0 ? within + crossing / nic_rate(self) : within);
+}
+
+double hardware_machines_of(const Hardware *self, Parallelism degrees) {
+  const int64_t nodes = degree_of(degrees.nodes);
+  return (double)nodes / (double)(self->num_gpus * nodes / parallelism_gpus(degrees));
+}
+
 static int64_t replica_gpus(Parallelism degrees) {
   return degrees.tensor * degrees.pipeline * degree_of(degrees.attention);
 }
@@ -280,6 +310,19 @@ static int64_t smallest_fitting(const Llm *llm, const Hardware *hardware,
   return 0;
 }
 
+/* The fewest machines that leave room for KV, each with a stage of a pipeline; 0: none. */
+static int64_t nodes_fitting(const Llm *llm, const Hardware *hardware, const KvOptions *options) {
+  enum { NODES_MAX = 16 };
+  const int64_t tp = hardware->num_gpus;
+  if (hardware->nic_bandwidth == 0 || !heads_divide(llm, tp)) return 0;
+  for (int64_t n = 2; n <= NODES_MAX; n++)
+    if (llm->num_hidden_layers % n == 0 &&
+        capacity_of(llm, hardware, (Parallelism){.tensor = tp, .pipeline = n, .data = 1}, options)
+                .blocks > 0)
+      return n;
+  return 0;
+}
+
 static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                           const KvOptions *options, Place at, Diag *diag) {
   const int64_t gpus = replica_gpus(degrees);
@@ -299,28 +342,67 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism 
              "KV memory on %lld x %s of machine '%s' at gpu_memory_utilization %g",
              llm->name, (long long)degrees.tensor, others, weights, (long long)gpus, memory,
              hardware->name, options->gpu_memory_utilization);
-  int64_t fitting = smallest_fitting(llm, hardware, options);
+  if (options->gpu_memory_utilization <= 0)
+    return diag_hint(diag, "the engine's default for so many groups keeps more than there is; set "
+                           "gpu_memory_utilization, such as to 0.835");
+  const int64_t fitting = smallest_fitting(llm, hardware, options);
+  const int64_t nodes = nodes_fitting(llm, hardware, options);
   if (fitting > 0)
     diag_hint(diag, "tensor_parallel_size %lld fits", (long long)fitting);
+  else if (nodes > 0)
+    diag_hint(diag,
+              "tensor_parallel_size %lld, pipeline_parallel_size %lld and nnodes %lld fit: %lld "
+              "machines",
+              (long long)hardware->num_gpus, (long long)nodes, (long long)nodes, (long long)nodes);
   else
     diag_hint(diag, "it does not fit on all %lld GPUs of the machine either",
               (long long)hardware->num_gpus);
   return -1;
 }
 
-static int report_too_few(const Hardware *hardware, Parallelism degrees, Place at, Diag *diag) {
-  if (parallelism_gpus(degrees) == degrees.tensor)
-    return diag_error(diag, at, "tensor_parallel_size %lld exceeds the %lld GPUs of machine '%s'",
-                      (long long)degrees.tensor, (long long)hardware->num_gpus, hardware->name);
-  char groups[64] = "";
+/* "tensor_parallel_size 8 x pipeline_parallel_size 2 x data_parallel_size 1" */
+static void name_degrees(char *ret_text, size_t size, Parallelism degrees) {
+  int n = snprintf(ret_text, size, "tensor_parallel_size %lld", (long long)degrees.tensor);
+  if (parallelism_gpus(degrees) == degrees.tensor) return;
   if (degree_of(degrees.attention) > 1)
-    snprintf(groups, sizeof groups, " x attention_data_parallel_size %lld",
-             (long long)degrees.attention);
-  return diag_error(diag, at,
-                    "tensor_parallel_size %lld%s x pipeline_parallel_size %lld x "
-                    "data_parallel_size %lld exceeds the %lld GPUs of machine '%s'",
-                    (long long)degrees.tensor, groups, (long long)degrees.pipeline,
-                    (long long)degrees.data, (long long)hardware->num_gpus, hardware->name);
+    n += snprintf(ret_text + n, size - (size_t)n, " x attention_data_parallel_size %lld",
+                  (long long)degrees.attention);
+  snprintf(ret_text + n, size - (size_t)n,
+           " x pipeline_parallel_size %lld x data_parallel_size %lld", (long long)degrees.pipeline,
+           (long long)degrees.data);
+}
+
+/* On one machine, or on several of which each has too few. */
+static int report_too_few(const Hardware *hardware, Parallelism degrees, Place at, Diag *diag) {
+  const int64_t gpus = parallelism_gpus(degrees), nodes = degree_of(degrees.nodes);
+  char text[192], machines[32] = "";
+  name_degrees(text, sizeof text, degrees);
+  if (nodes > 1) snprintf(machines, sizeof machines, "%lld x ", (long long)nodes);
+  diag_error(diag, at, "%s exceeds the %s%lld GPUs of machine '%s'", text, machines,
+             (long long)hardware->num_gpus, hardware->name);
+  const int64_t least = (gpus + hardware->num_gpus - 1) / hardware->num_gpus;
+  if (hardware->nic_bandwidth > 0 && gpus % least == 0)
+    diag_hint(diag, "'nnodes: %lld' places each instance on %lld machines", (long long)least,
+              (long long)least);
+  return -1;
+}
+
+/* Whether groups of GPUs fill machines, or machines groups. */
+static int check_nodes(const Hardware *hardware, Parallelism degrees, Place at, Diag *diag) {
+  const int64_t gpus = parallelism_gpus(degrees), nodes = degree_of(degrees.nodes);
+  if (gpus > nodes * hardware->num_gpus) return report_too_few(hardware, degrees, at, diag);
+  if (nodes == 1) return 0;
+  if (hardware->nic_bandwidth == 0)
+    return diag_error(diag, at, "nnodes is %lld, but machine '%s' has no nic_bandwidth",
+                      (long long)nodes, hardware->name);
+  const int64_t each = gpus / nodes, stage = degrees.tensor * degree_of(degrees.attention);
+  if (gpus % nodes == 0 && each > 0 && splits(each, degrees.tensor) && splits(each, stage) &&
+      splits(each, replica_gpus(degrees)))
+    return 0;
+  char text[192];
+  name_degrees(text, sizeof text, degrees);
+  return diag_error(diag, at, "the GPUs of %s do not fill %lld machines evenly", text,
+                    (long long)nodes);
 }
 
 static int check_experts(const Llm *llm, Parallelism degrees, Place at, Diag *diag) {
@@ -369,8 +451,7 @@ static int check_formats(const Llm *llm, const Hardware *hardware, Place at, Dia
 
 int hardware_check_split(const Llm *llm, const Hardware *hardware, Parallelism degrees, Place at,
                          Diag *diag) {
-  if (parallelism_gpus(degrees) > hardware->num_gpus)
-    return report_too_few(hardware, degrees, at, diag);
+  if (check_nodes(hardware, degrees, at, diag)) return -1;
   if (!heads_divide(llm, degrees.tensor))
     return diag_error(diag, at,
                       "tensor_parallel_size %lld does not divide the heads of model '%s': %lld "

@@ -46,18 +46,27 @@ typedef struct Hardware {
   uint64_t digest; // of the name and the file's content, whatever other price it is given
 } Hardware;
 
-/* How the GPUs of a machine share a model: tensor × attention × pipeline of them hold it once, data
- * times. In attention the groups of `tensor` GPUs have requests of their own (vLLM's
- * data_parallel_size with experts in parallel, SGLang's --enable-dp-attention, TensorRT-LLM's
- * enable_attention_dp); experts are spread over all of tensor × attention, `expert` ways by whole
- * experts and the rest within each. 0 is 1 of both. */
+/* How GPUs share a model: tensor × attention × pipeline of them hold it once, data times. In
+ * attention the groups of `tensor` GPUs have requests of their own (vLLM's data_parallel_size with
+ * experts in parallel, SGLang's --enable-dp-attention, TensorRT-LLM's enable_attention_dp); experts
+ * are spread over all of tensor × attention, `expert` ways by whole experts and the rest within
+ * each. The GPUs lie evenly on `nodes` machines (vLLM's and SGLang's --nnodes), those of a tensor
+ * group together, then groups, stages and replicas one after the other. 0 is 1 of the last
+ * three. */
 typedef struct Parallelism {
   int64_t tensor, pipeline, data; // degrees
   int64_t attention, expert;
+  int64_t nodes;
 } Parallelism;
 
 static inline int64_t parallelism_gpus(Parallelism self) {
   return self.tensor * self.pipeline * self.data * degree_of(self.attention);
+}
+
+/* Machines that `gpus` of them, one after the other, lie on. */
+static inline int64_t parallelism_nodes_of(Parallelism self, int64_t gpus) {
+  const int64_t on_each = parallelism_gpus(self) / degree_of(self.nodes);
+  return gpus > on_each ? gpus / on_each : 1;
 }
 
 extern const OptionSpec hardware_options[], hardware_price_options[]; // keys of a machine file
@@ -78,10 +87,22 @@ double hardware_compute_rate(const Hardware *self); // of bf16
 double hardware_product_rate(const Hardware *self, Dtype weights);
 double hardware_memory_rate(const Hardware *self);
 double hardware_link_rate(const Hardware *self);
+/* Share of the peak of its NICs that a machine reaches; an assumption, which no table is behind. */
+static const double HARDWARE_NIC_REACHED = 0.8;
+/* Bytes per second that cross the slowest link of a ring over GPUs of so many machines, all NICs of
+ * each carrying a part; that each GPU sends to all others evenly, over its own NIC where these lie
+ * on another machine; and from each GPU of a pipeline stage to its like in the next one, likewise,
+ * in the mean over all stages. */
+double hardware_ring_rate(const Hardware *self, int64_t nodes);
+double hardware_exchange_rate(const Hardware *self, int64_t nodes);
+double hardware_stage_rate(const Hardware *self, Parallelism degrees);
+/* Machines that an instance takes, a part of one where several fit on it. */
+double hardware_machines_of(const Hardware *self, Parallelism degrees);
 
-/* Error at `at` when the degrees take more GPUs than there are, the tensor degree does not divide
- * the heads or the pipeline degree the layers, experts cannot be spread so, or the weights are in a
- * format whose products the GPU does not have. */
+/* Error at `at` when the degrees take more GPUs than there are on the instance's machines or cannot
+ * lie on them evenly, the tensor degree does not divide the heads or the pipeline degree the
+ * layers, experts cannot be spread so, or the weights are in a format whose products the GPU does
+ * not have. */
 int hardware_check_split(const Llm *llm, const Hardware *hardware, Parallelism degrees, Place at,
                          Diag *diag);
 /* Experts of the largest share, where the shares do not divide them. */

@@ -15,8 +15,9 @@ typedef struct Shard {
   double weight_bytes, products; // read; parameters, by their rates
   double states;                 // numbers of a sequence's states of linear attention
   double bytes;                  // of an element
-  double flops, memory, network; // per second
-  double latency;                // of an all-reduce
+  double flops, memory, network,
+      exchange;   // per second; of links: within tensor groups, between them
+  double latency; // of an all-reduce
 } Shard;
 
 /* `parameters` of a part in a GPU's share of a mean layer, added up. */
@@ -86,7 +87,9 @@ static Shard shard_of(const Llm *llm, const Hardware *hardware, Parallelism degr
       .bytes = (double)llm->dtype_bytes,
       .flops = hardware_compute_rate(hardware),
       .memory = hardware_memory_rate(hardware),
-      .network = hardware_link_rate(hardware),
+      .network = hardware_ring_rate(hardware, parallelism_nodes_of(degrees, tp)),
+      .exchange = hardware_exchange_rate(
+          hardware, parallelism_nodes_of(degrees, tp * degree_of(degrees.attention))),
       .latency = tp * groups > 1 ? tick_seconds(hardware->all_reduce_latency) : 0,
   };
   add_attention(&s, llm, hardware, &full, tp);
@@ -228,7 +231,7 @@ static RooflineExperts experts_of(const Shard *s, const Llm *llm, const Hardware
   const double crossed = s->groups > 1 ? exchanged(s, llm) : 0;
   return (RooflineExperts){
       .held = all / ranks,
-      .exchange_slope = layers * s->bytes * crossed / s->network,
+      .exchange_slope = layers * s->bytes * crossed / s->exchange,
       .missed = 1 - picked / all,
       .memory_each = layers * llm_part_bytes(llm, LLM_EXPERTS) * each / s->memory,
       .memory_slope = layers * s->bytes * io * (picked / ranks) / s->memory,
@@ -246,6 +249,11 @@ static const char *degrees_name(Parallelism degrees, Arena *arena) {
   return arena_printf(arena, "tp%lld%s%s", (long long)degrees.tensor, groups, experts);
 }
 
+double roofline_send(const Llm *llm, const Hardware *hardware, Parallelism degrees) {
+  return (double)llm->dtype_bytes * (double)llm->hidden_size /
+         hardware_stage_rate(hardware, degrees);
+}
+
 void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Parallelism degrees,
                    const EnginePreset *preset, Arena *arena) {
   assert(degrees.tensor >= 1 && degrees.pipeline >= 1 &&
@@ -261,7 +269,7 @@ void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Par
       .linear_link = linear,
       .head_link = head,
       .overhead = tick_seconds(preset->per_iteration),
-      .send_slope = s->bytes * s->hidden / s->network,
+      .send_slope = roofline_send(llm, hardware, degrees),
       .stages = degrees.pipeline,
       .ranks = degrees.attention,
   };

@@ -90,6 +90,9 @@ typedef struct Roofline {
 /* Seconds at x >= 0, in closed form. */
 double roofline_term_seconds(const RooflineTerm *self, double x);
 
+/* Seconds per token that a stage takes to hand it to the next one: its hidden state, from each GPU
+ * to its like there. */
+double roofline_send(const Llm *llm, const Hardware *hardware, Parallelism degrees);
 /* One pipeline stage of `llm` on GPUs of `hardware`, as hardware_check_split demands. */
 void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Parallelism degrees,
                    const EnginePreset *preset, Arena *arena);

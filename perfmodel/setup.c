@@ -4,16 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char EPLB[] = "_eplb";
+
 /* "_dp8", or nothing for one. */
 static const char *degree_part(const char *key, int64_t written, Arena *arena) {
   return degree_of(written) > 1 ? arena_printf(arena, "_%s%lld", key, (long long)written) : "";
 }
 
 const char *setup_name(const PerfSetup *self, Arena *arena) {
-  const char *name = arena_printf(arena, "%s_%s_tp%lld%s%s", self->model, self->gpu,
-                                  (long long)self->tensor_parallel_size,
-                                  degree_part("dp", self->attention_data_parallel_size, arena),
-                                  degree_part("ep", self->expert_parallel_size, arena));
+  const char *name = arena_printf(
+      arena, "%s_%s_tp%lld%s%s%s%s", self->model, self->gpu, (long long)self->tensor_parallel_size,
+      degree_part("dp", self->attention_data_parallel_size, arena),
+      degree_part("ep", self->expert_parallel_size, arena),
+      degree_part("nnodes", self->nnodes, arena), self->balanced ? EPLB : "");
   const bool other_kv = self->kv_cache_dtype != DTYPE_BF16;
   if (!self->engine && self->weight_dtype == DTYPE_BF16 && !other_kv) return name;
   name = arena_printf(arena, "%s_%s", name, dtype_names[self->weight_dtype]);
@@ -89,8 +92,11 @@ bool setup_parse_name(PerfSetup *self, const char *name, Arena *arena) {
   self->tensor_parallel_size = take_degree(&text, "_tp");
   self->attention_data_parallel_size = take_degree(&text, "_dp");
   self->expert_parallel_size = take_degree(&text, "_ep");
+  self->nnodes = take_degree(&text, "_nnodes");
+  self->balanced = strncmp(text, EPLB, sizeof EPLB - 1) == 0;
+  if (self->balanced) text += sizeof EPLB - 1;
   return self->tensor_parallel_size > 0 && self->attention_data_parallel_size > 0 &&
-         self->expert_parallel_size > 0 && take_dtypes(self, text);
+         self->expert_parallel_size > 0 && self->nnodes > 0 && take_dtypes(self, text);
 }
 
 static bool same(const char *a, const char *b) {
@@ -100,7 +106,8 @@ static bool same(const char *a, const char *b) {
 static bool same_degrees(const PerfSetup *a, const PerfSetup *b) {
   return a->tensor_parallel_size == b->tensor_parallel_size &&
          degree_of(a->attention_data_parallel_size) == degree_of(b->attention_data_parallel_size) &&
-         degree_of(a->expert_parallel_size) == degree_of(b->expert_parallel_size);
+         degree_of(a->expert_parallel_size) == degree_of(b->expert_parallel_size) &&
+         degree_of(a->nnodes) == degree_of(b->nnodes) && a->balanced == b->balanced;
 }
 
 bool setup_serves(const PerfSetup *there, const PerfSetup *asked) {
@@ -140,7 +147,8 @@ int64_t setup_distance(const PerfSetup *there, const PerfSetup *asked) {
   int64_t distance =
       degree_distance(there->tensor_parallel_size, asked->tensor_parallel_size) +
       degree_distance(there->attention_data_parallel_size, asked->attention_data_parallel_size) +
-      degree_distance(there->expert_parallel_size, asked->expert_parallel_size);
+      degree_distance(there->expert_parallel_size, asked->expert_parallel_size) +
+      degree_distance(there->nnodes, asked->nnodes);
   if (asked->engine && !same(there->engine, asked->engine)) distance += INT64_C(1) << 13;
   if (there->weight_dtype != asked->weight_dtype) distance += INT64_C(1) << 14;
   if (!same(there->gpu, asked->gpu)) distance += INT64_C(1) << 15;

@@ -2,11 +2,11 @@
  * A profile says it in the facts of its head, a model file in its first keys, both under the names
  * of the fields; the file of a setup has a name made of it:
  *
- *   fitted/ENGINE-VERSION/MODEL_GPU_tpN[_dpD][_epE]_WEIGHTS[_kvKV].yaml
+ *   fitted/ENGINE-VERSION/MODEL_GPU_tpN[_dpD][_epE][_nnodesM][_eplb]_WEIGHTS[_kvKV].yaml
  *
- * with dpD and epE where they are not 1, and kvKV where it is not bf16. Profiles of an unknown
- * engine, and the sets of 2023, are fitted/[SET/]MODEL_GPU_tpN.yaml: WEIGHTS is left out where
- * nothing but 16-bit numbers are known. */
+ * with dpD, epE and nnodesM where they are not 1, and kvKV where it is not bf16. Profiles of an
+ * unknown engine, and the sets of 2023, are fitted/[SET/]MODEL_GPU_tpN.yaml: WEIGHTS is left out
+ * where nothing but 16-bit numbers are known. */
 #ifndef PERFMODEL_SETUP_H
 #define PERFMODEL_SETUP_H
 #include "base/arena.h"
@@ -20,6 +20,8 @@ typedef struct PerfSetup {
   int weight_dtype, kv_cache_dtype;    // Dtype
   int64_t tensor_parallel_size;
   int64_t attention_data_parallel_size, expert_parallel_size; // 0 and 1: none
+  int64_t nnodes; // machines that the GPUs of all groups lie on; 0 is 1
+  bool balanced;  // experts over them have equal loads (EPLB)
 } PerfSetup;
 
 /* A degree of parallelism as a count of GPUs or groups: 0, not said, is 1. */

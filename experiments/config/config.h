@@ -50,7 +50,8 @@ typedef struct PoolConfig {
   const char *model; // of several; NULL: the only one
   const char *machine;
   int64_t count, tensor_parallel_size, pipeline_parallel_size, data_parallel_size;
-  int64_t attention_data_parallel_size, expert_parallel_size;
+  int64_t attention_data_parallel_size, expert_parallel_size, nnodes;
+  bool enable_eplb;
   Hardware hardware; // of the machine type, once it is loaded
   KvOptions kv;
   int64_t cpu_memory;                       // bytes of it for KV

@@ -2,9 +2,9 @@
  * requests that are lost with it (sim/faults.h).
  *
  * Every GPU is a source of its own, which takes its replica: all stages and the GPUs that share
- * their layers. A machine as it is bought is one over the instances that lie on it, `fitting` of
- * them after another. Numbers of instances count from 0 in their pool. The two pools of a group are
- * the same GPUs, so that one of them says what fails. */
+ * their layers. A machine as it is bought is one over the instances that lie on it, one after
+ * another, or one of the machines of an instance. Numbers of instances count from 0 in their pool.
+ * The two pools of a group are the same GPUs, so that one of them says what fails. */
 #include "experiments/config/config.h"
 #include "perfmodel/time_scale.h"
 #include "sim/router/router.h"
@@ -344,11 +344,12 @@ static int bind_pool(Binder *self) {
   if (status) return -1;
   const int64_t gpus = parallelism_gpus(config_degrees(self->pool));
   const int64_t lanes = self->pool->spec.lanes, each = pool_replica_lanes(&self->pool->spec);
-  const int64_t on_machine = self->pool->hardware.num_gpus / gpus * lanes;
+  const int64_t nodes = self->pool->nnodes;
+  const int64_t on_machine = self->pool->hardware.num_gpus * nodes / gpus * lanes;
   if (keys.gpu)
     status |= bind_sources(self, keys.gpu, FAULT_FAIL, GPU_MTBF, each,
                            gpus / self->pool->data_parallel_size);
-  if (keys.machine) status |= bind_sources(self, keys.machine, FAULT_FAIL, 0, on_machine, 1);
+  if (keys.machine) status |= bind_sources(self, keys.machine, FAULT_FAIL, 0, on_machine, nodes);
   if (keys.link) status |= bind_sources(self, keys.link, FAULT_LINK, 0, lanes, 1);
   if (keys.store) status |= bind_sources(self, keys.store, FAULT_STORE, 0, lanes, 1);
   if (keys.schedule) status |= bind_schedule(self, keys.schedule);

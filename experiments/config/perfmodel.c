@@ -198,7 +198,10 @@ static PerfSetup wanted(const PerfModelInputs *of, Arena *arena) {
       .kv_cache_dtype = of->kv_cache == LLM_UNSAID ? of->model->kv_cache_dtype : of->kv_cache,
       .tensor_parallel_size = of->degrees.tensor,
       .attention_data_parallel_size = of->degrees.attention,
-      .expert_parallel_size = of->degrees.expert};
+      .expert_parallel_size = of->degrees.expert,
+      .nnodes =
+          parallelism_nodes_of(of->degrees, of->degrees.tensor * degree_of(of->degrees.attention)),
+      .balanced = of->enable_eplb};
   if (!setup.engine_version && strcmp(setup.engine, pool.engine) == 0)
     setup.engine_version = pool.engine_version;
   return setup;
@@ -246,7 +249,8 @@ static const char *mismatch(const PerfModel *model, const PerfModelLoad *load, A
                 dtype_names[model->says_kv_cache ? asked->kv_cache_dtype : there->kv_cache_dtype]},
                DEGREE(tensor_parallel_size),
                DEGREE(attention_data_parallel_size),
-               DEGREE(expert_parallel_size)};
+               DEGREE(expert_parallel_size),
+               DEGREE(nnodes)};
   const char *text = "";
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (strcmp(parts[i].there, parts[i].asked) != 0)
@@ -305,6 +309,17 @@ static void spread_linear(PerfModel *self, const PerfModelInputs *of, Arena *are
   Roofline roofline;
   roofline_init(&roofline, of->model, of->hardware, of->degrees, &preset_ideal, arena);
   perfmodel_spread(self, spread_share, &roofline, arena);
+}
+
+/* Measured and composed times are of layers alone: what stages send to one another is that of a
+ * roofline. */
+static void add_send(PerfModel *self, const PerfModelInputs *of, Arena *arena) {
+  if (of->degrees.pipeline == 1 || self->form != PERF_COMPOSED) return;
+  self->send = fine_from_seconds(roofline_send(of->model, of->hardware, of->degrees));
+  self->digest = hash_fold(self->digest, hash_bytes(&self->send, sizeof self->send));
+  if (degree_of(of->degrees.nodes) > 1)
+    self->taken = arena_printf(arena, "%s, sends between stages of the links' peaks",
+                               self->taken ? self->taken : "");
 }
 
 static int make_roofline(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
@@ -398,6 +413,7 @@ static const void *load_plain(const void *context, Arena *arena, Diag *diag) {
                : load_measured(perfmodel, load, arena, diag))
     return NULL;
   if (!roofline) spread_linear(perfmodel, load->of, arena);
+  if (!roofline) add_send(perfmodel, load->of, arena);
   return perfmodel;
 }
 
@@ -413,7 +429,7 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
 
 /* Of a preset all but the name, and of fields of kind `words` all, are words of 64 bits. */
 _Static_assert(sizeof(EnginePreset) == sizeof(char *) + 4 * sizeof(Tick) &&
-                   sizeof(Parallelism) == 5 * sizeof(int64_t) &&
+                   sizeof(Parallelism) == 6 * sizeof(int64_t) &&
                    sizeof(HostTimes) == 6 * sizeof(int64_t) &&
                    sizeof(TermShifts) == TERM_MOVES * sizeof(double),
                "hashed as they stand, without a gap");

@@ -28,7 +28,7 @@ const OptionSpec config_pool_options[] = {
          .also = "replicas machines instances num_machines"),
     POOL(tensor_parallel_size, OPTION_INT, .min = 1, .max = 1024,
          .help = "Number of GPUs that share each layer (tensor parallelism).",
-         .absent = "GPUs of the machine type divided by the other degrees",
+         .absent = "GPUs of the instance's machines divided by the other degrees",
          .also = "tp tp_size tensor_parallel"),
     POOL(pipeline_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
          .help = "Number of stages that the layers are divided into (pipeline parallelism).",
@@ -40,6 +40,13 @@ const OptionSpec config_pool_options[] = {
          .help = "Number of shares into which whole experts are divided over the GPUs of all "
                  "groups (expert parallelism).",
          .also = "ep ep_size expert_parallel"),
+    POOL(nnodes, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
+         .help = "Number of machines that each instance lies on, its GPUs evenly (vLLM and SGLang "
+                 "--nnodes). GPUs on different machines communicate over their NICs.",
+         .also = "nodes machines_per_instance"),
+    POOL(enable_eplb, OPTION_BOOL, .fallback = "false",
+         .help = "Whether experts over several machines have equal loads, as with vLLM's and "
+                 "SGLang's --enable-eplb; else loads are by a power law."),
     POOL(
         data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
         .help =
@@ -115,7 +122,8 @@ Parallelism config_degrees(const PoolConfig *pool) {
                        .pipeline = pool->pipeline_parallel_size,
                        .data = pool->data_parallel_size,
                        .attention = pool->attention_data_parallel_size,
-                       .expert = pool->expert_parallel_size};
+                       .expert = pool->expert_parallel_size,
+                       .nodes = pool->nnodes};
 }
 
 /* Of one stage of one replica. */
@@ -160,8 +168,9 @@ static int fit_cpu_memory(const Config *self, PoolConfig *pool, const Node *node
   }
   char given[32], limit[32];
   units_format(given, sizeof given, DIM_BYTES, (double)pool->cpu_memory);
-  if (pool->cpu_memory > hardware->cpu_memory_bytes) {
-    units_format(limit, sizeof limit, DIM_BYTES, (double)hardware->cpu_memory_bytes);
+  const int64_t there_is = pool->nnodes * hardware->cpu_memory_bytes;
+  if (pool->cpu_memory > there_is) {
+    units_format(limit, sizeof limit, DIM_BYTES, (double)there_is);
     return diag_error(diag, config_place(node, "cpu_memory"),
                       "a cpu_memory of %s exceeds the %s of machine '%s'", given, limit,
                       hardware->name);
@@ -410,8 +419,8 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (status || !model->name) return -1;
   const int64_t others =
       pool->pipeline_parallel_size * pool->data_parallel_size * pool->attention_data_parallel_size;
-  if (pool->tensor_parallel_size == 0)
-    pool->tensor_parallel_size = hardware.num_gpus > others ? hardware.num_gpus / others : 1;
+  const int64_t all = hardware.num_gpus * pool->nnodes;
+  if (pool->tensor_parallel_size == 0) pool->tensor_parallel_size = all > others ? all / others : 1;
   const Parallelism degrees = config_degrees(pool);
   if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
@@ -437,6 +446,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   choice.model = model;
   choice.hardware = &hardware;
   choice.degrees = degrees;
+  choice.enable_eplb = pool->enable_eplb;
   choice.max_decode_seqs = max_decode_seqs(self, spec, ranks_of(self, pool), &capacity);
   spec->perfmodel = config_load_perfmodel(
       self, choice, &pool->engine, times_place(self, node, &choice, machine_at), arena, diag);

@@ -12,16 +12,14 @@ static double known(double fact) {
 Lot lot_of_pool(const PoolConfig *pool) {
   const Hardware *type = &pool->hardware;
   const int64_t gpus = parallelism_gpus(config_degrees(pool));
-  const int64_t fitting = type->num_gpus / gpus;
   const double lanes = (double)pool->spec.count / pool_machines(&pool->spec);
   const bool whole = type->sold == SOLD_WHOLE;
   return (Lot){.type = type,
-               .fitting = fitting,
                .count = pool_machines(&pool->spec),
                .searched = -1,
                .each = {.instances = 1,
                         .gpus = (double)gpus,
-                        .machines = 1 / (double)fitting,
+                        .machines = hardware_machines_of(type, config_degrees(pool)),
                         .cost_per_hour = known(lanes * pool->spec.cost_per_hour),
                         .power_kw = known(lanes * pool->spec.provisioned_power / 1000)},
                .whole_cost = whole,
@@ -61,7 +59,7 @@ static Takes takes_of_type(const Lot *lots, int n, const int64_t *counts) {
   double shares = 0, paid = 0, powered = 0; // machines of which something is taken whole
   for (int i = 0; i < n; i++) {
     if (!same_type(&lots[i], lots)) continue;
-    const double share = count_of(&lots[i], counts) / (double)lots[i].fitting;
+    const double share = count_of(&lots[i], counts) * lots[i].each.machines;
     shares += share;
     if (lots[i].whole_cost) paid += share;
     if (lots[i].whole_power) powered += share;
@@ -114,7 +112,7 @@ void lots_print_machines(const Lot *lots, int n, FILE *out) {
     if (!is_first(lots, i)) continue;
     double shares = 0;
     for (int k = i; k < n; k++)
-      if (same_type(&lots[k], &lots[i])) shares += lots[k].count / (double)lots[k].fitting;
+      if (same_type(&lots[k], &lots[i])) shares += lots[k].count * lots[k].each.machines;
     const bool whole = lots[i].type->sold == SOLD_WHOLE;
     fprintf(out, "%s%.4g ", i ? ", " : "", whole ? whole_machines(shares) : shares);
     write_cell(lots[i].type->name, 0, out);

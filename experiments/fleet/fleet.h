@@ -1,8 +1,9 @@
 /* What the instances of pools take: GPUs, the machines that those fill, money and power.
  *
- * An instance lies on one machine, and instances of all pools share the machines of a type: k of
- * them fit on one, n fill n/k. Where the type is sold whole, cost and power are those of as many
- * whole machines; else of the GPUs alone. All of it grows with counts, in steps or evenly. */
+ * An instance lies on one machine or evenly on several, and instances of all pools share the
+ * machines of a type: where k of them fit on one, n fill n/k. Where the type is sold whole, cost
+ * and power are those of as many whole machines; else of the GPUs alone. All of it grows with
+ * counts, in steps or evenly. */
 #ifndef EXPERIMENTS_FLEET_FLEET_H
 #define EXPERIMENTS_FLEET_FLEET_H
 #include "experiments/config/config.h"
@@ -15,7 +16,6 @@ typedef struct Takes {
 /* The instances of one pool. */
 typedef struct Lot {
   const Hardware *type;
-  int64_t fitting;              // instances on one machine
   double count;                 // of them, unless it is searched
   int searched;                 // which of the counts that are searched it is; -1: none
   int64_t spares;               // beside such a count

@@ -59,6 +59,7 @@ static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
       .pipeline = pool->pipeline_parallel_size,
       .attention = groups,
       .expert = pool->expert_parallel_size,
+      .nodes = pool->nnodes,
       .batched_tokens = limits.max_num_batched_tokens / groups,
       .seqs = limits.max_num_seqs / groups,
       .gpu_memory_utilization = pool->kv.gpu_memory_utilization,
@@ -107,6 +108,7 @@ static void vllm_arguments(const Export *self, const ExportPool *pool, Words *wo
   if (pool->pipeline > 1) words_count(words, "--pipeline-parallel-size", pool->pipeline);
   if (pool->attention > 1) words_count(words, "--data-parallel-size", pool->attention);
   if (pool->expert > 1) words_add(words, "--enable-expert-parallel", NULL);
+  if (pool->nodes > 1) words_count(words, "--nnodes", pool->nodes);
   words_count(words, "--max-num-batched-tokens", pool->batched_tokens);
   words_count(words, "--max-num-seqs", pool->seqs);
   if (self->family == FAMILY_VLLM) {
@@ -129,6 +131,7 @@ static void sglang_arguments(const Export *self, const ExportPool *pool, Words *
     words_add(words, "--enable-dp-attention", NULL);
   }
   if (pool->expert > 1) words_count(words, "--ep-size", pool->expert);
+  if (pool->nodes > 1) words_count(words, "--nnodes", pool->nodes);
   words_count(words, "--chunked-prefill-size", pool->batched_tokens * pool->attention);
   words_count(words, "--max-running-requests", pool->seqs * pool->attention);
   if (self->family == FAMILY_SGLANG) {

@@ -11,9 +11,9 @@ typedef enum ExportFamily { FAMILY_VLLM, FAMILY_SGLANG, FAMILY_TRTLLM, FAMILIES 
 typedef struct ExportPool {
   const char *name;
   Role role;
-  int64_t instances, gpus;                           // of each instance
-  int64_t tensor, pipeline, data, attention, expert; // degrees
-  int64_t batched_tokens, seqs;                      // 0: not known
+  int64_t instances, gpus;                                  // of each instance
+  int64_t tensor, pipeline, data, attention, expert, nodes; // degrees
+  int64_t batched_tokens, seqs;                             // 0: not known
   double gpu_memory_utilization;
   bool fp8_kv_cache; // as its times, or the model, have it
 } ExportPool;

@@ -105,6 +105,7 @@ static const ServingEngine *find_engine(const char *asked, Arena *arena, Diag *d
 
 const char *shape_name(Parallelism shape, Arena *arena) {
   const char *name = arena_printf(arena, "tp%" PRId64, shape.tensor);
+  if (shape.pipeline > 1) name = arena_printf(arena, "%s-pp%" PRId64, name, shape.pipeline);
   if (shape.attention > 1) name = arena_printf(arena, "%s-dp%" PRId64, name, shape.attention);
   return shape.expert > 1 ? arena_printf(arena, "%s-ep%" PRId64, name, shape.expert) : name;
 }
@@ -114,9 +115,9 @@ static int64_t at_least_1(int64_t degree) {
 }
 
 static bool goes_before(Parallelism a, Parallelism b) {
-  const int64_t left[] = {parallelism_gpus(a), a.tensor, a.attention, a.expert};
-  const int64_t right[] = {parallelism_gpus(b), b.tensor, b.attention, b.expert};
-  for (int i = 0; i < 4; i++)
+  const int64_t left[] = {parallelism_gpus(a), a.tensor, a.pipeline, a.attention, a.expert};
+  const int64_t right[] = {parallelism_gpus(b), b.tensor, b.pipeline, b.attention, b.expert};
+  for (int i = 0; i < 5; i++)
     if (left[i] != right[i]) return left[i] < right[i];
   return false;
 }
@@ -134,11 +135,41 @@ static void add_shape(Plan *self, Parallelism shape) {
   self->n_shapes++;
 }
 
+static KvOptions options_of(const Plan *self, const ServingEngine *engine, Parallelism shape) {
+  const ServingLimits *limits = serving_limits(engine, &self->hardware);
+  const ServingSite site = {&self->hardware, shape, ROLE_MIXED, limits->max_num_batched_tokens,
+                            limits->max_num_seqs};
+  return (KvOptions){.block_size = engine->block_size,
+                     .gpu_memory_utilization = serving_memory(engine, &site),
+                     .of_free = engine->of_free,
+                     .activation_bytes = INT64_C(1) << 30};
+}
+
+/* Whether the weights fit with these degrees. */
+static bool fits(const Plan *self, const ServingEngine *engine, const Llm *model,
+                 const Hardware *hardware, Parallelism shape) {
+  KvCapacity capacity;
+  Diag none;
+  diag_init(&none);
+  const KvOptions options = options_of(self, engine, shape);
+  const bool fits =
+      kv_capacity(model, hardware, shape, &options, place_of_file("--gpu"), &capacity, &none) == 0;
+  diag_done(&none);
+  return fits;
+}
+
+/* Whether a model fits on all GPUs of a machine type. */
+static bool fits_machine(const ServingEngine *engine, const Llm *model, const Hardware *hardware) {
+  const Plan other = {.hardware = *hardware};
+  return fits(&other, engine, model, hardware, (Parallelism){hardware->num_gpus, 1, 1, 1, 1});
+}
+
 /* A shape that can be composed. */
 static void add_composed(Plan *self, ComposeInput *input, Parallelism shape) {
   input->setup.tensor_parallel_size = shape.tensor;
   input->setup.attention_data_parallel_size = shape.attention;
   input->setup.expert_parallel_size = shape.expert;
+  input->setup.nnodes = shape.pipeline > 1 ? 1 : degree_of(shape.nodes);
   if (compose_can(input)) add_shape(self, shape);
 }
 
@@ -157,6 +188,32 @@ static void add_all_composed(Plan *self, const PerfSetup *asked, Arena *arena) {
     if (!has_experts || gpus == 1) continue;
     add_composed(self, &input, (Parallelism){gpus, 1, 1, 1, gpus});
     add_composed(self, &input, (Parallelism){1, 1, 1, gpus, gpus});
+  }
+}
+
+/* Over machines: each has a stage of a pipeline, or all share each layer, or every GPU has whole
+ * experts and requests of its own; by the fewest machines that the weights fit into and twice as
+ * many. */
+static void add_over_machines(Plan *self, const ServingEngine *engine, const PerfSetup *asked,
+                              Arena *arena) {
+  enum { NODES_MAX = 8 };
+  ComposeInput input = {.setup = *asked,
+                        .llm = &self->model,
+                        .hardware = &self->hardware,
+                        .data_dir = data_dir(arena),
+                        .at = place_of_file("--gpu")};
+  const int64_t gpus = self->hardware.num_gpus;
+  const bool has_experts = llm_moe_layers(&self->model) > 0;
+  int64_t first = 0;
+  for (int64_t n = 2; n <= NODES_MAX && (first == 0 || n <= 2 * first); n++) {
+    const int64_t all = n * gpus;
+    const Parallelism shapes[] = {
+        {gpus, n, 1, 1, 1, n}, {all, 1, 1, 1, 1, n}, {1, 1, 1, all, all, n}};
+    for (int i = 0; i < 2 + has_experts; i++) {
+      if (!fits(self, engine, &self->model, &self->hardware, shapes[i])) continue;
+      if (first == 0) first = n;
+      if (n == first || n == 2 * first) add_composed(self, &input, shapes[i]);
+    }
   }
 }
 
@@ -182,6 +239,8 @@ static void add_measured(Plan *self, const ServingEngine *engine, Arena *arena) 
                                     .expert = at_least_1(there->expert_parallel_size)});
   }
   add_all_composed(self, &asked, arena);
+  if (!fits_machine(engine, &self->model, &self->hardware))
+    add_over_machines(self, engine, &asked, arena);
 }
 
 /* The format of weights that are asked for so, if it has times; else NULL. */
@@ -221,30 +280,6 @@ static bool is_asked(const int64_t *asked, int n, int64_t tp) {
   for (int i = 0; i < n; i++)
     if (asked[i] == tp) return true;
   return n == 0;
-}
-
-static KvOptions options_of(const Plan *self, const ServingEngine *engine, Parallelism shape) {
-  const ServingLimits *limits = serving_limits(engine, &self->hardware);
-  const ServingSite site = {&self->hardware, shape, ROLE_MIXED, limits->max_num_batched_tokens,
-                            limits->max_num_seqs};
-  return (KvOptions){.block_size = engine->block_size,
-                     .gpu_memory_utilization = serving_memory(engine, &site),
-                     .of_free = engine->of_free,
-                     .activation_bytes = INT64_C(1) << 30};
-}
-
-/* Whether a model fits on all GPUs of a machine type. */
-static bool fits_machine(const ServingEngine *engine, const Llm *model, const Hardware *hardware) {
-  Plan other = {.hardware = *hardware};
-  KvCapacity capacity;
-  Diag none;
-  diag_init(&none);
-  const Parallelism all = {hardware->num_gpus, 1, 1, 1, 1};
-  const KvOptions options = options_of(&other, engine, all);
-  const bool fits =
-      kv_capacity(model, hardware, all, &options, place_of_file("--gpu"), &capacity, &none) == 0;
-  diag_done(&none);
-  return fits;
 }
 
 /* "--weights nvfp4": the widest format of weights in which the model fits on the machine; empty:

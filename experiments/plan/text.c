@@ -141,6 +141,9 @@ static const char *pool_of(const Text *self, const char *role, Parallelism shape
   Arena *arena = self->arena;
   const char *pool = arena_printf(arena, "{role: %s, machine: %s, tensor_parallel_size: %" PRId64,
                                   role, quote_yaml(self->plan->machine, arena), shape.tensor);
+  if (shape.pipeline > 1)
+    pool = arena_printf(arena, "%s, pipeline_parallel_size: %" PRId64, pool, shape.pipeline);
+  if (shape.nodes > 1) pool = arena_printf(arena, "%s, nnodes: %" PRId64, pool, shape.nodes);
   if (shape.attention > 1)
     pool = arena_printf(arena, "%s, attention_data_parallel_size: %" PRId64, pool, shape.attention);
   if (shape.expert > 1)

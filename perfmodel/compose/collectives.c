@@ -49,7 +49,16 @@ static bool read_ring(Layers *self, KernelFound *found, const char *op, int64_t 
   return true;
 }
 
+/* Nothing, of one GPU of each machine: what these send is added later. */
+static int read_nothing(Layers *self, KernelFound *found, const char *op, Diag *diag) {
+  if (layers_read_nccl(self, found, op, 2, diag)) return -1;
+  for (size_t i = 0; i < found->table.n_points; i++)
+    found->table.points[i].us = 0;
+  return 0;
+}
+
 int layers_read_nccl(Layers *self, KernelFound *found, const char *op, int64_t gpus, Diag *diag) {
+  if (gpus == 1) return read_nothing(self, found, op, diag);
   const KernelQuery query = query_nccl(op, gpus);
   if (nearest_read_version(self, found, &query, "nccl", NULL)) return 0; // the newest that has it
   return read_ring(self, found, op, gpus)
@@ -82,7 +91,7 @@ static bool borrow_from_server(Layers *self, KernelFound *found, const KernelQue
  * not so many GPUs, that of a server with the same GPU, another engine's, or NCCL's. */
 int layers_read_all_reduce(Layers *self, Diag *diag) {
   const EngineRules *engine = self->engine;
-  const int64_t gpus = self->setup.tensor_parallel_size;
+  const int64_t gpus = self->setup.tensor_parallel_size / layers_tensor_nodes(self);
   KernelQuery query = {
       .name = "custom_allreduce",
       .filters = {{"variant", {engine->all_reduce, "nccl"}, .may_miss = true},
@@ -91,7 +100,8 @@ int layers_read_all_reduce(Layers *self, Diag *diag) {
                   {"allreduce_dtype", {"bfloat16", "half"}, .may_miss = true},
                   {"num_gpus", .number = gpus}},
       .keys = {"message_size"}};
-  if (gpus == 1 || self->alone) return 0;
+  if (self->setup.tensor_parallel_size == 1 || self->alone) return 0;
+  if (gpus == 1) return layers_read_nccl(self, &self->all_reduce, "all_reduce", gpus, diag);
   const char *of = engine->all_reduce_of ? engine->all_reduce_of : engine->name;
   const char *version = engine->all_reduce_of ? NULL : self->setup.engine_version;
   Diag lacking;

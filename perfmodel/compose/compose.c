@@ -3,6 +3,7 @@
 #include "base/folder.h"
 #include "base/text.h"
 #include "perfmodel/compose/other_gpu.h"
+#include "perfmodel/compose/wide.h"
 #include "perfmodel/fit_file.h"
 #include "perfmodel/gpu_facts.h"
 #include <inttypes.h>
@@ -80,6 +81,7 @@ static int find_layers(Layers *ret_layers, const ComposeInput *input, const char
   if (layers_check_degrees(ret_layers, input->at, diag) || layers_load(ret_layers, diag)) return -1;
   Hardware measured;
   if (is_of_other_gpu(&measured, input, folder, arena)) other_gpu_scale(ret_layers, &measured);
+  wide_cross_nodes(ret_layers);
   return 0;
 }
 

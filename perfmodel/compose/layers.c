@@ -22,6 +22,16 @@ int64_t layers_expert_shares(const Layers *self) {
   return layers_expert_gpus(self) / self->setup.expert_parallel_size;
 }
 
+int64_t layers_expert_nodes(const Layers *self) {
+  return degree_of(self->setup.nnodes);
+}
+
+int64_t layers_tensor_nodes(const Layers *self) {
+  const int64_t on_each = layers_expert_gpus(self) / layers_expert_nodes(self);
+  const int64_t gpus = self->setup.tensor_parallel_size;
+  return gpus > on_each ? gpus / on_each : 1;
+}
+
 bool layers_exchange(const Layers *self) {
   return self->engine->exchanges && self->setup.attention_data_parallel_size > 1 &&
          layers_expert_shares(self) == 1 &&
@@ -236,6 +246,14 @@ static double exchange_us(const Layers *self, double tokens, bool narrow) {
          layers_curve_us(&self->combine, numbers);
 }
 
+double layers_wide_us(const Layers *self, WideMode mode, double tokens) {
+  const double all = (double)self->setup.attention_data_parallel_size * tokens;
+  const WideExperts *wide = &self->wide[mode];
+  const double sent = wide->scale * tokens;
+  return (wide->experts.path ? layers_curve_us(&wide->experts, all) : routed_us(self, all)) +
+         layers_curve_us(&wide->dispatch, sent) + layers_curve_us(&wide->combine, sent);
+}
+
 /* `tokens` of each of the groups. Where groups have tokens of their own, hidden states are gathered
  * from all GPUs and the sums scattered back, or sent where they are needed; else they are added up
  * as in a dense layer. */
@@ -247,6 +265,10 @@ static double experts_us(const Layers *self, double tokens) {
       self->engine->gathers_8bit && dtype_compute((Dtype)llm->expert_dtype) != DTYPE_BF16;
   double us = kernels_us(self, PART_FFN, llm->expert_dtype, tokens) +
               kernels_us(self, PART_EXPERTS, llm->expert_dtype, tokens) + router_us(self, tokens);
+  if (self->wide_decodes > 0) {
+    const WideMode mode = tokens <= (double)self->wide_decodes ? WIDE_DECODES : WIDE_PROMPTS;
+    return us + layers_wide_us(self, mode, tokens) + shared_us(self, tokens);
+  }
   us += routed_us(self, all) * (is_fused(self) ? fused_share(llm, all) : 1);
   if (!is_fused(self)) us += shared_us(self, tokens);
   if (groups == 1) return us + all_reduce_us(self, tokens * h);
@@ -291,8 +313,10 @@ static void scale(KernelFound *found, double factor) {
 }
 
 void layers_exchanges(Layers *self, KernelFound *ret_found[EXCHANGES + 1]) {
-  KernelFound *const all[EXCHANGES] = {&self->all_reduce, &self->nccl, &self->gather,
-                                       &self->scatter};
+  WideExperts *wide = self->wide;
+  KernelFound *const all[EXCHANGES] = {&self->all_reduce, &self->nccl,       &self->gather,
+                                       &self->scatter,    &wide[0].dispatch, &wide[0].combine,
+                                       &wide[1].dispatch, &wide[1].combine};
   int n = 0;
   for (int i = 0; i < EXCHANGES; i++)
     if (all[i]->table.n_points > 0) ret_found[n++] = all[i];

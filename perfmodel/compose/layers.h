@@ -36,6 +36,16 @@ typedef struct LinearKernels {
   KernelFound convolution, scan;
 } LinearKernels;
 
+/* Whole experts over several machines, by DeepEP: its kernels for decodes, beside experts in a
+ * graph that wait for the most tokens there can be, or those for prompts. */
+typedef enum WideMode { WIDE_DECODES, WIDE_PROMPTS, WIDE_MODES } WideMode;
+
+typedef struct WideExperts {
+  KernelFound dispatch, combine; // over tokens of one GPU
+  KernelFound experts;           // over tokens of all
+  double scale;                  // bytes of a token over those of the tables'
+} WideExperts;
+
 typedef struct Layers {
   // filled by the caller
   const char *folder; // of the engine's tables; those of others are beside it
@@ -58,6 +68,8 @@ typedef struct Layers {
   KernelFound prepare, dispatch, combine;    // the same in place of these: over num_tokens, or,
                                              // without `prepare`, over message_size
   KernelFound experts;                       // over num_tokens
+  WideExperts wide[WIDE_MODES];              // in place of both, where they lie on machines,
+  int64_t wide_decodes;                      // up to so many tokens of one GPU by those of decodes
   KernelFound split, whole; // where it has whole experts only: another's, shared or not
   LinearKernels linear_prefill, linear_decode; // where layers have linear attention
   KernelFound shared_prefill, shared_decode;   // of layers that share the index of another
@@ -74,6 +86,8 @@ int layers_check_degrees(Layers *self, Place at, Diag *diag);
 int layers_load(Layers *self, Diag *diag);
 /* All products, kernels and all-reduces for `tokens` new tokens, but attention and the head. */
 double layers_linear_us(const Layers *self, int64_t tokens);
+/* Routed experts of one layer with what is sent over machines, for `tokens` of each GPU. */
+double layers_wide_us(const Layers *self, WideMode mode, double tokens);
 /* Logits of `seqs` sequences of one group, and drawing from them. */
 double layers_head_us(const Layers *self, int64_t seqs);
 /* Whether only single prompts were measured. Several take at most as long as one after the other,
@@ -108,7 +122,7 @@ LayerTimes layers_times_of(Layers *self, KernelFound *found);
 /* The larger share that a part has of one of the two. */
 double layers_share(const LayerTimes *part, const LayerTimes *all);
 /* What of layers_linear_us GPUs exchange, by these tables; NULL-terminated. */
-enum { EXCHANGES = 4 };
+enum { EXCHANGES = 8 };
 void layers_exchanges(Layers *self, KernelFound *ret_found[EXCHANGES + 1]);
 double layers_exchange_us(Layers *self, int64_t tokens);
 
@@ -119,6 +133,9 @@ int64_t layers_kv_heads(const Layers *self);
 /* GPUs that hold the experts together, and how many share one. */
 int64_t layers_expert_gpus(const Layers *self);
 int64_t layers_expert_shares(const Layers *self);
+/* Machines that a tensor group lies on, and all GPUs of the experts. */
+int64_t layers_tensor_nodes(const Layers *self);
+int64_t layers_expert_nodes(const Layers *self);
 /* Whether tokens go to the GPUs of their experts alone, and are not gathered from all. */
 bool layers_exchange(const Layers *self);
 /* [m, k] x [k, n] with weights of a format. */
@@ -132,6 +149,8 @@ double layers_index_products_us(const Layers *self, double tokens);
 double layers_linear_products_us(const Layers *self, double tokens);
 /* Linear attention: a roofline stands in for what no table has. */
 void layers_read_linear_attention(Layers *self);
+/* A table over one key becomes that share of it, and the rest of another. */
+void layers_mix(KernelFound *self, const KernelFound *other, double share);
 /* A table over one key; 0 of one that was not read. */
 double layers_curve_us(const KernelFound *found, double key);
 #endif

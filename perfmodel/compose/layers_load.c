@@ -2,6 +2,7 @@
 #include "perfmodel/compose/collectives.h"
 #include "perfmodel/compose/kernel_write.h"
 #include "perfmodel/compose/nearest.h"
+#include "perfmodel/compose/wide.h"
 #include <math.h>
 #include <string.h>
 
@@ -279,6 +280,14 @@ static int read_latent(Layers *self, Diag *diag) {
 
 /* ---- Experts ---- */
 
+void layers_mix(KernelFound *self, const KernelFound *other, double share) {
+  for (size_t i = 0; i < self->table.n_points; i++) {
+    KernelPoint *point = &self->table.points[i];
+    const double us = layers_curve_us(other, (double)point->key[0]);
+    point->us = us + share * (point->us - us);
+  }
+}
+
 /* Kernels of routed experts by format of their weights, the one that engines run first. */
 static const char *const EXPERTS[DTYPE_COUNT][KERNEL_CHOICES] = {
     [DTYPE_BF16] = {"bfloat16"},
@@ -343,7 +352,6 @@ static bool read_experts_of(Layers *self, const KernelQuery *query, const char *
  * experts of the largest part. */
 static bool read_between(Layers *self, const char *folder) {
   const int64_t parallel = self->setup.expert_parallel_size, shares = layers_expert_shares(self);
-  const double all = (double)self->llm.num_experts;
   int64_t low = 1;
   while (low * 2 < parallel)
     low *= 2;
@@ -352,13 +360,9 @@ static bool read_between(Layers *self, const char *folder) {
   if (self->llm.num_experts % parallel == 0 || !read_experts_of(self, &more, folder)) return false;
   const KernelFound least = self->experts;
   if (!read_experts_of(self, &fewer, folder)) return false;
-  const double held = (double)hardware_experts_held(&self->llm, parallel) / all;
-  const double share = (held * (double)(2 * low) - 1);
-  for (size_t i = 0; i < self->experts.table.n_points; i++) {
-    KernelPoint *point = &self->experts.table.points[i];
-    const double us = layers_curve_us(&least, (double)point->key[0]);
-    point->us = us + share * (point->us - us);
-  }
+  const double held = (double)hardware_experts_held(&self->llm, parallel);
+  const double share = held * (double)(2 * low) / (double)self->llm.num_experts - 1;
+  layers_mix(&self->experts, &least, share);
   nearest_note(self, &self->experts,
                arena_printf(self->arena, "experts in %lld and %lld parts", (long long)low,
                             (long long)(2 * low)),
@@ -388,11 +392,15 @@ static int read_routed(Layers *self, Diag *diag) {
 
 static int read_experts(Layers *self, Diag *diag) {
   if (llm_moe_layers(&self->llm) == 0) return 0;
-  int error = read_routed(self, diag);
-  if (self->setup.attention_data_parallel_size == 1) return error;
+  int error = 0;
+  if (wide_is_used(self)) error = wide_read(self, diag);
+  if (wide_has_experts(self)) return error;
+  error |= read_routed(self, diag);
+  if (self->setup.attention_data_parallel_size == 1 || wide_is_used(self)) return error;
   if (layers_exchange(self)) return error | layers_read_exchange(self, diag);
-  error |= layers_read_nccl(self, &self->gather, "all_gather", layers_expert_gpus(self), diag);
-  error |= layers_read_nccl(self, &self->scatter, "reduce_scatter", layers_expert_gpus(self), diag);
+  const int64_t gpus = layers_expert_gpus(self) / layers_expert_nodes(self);
+  error |= layers_read_nccl(self, &self->gather, "all_gather", gpus, diag);
+  error |= layers_read_nccl(self, &self->scatter, "reduce_scatter", gpus, diag);
   return error;
 }
 
@@ -429,11 +437,13 @@ int layers_check_degrees(Layers *self, Place at, Diag *diag) {
   setup->tensor_parallel_size = degree_of(setup->tensor_parallel_size);
   setup->attention_data_parallel_size = degree_of(setup->attention_data_parallel_size);
   setup->expert_parallel_size = degree_of(setup->expert_parallel_size);
+  setup->nnodes = degree_of(setup->nnodes);
   const Parallelism degrees = {.tensor = setup->tensor_parallel_size,
                                .pipeline = 1,
                                .data = 1,
                                .attention = setup->attention_data_parallel_size,
-                               .expert = setup->expert_parallel_size};
+                               .expert = setup->expert_parallel_size,
+                               .nodes = setup->nnodes};
   return hardware_check_split(&self->llm, &self->hardware, degrees, at, diag);
 }
 
@@ -453,5 +463,6 @@ int layers_load(Layers *self, Diag *diag) {
   layers_read_linear_attention(self);
   error |= layers_read_all_reduce(self, diag);
   error |= read_experts(self, diag);
+  if (!error) wide_choose(self);
   return error;
 }

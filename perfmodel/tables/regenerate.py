@@ -50,6 +50,14 @@ TABLES = {
                             "batch_size", "step"], "isl"),
     "dsa_generation_module": (["op_name", "architecture", "kv_cache_dtype", "gemm_type",
                                "num_heads", "batch_size"], "step"),
+    "wideep_context_moe": (["moe_dtype", "hidden_size", "inter_size", "topk", "num_experts",
+                            "moe_tp_size", "moe_ep_size", "distribution"], "num_tokens"),
+    "wideep_generation_moe": (["moe_dtype", "hidden_size", "inter_size", "topk", "num_experts",
+                               "moe_tp_size", "moe_ep_size", "distribution"], "num_tokens"),
+    "wideep_deepep_ll": (["op_name", "hidden_size", "num_topk", "num_experts", "node_num"],
+                         "num_token"),
+    "wideep_deepep_normal": (["op_name", "hidden_size", "num_topk", "num_experts", "node_num"],
+                             "num_token"),
     "custom_allreduce": (["backend", "allreduce_dtype", "num_gpus"], "message_size"),
     "nccl": (["op_name", "nccl_dtype", "num_gpus"], "message_size"),
     "trtllm_alltoall": (["op_name", "kernel_source", "moe_dtype", "hidden_size", "topk",
@@ -57,8 +65,16 @@ TABLES = {
 }
 # Smaller matrices take as long as these, the time of a launch.
 LEAST = {"gemm": {"n": 64, "k": 256}}
-# Of several distributions of tokens over experts the first that a curve was measured with.
+# A row of DeepEP has the times of both operations, in microseconds. Of those of its kernels for
+# prompts that its default has, 20 multiprocessors, stay; what they wait for the others counts.
+DEEPEP = {"wideep_deepep_ll": ["%s_avg_t_us"],
+          "wideep_deepep_normal": ["%s_transmit_us", "%s_notify_us"]}
+DEEPEP_SMS = 20
+# Of several distributions of tokens over experts the first that a curve was measured with; in
+# tables of experts over machines both.
 DISTRIBUTIONS = ["power_law_1.01", "power_law_1.2", "balanced"]
+KEPT = {"wideep_context_moe": ["power_law_1.01", "uniform"],
+        "wideep_generation_moe": ["power_law_1.01", "uniform"]}
 
 
 def rounded(us):
@@ -114,12 +130,27 @@ def preferred(curves, column):
     return {key: curves[key] for _, key in best.values()}
 
 
+def rows_of_operations(table, times):
+    """A table with a row for each operation of DeepEP, with `latency` in milliseconds."""
+    import pyarrow
+
+    rows = []
+    for row in table.to_pylist():
+        for op in ["dispatch", "combine"]:
+            if row.get(op + "_sms", DEEPEP_SMS) == DEEPEP_SMS:
+                rows.append(dict(row, op_name=op,
+                                 latency=1e-3 * sum(row[time % op] for time in times)))
+    return pyarrow.Table.from_pylist(rows)
+
+
 def read(data, name, without):
     """The curves of a Parquet table: {values of its columns: {x: microseconds}}."""
     import pyarrow.parquet
 
     columns, last = TABLES[name]
     table = pyarrow.parquet.read_table(io.BytesIO(data))
+    if name in DEEPEP:
+        table = rows_of_operations(table, DEEPEP[name])
     there = [column for column in columns if column in table.column_names]
     least = LEAST.get(name, {})
     rows = zip(table[last].to_pylist(), table["latency"].to_pylist(),
@@ -136,7 +167,10 @@ def read(data, name, without):
             continue
         us = rounded(1e3 * ms)
         curves[key][x] = min(curves[key].get(x, us), us)
-    if "distribution" in there:
+    if name in KEPT:
+        at = there.index("distribution")
+        curves = {key: curve for key, curve in curves.items() if key[at] in KEPT[name]}
+    elif "distribution" in there:
         curves = preferred(curves, there.index("distribution"))
     return there, last, curves
 

@@ -16,10 +16,11 @@ static const Hardware whole = {.name = "dgx",
 static const Hardware rented = {
     .name = "cloud", .num_gpus = 4, .cost_per_hour = 12, .gpu_cost_per_hour = 3};
 
-/* Instances of `gpus` GPUs of a type. */
-static Lot lot_of(const Hardware *type, int64_t gpus, int64_t count) {
+/* Instances of `gpus` GPUs of a type, on several machines each. */
+static Lot lot_on(const Hardware *type, int64_t gpus, int64_t nnodes, int64_t count) {
   PoolConfig pool = {.hardware = *type,
                      .spec = {.count = (uint32_t)count},
+                     .nnodes = nnodes,
                      .tensor_parallel_size = gpus,
                      .pipeline_parallel_size = 1,
                      .data_parallel_size = 1};
@@ -29,6 +30,10 @@ static Lot lot_of(const Hardware *type, int64_t gpus, int64_t count) {
   Lot lot = lot_of_pool(&pool);
   lot.type = type;
   return lot;
+}
+
+static Lot lot_of(const Hardware *type, int64_t gpus, int64_t count) {
+  return lot_on(type, gpus, 1, count);
 }
 
 TestSuite(fleet, .init = setup_folder, .fini = teardown_folder);
@@ -45,6 +50,9 @@ Test(fleet, machines_of_a_type_are_shared_and_paid_for_as_they_are_sold) {
       {{lot_of(&whole, 5, 2), lot_of(&whole, 1, 0)}, 2, 10, 2, 80},
       {{lot_of(&rented, 1, 3), lot_of(&whole, 2, 1)}, 4, 5, 2, 3 * 3 + 40},
       {{lot_of(&rented, 2, 5), lot_of(&rented, 1, 1)}, 6, 11, 3, 33},
+      {{lot_on(&whole, 72, 9, 2), lot_of(&whole, 4, 1)}, 3, 148, 19, 19 * 40},
+      {{lot_on(&whole, 8, 2, 3), lot_of(&whole, 1, 0)}, 3, 24, 3, 120}, // halves of two machines
+      {{lot_on(&rented, 8, 2, 1), lot_of(&rented, 1, 1)}, 2, 9, 3, 27},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const Takes takes = lots_take(cases[i].lots, 2, NULL);

@@ -151,6 +151,64 @@ Test(hardware, weights_that_are_elsewhere_leave_their_memory) {
   cr_expect_eq(capacity.blocks, 10 + small.weight_bytes / capacity.block_bytes);
 }
 
+/* Stages and groups lie on machines that they fill evenly. */
+Test(hardware, an_instance_lies_on_several_machines_evenly) {
+  const struct {
+    Parallelism degrees;
+    const char *message, *hint; // NULL: it is good
+  } cases[] = {
+      {{8, 2, 1, 1, 1, 2}, NULL, NULL},
+      {{16, 1, 1, 1, 1, 2}, NULL, NULL},
+      {{4, 2, 1, 1, 1, 2}, NULL, NULL},
+      {{4, 2, 2, 1, 1, 2}, NULL, NULL},
+      {{8, 2, 1, 1, 1, 1}, "exceeds the 8 GPUs", "'nnodes: 2' places each instance on 2 machines"},
+      {{8, 4, 1, 1, 1, 2}, "exceeds the 2 x 8 GPUs", "'nnodes: 4'"},
+      {{8, 2, 1, 1, 1, 4}, NULL, NULL},
+      {{4, 3, 1, 1, 1, 2}, "do not fill 2 machines evenly", NULL},
+      {{8, 1, 1, 1, 1, 3}, "do not fill 3 machines evenly", NULL},
+  };
+  const Llm llm = model("llama2-70b");
+  Hardware hardware = machine("dgx-a100");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    diag_done(&diag);
+    diag_init(&diag);
+    Llm any = llm;
+    any.num_hidden_layers = any.num_attention_layers = 24; // that stages divide
+    const int status =
+        hardware_check_split(&any, &hardware, cases[i].degrees, place_of_file("a"), &diag);
+    cr_assert_eq(status == 0, cases[i].message == NULL, "case %zu", i);
+    if (status == 0) continue;
+    const DiagEntry *entry = &diag.entries[0];
+    cr_expect_not_null(strstr(entry->message, cases[i].message), "%s", entry->message);
+    cr_expect_eq(cases[i].hint == NULL, entry->hint == NULL, "case %zu", i);
+    if (entry->hint && cases[i].hint)
+      cr_expect_not_null(strstr(entry->hint, cases[i].hint), "%s", entry->hint);
+  }
+  hardware.nic_bandwidth = 0;
+  cr_expect_eq(hardware_check_split(&llm, &hardware, cases[0].degrees, place_of_file("a"), &diag),
+               -1);
+  cr_expect_not_null(strstr(diag.entries[diag.n_entries - 1].message, "has no nic_bandwidth"));
+}
+
+/* Of 4 GPUs with links of 100 bytes/s, and NICs of 40 in all, of which four fifths are reached. */
+Test(hardware, links_between_machines_are_their_nics) {
+  const Hardware hardware = {
+      .num_gpus = 4, .nvlink_bandwidth = 100, .nvlink_efficiency = 1, .nic_bandwidth = 40};
+  cr_expect_float_eq(hardware_ring_rate(&hardware, 1), 100, 1e-9);
+  cr_expect_float_eq(hardware_ring_rate(&hardware, 2), 32, 1e-9);
+  cr_expect_float_eq(hardware_exchange_rate(&hardware, 1), 100, 1e-9);
+  cr_expect_float_eq(hardware_exchange_rate(&hardware, 2), 1 / (0.5 / 100 + 0.5 / 8), 1e-9);
+  cr_expect_float_eq(hardware_stage_rate(&hardware, (Parallelism){2, 2, 1, 1, 1, 1}), 100, 1e-9);
+  cr_expect_float_eq(hardware_stage_rate(&hardware, (Parallelism){4, 2, 1, 1, 1, 2}), 8, 1e-9);
+  // of three links between four stages on two machines one is between these
+  cr_expect_float_eq(hardware_stage_rate(&hardware, (Parallelism){2, 4, 1, 1, 1, 2}),
+                     3 / (2 / 100. + 1 / 8.), 1e-9);
+  cr_expect_float_eq(hardware_machines_of(&hardware, (Parallelism){3, 1, 1, 1, 1, 1}), 1, 1e-9);
+  cr_expect_float_eq(hardware_machines_of(&hardware, (Parallelism){2, 1, 1, 1, 1, 1}), 0.5, 1e-9);
+  cr_expect_float_eq(hardware_machines_of(&hardware, (Parallelism){2, 2, 1, 1, 1, 2}), 1, 1e-9);
+  cr_expect_float_eq(hardware_machines_of(&hardware, (Parallelism){4, 3, 1, 1, 1, 3}), 3, 1e-9);
+}
+
 Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) {
   const struct {
     const char *model;
@@ -161,8 +219,9 @@ Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) 
   } cases[] = {
       {"bloom-176b", 4, 0.9, 0, "does not fit with tensor_parallel_size 4", "size 8 fits"},
       {"llama2-70b", 1, 0.9, 0, "does not fit with tensor_parallel_size 1", "size 2 fits"},
-      {"bloom-176b", 8, 0.4, 0, "does not fit", "does not fit on all 8 GPUs"},
-      {"llama2-70b", 16, 0.9, 0, "exceeds the 8 GPUs", NULL},
+      {"bloom-176b", 8, 0.4, 0, "does not fit", "size 8, pipeline_parallel_size 2 and nnodes 2"},
+      {"bloom-176b", 8, 0.02, 0, "does not fit", "does not fit on all 8 GPUs"},
+      {"llama2-70b", 16, 0.9, 0, "exceeds the 8 GPUs", "'nnodes: 2'"},
       {"llama2-70b", 3, 0.9, 0, "does not divide the heads", NULL},
       {"llama2-70b", 2, 0.9, 1000000, "1 MB is less than one block of 2621 kB", NULL},
       {"llama2-70b", 2, 0.9, 20000000000, "20 GB exceeds the", NULL},

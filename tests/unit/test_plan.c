@@ -108,7 +108,7 @@ Test(plan, refuses_what_it_cannot_mean) {
   wrong.users = 3;
   refuses(&wrong, "either --rate");
   wrong = asked;
-  wrong.gpu = "l4-x8";
+  wrong.gpu = "a10-x4";
   wrong.weights = -1;
   wrong.model = "llama3.1-405b";
   refuses(&wrong, "");
