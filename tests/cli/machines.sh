@@ -11,7 +11,8 @@ workload:
   arrivals: {process: poisson, rate: 0.5 /s}
   requests: 40
 pools:
-  serve: {machine: dgx-h100, tensor_parallel_size: 8, pipeline_parallel_size: 2, nnodes: 2, count: 2}
+  serve:
+    {machine: dgx-h100, tensor_parallel_size: 8, pipeline_parallel_size: 2, nnodes: 2, count: 2}
 END
 expect 0 "$tandem" run two.yaml
 prints 'machines     2 instances on 32 GPUs: 4 dgx-h100 sold whole'
@@ -23,7 +24,8 @@ says "exceeds the 8 GPUs of machine 'dgx-h100'"
 says "hint: 'nnodes: 2' places each instance on 2 machines"
 expect 3 "$tandem" run two.yaml --set pools.serve.nnodes=3
 says 'do not fill 3 machines evenly'
-expect 3 "$tandem" run two.yaml --set pools.serve.pipeline_parallel_size=1 --set pools.serve.nnodes=1
+expect 3 "$tandem" run two.yaml --set pools.serve.nnodes=1 \
+  --set pools.serve.pipeline_parallel_size=1
 says 'hint: tensor_parallel_size 8, pipeline_parallel_size 2 and nnodes 2 fit: 2 machines'
 
 # Instances on two machines fail about twice as often as those on one.
@@ -31,7 +33,8 @@ failures() {
   "$tandem" run two.yaml --set workload.requests=2000 --set "pools.serve.nnodes=$1" \
     --set "pools.serve.pipeline_parallel_size=2" --set "pools.serve.tensor_parallel_size=$2" \
     --set 'model={name: llama3.1-405b, quantization: fp8}' --format csv \
-    --set 'pools.serve.faults={machine: {mtbf: 400 s, mttr: 1 s, distribution: constant}}' >out 2>err
+    --set 'pools.serve.faults={machine: {mtbf: 400 s, mttr: 1 s, distribution: constant}}' \
+    >out 2>err
   figure run failures value
 }
 on_two=$(failures 2 8) on_one=$(failures 1 4)

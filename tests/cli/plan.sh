@@ -336,7 +336,7 @@ rejects 3 "$tandem" plan --model llama3.1-8b --gpu h1000 --isl 9 --osl 9 --rate 
 says "--gpu: error: unknown GPU or machine type 'h1000'"
 rejects 3 "$tandem" plan --model llama3.1-8b --gpu v100 --isl 9 --osl 9 --rate 1 --slo "$limits"
 says 'choose one: v100-32gb-x4, v100-32gb-x8'
-rejects 3 "$tandem" plan --model llama3.1-405b --gpu l4 --isl 9 --osl 9 --rate 1 --slo "$limits"
+rejects 3 "$tandem" plan --model llama3.1-405b --gpu a10-x4 --isl 9 --osl 9 --rate 1 --slo "$limits"
 says '--gpu: error:'
 rejects 3 "$tandem" plan --model llama3-8b --gpu h100 --isl 8000 --osl 900 --rate 1 --slo "$limits"
 says 'exceed the context'

@@ -103,7 +103,7 @@ prints '  gpu_memory_utilization (number, 0.01 to 1; default: 0.9)'
 prints 'policies.batcher, vllm:'
 prints 'MACHINE.yaml:'
 expect 0 "$tandem" list options pools.NAME.tensor
-prints 'default: GPUs of the machine type divided by the other degrees'
+prints "default: GPUs of the instance's machines divided by the other degrees"
 [ "$(wc -l <out)" -eq 3 ] || fail 'a part of a name is in more than one key'
 expect 0 "$tandem" list units
 prints "s, ps, ns, us, ms, min, h, d"
