@@ -167,6 +167,25 @@ __device__ __forceinline__ float row_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
+/* The greatest products of a tile's rows, or their shifts where those are greater. Whether a row of
+ * the warp has grown above its shift by more than it may. */
+template <int n_tiles>
+__device__ __forceinline__ bool take_max(float (&ret_max)[2], const RowState &state,
+                                         const float (&s)[n_tiles][4], float scale_log2) {
+  bool has_grown = false;
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    float max = s[0][2 * half];
+#pragma unroll
+    for (int n = 0; n < n_tiles; n++) {
+      max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+    }
+    ret_max[half] = fmaxf(row_max(max), state.shift[half]);
+    has_grown |= (ret_max[half] - state.shift[half]) * scale_log2 > max_growth_log2;
+  }
+  return __any_sync(0xffffffffu, has_grown);
+}
+
 /* Moves the shift of the rows to `max`, and what was summed with it. */
 template <int acc_tiles>
 __device__ __forceinline__ void rescale(RowState &state, const float (&max)[2],
@@ -191,18 +210,7 @@ __device__ __forceinline__ void take_logits(RowState &state, uint32_t (&p)[n_til
                                             const float (&s)[n_tiles][4],
                                             float (&acc)[acc_tiles][4], float scale_log2) {
   float max[2];
-  bool has_grown = false;
-#pragma unroll
-  for (int half = 0; half < 2; half++) {
-    max[half] = s[0][2 * half];
-#pragma unroll
-    for (int n = 0; n < n_tiles; n++) {
-      max[half] = fmaxf(max[half], fmaxf(s[n][2 * half], s[n][2 * half + 1]));
-    }
-    max[half] = fmaxf(row_max(max[half]), state.shift[half]);
-    has_grown |= (max[half] - state.shift[half]) * scale_log2 > max_growth_log2;
-  }
-  if (__any_sync(0xffffffffu, has_grown)) {
+  if (take_max(max, state, s, scale_log2)) {
     rescale(state, max, acc, scale_log2);
   }
 #pragma unroll

@@ -15,6 +15,23 @@ struct Prefill {
   int32_t group, page_shift, n_row_tiles;
 };
 
+/* Of chunks of at most `max_new` tokens. */
+inline Prefill prefill_args(const KernelAttention &shape, const KernelSplits &splits, void *out,
+                            const void *q, int64_t q_stride, const int32_t *row_starts,
+                            const int32_t *past, int32_t max_new, int32_t tile_rows) {
+  int32_t group = shape.query_heads / shape.kv_heads;
+  return {shape,
+          splits,
+          out,
+          q,
+          q_stride,
+          row_starts,
+          past,
+          group,
+          __builtin_ctz(shape.block_size),
+          (max_new * group + tile_rows - 1) / tile_rows};
+}
+
 /* What a block works on. */
 struct Chunk {
   const int32_t *pages;

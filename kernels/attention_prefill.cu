@@ -366,18 +366,8 @@ int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, 
   if (sequences == 0 || max_new == 0) {
     return 0;
   }
-  Prefill args = {*shape,
-                  *splits,
-                  out,
-                  q,
-                  q_stride,
-                  row_starts,
-                  past,
-                  shape->query_heads / shape->kv_heads,
-                  __builtin_ctz(shape->block_size),
-                  0};
-  int32_t max_rows = max_new * args.group;
-  args.n_row_tiles = (max_rows + tile_rows - 1) / tile_rows;
+  Prefill args =
+      prefill_args(*shape, *splits, out, q, q_stride, row_starts, past, max_new, tile_rows);
   Variant variant = find_variant(*shape, tile_rows == 128);
   dim3 grid(sequences * shape->kv_heads, args.n_row_tiles, splits->plan.most);
   int error =

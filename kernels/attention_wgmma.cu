@@ -271,18 +271,7 @@ template <class Type, class Of> struct Consumer {
       hide_row(s, 0, first_token + lane % 4 * 2 - sees[0]);
       hide_row(s, 1, first_token + lane % 4 * 2 - sees[1]);
     }
-    has_grown = false;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-      max[half] = s[0][2 * half];
-#pragma unroll
-      for (int n = 0; n < n_tiles; n++) {
-        max[half] = fmaxf(max[half], fmaxf(s[n][2 * half], s[n][2 * half + 1]));
-      }
-      max[half] = fmaxf(row_max(max[half]), state[0].shift[half]);
-      has_grown |= (max[half] - state[0].shift[half]) * scale_log2 > max_growth_log2;
-    }
-    has_grown = __any_sync(0xffffffffu, has_grown);
+    has_grown = take_max(max, state[0], s, scale_log2);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       if (has_grown) {
@@ -484,17 +473,7 @@ int kernel_attention_wgmma(KernelStream stream, const KernelAttention *shape, in
   }
   Variant variant = find_variant(*shape, tile_rows);
   Wgmma args = {};
-  args.prefill = {*shape,
-                  {},
-                  out,
-                  q,
-                  q_stride,
-                  row_starts,
-                  past,
-                  shape->query_heads / shape->kv_heads,
-                  __builtin_ctz(shape->block_size),
-                  0};
-  args.prefill.n_row_tiles = (max_new * args.prefill.group + variant.rows - 1) / variant.rows;
+  args.prefill = prefill_args(*shape, {}, out, q, q_stride, row_starts, past, max_new, tile_rows);
   args.sequence_heads = sequences * shape->kv_heads;
   args.n_items = args.sequence_heads * args.prefill.n_row_tiles;
   int error = kernel_tensor_map(&args.kv, shape->kv_pages, shape->head_dim, load_rows);

@@ -51,6 +51,8 @@ static FitTask task_of(FitResult *self, FitRows *rows, FitTerm term, Arena *aren
                   .rows = ARENA_ARRAY(arena, const ProfileRow *, self->group.n_rows),
                   .points = ARENA_ARRAY(arena, FitPoint, self->group.n_rows),
                   .seed = self->options.seed};
+  if (term == FIT_HEAD && task.grid == 0 && fit_join_ways(&self->model) == FIT_JOINT)
+    task.linear = &self->model.curves[PROFILE_LINEAR]; // elsewhere iterations find all knots again
   task.n_rows = fit_rows_of(rows, term, task.rows);
   task.n_points = fit_task_points(&task, task.rows, task.n_rows, task.points, arena);
   return task;

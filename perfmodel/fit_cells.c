@@ -36,23 +36,26 @@ static double row_between(const FitSpan *row, int64_t x) {
   return line((double)upper[-1].x, upper[-1].y, (double)upper->x, upper->y, (double)x);
 }
 
-/* The nearest sample on one side of a row (`step` −1 or 1) in the column of x, or on its ray. */
-static const FitSample *beside(const FitSpan *rows, int n_rows, int row, int64_t x, int step,
-                               bool on_ray) {
+/* The nearest samples, at most `most`, on one side of a row (`step` −1 or 1) in the column of x, or
+ * on its ray. Returns how many. */
+static int beside(const FitSpan *rows, int n_rows, int row, int64_t x, int step, bool on_ray,
+                  int most, const FitSample **ret_found) {
   const double key = (double)rows[row].first->key;
-  for (int r = row + step; r >= 0 && r < n_rows; r += step) {
+  int n = 0;
+  for (int r = row + step; n < most && r >= 0 && r < n_rows; r += step) {
     const double share = on_ray ? (double)rows[r].first->key / key : 1;
     const double at = share * (double)x, apart = on_ray ? RAY_APART * at : 0;
     const FitSample *found = sample_from(&rows[r], at - apart);
-    if (found && (double)found->x <= at + apart) return found;
+    if (found && (double)found->x <= at + apart) ret_found[n++] = found;
   }
-  return NULL;
+  return n;
 }
 
 static double across_between(const FitSpan *rows, int n_rows, int row, int64_t x, bool on_ray) {
-  const FitSample *lower = beside(rows, n_rows, row, x, -1, on_ray);
-  const FitSample *upper = lower ? beside(rows, n_rows, row, x, 1, on_ray) : NULL;
-  if (!upper) return INFINITY;
+  const FitSample *lower, *upper;
+  if (beside(rows, n_rows, row, x, -1, on_ray, 1, &lower) == 0 ||
+      beside(rows, n_rows, row, x, 1, on_ray, 1, &upper) == 0)
+    return INFINITY;
   const double key = (double)rows[row].first->key;
   const double key0 = (double)lower->key, key1 = (double)upper->key;
   const double time = line(key0, lower->y, key1, upper->y, key);
@@ -108,14 +111,45 @@ static double like_beside(const FitSpan *rows, int n_rows, int row, int64_t x) {
   return INFINITY;
 }
 
-FitCell fit_cell(const FitSpan *rows, int n_rows, int row, int64_t x, bool prefill) {
+/* ---- Between bounds ---- */
+
+/* The line that the two nearest samples of its row on one side go on by to x; 0: fewer. */
+static double row_goes_on(const FitSpan *row, int64_t x, int step) {
+  const FitSample *s = row->first, *upper = sample_from(row, (double)x);
+  const int behind = upper ? (int)(upper - s) : row->n;
+  const int a = step < 0 ? behind - 1 : behind, b = a + step;
+  if (b < 0 || b >= row->n) return 0;
+  return line((double)s[a].x, s[a].y, (double)s[b].x, s[b].y, (double)x);
+}
+
+static double across_goes_on(const FitSpan *rows, int n_rows, int row, int64_t x, int step,
+                             bool on_ray) {
+  const FitSample *s[2];
+  if (beside(rows, n_rows, row, x, step, on_ray, 2, s) < 2) return 0;
+  return line((double)s[0]->key, s[0]->y, (double)s[1]->key, s[1]->y, (double)rows[row].first->key);
+}
+
+/* Half way from an upper bound to the greatest lower one. */
+static double lower_half(const FitSpan *rows, int n_rows, int row, int64_t x, double upper) {
+  double lower = 0;
+  for (int step = -1; step <= 1; step += 2) {
+    lower = fmax(lower, row_goes_on(&rows[row], x, step));
+    for (int on_ray = 0; on_ray < 2; on_ray++)
+      lower = fmax(lower, across_goes_on(rows, n_rows, row, x, step, on_ray));
+  }
+  return lower > 0 && lower < upper ? (lower + upper) / 2 : upper;
+}
+
+FitCell fit_cell(const FitSpan *rows, int n_rows, int row, int64_t x, bool prefill, bool sparse) {
   const FitSpan *own = &rows[row];
   const FitSample *at = sample_from(own, (double)x);
   const bool within = x >= own->first->x && x <= last_of(own)->x;
   if (at && at->x == x) return (FitCell){at->y, true};
+  if (own->n == 1) return (FitCell){fit_cell(rows, n_rows, row + 1, x, prefill, sparse).y, false};
   double y = row_between(own, x);
   if (prefill || !within) y = fmin(y, across_between(rows, n_rows, row, x, false));
   if (prefill) y = fmin(y, across_between(rows, n_rows, row, x, true));
+  if (prefill && sparse && !isinf(y)) y = lower_half(rows, n_rows, row, x, y);
   if (!isinf(y)) return (FitCell){y, true};
   y = like_beside(rows, n_rows, row, x);
   if (!isinf(y)) return (FitCell){y, false};

@@ -4,8 +4,9 @@
  * prefill along the ray on which x is in proportion to the key: prompts of other lengths and as
  * many. Times are the larger of a floor and of work, and so convex along each of them: a line
  * between two samples is an upper bound, and of several the least is nearest. Along rays, where
- * work grows with the square, the line of time per token is one too. Only where nothing reaches the
- * cell do lines go on beyond samples. */
+ * work grows with the square, the line of time per token is one too. Lines that go on from two
+ * samples on one side are lower bounds; where samples are sparse the cell is half way between the
+ * two bounds. Only where nothing reaches the cell do lines go on beyond samples. */
 #ifndef PERFMODEL_FIT_CELLS_H
 #define PERFMODEL_FIT_CELLS_H
 #include <stdbool.h>
@@ -27,8 +28,9 @@ typedef struct FitCell {
   bool known; // not from beyond all samples
 } FitCell;
 
-/* The cell of `x` in a row of at least two samples; `rows` ascend by key. `prefill`: key and x are
+/* The cell of `x` in a row of at least two samples, or in the first, if the next has two: one of
+ * one sample has the cells of the next elsewhere. `rows` ascend by key. `prefill`: key and x are
  * tokens and spans of prefill (curve_table.h). Of others columns are not asked within their rows:
  * they follow their noise, and rows are finer. */
-FitCell fit_cell(const FitSpan *rows, int n_rows, int row, int64_t x, bool prefill);
+FitCell fit_cell(const FitSpan *rows, int n_rows, int row, int64_t x, bool prefill, bool sparse);
 #endif

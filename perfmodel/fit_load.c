@@ -121,7 +121,7 @@ static double attention_of(const PerfModel *model, const BatchShape *batch) {
                            batch->context_tokens, 0};
   const int64_t tokens = batch->prefill_tokens + batch->decode_seqs;
   return tick_seconds(perfmodel_iteration(model, &bare, NULL) - model->overhead -
-                      pwl_eval(&model->linear, tokens));
+                      pwl_eval(&model->linear, tokens) - pwl_eval(&model->head, 0));
 }
 
 double fit_record_eval(const PerfModel *model, const FitPoint *point) {

@@ -87,13 +87,15 @@ static int find_rows(const FitSample *samples, int n, FitSpan *ret_rows) {
 }
 
 /* The rows of the grid: without those that have less than a quarter of the longest one's samples,
- * and of more than KEYS_MAX every some. Returns how many; `ret_kept` has room for all. */
-static int keep_rows(const FitSpan *rows, int n_rows, int *ret_kept) {
+ * and of more than KEYS_MAX every some. `alone`: the first row may have one sample if
+ * the next has more. Returns how many; `ret_kept` has room for all. */
+static int keep_rows(const FitSpan *rows, int n_rows, bool alone, int *ret_kept) {
   int least = 0, n = 0, kept = 0;
   for (int r = 0; r < n_rows; r++)
     if (rows[r].n / 4 > least) least = rows[r].n / 4;
+  alone = alone && n_rows > 1 && rows[1].n >= 2;
   for (int r = 0; r < n_rows; r++)
-    if (rows[r].n >= least && rows[r].n >= 2) ret_kept[n++] = r;
+    if (rows[r].n >= least && (rows[r].n >= 2 || (alone && r == 0))) ret_kept[n++] = r;
   if (n <= KEYS_MAX) return n;
   for (; kept < KEYS_MAX; kept++)
     ret_kept[kept] = ret_kept[(int64_t)kept * (n - 1) / (KEYS_MAX - 1)];
@@ -112,14 +114,16 @@ typedef struct Grid {
   double *weight;      // [n_rows][n]
 } Grid;
 
-/* All x, of rows that are not kept as well; neighbours within a share of one another as the first
- * of them. */
+/* All x, of rows that are not kept as well, and where `sparse` those of prompts without a past;
+ * neighbours within a share of one another as the first of them. */
 static int64_t *candidates_of(const FitSpan *rows, int n_rows, int n_samples, FitTerm term,
-                              int *ret_n, Arena *arena) {
+                              bool sparse, int *ret_n, Arena *arena) {
   const bool one_row = term == FIT_LINEAR || term == FIT_HEAD;
   double apart = one_row ? 1 : TABLE_APART;
-  int64_t *x = ARENA_ARRAY(arena, int64_t, n_samples + 1);
+  int64_t *x = ARENA_ARRAY(arena, int64_t, n_samples + n_rows + 1);
   size_t n = 0;
+  for (int r = 0; r < n_rows && sparse && term == FIT_PREFILL_ATTENTION; r++)
+    x[n++] = rows[r].first->key * SPAN_STEPS;
   for (int r = 0; r < n_rows; r++)
     for (int i = 0; i < rows[r].n; i++)
       x[n++] = one_row ? rows[r].first[i].x : fit_row_knot(term, rows[r].first[i].x);
@@ -134,12 +138,13 @@ static int64_t *candidates_of(const FitSpan *rows, int n_rows, int n_samples, Fi
   return x;
 }
 
-static Grid grid_new(const FitSpan *rows, int n_rows, int n_samples, FitTerm term, Arena *arena) {
+static Grid grid_new(const FitSpan *rows, int n_rows, int n_samples, FitTerm term, bool sparse,
+                     Arena *arena) {
   const bool prefill = term == FIT_PREFILL_ATTENTION;
   int *kept = ARENA_ARRAY(arena, int, n_rows + 1);
-  Grid grid = {.n_rows = keep_rows(rows, n_rows, kept), .may_fall = prefill};
+  Grid grid = {.n_rows = keep_rows(rows, n_rows, sparse && prefill, kept), .may_fall = prefill};
   if (grid.n_rows == 0) return grid;
-  grid.x = candidates_of(rows, n_rows, n_samples, term, &grid.n, arena);
+  grid.x = candidates_of(rows, n_rows, n_samples, term, sparse, &grid.n, arena);
   const int cells = grid.n_rows * grid.n;
   grid.keys = ARENA_ARRAY(arena, int64_t, grid.n_rows);
   grid.low = ARENA_ARRAY(arena, int64_t, grid.n_rows);
@@ -148,13 +153,15 @@ static Grid grid_new(const FitSpan *rows, int n_rows, int n_samples, FitTerm ter
   grid.weight = ARENA_ARRAY(arena, double, cells);
   grid.known = ARENA_ARRAY(arena, bool, cells);
   double least = INFINITY; // nothing takes less than the fastest of all
-  for (int r = 0; r < grid.n_rows; r++)
-    for (int i = 0; i < (grid.may_fall ? rows[kept[r]].n : 1); i++)
-      least = fmin(least, rows[kept[r]].first[i].y);
+  for (int r = 0; r < (sparse ? n_rows : grid.n_rows); r++) {
+    const FitSpan *row = &rows[sparse ? r : kept[r]];
+    for (int i = 0; i < (grid.may_fall ? row->n : 1); i++)
+      least = fmin(least, row->first[i].y);
+  }
   for (int i = 0; i < cells; i++) {
     const int r = i / grid.n;
     const FitSpan *row = &rows[kept[r]];
-    const FitCell cell = fit_cell(rows, n_rows, kept[r], grid.x[i % grid.n], prefill);
+    const FitCell cell = fit_cell(rows, n_rows, kept[r], grid.x[i % grid.n], prefill, sparse);
     grid.keys[r] = row->first->key;
     grid.low[r] = row->first->x;
     grid.high[r] = row->first[row->n - 1].x;
@@ -370,13 +377,13 @@ static FitTable *table_of(FitModel *self, FitTerm term) {
 }
 
 bool fit_table_build(FitModel *self, FitTerm term, const FitPoint *points, int n_points,
-                     Arena *arena) {
+                     bool sparse, Arena *arena) {
   *self = (FitModel){0};
   FitTable *table = table_of(self, term);
   FitSample *samples = ARENA_ARRAY(arena, FitSample, n_points + 1);
   FitSpan *rows = ARENA_ARRAY(arena, FitSpan, n_points + 1);
   const int n = collect(term, points, n_points, samples), n_rows = find_rows(samples, n, rows);
-  Grid grid = grid_new(rows, n_rows, n, term, arena);
+  Grid grid = grid_new(rows, n_rows, n, term, sparse, arena);
   if (grid.n_rows < (table ? 2 : 1)) return false;
   make_rise(&grid, arena);
   const double tolerance = term == FIT_LINEAR            ? LINEAR_TOLERANCE

@@ -19,9 +19,10 @@ bool fit_is_table(const FitPoint *points, int n_points, int least);
 /* Whether points of a term can be followed like one: of two variables, with little noise. */
 bool fit_table_can(FitTerm term, const FitPoint *points, int n_points);
 enum { FIT_GRID_POINTS = 64, FIT_GRID_FEW = 8 };
-/* Fills the term of a task. False where the points do not make one: fewer than two keys. */
+/* Fills the term of a task. False where the points do not make one: fewer than two keys. `sparse`:
+ * they are no grid, but so few that each counts. */
 bool fit_table_build(FitModel *self, FitTerm term, const FitPoint *points, int n_points,
-                     Arena *arena);
+                     bool sparse, Arena *arena);
 enum { FIT_POOLED_MAX = 256 };
 /* The nearest values that do not fall, by squared errors of these weights; those `step` apart are
  * of one series of at most FIT_POOLED_MAX. */

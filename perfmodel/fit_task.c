@@ -7,15 +7,41 @@
 
 enum { RANDOM_SPLITS = 5, DECODE_SEGMENTS_MAX = 3 };
 
+/* Between its knots `head` rises in proportion to `linear`, beyond the last by its ratio, on knots
+ * of `linear`: both are products of as many tokens on one GPU, which turn from reading weights to
+ * multiplying at nearly one number. */
+static void bend(FitCurve *self, const FitCurve *linear) {
+  const FitCurve straight = *self;
+  if (self->n_knots == 0 || self->n_knots + linear->n_knots > FIT_KNOTS_MAX) return;
+  self->n_knots = 0;
+  for (int k = 0, at = 0; k < straight.n_knots; k++) {
+    const bool last = k + 1 == straight.n_knots;
+    const double from = fit_curve_eval(linear, straight.x[k]);
+    const double run = last ? from : fit_curve_eval(linear, straight.x[k + 1]) - from;
+    const double rise = straight.seconds[last ? k : k + 1] - (last ? 0 : straight.seconds[k]);
+    self->x[self->n_knots] = straight.x[k];
+    self->seconds[self->n_knots++] = straight.seconds[k];
+    for (; at < linear->n_knots && (last || linear->x[at] < straight.x[k + 1]); at++) {
+      if (linear->x[at] <= straight.x[k] || run <= 0) continue;
+      self->x[self->n_knots] = linear->x[at];
+      self->seconds[self->n_knots++] =
+          straight.seconds[k] + rise / run * (linear->seconds[at] - from);
+    }
+  }
+}
+
 void fit_task_build(const FitTask *self, const FitPoint *points, int n_points, FitModel *ret_model,
                     FitLevels *ret_levels, Arena *arena) {
   FitLevels levels;
-  if (self->table && fit_table_build(ret_model, self->term, points, n_points, arena)) return;
+  if (self->table &&
+      fit_table_build(ret_model, self->term, points, n_points, self->grid == 0, arena))
+    return;
   if (self->operators)
     fit_join(ret_model, ret_levels ? ret_levels : &levels, self->operators, self->way, points,
              n_points, arena);
   else
     fit_build(ret_model, points, n_points, &self->plan, arena);
+  if (self->linear) bend(&ret_model->curves[PROFILE_HEAD], self->linear);
 }
 
 static double known_of(const FitTask *self, const BatchShape *batch) {
@@ -265,7 +291,8 @@ void fit_task_choose(FitTask *self, Arena *arena) {
   const bool operators = self->op != PROFILE_ITERATION;
   const bool is = operators && self->grid && fit_is_table(self->points, self->n_points, self->grid);
   const bool can = is || (operators && fit_table_can(self->term, self->points, self->n_points));
-  self->table = can && fit_table_build(&model, self->term, self->points, self->n_points, arena);
+  self->table = can && fit_table_build(&model, self->term, self->points, self->n_points,
+                                       self->grid == 0, arena);
   if (self->table && is) return;
   const bool makes_one = self->table;
   self->table = false;

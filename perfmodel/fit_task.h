@@ -12,6 +12,7 @@ typedef struct FitTask {
   ProfileOp op;
   FitTerm term;            // the same, or that part of attention of both which is the decodes'
   const FitModel *prefill; // of that: has the other part
+  const FitCurve *linear;  // of head: what it goes like between its knots, or NULL
   int grid;                // of points measured on a grid so many make a table; 0: none does
   bool table;              // it is followed, not searched (fit_table.h)
   const ProfileRow **rows;

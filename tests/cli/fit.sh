@@ -105,12 +105,13 @@ expect 0 'was fitted to' "$tandem" fit --verify reduced.csv ar.yaml
 expect 0 'iterations and operators: ' "$tandem" fit reduced.csv
 expect 0 'overhead 0.99' "$tandem" fit bare.csv
 
-# What an H100 took: iterations that a fit has not seen are less than 2% off.
+# What an H100 took: iterations that a fit has not seen are less than 2% off, terms less than 6.5%.
 measured=$MESON_SOURCE_ROOT/perfmodel/profiles/h100-80gb
 for model in llama3-8b llama2-70b-tp8; do
   "$tandem" fit "$measured/$model-wgmma.csv" >errors
-  expect 0 '' awk '$1 == "iterations" && $2 == "held" && $3 == "out" { met = $7 > 0 && $7 < 2 }
-    END { exit !met }' errors
+  expect 0 '' awk '$2 == "held" && $3 == "out" && $1 ~ /^(iterations|linear|head|.*_attention)$/ {
+    met += $7 > 0 && $7 < ($1 == "iterations" ? 2 : 6.5) }
+    END { exit met != 5 }' errors
 done
 
 # Host time is that of an engine's release, which a run names; what a preset counts of kernels is in

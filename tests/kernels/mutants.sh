@@ -257,7 +257,9 @@ replace() {
     }' "$1" >"$1.new" && mv "$1.new" "$1"
 }
 
-# build TREE KIND : its test_KIND.
+# build TREE KIND : its test_KIND. ccache, where it is, compiles what no mutant changed once.
+ccache=$(command -v ccache)
+export CCACHE_NOHASHDIR=1
 build() {
   local cu objects=()
   cd "$1" || return
@@ -265,13 +267,13 @@ build() {
     local options=()
     [[ $cu != *.cu ]] ||
       options=(-x c++ -DKERNEL_EMULATOR -include tests/kernels/emulator/emulator.h)
-    g++ -std=c++17 -O2 -ffp-contract=off -fno-strict-aliasing -w -I. -isystem "$cuda/include" \
-      "${options[@]}" -c "$cu" -o "${cu%.*}.o" || return
+    $ccache g++ -std=c++17 -O2 -ffp-contract=off -fno-strict-aliasing -w -I. \
+      -isystem "$cuda/include" "${options[@]}" -c "$cu" -o "${cu%.*}.o" || return
     objects+=("${cu%.*}.o")
   done
   for cu in tests/kernels/{test_"$2",kernel_testing,kernel_testing_emulator,expected} \
     calib/reference calib/spread kernels/half base/arena base/units; do
-    gcc -std=c11 -D_GNU_SOURCE -O2 -I. -c "$cu.c" -o "$cu.o" || return
+    $ccache gcc -std=c11 -D_GNU_SOURCE -O2 -I. -c "$cu.c" -o "$cu.o" || return
     objects+=("$cu.o")
   done
   g++ "${objects[@]}" -lm -pthread -o "test_$2"

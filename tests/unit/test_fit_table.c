@@ -54,20 +54,9 @@ static void add_table(void) {
     }
 }
 
-Test(fit_table, grids_of_two_counts_come_back) {
-  static const FitPart parts[] = {FIT_OPERATORS + PROFILE_PREFILL_ATTENTION,
-                                  FIT_OPERATORS + PROFILE_DECODE_ATTENTION, FIT_MIXED_OPERATORS};
-  const FitOptions options = {.preset = "ideal", .ideal = true, .seed = 1};
-  FitResult *result = ARENA_NEW(&arena, FitResult);
-  ProfileGroup *groups;
+/* What is written loads to the same times. */
+static void expect_saved(const FitResult *result) {
   PerfModel model;
-  add_table();
-  cr_assert_eq(profile_groups(&profile, &groups, &arena), 1);
-  cr_assert_eq(fit_group(result, &profile, &groups[0], &options, &arena, &diag), 0);
-  cr_expect(result->tables);
-  for (int i = 0; i < 3; i++)
-    cr_expect_leq(result->parts[parts[i]].held_out.mape, 0.04, "%s: %g", fit_part_name(parts[i]),
-                  result->parts[parts[i]].held_out.mape);
   cr_assert_eq(fit_save(result, &profile, path, &diag), 0);
   cr_assert_eq(perfmodel_load(&model, path, 128, &arena, &diag), 0);
   for (int i = 0; i < result->n_points; i++) {
@@ -75,6 +64,22 @@ Test(fit_table, grids_of_two_counts_come_back) {
     const double seconds = fit_point_eval(&result->model, point);
     cr_assert_float_eq(fit_record_eval(&model, point), seconds, 2e-5 * seconds + 1e-9);
   }
+}
+
+Test(fit_table, grids_of_two_counts_come_back) {
+  static const FitPart parts[] = {FIT_OPERATORS + PROFILE_PREFILL_ATTENTION,
+                                  FIT_OPERATORS + PROFILE_DECODE_ATTENTION, FIT_MIXED_OPERATORS};
+  const FitOptions options = {.preset = "ideal", .ideal = true, .seed = 1};
+  FitResult *result = ARENA_NEW(&arena, FitResult);
+  ProfileGroup *groups;
+  add_table();
+  cr_assert_eq(profile_groups(&profile, &groups, &arena), 1);
+  cr_assert_eq(fit_group(result, &profile, &groups[0], &options, &arena, &diag), 0);
+  cr_expect(result->tables);
+  for (int i = 0; i < 3; i++)
+    cr_expect_leq(result->parts[parts[i]].held_out.mape, 0.04, "%s: %g", fit_part_name(parts[i]),
+                  result->parts[parts[i]].held_out.mape);
+  expect_saved(result);
 }
 
 /* A chunk of 48 tokens, which is no row, behind 3,000: that of 256 at most, and no less than the
@@ -153,20 +158,20 @@ Test(fit_table, cells_take_the_least_line) {
   const FitSpan rows[] = {{samples, 2}, {samples + 2, 3}, {samples + 5, 2}};
   FitSample others[7];
   memcpy(others, samples, sizeof others);
-  const FitCell measured = fit_cell(rows, 3, 1, 2, true);
+  const FitCell measured = fit_cell(rows, 3, 1, 2, true, false);
   cr_expect(measured.known && measured.y == 0);
   // of 32 at 4: its own line says 10, that of 16 and 64 at 4 says 12.67, no ray is there
-  FitCell cell = fit_cell(rows, 3, 1, 4, true);
+  FitCell cell = fit_cell(rows, 3, 1, 4, true, false);
   cr_expect(cell.known);
   cr_expect_float_eq(cell.y, 10, 1e-9);
   // its own line says 23.3 there: the column of 16 and 64 is less
   others[3].y = 20;
   const FitSpan slow[] = {{others, 2}, {others + 2, 3}, {others + 5, 2}};
-  cell = fit_cell(slow, 3, 1, 4, true);
+  cell = fit_cell(slow, 3, 1, 4, true, false);
   cr_expect_float_eq(cell.y, 12 + 2.0 / 3, 1e-9);
-  cell = fit_cell(slow, 3, 1, 4, false); // rows of others follow their own
+  cell = fit_cell(slow, 3, 1, 4, false, false); // rows of others follow their own
   cr_expect_float_eq(cell.y, 20 + 10 / 3.0, 1e-9);
-  cell = fit_cell(slow, 3, 1, 16, true);
+  cell = fit_cell(slow, 3, 1, 16, true, false);
   cr_expect(!cell.known);
 }
 
@@ -175,12 +180,62 @@ Test(fit_table, cells_beyond_a_row_rise_as_the_nearest_does) {
   static const FitSample samples[] = {{1, 64, 2, 1},  {1, 128, 3, 1}, {2, 128, 4, 1},
                                       {2, 256, 6, 1}, {4, 64, 8, 1},  {4, 256, 20, 1}};
   const FitSpan rows[] = {{samples, 2}, {samples + 2, 2}, {samples + 4, 2}};
-  FitCell cell = fit_cell(rows, 3, 1, 64, false); // a column of 1 and 4: (2 + 1/3 * 6) = 4
+  FitCell cell = fit_cell(rows, 3, 1, 64, false, false); // a column of 1 and 4: (2 + 1/3 * 6) = 4
   cr_expect(cell.known);
   cr_expect_float_eq(cell.y, 4, 1e-9);
-  cell = fit_cell(rows, 3, 0, 256, false); // of 2 from 128 on: 3 * 6 / 4
+  cell = fit_cell(rows, 3, 0, 256, false, false); // of 2 from 128 on: 3 * 6 / 4
   cr_expect(!cell.known);
   cr_expect_float_eq(cell.y, 4.5, 1e-9);
+}
+
+/* Where samples are sparse: half way between its own line, 1 + 4/3, and the one that goes on from
+ * the left, 1. */
+Test(fit_table, sparse_cells_lie_between_their_bounds) {
+  static const FitSample samples[] = {
+      {16, 1, 3, 1}, {32, 1, 1, 1}, {32, 2, 1, 1}, {32, 8, 5, 1}, {32, 16, 15, 1}};
+  const FitSpan rows[] = {{samples, 1}, {samples + 1, 4}};
+  cr_expect_float_eq(fit_cell(rows, 2, 1, 4, true, false).y, 1 + 4 / 3.0, 1e-9);
+  const FitCell cell = fit_cell(rows, 2, 1, 4, true, true);
+  cr_expect(cell.known);
+  cr_expect_float_eq(cell.y, 1 + 2 / 3.0, 1e-9);
+  const FitCell alone = fit_cell(rows, 2, 0, 4, true, true); // the row after it
+  cr_expect_not(alone.known);
+  cr_expect_float_eq(alone.y, cell.y, 1e-9);
+  cr_expect_eq(fit_cell(rows, 2, 0, 1, true, true).y, 3);
+}
+
+static double product_of(double tokens) {
+  return 1e-3 * fmax(1, tokens / 400);
+}
+
+/* No grid: prompts of 8 tokens once, and `head` at few numbers of sequences, between which and
+ * beyond which it goes as `linear` does. */
+Test(fit_table, a_sparse_profile_is_followed) {
+  const FitOptions options = {.preset = "ideal", .ideal = true, .seed = 1};
+  FitResult *result = ARENA_NEW(&arena, FitResult);
+  ProfileGroup *groups;
+  profile_init(&profile, "made-up.csv", &arena);
+  for (int64_t tokens = 1; tokens <= 4096; tokens += (tokens + 7) / 8)
+    add(PROFILE_LINEAR, (BatchShape){.prefill_tokens = tokens}, product_of((double)tokens));
+  for (int64_t p = 16; p <= 2048; p *= 2)
+    for (int64_t past = 0; past <= 8192; past = past ? 8 * past : 16)
+      add(PROFILE_PREFILL_ATTENTION, batch_of(p, past, 0, 0), prefill_of((double)p, (double)past));
+  add(PROFILE_PREFILL_ATTENTION, batch_of(8, 0, 0, 0), 5e-6);
+  for (int64_t n = 1; n <= 1024; n *= 4)
+    add(PROFILE_HEAD, (BatchShape){.logit_seqs = n}, product_of((double)n) / 10);
+  cr_assert_eq(profile_groups(&profile, &groups, &arena), 1);
+  cr_assert_eq(fit_group(result, &profile, &groups[0], &options, &arena, &diag), 0);
+  const BatchShape shortest = batch_of(8, 0, 0, 0), chunk = batch_of(8, 4096, 0, 0);
+  const double few = fit_eval(&result->model, PROFILE_PREFILL_ATTENTION, &shortest);
+  const double long_past = fit_eval(&result->model, PROFILE_PREFILL_ATTENTION, &chunk);
+  cr_expect_float_eq(few, 5e-6, 1e-8, "%g", few);
+  cr_expect_float_eq(long_past, prefill_of(16, 4096), 0.05 * prefill_of(16, 4096), "%g", long_past);
+  for (int64_t n = 512; n <= 2048; n *= 2) {
+    const BatchShape batch = {.logit_seqs = n};
+    const double head = fit_eval(&result->model, PROFILE_HEAD, &batch);
+    cr_expect_float_eq(10 * head, product_of((double)n), 0.03 * product_of((double)n), "%g", head);
+  }
+  expect_saved(result);
 }
 
 static double stepped_of(double tokens) {
