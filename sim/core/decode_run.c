@@ -216,6 +216,7 @@ void sim_begin_steps(Simulation *self, Instance *instance, const BatchShape *sha
   run->ends_soon = self->step || review <= 1;
   run->limit = run->ends_soon ? 1 : run_limit(instance);
   assert(run->limit > 0);
+  if (instance->radix) radix_stir(instance->radix);
   sim_observe_begin(self, instance, shape, goes_on);
   begin_part(self, instance, carry);
   if (instance->adapters) wait_for_copies(self, instance, false);
@@ -259,6 +260,7 @@ void sim_refit_run(Simulation *self, Instance *instance) {
   const int64_t limit = run_limit(instance);
   if (limit == run->limit) return;
   run->limit = limit;
+  if (instance->radix) radix_stir(instance->radix);
   if (steps(self, instance)) return;
   run->part = part_length(instance, present_piece(instance));
   move_end(self, instance);

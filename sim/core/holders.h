@@ -1,23 +1,15 @@
 /* Which instances have something that a key names, such as a block of KV, of all instances at once:
- * a router asks of a prompt how much of it each of them has.
- *
- * A key that one instance has costs a place in the map; what several have is a set of bits. A match
- * goes through the blocks of a prompt with the set of instances that have all so far. */
+ * a router asks of a prompt how much of it each of them has. */
 #ifndef SIM_CORE_HOLDERS_H
 #define SIM_CORE_HOLDERS_H
 #include "base/key_map.h"
+#include "sim/core/instance_sets.h"
 #include "sim/core/prompt_keys.h"
-#include "sim/core/request.h"
 
 typedef struct Holders {
   Arena *arena;
-  KeyMap keys; // to an instance or a set
-  uint32_t n_instances, n_words;
-  uint64_t *sets; // [n_sets · n_words]
-  uint32_t n_sets, free_set;
-  size_t capacity;
-  uint64_t *left; // [n_words] in a match: those that have all so far
-  int64_t *runs;  // [n_instances] of the last match
+  KeyMap keys; // to an InstanceSet
+  InstanceSets sets;
 } Holders;
 
 void holders_init(Holders *self, uint32_t n_instances, Arena *arena);

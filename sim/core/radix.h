@@ -1,9 +1,5 @@
 /* The radix keeper of an instance's KV memory, as SGLang's radix cache: a tree over the beginnings
- * of what requests have computed, with single tokens where a page has one.
- *
- * A node is a run of whole pages, which continues its parent's. Its tokens are named as content is
- * (content.h), so a node of any length is a few segments. Children are found by the key of the
- * beginning up to the end of their first page. A match that ends inside a node splits it.
+ * of what requests have computed (radix_tree.h). A match that ends inside a node splits it.
  *
  * A page is free, owned by the tree, or held by one request beside what the tree has of it. A
  * request locks the node in which its part of the tree ends, and with it all nodes above. Nodes
@@ -14,26 +10,7 @@
  * the number of leaves. */
 #ifndef SIM_CORE_RADIX_H
 #define SIM_CORE_RADIX_H
-#include "base/key_map.h"
-#include "sim/core/content.h"
-
-typedef uint32_t RadixIx;
-#define RADIX_NONE UINT32_MAX
-enum { RADIX_ROOT = 0 };
-
-typedef struct RadixLabel RadixLabel;
-
-typedef struct RadixNode {
-  uint64_t time; // of the last touch: later is more
-  uint64_t key;  // of its first page's end
-  RadixLabel *label;
-  RadixIx parent;   // of a free place the next one
-  int32_t from, to; // tokens of the beginning that it has
-  int32_t pages;    // of those
-  int32_t n_children;
-  int32_t locks; // of requests in it and below
-  bool queued;   // among the leaves
-} RadixNode;
+#include "sim/core/radix_index.h"
 
 typedef struct RadixLeaf {
   uint64_t time; // of the node when it was last looked at
@@ -41,18 +18,14 @@ typedef struct RadixLeaf {
 } RadixLeaf;
 
 typedef struct Radix {
-  Arena *arena;
-  RadixNode *nodes; // [n_nodes], the root first
-  size_t n_nodes, capacity;
-  RadixIx free_node;
-  KeyMap children;
-  RadixLabel *free_labels[32]; // by the logarithm of their capacity
-  RadixLeaf *leaves;           // a heap of those that may go, and of some that may not any more
+  RadixTree tree;
+  RadixLeaf *leaves; // a heap of those that may go, and of some that may not any more
   size_t n_leaves, leaves_capacity;
   uint64_t clock;
-  int64_t page;                                    // tokens
   int64_t n_pages;                                 // of all
   int64_t n_free, n_evictable, n_owned, n_evicted; // pages; n_owned: by the tree
+  RadixIndex *index;                               // is told of its nodes; NULL: there is none
+  InstanceIx instance;                             // whose it is there
 } Radix;
 
 /* What a request has of it. Zeroed: nothing. */
@@ -62,6 +35,8 @@ typedef struct RadixHold {
 } RadixHold;
 
 void radix_init(Radix *self, int64_t n_pages, int64_t page, Arena *arena);
+/* An empty one is that of an instance in an index from now on. */
+void radix_join_index(Radix *self, RadixIndex *index, InstanceIx instance);
 /* Tokens, of the first `tokens` of `content`, that are found, and the node in which they end. They
  * are touched. */
 int64_t radix_match(Radix *self, const Content *content, int64_t tokens, RadixIx *ret_node);
@@ -87,6 +62,10 @@ void radix_forget(Radix *self);
 /* The books against each other, and the locks against those of the `n` requests. Asserts. */
 void radix_audit(const Radix *self, const RadixHold *const *holds, size_t n);
 
+/* It may have pages to evict from now on that nobody has looked at. */
+static inline void radix_stir(Radix *self) {
+  if (self->index) radix_index_stir(self->index, self->instance);
+}
 /* Pages that a request could have. */
 static inline int64_t radix_room(const Radix *self) {
   return self->n_free + self->n_evictable;

@@ -38,6 +38,35 @@ static InstanceReport report_of(const ClusterView *view, InstanceIx m) {
                           .kv_blocks = instance->kv_blocks};
 }
 
+/* That of an instance that keeps a cache. */
+static CacheGroup *group_of(Reports *self, const Instance *instance) {
+  const int64_t block_size = instance->pool->block_size;
+  for (CacheGroup *group = self->groups; group; group = group->next)
+    if (group->block_size == block_size && !group->index == !instance->radix) return group;
+  CacheGroup *group = ARENA_NEW(self->arena, CacheGroup);
+  *group = (CacheGroup){.block_size = block_size,
+                        .members = ARENA_ARRAY(self->arena, InstanceIx, self->view->n_members),
+                        .next = self->groups};
+  if (instance->radix) {
+    group->index = ARENA_NEW(self->arena, RadixIndex);
+    radix_index_init(group->index, self->view->n_instances, block_size, self->arena);
+  }
+  return self->groups = group;
+}
+
+static void join_group(Reports *self, const Instance *instance) {
+  CacheGroup *group = group_of(self, instance);
+  group->members[group->n_members++] = instance->ix;
+  if (group->index) {
+    radix_join_index(instance->radix, group->index, instance->ix);
+    return;
+  }
+  const PrefixCache *cache = instance->cache;
+  instance->cache->tells_changes = true;
+  for (size_t i = 0; i < cache->n_slots; i++) // it may be warm
+    if (cache->slots[i].key != 0) holders_add(&self->cached, cache->slots[i].key, instance->ix);
+}
+
 Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
                      Arena *arena) {
   Reports *self = ARENA_NEW(arena, Reports);
@@ -47,15 +76,13 @@ Reports *reports_new(const ReportOptions *options, bool of_caches, const Cluster
                     .view = view,
                     .known = ARENA_ARRAY(arena, InstanceReport, view->n_instances),
                     .made_at = -1};
+  self->runs = ARENA_ARRAY(arena, int64_t, view->n_instances);
   holders_init(&self->cached, view->n_instances, arena);
   for (uint32_t k = 0; k < view->n_members; k++) {
     const InstanceIx m = view->members[k];
     self->known[m] = report_of(view, m);
-    PrefixCache *cache = view->instances[m].cache;
-    if (!of_caches || !cache) continue;
-    cache->tells_changes = true;
-    for (size_t i = 0; i < cache->n_slots; i++) // it may be warm
-      if (cache->slots[i].key != 0) holders_add(&self->cached, cache->slots[i].key, m);
+    const Instance *instance = &view->instances[m];
+    if (of_caches && (instance->cache || instance->radix)) join_group(self, instance);
   }
   return self;
 }
@@ -126,16 +153,16 @@ static void know(Reports *self, const Report *report) {
 static void see_cache(Reports *self, InstanceIx m) {
   PrefixCache *cache = self->view->instances[m].cache;
   column_at(self->view->columns.kv_blocks, m);
-  if (!cache || cache->n_changes == 0) return;
+  if (cache->n_changes == 0) return;
   know_changes(self, m, cache->changes, cache->n_changes);
   cache->n_changes = 0;
 }
 
 void reports_see(Reports *self) {
   const ClusterView *view = self->view;
-  if (self->options.interval == 0 && self->of_caches)
-    for (uint32_t k = 0; k < view->n_members; k++)
-      see_cache(self, view->members[k]);
+  for (const CacheGroup *group = self->groups; group; group = group->next)
+    for (uint32_t i = 0; i < group->n_members && !group->index && self->options.interval == 0; i++)
+      see_cache(self, group->members[i]);
   while (self->n > 0 && self->pending[self->first].at <= view->now - self->options.delay) {
     know(self, &self->pending[self->first]);
     self->first = (self->first + 1) % self->n_reserved;
@@ -168,19 +195,28 @@ int64_t reports_match(const Reports *self, InstanceIx m, PromptKeys *keys, int64
   return i;
 }
 
-void reports_match_all(Reports *self, const RoleList *list, PromptKeys *keys, int64_t prompt_tokens,
-                       int64_t *ret_blocks) {
+/* Brings a tree up to now; whether the rest of its run may evict: each iteration finds a page free
+ * for each sequence. */
+static bool look_at_radix(void *reports, InstanceIx m) {
+  const ClusterView *view = ((const Reports *)reports)->view;
+  const Instance *instance = &view->instances[m];
+  column_at(view->columns.kv_blocks, m);
+  if (instance->activity != ACTIVITY_DECODE) return false;
+  const int64_t left = instance->run.limit - (instance->run.booked - instance->lag);
+  const int64_t growth = left > 0 ? batch_growth(&instance->batch, left) : 0;
+  return instance->radix->n_free - growth < (int64_t)instance->batch.n_seqs;
+}
+
+const int64_t *reports_match_all(Reports *self, PromptKeys *keys, int64_t prompt_tokens) {
   assert(self->of_caches);
-  const int64_t *runs = NULL;
-  int64_t size = 0; // of the blocks that `runs` counts
-  for (uint32_t i = 0; i < list->count; i++) {
-    const InstanceIx m = list->items[i];
-    const int64_t block_size = self->view->instances[m].pool->block_size;
-    const int64_t n = prompt_tokens / block_size;
-    ret_blocks[i] = 0;
-    if (self->view->instances[m].radix) ret_blocks[i] = match_radix(self, m, keys, n);
-    if (!self->view->instances[m].cache) continue;
-    if (size != block_size) runs = holders_match(&self->cached, keys, size = block_size, n);
-    ret_blocks[i] = runs[m];
+  for (const CacheGroup *group = self->groups; group; group = group->next) {
+    const int64_t n = prompt_tokens / group->block_size;
+    const int64_t *runs =
+        group->index ? radix_index_match(group->index, keys->content, n, look_at_radix, self)
+                     : holders_match(&self->cached, keys, group->block_size, n);
+    if (group == self->groups && !group->next) return runs;
+    for (uint32_t i = 0; i < group->n_members; i++)
+      self->runs[group->members[i]] = runs[group->members[i]];
   }
+  return self->runs;
 }

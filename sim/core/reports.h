@@ -48,15 +48,26 @@ typedef struct Report {
   size_t n_changes, changes_capacity;
 } Report;
 
+/* Instances whose caches are asked alike. */
+typedef struct CacheGroup {
+  int64_t block_size;
+  RadixIndex *index;   // NULL: `cached` has them
+  InstanceIx *members; // [n_members]
+  uint32_t n_members;
+  struct CacheGroup *next;
+} CacheGroup;
+
 struct Reports {
   ReportOptions options;
   bool of_caches;
   Arena *arena;
   const ClusterView *view;
   InstanceReport *known; // [n_instances] with an interval
-  Holders cached;        // what their caches hold
-  Tick made_at;          // the last report; -1: none
-  Report *pending;       // [n_reserved] a ring of those under way
+  Holders cached;        // what caches of blocks hold
+  CacheGroup *groups;
+  int64_t *runs;   // [n_instances] of the last match
+  Tick made_at;    // the last report; -1: none
+  Report *pending; // [n_reserved] a ring of those under way
   size_t first, n, n_reserved;
 };
 
@@ -73,7 +84,6 @@ InstanceReport reports_load(const Reports *self, InstanceIx instance);
 /* How many of the first `n` blocks of a prompt, from the first on, an instance has cached, as far
  * as is known; 0 where it keeps no cache. */
 int64_t reports_match(const Reports *self, InstanceIx instance, PromptKeys *keys, int64_t n);
-/* The same of all full blocks of a prompt, for each instance of a list, at its place. */
-void reports_match_all(Reports *self, const RoleList *list, PromptKeys *keys, int64_t prompt_tokens,
-                       int64_t *ret_blocks);
+/* The same of all full blocks of a prompt for each instance: by instance, until the next match. */
+const int64_t *reports_match_all(Reports *self, PromptKeys *keys, int64_t prompt_tokens);
 #endif

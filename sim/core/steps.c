@@ -348,7 +348,8 @@ static void end_item(Simulation *self, Instance *instance, const ScheduledItem *
   const bool runs = request->state != REQUEST_WAITS_PREFILL;
   if (item->lost && item->kind == STEP_DECODE) return;
   const Tick ticks = self->now - instance->run.began_at;
-  request->computing_ticks += ticks > 0 ? ticks : 1; // its step was over before it was the oldest
+  request->computing_ticks += ticks;
+  if (request->computing_ticks == 0) request->computing_ticks = 1; // over before it was the oldest
   if (self->keeps_parts) end_parts(self, instance, item, runs);
   if (item->kind == STEP_CHUNK) sim_dispatch(self, item->request);
   if (!item->last || item->lost) return;

@@ -1,15 +1,14 @@
 /* See active_blocks.h. */
 #include "sim/router/active_blocks.h"
 #include <assert.h>
-#include <string.h>
 
 #define NONE UINT32_MAX
 
 void active_blocks_init(ActiveBlocks *self, uint32_t n_instances, Arena *arena) {
-  *self = (ActiveBlocks){
-      .arena = arena, .n_instances = n_instances, .free_holder = NONE, .free_range = NONE};
+  *self = (ActiveBlocks){.arena = arena, .free_holder = NONE, .free_range = NONE};
   self->n_blocks = ARENA_ARRAY(arena, int64_t, n_instances);
   self->runs = ARENA_ARRAY(arena, int64_t, n_instances);
+  self->some = ARENA_ARRAY(arena, InstanceIx, n_instances);
 }
 
 /* --- the segments of a prompt */
@@ -185,6 +184,7 @@ static bool extend_runs(ActiveBlocks *self, const Part *part) {
     int64_t *run = &self->runs[holder->instance];
     if (*run != part->from) continue;
     const int64_t to = reach(self, holder, part->from);
+    if (*run == 0 && to > 0) self->some[self->n_some++] = holder->instance;
     *run = to < part->to ? to : part->to;
     any |= *run == part->to;
   }
@@ -193,7 +193,8 @@ static bool extend_runs(ActiveBlocks *self, const Part *part) {
 
 const int64_t *active_blocks_match(ActiveBlocks *self, const Content *content, int64_t block_size,
                                    int64_t n) {
-  memset(self->runs, 0, self->n_instances * sizeof *self->runs);
+  while (self->n_some > 0)
+    self->runs[self->some[--self->n_some]] = 0;
   for (Part part = {0}; next_part(content, block_size, n, &part);)
     if (!extend_runs(self, &part)) break;
   return self->runs;

@@ -27,7 +27,6 @@ typedef struct SegmentHolder {
 
 typedef struct ActiveBlocks {
   Arena *arena;
-  uint32_t n_instances;
   KeyMap segments; // to the first that has it
   KeyMap names;    // to the holder
   SegmentHolder *holders;
@@ -36,6 +35,8 @@ typedef struct ActiveBlocks {
   uint32_t n_holders, n_ranges, free_holder, free_range;
   int64_t *n_blocks; // [n_instances] different ones
   int64_t *runs;     // [n_instances] of the last match
+  InstanceIx *some;  // [n_some] instances that have any there
+  uint32_t n_some;
 } ActiveBlocks;
 
 void active_blocks_init(ActiveBlocks *self, uint32_t n_instances, Arena *arena);

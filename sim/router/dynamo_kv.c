@@ -22,10 +22,12 @@
 #include "sim/router/active_blocks.h"
 #include "sim/router/router.h"
 
+/* Whole numbers, most of them as the costs need them. */
 typedef struct InstanceBooks {
-  int64_t prefill_tokens, n_requests;
-  int64_t n_partial; // last blocks of prompts, not full
-  int64_t block_size;
+  double prefill_tokens, n_requests;
+  double n_blocks;   // different ones of active prompts
+  int32_t n_partial; // of those, last ones that are not full
+  int32_t block_size;
 } InstanceBooks;
 
 /* Where a request counts, by slot; INSTANCE_NONE: nowhere. */
@@ -45,9 +47,7 @@ typedef struct State {
   Booked *booked;
   size_t booked_capacity;
   PromptKeys keys; // of the request in hand
-  // Of the request in hand on each instance of a list, by place.
-  double *costs;
-  int64_t *n_cached; // of its full blocks
+  double *costs;   // of the request in hand on each instance of a list, by place
 } State;
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
@@ -57,67 +57,72 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   self->books = ARENA_ARRAY(arena, InstanceBooks, view->n_instances);
   active_blocks_init(&self->active, view->n_instances, arena);
   self->costs = ARENA_ARRAY(arena, double, view->n_instances);
-  self->n_cached = ARENA_ARRAY(arena, int64_t, view->n_instances);
   for (InstanceIx m = 0; m < view->n_instances; m++)
-    self->books[m].block_size = view->instances[m].pool->block_size;
+    self->books[m].block_size = (int32_t)view->instances[m].pool->block_size;
 }
 
 /* --- cost */
 
 /* The request in hand, in blocks of one size. */
 typedef struct Need {
-  int64_t block_size;
-  int64_t full, blocks;    // full blocks, and all
-  const int64_t *n_active; // [n_instances] full ones that are among those of active prompts
+  int32_t block_size;
+  double tokens_per_block, blocks; // the same, and all blocks
+  const int64_t *n_active;         // [n_instances] full ones that are among those of active prompts
 } Need;
 
-static Need need_of(State *self, int64_t prompt, int64_t block_size) {
+static Need need_of(State *self, int64_t prompt, int32_t block_size) {
   const int64_t full = prompt / block_size;
   return (Need){.block_size = block_size,
-                .full = full,
-                .blocks = full + (prompt % block_size > 0),
+                .tokens_per_block = block_size,
+                .blocks = (double)(full + (prompt % block_size > 0)),
                 .n_active =
                     active_blocks_match(&self->active, self->keys.content, block_size, full)};
 }
 
-static double prefill_blocks(const State *self, const InstanceBooks *books, const Need *need,
-                             int64_t prompt, int64_t least_tokens, int64_t cached) {
-  const double active = (double)books->prefill_tokens, block_size = (double)need->block_size;
-  const double excess = (active - (double)least_tokens) / block_size / (double)need->blocks;
-  const double decay = 1 / (1 + self->overlap_score_credit_decay * excess);
-  const double raw = (active + (double)prompt) / block_size;
-  const double left = raw - self->overlap_score_credit * decay * (double)cached;
-  return left > 0 ? left : 0;
+/* How much of the credit is left where so many prefill tokens are active, of which the least loaded
+ * has `least`. */
+static double decay_of(const State *self, double active, double least, const Need *need) {
+  const double excess = (active - least) / need->tokens_per_block / need->blocks;
+  return 1 / (1 + self->overlap_score_credit_decay * excess);
 }
 
-static int64_t least_prefill_tokens(const State *self, const RoleList *list) {
-  int64_t least = INT64_MAX;
-  for (uint32_t i = 0; i < list->count; i++) {
-    const int64_t tokens = self->books[list->items[i]].prefill_tokens;
+static double least_prefill_tokens(const State *self, const RoleList *list) {
+  double least = self->books[list->items[0]].prefill_tokens;
+  for (uint32_t i = 1; i < list->count; i++) {
+    const double tokens = self->books[list->items[i]].prefill_tokens;
     least = tokens < least ? tokens : least;
   }
   return least;
 }
 
+/* All instances are gone through for each request, so what is the same for all is read once. */
 static void find_costs(State *self, const ClusterView *view, const RoleList *list, Phase phase,
                        int64_t prompt) {
   const bool apart = view->by_role[ROLE_PREFILL].count > 0 || view->by_role[ROLE_DECODE].count > 0;
   const bool prefills = phase == PHASE_PREFILL, decodes = phase == PHASE_DECODE || !apart;
-  const int64_t least_tokens = least_prefill_tokens(self, list);
+  const bool decays = prefills && self->overlap_score_credit_decay > 0;
+  const double least = decays ? least_prefill_tokens(self, list) : 0;
+  const double scale = self->prefill_load_scale, weight = self->decode_active_request_weight;
+  const double most_credit = self->overlap_score_credit, tokens = (double)prompt;
+  const int64_t *cached = prefills ? reports_match_all(view->reports, &self->keys, prompt) : NULL;
+  const InstanceIx *items = list->items;
+  double *costs = self->costs;
   Need need = {0};
-  if (prefills) reports_match_all(view->reports, list, &self->keys, prompt, self->n_cached);
-  for (uint32_t i = 0; i < list->count; i++) {
-    const InstanceIx m = list->items[i];
+  for (uint32_t i = 0, n = list->count; i < n; i++) {
+    const InstanceIx m = items[i];
     const InstanceBooks *books = &self->books[m];
     if (books->block_size != need.block_size) need = need_of(self, prompt, books->block_size);
-    double cost = self->decode_active_request_weight * (double)books->n_requests;
-    if (prefills)
-      cost += self->prefill_load_scale *
-              prefill_blocks(self, books, &need, prompt, least_tokens, self->n_cached[i]);
+    double cost = weight * books->n_requests;
+    if (prefills) {
+      double credit = most_credit;
+      if (decays) credit *= decay_of(self, books->prefill_tokens, least, &need);
+      const double raw = (books->prefill_tokens + tokens) / need.tokens_per_block;
+      const double left = raw - credit * (double)cached[m];
+      cost += scale * (left > 0 ? left : 0);
+    }
     if (decodes) // different blocks of active prompts there, with this one
-      cost +=
-          (double)(self->active.n_blocks[m] + books->n_partial + need.blocks - need.n_active[m]);
-    self->costs[i] = cost;
+      cost += books->n_blocks + need.blocks - (double)need.n_active[m];
+    costs[i] = cost;
   }
 }
 
@@ -125,10 +130,13 @@ static void find_costs(State *self, const ClusterView *view, const RoleList *lis
 
 /* The place of a least cost, each of them equally likely. */
 static uint32_t pick_least(State *self, uint32_t n) {
+  const double *costs = self->costs;
+  double least = costs[0];
   uint32_t best = 0, n_equal = 1;
   for (uint32_t i = 1; i < n; i++) {
-    if (self->costs[i] > self->costs[best]) continue;
-    n_equal = self->costs[i] < self->costs[best] ? 1 : n_equal + 1;
+    if (costs[i] > least) continue;
+    n_equal = costs[i] < least ? 1 : n_equal + 1;
+    least = costs[i];
     if (n_equal == 1 || rng_below(&self->rng, n_equal) == 0) best = i;
   }
   return best;
@@ -176,10 +184,12 @@ static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
 /* --- books */
 
 static void book_blocks(State *self, const ClusterView *view, RequestIx ix, InstanceIx m, int add) {
-  const int64_t prompt = view->requests[ix].prompt_tokens, block_size = self->books[m].block_size;
-  self->books[m].n_partial += prompt % block_size > 0 ? add : 0;
+  InstanceBooks *books = &self->books[m];
+  const int64_t prompt = view->requests[ix].prompt_tokens, block_size = books->block_size;
   (add > 0 ? active_blocks_add : active_blocks_remove)(&self->active, m, &view->memory[ix].content,
                                                        block_size, prompt / block_size);
+  books->n_partial += prompt % block_size > 0 ? add : 0;
+  books->n_blocks = (double)(self->active.n_blocks[m] + books->n_partial);
 }
 
 static void place(State *self, const ClusterView *view, RequestIx ix) {
@@ -190,7 +200,7 @@ static void place(State *self, const ClusterView *view, RequestIx ix) {
   ARENA_RESERVE(self->arena, self->booked, self->booked_capacity, (size_t)ix + 1);
   Booked *booked = &self->booked[ix];
   *booked = (Booked){prefill, decode, prompt - cached * block_size};
-  self->books[prefill].prefill_tokens += booked->prefill_tokens;
+  self->books[prefill].prefill_tokens += (double)booked->prefill_tokens;
   self->books[prefill].n_requests++;
   if (decode == INSTANCE_NONE) return;
   if (decode != prefill) self->books[decode].n_requests++;
@@ -200,7 +210,7 @@ static void place(State *self, const ClusterView *view, RequestIx ix) {
 /* Only the first time: one whose KV was dropped is prefilled again. */
 static void end_prefill(State *self, Booked *booked) {
   if (booked->prefill == INSTANCE_NONE) return;
-  self->books[booked->prefill].prefill_tokens -= booked->prefill_tokens;
+  self->books[booked->prefill].prefill_tokens -= (double)booked->prefill_tokens;
   if (booked->prefill != booked->decode) self->books[booked->prefill].n_requests--;
   booked->prefill = INSTANCE_NONE;
 }

@@ -20,8 +20,8 @@ static Content content_of(TraceSegment *segments, int32_t shared, uint64_t own) 
 static void serve(const Content *content, int64_t tokens) {
   RadixHold hold = {0};
   RadixIx node;
-  const int64_t hits = radix_match(&radix, content, tokens, &node) / radix.page;
-  const int64_t pages = (tokens + radix.page - 1) / radix.page;
+  const int64_t hits = radix_match(&radix, content, tokens, &node) / radix.tree.page;
+  const int64_t pages = (tokens + radix.tree.page - 1) / radix.tree.page;
   radix_hit(&radix, &hold, node, hits);
   radix_take(&radix, pages - hits);
   radix_insert(&radix, &hold, content, tokens, tokens);
@@ -155,7 +155,7 @@ typedef struct Plant {
 } Plant;
 
 #define PLANT(name, in, by, type, field)                                                           \
-  { name, in, by, offsetof(type, field), sizeof((type){0}.field) }
+  { name, in, by, offsetof(type, field), sizeof(((type *)0)->field) }
 
 ParameterizedTestParameters(radix, audit_finds) {
   static Plant plants[] = {
@@ -200,8 +200,10 @@ ParameterizedTest(Plant *plant, radix, audit_finds, .init = setup, .fini = teard
   }
   radix_hit(&radix, &hold, (radix_match(&radix, &content, 20, &node), node), 20);
   radix_audit(&radix, holds, 1);
-  void *const in[] = {
-      [TREE] = &radix, [NODE] = &radix.nodes[hold.node], [LEAF] = &radix.leaves[1], [HOLD] = &hold};
+  void *const in[] = {[TREE] = &radix,
+                      [NODE] = &radix.tree.nodes[hold.node],
+                      [LEAF] = &radix.leaves[1],
+                      [HOLD] = &hold};
   spoil(in[plant->in], plant);
   radix_audit(&radix, holds, 1);
   cr_assert_fail("%s: nothing is found", plant->name);

@@ -1,5 +1,6 @@
 /* A scheduler that decides as SGLang's. Pinned: rules that no recorded run shows (the order of all
  * else is in differential_sglang), worked out by hand. */
+#include "sim/router/router.h"
 #include "tests/unit/scene_testing.h"
 
 TestSuite(rounds, .init = setup_scene, .fini = teardown);
@@ -188,4 +189,33 @@ Test(rounds, a_copy_is_taken_in_behind_those_who_came_before_it) {
   cr_expect_eq(scene.records[1].last_token_at, scene.records[3].last_token_at);
   cr_expect_eq(scene.records[5].prefill_began_at, scene.records[3].last_token_at);
   cr_expect_eq(scene.records[7].prefill_began_at, scene.records[3].last_token_at);
+}
+
+/* The first is computed and decoded on the second instance, the others come there with their KV. */
+static Placement pick_second(void *state, const ClusterView *view, RequestIx request) {
+  (void)state;
+  const InstanceIx first = view->requests[request].id == 0;
+  return (Placement){first, 1, .roles_stay = true, .claimed = INSTANCE_NONE};
+}
+
+static const Router to_second = {.policy = {.name = "to_second"}, .pick = pick_second};
+
+/* Chunks of 10 tokens take 20 ms each. The other prompt, of 30 tokens, ends at 60 and its KV has
+ * come at 90, to an instance of 100 tokens with one place, which the first holds: 70 of its 80
+ * tokens are computed at 140, and there is no page for the others. It gives way. The other one
+ * decodes with contexts of 31 to 34, 45.3 ms; the first is computed again, 160 ms to 345.3, and
+ * decodes with contexts of 81 to 84, 47.3 ms. */
+Test(rounds, one_between_two_chunks_gives_way_to_kv_that_waits_for_its_place) {
+  const TraceRow rows[] = {row(0, 80, 5), row(0, 30, 5)};
+  choose(100, "{max_num_batched_tokens: 10, max_num_seqs: 1, enable_prefix_caching: false, "
+              "enable_overlap_schedule: false}");
+  scene.pools[0].count = 2;
+  scene.config.policies[POLICY_ROUTER] = (PolicyChoice){&to_second.policy, NULL};
+  run(rows, COUNT(rows));
+  cr_expect_eq(scene.records[0].preemptions, 1);
+  cr_expect_eq(scene.records[1].preemptions, 0);
+  expect_at(scene.records[1].decode_began_at, 140000, "the other one");
+  expect_at(scene.records[1].last_token_at, 185300, "its end");
+  expect_at(scene.records[0].first_token_at, 345300, "the first");
+  expect_at(scene.records[0].last_token_at, 392600, "the end");
 }
