@@ -160,6 +160,7 @@ typedef struct Scheduler {
   int64_t prefilled_step; // number of the newest of those with prefill
   int64_t max_model_len;  // INT64_MAX: no limit
   int64_t max_slots;      // tokens of a request that its drafter may write KV of
+  const double *const *rates; // of acceptance, by component (speculation.h); NULL: no drafts
   bool crowded;           // the newest decision that held no prompts left somebody waiting
   bool by_items;          // each request is scheduled alone, by an item in every step
   PauseMode pause;
