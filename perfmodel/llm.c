@@ -251,9 +251,9 @@ Llm llm_with_mtp(const Llm *self) {
   all.num_attention_layers += n;
   all.num_mlp_layers += n;
   all.num_index_layers += n;
-  double bytes = (double)(plain_parameters(&all) - plain_parameters(self) +
-                          n * mtp_projection(self)) *
-                 (double)self->dtype_bytes;
+  double bytes =
+      (double)(plain_parameters(&all) - plain_parameters(self) + n * mtp_projection(self)) *
+      (double)self->dtype_bytes;
   for (LlmPart part = 0; part < LLM_PARTS; part++) {
     const double before = (double)llm_part_parameters(self, part);
     const double after = (double)llm_part_parameters(&all, part);

@@ -2,7 +2,6 @@
  * `adapters`; `pools.NAME.lora` is the room that instances have for them, with vLLM's keys. */
 #include "experiments/config/config.h"
 #include "sim/batcher/batcher.h"
-#include "sim/core/speculation.h"
 #include "sim/policies.h"
 #include <string.h>
 
@@ -237,8 +236,8 @@ static int check_accepted_name(const Config *self, const Acceptance *one, Diag *
   const uint32_t n = sim->n_components + sim->n_classes;
   const char **names = ARENA_ARRAY(&diag->arena, const char *, n + 1);
   for (uint32_t i = 0; i < n; i++) {
-    names[i] = i < sim->n_components ? sim->components[i].name
-                                     : sim->classes[i - sim->n_components].name;
+    names[i] =
+        i < sim->n_components ? sim->components[i].name : sim->classes[i - sim->n_components].name;
     if (strcmp(names[i], one->name) == 0) return 0;
   }
   diag_error(diag, one->at, "there is no component or class '%s'", one->name);
@@ -254,9 +253,9 @@ static int check_covered(const Config *self, const PoolSpec *pool, const Specula
     const ComponentSpec *component = &sim->components[i];
     const char *class = sim->n_classes > 0 ? sim->classes[component->class].name : NULL;
     if (component->model == pool->model && !speculation_rates(speculation, component->name, class))
-      status = diag_error(diag, speculation->acceptance->at,
-                          "component '%s' has no 'acceptance': add it, or its class",
-                          component->name);
+      status =
+          diag_error(diag, speculation->acceptance->at,
+                     "component '%s' has no 'acceptance': add it, or its class", component->name);
   }
   return status;
 }
@@ -281,9 +280,7 @@ int config_check_acceptance(const Config *self, Diag *diag) {
   for (uint32_t p = 0; p < self->sim.n_pools && status == 0; p++) {
     const PoolSpec *pool = &self->sim.pools[p];
     const PolicyChoice choice = sim_pool_policy(&self->sim, pool, POLICY_BATCHER);
-    const Batcher *batcher = (const Batcher *)choice.policy;
-    const Speculation *speculation =
-        batcher->speculation ? batcher->speculation(choice.state) : NULL;
+    const Speculation *speculation = config_speculation(&choice);
     if (speculation && speculation->n_acceptance > 0 && speculation->acceptance->name)
       status = check_acceptance(self, pool, speculation, diag);
   }

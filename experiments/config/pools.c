@@ -2,7 +2,6 @@
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
 #include "sim/batcher/batcher.h"
-#include "sim/core/speculation.h"
 #include "sim/kvtier/kvtier.h"
 #include "sim/policies.h"
 #include "sim/pool/pool.h"
@@ -386,8 +385,7 @@ static Place times_place(const Config *self, const Node *node, const PerfModelIn
   return datafile_is_path(choice->name) ? config_place(self->root, "perfmodel") : machine_at;
 }
 
-/* Of a batcher whose options may be wrong; NULL: it has none. */
-static const Speculation *speculation_of(const PolicyChoice *batcher) {
+const Speculation *config_speculation(const PolicyChoice *batcher) {
   const Batcher *drafts = (const Batcher *)batcher->policy;
   return batcher->state && drafts->speculation ? drafts->speculation(batcher->state) : NULL;
 }
@@ -422,7 +420,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
   const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
-  const Speculation *speculation = speculation_of(&batcher);
+  const Speculation *speculation = config_speculation(&batcher);
   const Llm held = speculation && speculation->mtp ? llm_with_mtp(model) : *model;
   pool->kv.max_num_seqs = ranks_of(self, pool) * config_max_decode_seqs(&batcher);
   if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers && degrees.pipeline == 1)

@@ -73,9 +73,8 @@ static int bind_rates(const Speculative *self, const Node *list, double *rates, 
 static int bind_one(const Speculative *self, const Node *node, Acceptance *ret, Arena *arena,
                     Diag *diag) {
   double *rates = ARENA_ARRAY(arena, double, self->num_speculative_tokens);
-  *ret = (Acceptance){.name = node == self->acceptance ? NULL : node->key,
-                      .at = node->key_at,
-                      .rates = rates};
+  *ret = (Acceptance){
+      .name = node == self->acceptance ? NULL : node->key, .at = node->key_at, .rates = rates};
   return (node->kind == NODE_SCALAR ? bind_length : bind_rates)(self, node, rates, diag);
 }
 

@@ -110,7 +110,7 @@ typedef struct Request {
   uint32_t adapter;                     // that it asks for (adapters.c); 0: none
   int32_t max_tokens;                   // that its client allows: at least its output
   uint32_t retry;                       // 1 + its place in the heap of retrying.c; 0: none
-  int32_t resumed_tokens; // of its prompt: output that attempts before delivered
+  int32_t resumed_tokens;               // of its prompt: output that attempts before delivered
 } Request;
 _Static_assert(sizeof(Request) <= 256, "four cache lines");
 

@@ -161,8 +161,8 @@ typedef struct Scheduler {
   int64_t max_model_len;  // INT64_MAX: no limit
   int64_t max_slots;      // tokens of a request that its drafter may write KV of
   const double *const *rates; // of acceptance, by component (speculation.h); NULL: no drafts
-  bool crowded;           // the newest decision that held no prompts left somebody waiting
-  bool by_items;          // each request is scheduled alone, by an item in every step
+  bool crowded;               // the newest decision that held no prompts left somebody waiting
+  bool by_items;              // each request is scheduled alone, by an item in every step
   PauseMode pause;
   const PauseSpec **pauses; // that it has not heard of yet
   size_t n_pauses, pauses_capacity;

@@ -105,10 +105,10 @@ Test(config, mtp_layers_take_kv_memory) {
                              " arrivals: {process: at_once}}\n"
                              "pools: {all: {machine: dgx-h200, tensor_parallel_size: 8}}\n";
   const Config plain = load(text, NULL, NULL, NULL);
-  const Config mtp = load(
-      text,
-      "policies.batcher.speculative={method: mtp, num_speculative_tokens: 1, acceptance: 1.9}",
-      NULL, NULL);
+  const Config mtp =
+      load(text,
+           "policies.batcher.speculative={method: mtp, num_speculative_tokens: 1, acceptance: 1.9}",
+           NULL, NULL);
   const Config eagle = load(
       text,
       "policies.batcher.speculative={method: eagle, num_speculative_tokens: 1, acceptance: 1.9}",

@@ -100,9 +100,9 @@ Test(llm, mtp_layers_are_counted_with_their_projection) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const LlmFormats formats = {cases[i].weight_dtype, LLM_UNSAID, LLM_UNSAID, LLM_UNSAID};
     Llm llm;
-    cr_assert_eq(llm_load_as(&llm, "deepseek-r1", &formats, data_dir, place_of_file("test"), &arena,
-                             &diag),
-                 0);
+    cr_assert_eq(
+        llm_load_as(&llm, "deepseek-r1", &formats, data_dir, place_of_file("test"), &arena, &diag),
+        0);
     const Llm held = llm_with_mtp(&llm);
     cr_expect_eq(held.weight_bytes - llm.weight_bytes, llround(cases[i].bytes));
     cr_expect_eq(held.kv_bytes_per_token, 62 * 576 * 2);
