@@ -155,7 +155,7 @@ typedef struct Scheduler {
   int64_t n_seconds[2];   // of the batch, that have one token, by whether they are counted
   int64_t n_waited;       // decisions since somebody was admitted, in which those who might wait
   bool waits;             // the newest decision was one, or held prompts
-  int64_t let_in_at;      // iterations of the batch when prompts of ranks were last let in
+  int64_t let_in_at;      // ranks_clock when prompts of ranks were last let in
   int64_t n_steps;        // decided that were not empty
   int64_t prefilled_step; // number of the newest of those with prefill
   int64_t max_model_len;  // INT64_MAX: no limit

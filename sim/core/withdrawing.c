@@ -117,6 +117,7 @@ void scheduler_forget(Instance *instance) {
   scheduler->current = NULL;
   scheduler->has_next = scheduler->waits = false;
   scheduler->n_waited = scheduler->n_steps = 0;
+  if (scheduler->by_items) scheduler->let_in_at = 0;
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
   scheduler->crowded = false;
   scheduler->pause = PAUSE_NONE;
