@@ -123,7 +123,7 @@ static const OptionSpec options[] = {
              "unfinished requests. Until then those without run dummy steps."},
     {"speculative", OPTION_NODE, offsetof(Vllm, speculative), .absent = "no speculation",
      .help = "Speculative decoding: {method, num_speculative_tokens, acceptance, "
-             "drafter_time, mtp_modules}."},
+             "acceptance_error, drafter_time, mtp_modules}."},
     {"kv_connector", OPTION_NODE, offsetof(Vllm, kv_connector), .absent = "no connector",
      .help = "KV connector: {name: offloading, cpu_bytes_to_use} keeps the KV of prompts in CPU "
              "memory, {name: nixl, kv_role, overhead} moves it from or to other engines."},
