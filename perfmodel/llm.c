@@ -224,3 +224,44 @@ int64_t llm_weight_bytes(const Llm *self) {
     sum += (double)llm_part_parameters(self, (LlmPart)part) * llm_part_bytes(self, (LlmPart)part);
   return llround(sum);
 }
+
+/* ---- MTP layers ---- */
+
+/* Checkpoints in 4 bits leave MTP layers in 16 (NVIDIA's hf_quant_config.json of DeepSeek, GLM and
+ * Qwen3.5 in NVFP4). */
+static double mtp_bytes(const Llm *self, LlmPart part) {
+  const double bytes = llm_part_bytes(self, part);
+  return bytes < 1 ? (double)self->dtype_bytes : bytes;
+}
+
+static double full_kv_bytes(const Llm *self) {
+  return (double)llm_full_attention(self).layers * llm_layer_kv_bytes(self, false);
+}
+
+/* DeepSeek-V3, 2412.19437, §2.2: the joint projection of a hidden state and an embedding, the norms
+ * of both, and that before the head. Embedding and head are those of the model. */
+static int64_t mtp_projection(const Llm *self) {
+  return 2 * self->hidden_size * self->hidden_size + 3 * norm_parameters(self);
+}
+
+Llm llm_with_mtp(const Llm *self) {
+  const int64_t n = self->num_nextn_predict_layers;
+  Llm all = *self;
+  all.num_hidden_layers += n;
+  all.num_attention_layers += n;
+  all.num_mlp_layers += n;
+  all.num_index_layers += n;
+  double bytes =
+      (double)(plain_parameters(&all) - plain_parameters(self) + n * mtp_projection(self)) *
+      (double)self->dtype_bytes;
+  for (LlmPart part = 0; part < LLM_PARTS; part++) {
+    const double before = (double)llm_part_parameters(self, part);
+    const double after = (double)llm_part_parameters(&all, part);
+    const double more = (after - before) * mtp_bytes(self, part);
+    if (more > 0) all.part_bytes[part] = (before * llm_part_bytes(self, part) + more) / after;
+    bytes += more;
+  }
+  all.weight_bytes += llround(bytes);
+  all.kv_bytes_per_token += llround(ceil(full_kv_bytes(&all) - full_kv_bytes(self)));
+  return all;
+}

@@ -4,8 +4,8 @@
  * Read from perfmodel/models/NAME.yaml or from a Hugging Face config.json (llm_hugging_face.h).
  * Parameters are L·(h·(nq + 2·nkv)·d + nq·d·h + (3 if gated else 2)·h·ffn [+ biases] + norms) +
  * V·h·(1 if tied else 2) + learned positions; experts and latent attention as DeepSeek-V3 has them
- * (2412.19437, §2.1). Layers that predict more than one token ahead, and towers for pictures and
- * sound, are not counted. */
+ * (2412.19437, §2.1). Layers that predict more than one token ahead are counted where drafts come
+ * from them (llm_with_mtp), towers for pictures and sound are not. */
 #ifndef PERFMODEL_LLM_H
 #define PERFMODEL_LLM_H
 #include "base/option.h"
@@ -53,7 +53,7 @@ typedef struct Llm {
   int expert_dtype;             // Dtype of routed experts
   int kv_cache_dtype;           // Dtype
   double part_bytes[LLM_PARTS]; // of a parameter, in the mean of the layers; 0: as its Dtype
-  int64_t num_nextn_predict_layers; // that propose drafts (MTP); of nothing else here
+  int64_t num_nextn_predict_layers; // that propose drafts (MTP); see llm_with_mtp
   // layers that differ
   int64_t num_attention_layers; // layers that have attention
   int64_t num_mlp_layers;       // layers that have an MLP or experts
@@ -163,6 +163,10 @@ double llm_part_bytes(const Llm *self, LlmPart part);
 Dtype llm_quantization(const Llm *self);
 /* Bytes of all weights by the shape and its formats. */
 int64_t llm_weight_bytes(const Llm *self);
+/* The model with its MTP layers in memory: num_nextn_predict_layers more layers of full attention,
+ * with experts where the model has any, and the projection before each, in its sizes and its
+ * counts of layers. In 16 bits where the layers are in 4. It has no times of its own. */
+Llm llm_with_mtp(const Llm *self);
 /* Parameters by the formula above. */
 int64_t llm_parameters(const Llm *self);
 /* Tandem's name for a checkpoint, "llama3.1-70b" for "meta-llama/Llama-3.1-70B-Instruct"; NULL: it

@@ -72,9 +72,8 @@ const OptionSpec llm_options[] = {
               .help = "Width of all shared experts together."),
     FROM_NONE(num_dense_layers, 1e3, .help = "Number of layers with an MLP instead of experts."),
     FROM_NONE(num_nextn_predict_layers, 100,
-              .help =
-                  "Number of layers that predict further tokens (MTP). Weights and KV memory do "
-                  "not include them."),
+              .help = "Number of layers that predict further tokens (MTP). Weights and KV memory "
+                      "include them where drafts come from them ('method: mtp')."),
     COUNT(num_attention_layers, 1e3, .help = "Number of layers with attention.", .absent = "all"),
     COUNT(num_mlp_layers, 1e3, .help = "Number of layers with an MLP or experts.", .absent = "all"),
     FROM_NONE(num_linear_layers, 1e3,

@@ -8,8 +8,8 @@
 
 typedef struct Options {
   Question question;
-  const char *gpus, *engines, *weights; // lists
-  const char *columns;                  // of the trace
+  const char *gpus, *engines, *weights, *drafts; // lists
+  const char *columns;                           // of the trace
   const char *study, *output, *export;
   int format;
   int64_t jobs, memory;
@@ -57,6 +57,11 @@ static const OptionSpec options[] = {
      .absent = "that of the model"},
     {ASKED("--tp", STRING, tensor_parallel, "LIST", "tensor-parallel degrees to try, such as 2,4"),
      .absent = "all with iteration times"},
+    {CLI_TEXT(
+         "--speculative", drafts, "DRAFTS",
+         "number of draft tokens of a request in a step, by the model's MTP layers; or several "
+         "of them: 0..4, or 0,1,3"),
+     .absent = "no speculative decoding"},
     {ASKED("--split", CHOICE, split, "SPLIT", "separate pools for prefill and decode"),
      .choices = plan_split_names, .fallback = "both"},
     {ASKED("--objective", CHOICE, objective, "OBJECTIVE", "quantity to minimize"),
@@ -125,11 +130,11 @@ static int load_and_answer(Cli *cli, const Plan *plan, Study *study) {
 }
 
 /* The exit code of one question. */
-static int ask_one(Cli *cli, const Question *question, const char *const *assignments) {
+static int ask_one(Cli *cli, const Question *question) {
   const Options *given = cli->given;
   Plan plan;
   if (plan_make(&plan, question, cli->arena, cli->diag) ||
-      plan_set_keys(&plan, assignments, cli->arena, cli->diag))
+      plan_set_keys(&plan, cli->arena, cli->diag))
     return EXIT_INPUT;
   if (given->study && save_study(given->study, plan.text, cli->arena, cli->diag)) return EXIT_INPUT;
   if (given->dry_run) {
@@ -146,9 +151,10 @@ static int ask_one(Cli *cli, const Question *question, const char *const *assign
 static int ask_many(Cli *cli, const Sides *sides) {
   const Options *given = cli->given;
   if (given->study || given->export || given->dry_run)
-    return cli_usage(cli, "'--study', '--export' and '--dry-run' need one GPU, engine and format");
+    return cli_usage(
+        cli, "'--study', '--export' and '--dry-run' need one GPU, engine, format and draft number");
   if (sides_count(sides) > SIDES_MAX)
-    return cli_usage(cli, "more than 64 combinations of GPU, engine and format");
+    return cli_usage(cli, "more than 64 combinations of GPU, engine, format and draft number");
   const int code = sides_answer(cli, sides);
   study_interrupted(cli, given->output);
   return code;
@@ -157,26 +163,27 @@ static int ask_many(Cli *cli, const Sides *sides) {
 static int run_plan(Cli *cli) {
   const Options *given = cli->given;
   Question question = given->question;
-  const Sides sides = {.question = &question,
-                       .gpus = sides_list(given->gpus, cli->arena),
-                       .engines = sides_list(given->engines, cli->arena),
-                       .weights = sides_list(given->weights, cli->arena),
-                       .assignments = cli_texts(given->set, cli->arena),
-                       .output = given->output,
-                       .format = given->format,
-                       .jobs = given->jobs,
-                       .memory = given->memory};
+  Sides sides = {.question = &question,
+                 .gpus = sides_list(given->gpus, cli->arena),
+                 .engines = sides_list(given->engines, cli->arena),
+                 .weights = sides_list(given->weights, cli->arena),
+                 .output = given->output,
+                 .format = given->format,
+                 .jobs = given->jobs,
+                 .memory = given->memory};
   const int usage = study_check_export(given->export, cli->arena);
   if (usage != EXIT_DONE) return usage;
   if (cli_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
   if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
     return cli_usage(cli, "'--columns', '--time' and '--sort' need '--trace'");
+  question.assignments = cli_texts(given->set, cli->arena);
   question.sold = given->money.sold;
   if (study_prices(&given->money, &question.prices, cli->arena, cli->diag)) return EXIT_INPUT;
+  if (sides_drafts(&sides, given->drafts, cli->arena, cli->diag)) return EXIT_INPUT;
   Question one;
   for (int i = sides_count(&sides) - 1; i >= 0; i--)
     if (sides_question(&sides, i, &one, cli->diag)) return EXIT_INPUT;
-  return sides_count(&sides) > 1 ? ask_many(cli, &sides) : ask_one(cli, &one, sides.assignments);
+  return sides_count(&sides) > 1 ? ask_many(cli, &sides) : ask_one(cli, &one);
 }
 
 const Command command_plan = {
@@ -191,8 +198,9 @@ const Command command_plan = {
     .operands = "",
     CLI_OPTIONS,
     .notes = "The load is --rate or --users with --isl and --osl or --lengths, or a --trace. With "
-             "several GPUs, engines or formats of weights, separated by commas, each combination "
-             "is a row of one table, the best first. With --output, runs that DB already has are "
+             "several GPUs, engines, formats of weights or numbers of drafts, separated by commas, "
+             "each combination is a row of one table, the best first. With --output, runs that DB "
+             "already has are "
              "not repeated.",
     .listing = "Programs of --export",
     .listed = study_programs,

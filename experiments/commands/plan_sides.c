@@ -2,13 +2,17 @@
 #include "experiments/commands/plan_sides.h"
 #include "experiments/base/cells.h"
 #include "experiments/base/interrupt.h"
+#include "sim/core/speculation.h"
+#include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The answer to one of the questions. */
 typedef struct Side {
   int number;
   const char *gpu, *engine, *weights; // as they were resolved, or else asked
+  int64_t drafts;                     // -1: not asked
   const char *design;                 // NULL: there is no answer
   const char *rests_on;               // or why there is none
   const Answer *answer;
@@ -34,14 +38,50 @@ static int count(const char *const *list) {
   return n > 0 ? n : 1;
 }
 
+/* "3" or "0..4", up to a comma or the end; NULL: it is neither. */
+static const char *read_range(const char *text, int64_t *ret_low, int64_t *ret_high) {
+  char *end = NULL;
+  const bool digit = isdigit((unsigned char)*text);
+  *ret_low = *ret_high = strtoll(text, &end, 10);
+  if (digit && strncmp(end, "..", 2) == 0 && isdigit((unsigned char)end[2]))
+    *ret_high = strtoll(end + 2, &end, 10);
+  const bool ends = *end == '\0' || (*end == ',' && end[1]);
+  return digit && ends && *ret_low <= *ret_high && *ret_high <= SPECULATIVE_TOKENS_MAX ? end : NULL;
+}
+
+int sides_drafts(Sides *self, const char *text, Arena *arena, Diag *diag) {
+  int64_t *drafts = ARENA_ARRAY(arena, int64_t, SIDES_MAX + 1);
+  self->drafts = text ? drafts : NULL;
+  for (const char *at = text; at && self->n_drafts <= SIDES_MAX;) {
+    int64_t low, high;
+    const char *end = read_range(at, &low, &high);
+    if (!end) {
+      diag_error(diag, place_of_file("--speculative"),
+                 "'%s' is not a list of numbers of drafts from 0 to %d", text,
+                 (int)SPECULATIVE_TOKENS_MAX);
+      return diag_hint(diag, "for example 3, 0..4 or 0,1,3");
+    }
+    for (; low <= high && self->n_drafts <= SIDES_MAX; low++)
+      drafts[self->n_drafts++] = low;
+    at = *end ? end + 1 : NULL;
+  }
+  return 0;
+}
+
+static int count_drafts(const Sides *self) {
+  return self->n_drafts > 0 ? self->n_drafts : 1;
+}
+
 int sides_count(const Sides *self) {
-  return count(self->gpus) * count(self->engines) * count(self->weights);
+  return count(self->gpus) * count(self->engines) * count(self->weights) * count_drafts(self);
 }
 
 int sides_question(const Sides *self, int i, Question *ret_question, Diag *diag) {
   const int n_weights = count(self->weights), n_engines = count(self->engines);
-  const char *weights = self->weights[i % n_weights];
   *ret_question = *self->question;
+  ret_question->drafts = self->drafts ? self->drafts[i % self->n_drafts] : -1;
+  i /= count_drafts(self);
+  const char *weights = self->weights[i % n_weights];
   ret_question->engine = self->engines[i / n_weights % n_engines];
   ret_question->gpu = self->gpus[i / n_weights / n_engines];
   ret_question->weights = -1;
@@ -52,20 +92,11 @@ int sides_question(const Sides *self, int i, Question *ret_question, Diag *diag)
   return diag_hint_near(diag, weights, dtype_names);
 }
 
-int plan_set_keys(Plan *plan, const char *const *assignments, Arena *arena, Diag *diag) {
-  if (!assignments || !assignments[0]) return 0;
-  Node *root = yaml_parse("(the study)", plan->text, strlen(plan->text), arena, diag);
-  const ConfigChanges changes = {.assignments = assignments, .seed = -1, .tie_seed = -1};
-  if (!root || config_change(root, &changes, arena, diag)) return -1;
-  plan->text = arena_printf(arena, "%s\n", node_text(root, arena));
-  return 0;
-}
-
 /* ---- One answer ---- */
 
 /* "roofline", or whose kernels were measured, and what of them is borrowed: "vllm-0.24.0, version
  * 0.24.0 for 0.33". */
-static const char *rests_on(const Config *config, Arena *arena) {
+static const char *times_of(const Config *config, Arena *arena) {
   const PerfModel *times = config->sim.pools[0].perfmodel;
   if (!times->measured) return "roofline";
   if (!times->taken)
@@ -74,12 +105,21 @@ static const char *rests_on(const Config *config, Arena *arena) {
                       times->taken + strcspn(times->taken, ","));
 }
 
-static int take_answer(Side *self, Study *study, Arena *arena) {
+/* Beside the times the acceptance of drafts that nobody gave: "..., 2.94 tokens a step assumed". */
+static const char *rests_on(const Plan *plan, const Config *config, Arena *arena) {
+  const char *times = times_of(config, arena);
+  if (!plan->has_acceptance) return times;
+  return arena_printf(arena, "%s, %.2f tokens a step %s", times,
+                      acceptance_middle(&plan->acceptance),
+                      plan->acceptance.own ? "as measured on coding prompts" : "assumed");
+}
+
+static int take_answer(Side *self, const Plan *plan, Study *study, Arena *arena) {
   Config *config = ARENA_NEW(arena, Config);
   if (study_bind_answer(study, 0, config)) return -1;
   self->design = study->provision.designs[study->best].name;
   self->answer = &study->outcomes[study->best].answers[0];
-  self->rests_on = rests_on(config, arena);
+  self->rests_on = rests_on(plan, config, arena);
   return 0;
 }
 
@@ -89,7 +129,7 @@ static int search_side(Side *self, const Sides *of, const Plan *plan, Study *stu
   if (!root || study_open(study, "(the study)", root, NULL, of->jobs, of->memory, arena, diag) ||
       study_search(study, of->output, false, true))
     return -1;
-  if (study->best >= 0) return take_answer(self, study, arena);
+  if (study->best >= 0) return take_answer(self, plan, study, arena);
   self->rests_on = study->outcomes[0].why_not;
   return 0;
 }
@@ -103,12 +143,13 @@ static int answer_side(Cli *cli, const Sides *of, Side *self) {
   if (sides_question(of, self->number, &question, cli->diag)) return -1;
   diag_init(diag);
   int status = plan_make(&plan, &question, cli->arena, diag);
+  self->drafts = question.drafts;
   self->gpu = status ? question.gpu : plan.machine;
   self->engine = status ? question.engine : plan.engine;
   self->weights = question.weights >= 0 ? dtype_names[question.weights]
                   : status              ? NULL
                                         : dtype_names[llm_quantization(&plan.model)];
-  if (status == 0) status = plan_set_keys(&plan, of->assignments, cli->arena, diag);
+  if (status == 0) status = plan_set_keys(&plan, cli->arena, diag);
   if (status == 0) status = search_side(self, of, &plan, &study, cli->arena, diag);
   study_close(&study);
   if (status && !self->rests_on)
@@ -161,7 +202,7 @@ static const char *const *design_of(const Side *side) {
   return &side->design;
 }
 
-enum { CELLS_BEFORE = 8, CELLS_AFTER = 4, LIMITS_MAX = 8 };
+enum { CELLS_BEFORE = 9, CELLS_AFTER = 4, LIMITS_MAX = 8 };
 
 /* `limits` has the names and units of the columns of limits. */
 static void put_side(Rows *rows, const Side *self, const Answer *limits, int gpu_width,
@@ -176,6 +217,8 @@ static void put_side(Rows *rows, const Side *self, const Answer *limits, int gpu
       {CELL_OF_TEXT("machine", self->gpu), COLUMN("machine", gpu_width)},
       {CELL_OF_TEXT("engine", self->engine), COLUMN("engine", -11)},
       {CELL_OF_TEXT("weights", self->weights), COLUMN("weights", -9)},
+      self->drafts < 0 ? (Cell){.kind = CELL_WHOLE} // nowhere
+                       : (Cell){CELL_OF_WHOLE("drafts", self->drafts), COLUMN("drafts", 6)},
       {CELL_OF_TEXT("design", self->design), COLUMN("design", design_width)},
       {CELL_OF_NUMBER("gpus", takes->gpus + none), COLUMN("GPUs", 5), .show = "%.0f"},
       {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 8),

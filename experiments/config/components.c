@@ -228,3 +228,61 @@ int config_check_adapters(const Config *self, Diag *diag) {
         status |= check_pool(self, &self->pools[p], node, i, diag);
   return status;
 }
+
+/* --- acceptance of their drafts */
+
+static int check_accepted_name(const Config *self, const Acceptance *one, Diag *diag) {
+  const SimConfig *sim = &self->sim;
+  const uint32_t n = sim->n_components + sim->n_classes;
+  const char **names = ARENA_ARRAY(&diag->arena, const char *, n + 1);
+  for (uint32_t i = 0; i < n; i++) {
+    names[i] =
+        i < sim->n_components ? sim->components[i].name : sim->classes[i - sim->n_components].name;
+    if (strcmp(names[i], one->name) == 0) return 0;
+  }
+  diag_error(diag, one->at, "there is no component or class '%s'", one->name);
+  return diag_hint_near(diag, one->name, names);
+}
+
+/* Those that its model serves. */
+static int check_covered(const Config *self, const PoolSpec *pool, const Speculation *speculation,
+                         Diag *diag) {
+  const SimConfig *sim = &self->sim;
+  int status = 0;
+  for (uint32_t i = 0; i < sim->n_components; i++) {
+    const ComponentSpec *component = &sim->components[i];
+    const char *class = sim->n_classes > 0 ? sim->classes[component->class].name : NULL;
+    if (component->model == pool->model && !speculation_rates(speculation, component->name, class))
+      status =
+          diag_error(diag, speculation->acceptance->at,
+                     "component '%s' has no 'acceptance': add it, or its class", component->name);
+  }
+  return status;
+}
+
+static int check_acceptance(const Config *self, const PoolSpec *pool,
+                            const Speculation *speculation, Diag *diag) {
+  const Acceptance *first = speculation->acceptance;
+  int status = 0;
+  if (self->sim.n_components == 0) {
+    diag_error(diag, first->at,
+               "'acceptance' by name applies to the components of a mix, and the workload is not a "
+               "mix");
+    return diag_hint(diag, "give one acceptance for all requests, such as 'acceptance: 2.4'");
+  }
+  for (int i = 0; i < speculation->n_acceptance; i++)
+    status |= check_accepted_name(self, &first[i], diag);
+  return status ? status : check_covered(self, pool, speculation, diag);
+}
+
+int config_check_acceptance(const Config *self, Diag *diag) {
+  int status = 0;
+  for (uint32_t p = 0; p < self->sim.n_pools && status == 0; p++) {
+    const PoolSpec *pool = &self->sim.pools[p];
+    const PolicyChoice choice = sim_pool_policy(&self->sim, pool, POLICY_BATCHER);
+    const Speculation *speculation = config_speculation(&choice);
+    if (speculation && speculation->n_acceptance > 0 && speculation->acceptance->name)
+      status = check_acceptance(self, pool, speculation, diag);
+  }
+  return status;
+}

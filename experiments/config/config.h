@@ -16,6 +16,7 @@
 #include "experiments/config/serving.h"
 #include "experiments/config/slo.h"
 #include "perfmodel/hardware.h"
+#include "sim/core/speculation.h"
 #include "sim/sim.h"
 #include "traces/workload.h"
 
@@ -235,6 +236,10 @@ int config_bind_classes(Config *self, const Node *classes, const Node *tenants, 
 int config_check_router(const Config *self, Diag *diag);
 /* Whether some pool minds the priorities of the workload, if it has any. */
 int config_check_priorities(const Config *self, Diag *diag);
+/* Of a batcher whose options may be wrong; NULL: it has none. */
+const Speculation *config_speculation(const PolicyChoice *batcher);
+/* Whether there are the components or classes that acceptance names, and each component has it. */
+int config_check_acceptance(const Config *self, Diag *diag);
 /* `node` is the policy's value, NULL when absent. */
 int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *node, Arena *arena,
                        Diag *diag);

@@ -417,10 +417,17 @@ static const void *load_plain(const void *context, Arena *arena, Diag *diag) {
   return perfmodel;
 }
 
+/* Twice as many tokens a step are times half as long. */
+static void widen_error(PerfModel *self, double output_error) {
+  self->errors.of[PERF_SUM] = hypot(self->errors.of[PERF_SUM], output_error);
+  self->held_out_error = hypot(self->held_out_error, output_error); // NAN stays
+}
+
 static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
   const PerfModelLoad *load = context;
   PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
   *perfmodel = *load->plain;
+  widen_error(perfmodel, load->of->output_error);
   scale_times(perfmodel, load->of, arena);
   return add_host(perfmodel, load, arena, diag) ? NULL : perfmodel;
 }

@@ -184,8 +184,8 @@ static int fit_cpu_memory(const Config *self, PoolConfig *pool, const Node *node
 }
 
 /* The share of the machine type that one instance is, or one lane of a pipeline, or one rank. */
-static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hardware,
-                      const KvCapacity *capacity) {
+static void fill_spec(const Config *self, PoolConfig *pool, const Llm *model,
+                      const Hardware *hardware, const KvCapacity *capacity) {
   PoolSpec *spec = &pool->spec;
   const double share = share_of(self, pool, hardware);
   const int64_t pipeline_lanes = lanes_of(self, pool), own_ranks = ranks_of(self, pool);
@@ -204,13 +204,12 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
   spec->block_size = spec->layout ? spec->layout->block_size : pool->kv.block_size;
   spec->cpu_kv_blocks = pool->cpu_memory / capacity->block_bytes;
   spec->kv_block_bytes = capacity->block_bytes;
-  const Llm *model = &self->models[spec->model];
   spec->kv_bytes_per_token = model->kv_bytes_per_token;
   spec->window = model->kv_bytes_per_sequence > 0 ? model->sliding_window : 0;
   spec->window_bytes_per_token = spec->window > 0 ? model->kv_bytes_per_sequence / spec->window : 0;
   spec->state_bytes = model->state_bytes_per_sequence;
   spec->weight_bytes = model->weight_bytes;
-  spec->num_hidden_layers = model->num_hidden_layers;
+  spec->num_hidden_layers = self->models[spec->model].num_hidden_layers;
   spec->num_nextn_predict_layers = model->num_nextn_predict_layers;
   if (spec->nic_bandwidth == 0)
     spec->nic_bandwidth = llround(share * (double)hardware->nic_bandwidth);
@@ -395,6 +394,11 @@ static Place times_place(const Config *self, const Node *node, const PerfModelIn
   return datafile_is_path(choice->name) ? config_place(self->root, "perfmodel") : machine_at;
 }
 
+const Speculation *config_speculation(const PolicyChoice *batcher) {
+  const Batcher *drafts = (const Batcher *)batcher->policy;
+  return batcher->state && drafts->speculation ? drafts->speculation(batcher->state) : NULL;
+}
+
 /* The spec is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *arena, Diag *diag) {
   pool->engine = self->engine;
@@ -425,14 +429,16 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
   const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
+  const Speculation *speculation = config_speculation(&batcher);
+  const Llm held = speculation && speculation->mtp ? llm_with_mtp(model) : *model;
   pool->kv.max_num_seqs = ranks_of(self, pool) * config_max_decode_seqs(&batcher);
   if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers && degrees.pipeline == 1)
-    pool->kv.layout = kv_layout_of(model, degrees.tensor, pool->kv.block_size, arena);
+    pool->kv.layout = kv_layout_of(&held, degrees.tensor, pool->kv.block_size, arena);
   if (check_ranks(self, pool, node, diag)) return -1;
   if (pool->lora_node && config_bind_lora(self, pool, pool->lora_node, diag)) return -1;
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||
-      kv_capacity(model, &hardware, degrees, &pool->kv, config_place(node, "tensor_parallel_size"),
+      kv_capacity(&held, &hardware, degrees, &pool->kv, config_place(node, "tensor_parallel_size"),
                   &capacity, diag) ||
       check_lanes(self, pool, node, &capacity, diag) ||
       fit_cpu_memory(self, pool, node, &hardware, &capacity, diag))
@@ -447,12 +453,13 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   choice.hardware = &hardware;
   choice.degrees = degrees;
   choice.enable_eplb = pool->enable_eplb;
+  choice.output_error = speculation ? speculation->error : 0;
   choice.max_decode_seqs = max_decode_seqs(self, spec, ranks_of(self, pool), &capacity);
   spec->perfmodel = config_load_perfmodel(
       self, choice, &pool->engine, times_place(self, node, &choice, machine_at), arena, diag);
   if (!spec->perfmodel) return -1;
   config_give_host_times(pool, arena);
-  fill_spec(self, pool, &hardware, &capacity);
+  fill_spec(self, pool, &held, &hardware, &capacity);
   if (bind_host(node, pool, &hardware, spec, arena, diag) ||
       check_batcher(self, spec, pool->batcher ? pool->batcher : node_find(node, "engine"), arena,
                     diag))

@@ -1,6 +1,7 @@
 /* A point as the YAML of a configuration. */
 #include "experiments/config/config.h"
 #include "experiments/measured/set.h"
+#include "perfmodel/acceptance.h"
 #include <string.h>
 
 static const char *lengths_text(MeasuredRange tokens, Arena *arena) {
@@ -80,6 +81,20 @@ static const char *model_text(const MeasuredPoint *point, const char *name, cons
                       kv ? ", kv_cache_dtype: " : "", kv ? kv : "");
 }
 
+/* ", speculative: {...}" and what that assumes; nothing without drafts. */
+static const char *drafts_text(MeasuredPoint *point, const char *model, Arena *arena) {
+  const int64_t drafts = point->script.drafts;
+  if (drafts == 0) return "";
+  const PublishedAcceptance acceptance = acceptance_published(model, drafts);
+  point->assumed = arena_printf(
+      arena, "it ran with MTP, %lld draft%s a step by its script; %.2f tokens a step are %s",
+      (long long)drafts, drafts > 1 ? "s" : "", acceptance_middle(&acceptance),
+      acceptance.own ? "what was measured on coding prompts" : "assumed, by other models");
+  return arena_printf(
+      arena, ", speculative: {method: mtp, num_speculative_tokens: %lld, acceptance: %.2f}",
+      (long long)drafts, acceptance_middle(&acceptance));
+}
+
 void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options, Arena *arena,
                            Diag *diag) {
   if (point->why) return;
@@ -100,18 +115,19 @@ void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options,
   if (point->why) return;
   const MeasuredScript *script = &point->script;
   const char *shape = model_text(point, model, format, arena);
+  const char *drafts = drafts_text(point, model, arena);
   const char *served = arena_printf(
       arena,
       "engine: {name: %s, request_time: %g s%s}\n"
       "pools:\n%s"
       "policies: {batcher: {max_num_batched_tokens: %lld, max_num_seqs: %lld, "
-      "enable_prefix_caching: %s%s}}\n"
+      "enable_prefix_caching: %s%s%s}}\n"
       "perfmodel: %s\n"
       "slo: none\n",
       script->engine, script->request_s, script->launches_free ? ", eager_layer_time: 0 us" : "",
       pools_text(point, machine, arena), (long long)script->max_num_batched_tokens,
       (long long)script->max_num_seqs, script->prefix_caching ? "true" : "false",
-      script->batcher ? script->batcher : "", perfmodel_text(point, options, arena));
+      script->batcher ? script->batcher : "", drafts, perfmodel_text(point, options, arena));
   point->served = arena_printf(arena, "%s %s", shape, served);
   point->config =
       arena_printf(arena, "model: %s\nworkload:\n%s%s", shape, workload_text(point, arena), served);

@@ -142,9 +142,10 @@ static int compare_texts(const void *a, const void *b) {
 
 static const char *text_of(const MeasuredPoint *point, MeasuredSaid said) {
   if (said == MEASURED_WHY || point->why) return said == MEASURED_WHY ? point->why : NULL;
-  return said == MEASURED_ODD      ? point->odd
-         : said == MEASURED_SOLVED ? point->solved
-                                   : point->fitted;
+  return said == MEASURED_ODD       ? point->odd
+         : said == MEASURED_ASSUMED ? point->assumed
+         : said == MEASURED_SOLVED  ? point->solved
+                                    : point->fitted;
 }
 
 MeasuredCount *measured_counts(const Measured *self, MeasuredSaid said, Arena *arena) {

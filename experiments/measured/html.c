@@ -171,6 +171,7 @@ void measured_print_html(const Measured *self, Arena *arena, FILE *out) {
   put_groups(self, &page);
   put_said(self, MEASURED_FITTED, "Fitted to", &page);
   put_said(self, MEASURED_SOLVED, "Numbers of instances that rows leave out", &page);
+  put_said(self, MEASURED_ASSUMED, "What nobody says of them", &page);
   put_said(self, MEASURED_ODD, "Odd, but part of the errors", &page);
   put_said(self, MEASURED_WHY, "Missing", &page);
   page_end(&page);

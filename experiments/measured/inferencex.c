@@ -87,7 +87,6 @@ static void take_row(Measured *self, MeasuredPoint *point, const void *row_) {
   inferencex_read_script(point, row);
   read_times(self, point, row);
   check_waiting(point, row);
-  inferencex_check_day(point, row);
   if (inferencex_is_deployment(row))
     measured_note_odd(
         point,

@@ -52,7 +52,8 @@ bool inferencex_is_gap_analysis(const InferenceXRow *row);
 /* ---- inferencex_twins.c: what points of a file, all from `first` on, say of one another ---- */
 
 void inferencex_find_workers(Measured *self, size_t first);
-/* Those that ran with speculative decoding are odd; the second by image and day alone. */
+/* Those that may have run with speculative decoding, but do not say so, are odd. */
 void inferencex_find_speculation(Measured *self, size_t first);
-void inferencex_check_day(MeasuredPoint *point, const InferenceXRow *row);
+/* Whether it ran with MTP, by its image or its day. */
+bool inferencex_has_prediction(const MeasuredPoint *point, const InferenceXRow *row);
 #endif

@@ -110,12 +110,40 @@ static bool has_least_tokens(const InferenceXRow *row) {
   return strcmp(row->measured_at, "2026-01-15") > 0;
 }
 
+static bool is_release(const InferenceXRow *row, const char *engine, const char *version) {
+  return strcmp(row->backend, engine) == 0 &&
+         strncmp(row->backend_version, version, strlen(version)) == 0;
+}
+
+/* num_nextn_predict_layers of TensorRT-LLM's scripts for MTP (dsr1_*_trt_mtp.sh), of which all that
+ * follows of rows with drafts is, too. */
+static int64_t drafts_of(const MeasuredPoint *point, const InferenceXRow *row) {
+  if (!inferencex_has_prediction(point, row)) return 0;
+  return load_of(point).ranks > 1 ? 1 : 3;
+}
+
+/* max_batch_size of a rank. */
+static int64_t rank_seqs(const MeasuredPoint *point, const InferenceXRow *row) {
+  const Load load = load_of(point);
+  const bool quarters =
+      strcmp(point->precision, "fp4") == 0 && is_release(row, "trtllm", "1.2.0rc6");
+  const int64_t ranks = load.ranks > 1 && quarters ? 4 : load.ranks;
+  return load.clients < ranks ? load.clients : load.clients / ranks;
+}
+
+/* Tokens of all decodes and a prompt, in 64s. */
+static int64_t room_for_prompt(int64_t prompt, int64_t decodes) {
+  return (prompt + decodes + 64 + 63) / 64 * 64;
+}
+
 static int64_t budget_of(const Script *script, const MeasuredPoint *point,
                          const InferenceXRow *row) {
   const int64_t prompt = point->prompt_tokens.written, most = script->max_num_batched_tokens;
   const int64_t whole = script->prompts * prompt;
   if (!script->one_prompt) return whole > 0 && whole < most ? whole : most;
-  const int64_t tokens = (prompt + point->clients + 64 + 63) / 64 * 64;
+  const int64_t drafts = drafts_of(point, row);
+  if (drafts > 0) return room_for_prompt(prompt, (1 + drafts) * rank_seqs(point, row));
+  const int64_t tokens = room_for_prompt(prompt, point->clients);
   return has_least_tokens(row) && tokens < 8192 ? 8192 : tokens;
 }
 
@@ -128,17 +156,21 @@ static int64_t prefill_tokens_of(const MeasuredPoint *point, const InferenceXRow
   return is_b200_fp8 ? 16384 : 8192;
 }
 
-static bool is_release(const InferenceXRow *row, const char *engine, const char *version) {
-  return strcmp(row->backend, engine) == 0 &&
-         strncmp(row->backend_version, version, strlen(version)) == 0;
+static bool drafts_have_graphs(const Load *load, bool fp4) {
+  const int64_t clients = load->clients;
+  if (fp4 && load->short_prompts && load->short_outputs)
+    return clients == 32 || clients == 64 || (clients == 128 && load->ranks == 1);
+  if (fp4) return load->short_prompts && clients == 64;
+  return load->ranks == 1 && clients > (load->long_prompts ? 16 : load->short_outputs ? 4 : 8);
 }
 
 /* Whether graphs of all sizes are captured for iterations with prefill, too. */
 static bool has_prefill_graphs(const MeasuredPoint *point, const InferenceXRow *row) {
   const Load load = load_of(point);
-  const int64_t clients = load.clients;
+  const int64_t clients = load.clients, drafts = drafts_of(point, row);
   if (point->split || !is_release(row, "trtllm", "1.2.0rc6") || !row_is(row, "trtllm", "DeepSeek"))
     return false;
+  if (drafts > 0) return drafts_have_graphs(&load, strcmp(point->precision, "fp4") == 0);
   if (strcmp(point->precision, "fp4") == 0)
     return load.short_prompts && load.short_outputs && clients == 64 && load.gpus == 8;
   return load.long_prompts ? clients >= 64
@@ -160,6 +192,7 @@ static double trtllm_memory(const MeasuredPoint *point, const InferenceXRow *row
   if (!row_is(row, "trtllm", "DeepSeek") || strncmp(point->gpu, "gb", 2) == 0) return 0;
   if (!b200) return 0.75;
   if (strcmp(point->precision, "fp4") == 0 || !is_release(row, "trtllm", "1.2.0rc6")) return 0.8;
+  if (drafts_of(point, row) > 0) return load.ranks > 1 ? 0.7 : 0.8;
   return load.long_prompts ? (load.gpus == 4 ? 0.75 : 0.8) : load.clients >= 256 ? 0.7 : 0.8;
 }
 
@@ -188,6 +221,7 @@ static const char *batcher_of(const MeasuredPoint *point, const InferenceXRow *r
   if (point->split) return NULL;
   if (row_is(row, "trtllm", "DeepSeek") && load.ranks > 1)
     return ", attention_dp_timeout_iters: 60";
+  if (drafts_of(point, row) > 0) return NULL;
   if (strcmp(point->gpu, "b200_sxm") != 0) return NULL;
   if (row_is(row, "sglang", "DeepSeek"))
     return clients >= 16 ? ", scheduler_recv_interval: 30" : ", scheduler_recv_interval: 10";
@@ -223,5 +257,6 @@ void inferencex_read_script(MeasuredPoint *point, const InferenceXRow *row) {
       .max_num_batched_tokens = budget_of(script, point, row),
       .prefill_tokens = prefill_tokens_of(point, row),
       .max_num_seqs = point->clients - one_waits,
+      .drafts = drafts_of(point, row),
       .batcher = batcher_of(point, row)};
 }

@@ -53,9 +53,6 @@ void inferencex_find_workers(Measured *self, size_t first) {
 static const char faster_than_twin[] =
     "it was at least 1.12 times as fast as a row with the same columns: perhaps with speculative "
     "decoding";
-static const char with_prediction[] =
-    "it ran with multi-token prediction, which is not modelled: its image, or the day that it ran "
-    "on, has no other runs in InferenceX's change log";
 
 /* A row with the same of all that columns tell, but faster by more than runs differ. */
 static uint64_t setup_key(const MeasuredPoint *point, Arena *arena) {
@@ -69,7 +66,8 @@ static uint64_t setup_key(const MeasuredPoint *point, Arena *arena) {
 }
 
 static bool may_speculate(const MeasuredPoint *point) {
-  return !point->why && !point->odd && strstr(point->model, "DeepSeek");
+  return !point->why && !point->odd && point->script.drafts == 0 &&
+         strstr(point->model, "DeepSeek");
 }
 
 void inferencex_find_speculation(Measured *self, size_t first) {
@@ -96,8 +94,7 @@ void inferencex_find_speculation(Measured *self, size_t first) {
 
 /* InferenceX's change log (perf-changelog.yaml) has TensorRT-LLM 1.2.0rc6.post3 for its `-mtp`
  * configurations alone, and began with those on the 14th of January. */
-void inferencex_check_day(MeasuredPoint *point, const InferenceXRow *row) {
-  if (!point->split && row_is(row, "trtllm", "DeepSeek") &&
-      (strstr(row->image, "1.2.0rc6.post3") || strncmp(row->measured_at, "2026-01-14", 10) == 0))
-    measured_note_odd(point, with_prediction);
+bool inferencex_has_prediction(const MeasuredPoint *point, const InferenceXRow *row) {
+  return !point->split && row_is(row, "trtllm", "DeepSeek") &&
+         (strstr(row->image, "1.2.0rc6.post3") || strncmp(row->measured_at, "2026-01-14", 10) == 0);
 }

@@ -50,6 +50,7 @@ typedef struct MeasuredScript {
   int64_t prefill_tokens; // max_num_batched_tokens of its prefill pool, which then schedules a step
                           // after the one before it; 0: as the others
   bool prefix_caching;
+  int64_t drafts;      // of the model's MTP layer in a step; 0: none
   const char *batcher; // what else its batcher is told, ", key: value"; NULL: nothing
 } MeasuredScript;
 
@@ -72,6 +73,7 @@ typedef struct MeasuredPoint {
   const char *config;                // YAML; NULL: it has none
   const char *served;                // of it all but the workload
   const char *why;                   // no prediction; NULL: there is one
+  const char *assumed;               // what it is simulated with that nobody says; or NULL
   const char *odd; // what is implausible about the measurement, which counts all the same; or NULL
   double predicted[MEASURED_FIGURES];
   double extrapolated; // share of the time of iterations beyond the range of the model

@@ -134,6 +134,7 @@ void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE 
   print_counts(self, MEASURED_FITTED, "fitted, so not part of the errors:", arena, out);
   print_counts(self, MEASURED_SOLVED, "with numbers of instances that their rows leave out:", arena,
                out);
+  print_counts(self, MEASURED_ASSUMED, "with what nobody says of them:", arena, out);
   print_counts(self, MEASURED_ODD, "odd, but part of the errors:", arena, out);
   print_counts(self, MEASURED_WHY, "missing, because:", arena, out);
 }
@@ -211,6 +212,8 @@ static void put_point(Rows *rows, const MeasuredPoint *point, Arena *arena) {
                     {CELL_OF_NUMBER("e2e_error", measured_error(point, MEASURED_E2E))},
                     {CELL_OF_NUMBER("tokens_error", measured_error(point, MEASURED_THROUGHPUT))},
                     {CELL_OF_NUMBER("extrapolated", point->extrapolated)},
+                    {CELL_OF_WHOLE("drafts", point->script.drafts)},
+                    {CELL_OF_TEXT("assumed", point->assumed ? point->assumed : "")},
                     {CELL_OF_TEXT("odd", point->odd ? point->odd : "")},
                     {CELL_OF_TEXT("why", point->why ? point->why : "")},
                     {0}});

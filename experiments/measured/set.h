@@ -58,11 +58,12 @@ typedef struct MeasuredCount {
 } MeasuredCount;
 
 /* What is said of points, the most frequent first; ended by one without text. Of those that have
- * a prediction what was fitted to them, where their numbers of instances are from, or what is odd
- * about them, of others why they have none. */
+ * a prediction what was fitted to them, where their numbers of instances are from, what is assumed
+ * of them or odd about them, of others why they have none. */
 typedef enum MeasuredSaid {
   MEASURED_FITTED,
   MEASURED_SOLVED,
+  MEASURED_ASSUMED,
   MEASURED_ODD,
   MEASURED_WHY
 } MeasuredSaid;

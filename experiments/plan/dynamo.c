@@ -23,8 +23,16 @@ static void trtllm_worker(const ExportPool *pool, Words *words) {
   words_count(words, "--max-batch-size", pool->seqs);
   if (pool->attention > 1) words_add(words, "--enable-attention-dp", NULL);
   words_add(words, "--free-gpu-memory-fraction", "%g", pool->gpu_memory_utilization);
-  if (pool->fp8_kv_cache)
-    words_add(words, "--override-engine-args", "{\"kv_cache_config\": {\"dtype\": \"fp8\"}}");
+  const char *drafts = pool->mtp
+                           ? arena_printf(words->arena,
+                                          "\"speculative_config\": {\"decoding_type\": \"MTP\", "
+                                          "\"num_nextn_predict_layers\": %" PRId64 "}",
+                                          pool->drafts)
+                           : "";
+  if (pool->fp8_kv_cache || pool->mtp)
+    words_add(words, "--override-engine-args", "{%s%s%s}",
+              pool->fp8_kv_cache ? "\"kv_cache_config\": {\"dtype\": \"fp8\"}" : "",
+              pool->fp8_kv_cache && pool->mtp ? ", " : "", drafts);
 }
 
 static void worker_arguments(const Export *self, const ExportPool *pool, Words *words) {

@@ -49,6 +49,7 @@ static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
   const SimConfig *sim = &config->sim;
   const PolicyChoice batcher = sim_pool_policy(sim, &pool->spec, POLICY_BATCHER);
   const BatchLimits limits = batcher_limits(&batcher);
+  const Speculation *speculation = config_speculation(&batcher);
   const int64_t groups = pool->attention_data_parallel_size;
   return (ExportPool){
       .name = pool->spec.name,
@@ -65,6 +66,8 @@ static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
       .gpu_memory_utilization = pool->kv.gpu_memory_utilization,
       .fp8_kv_cache = timed_kv_cache(config, pool) == DTYPE_FP8 ||
                       config->models[pool->spec.model].kv_cache_dtype == DTYPE_FP8,
+      .drafts = speculation ? speculation->num_speculative_tokens : 0,
+      .mtp = speculation && speculation->mtp,
   };
 }
 
@@ -115,6 +118,9 @@ static void vllm_arguments(const Export *self, const ExportPool *pool, Words *wo
     words_add(words, "--gpu-memory-utilization", "%g", pool->gpu_memory_utilization);
   }
   add_formats(self, pool, "fp8", words);
+  if (pool->mtp)
+    words_add(words, "--speculative-config",
+              "{\"method\":\"mtp\",\"num_speculative_tokens\":%" PRId64 "}", pool->drafts);
   if (!self->split) return;
   words_add(words, "--kv-transfer-config",
             "{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"%s\"}",
@@ -138,6 +144,12 @@ static void sglang_arguments(const Export *self, const ExportPool *pool, Words *
     words_add(words, "--mem-fraction-static", "%g", pool->gpu_memory_utilization);
   }
   add_formats(self, pool, "fp8_e4m3", words);
+  if (pool->mtp) {
+    words_add(words, "--speculative-algorithm", "EAGLE");
+    words_count(words, "--speculative-num-steps", pool->drafts);
+    words_count(words, "--speculative-eagle-topk", 1);
+    words_count(words, "--speculative-num-draft-tokens", pool->drafts + 1);
+  }
   if (!self->split) return;
   words_add(words, "--disaggregation-mode", "%s",
             pool->role == ROLE_PREFILL ? "prefill" : "decode");
@@ -235,6 +247,9 @@ static void print_notes(const Export *self, const Exporter *exporter) {
     fprintf(self->out, "# The checkpoint to load is unknown: replace the name by it.\n");
   if (self->quantized && strcmp(self->quantized, "fp8") != 0)
     fprintf(self->out, "# Load a checkpoint in %s.\n", self->quantized);
+  if (self->pools[0].drafts > 0 && !self->pools[0].mtp)
+    fprintf(self->out, "# Add the drafter, which makes %" PRId64 " drafts.\n",
+            self->pools[0].drafts);
 }
 
 void export_print(const char *name, const Config *config, FILE *out, Arena *arena) {

@@ -16,6 +16,8 @@ typedef struct ExportPool {
   int64_t batched_tokens, seqs;                             // 0: not known
   double gpu_memory_utilization;
   bool fp8_kv_cache; // as its times, or the model, have it
+  int64_t drafts;    // of a request in a step
+  bool mtp;          // by layers of the model
 } ExportPool;
 
 typedef struct Export {

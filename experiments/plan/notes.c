@@ -37,6 +37,29 @@ static void note_formats(Notes *self, const Config *config) {
   }
 }
 
+/* Where the acceptance is from that nobody gave. */
+static void note_acceptance(Notes *self, const Plan *plan) {
+  const PublishedAcceptance *acceptance = &plan->acceptance;
+  const double middle = acceptance_middle(acceptance), error = acceptance_error(acceptance);
+  if (!plan->has_acceptance) return;
+  add(self, arena_printf(self->arena, "%s%.2f tokens a step with %" PRId64 " draft%s,",
+                         acceptance->own ? "" : "the acceptance was not measured: ", middle,
+                         plan->question->drafts, plan->question->drafts > 1 ? "s" : ""));
+  add(self, arena_printf(self->arena,
+                         "%s measured on coding prompts (%.2f to %.2f); the error of the times "
+                         "includes %.1f%% for it",
+                         acceptance->own ? "as" : "the middle of what other models were",
+                         acceptance->low, acceptance->high, 100 * error));
+}
+
+/* A drafter of its own is on the GPUs, too. */
+static void note_drafter(Notes *self, const Config *config) {
+  const PolicyChoice batcher = sim_pool_policy(&config->sim, &config->sim.pools[0], POLICY_BATCHER);
+  const Speculation *speculation = config_speculation(&batcher);
+  if (speculation && speculation->lookahead > 0 && !speculation->mtp)
+    add(self, "the weights and the KV of the drafter are not counted in memory");
+}
+
 /* What is known of the first pool's times against measured engines; all pools have one engine and
  * one GPU. */
 static void note_residual(Notes *self, const Config *config) {
@@ -99,6 +122,8 @@ const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
   notes.items[0] = NULL;
   if (self->best < 0) return notes.items;
   note_formats(&notes, self->config);
+  note_acceptance(&notes, self->plan);
+  note_drafter(&notes, self->config);
   note_residual(&notes, self->config);
   note_memory(&notes, &self->outcomes[self->best].answers[0], self->config, self->plan->question);
   return notes.items;

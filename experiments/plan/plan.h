@@ -9,6 +9,7 @@
 #define EXPERIMENTS_PLAN_PLAN_H
 #include "experiments/base/writer.h"
 #include "experiments/provision/provision.h"
+#include "perfmodel/acceptance.h"
 
 enum { SPLIT_BOTH, SPLIT_YES, SPLIT_NO };
 extern const char *const plan_split_names[];     // NULL-terminated
@@ -25,6 +26,8 @@ typedef struct Question {
   TraceReading reading;             // of the trace, whose format is found out
   const char *slo;                  // "ttft.p99<2s,tpot.p99<50ms"
   const char *tensor_parallel;      // "2,4"; NULL: all that can be had
+  int64_t drafts;                   // of a request in a step; 0: none; -1: as `assignments` say
+  const char *const *assignments;   // of --set, NULL-terminated; NULL: none
   const Node *prices;               // of `prices`; NULL: those of the machine files
   int sold;                         // Sold; -1: that of the machine
   int split;                        // SPLIT_…
@@ -52,11 +55,18 @@ typedef struct Plan {
   const char *left_out;   // "tp1: the weights do not fit"; empty: nothing
   const char *untried;    // "tp1, tp2": nobody has iteration times of them; empty: none
   int64_t batched_tokens; // of the smaller batch; 0: the engine has no such key
-  const char *text;       // the study
+  bool mtp;               // drafts come from MTP layers of the model
+  bool has_acceptance;    // and theirs is the one that is published, or assumed
+  PublishedAcceptance acceptance;
+  const char *text; // the study
 } Plan;
 
 /* -1 with entries at the options that are wrong. All of it lives in `arena`. */
 int plan_make(Plan *self, const Question *question, Arena *arena, Diag *diag);
+
+/* The study of a plan with the assignments of its question; those of drafts only where there are
+ * any. -1 with entries. */
+int plan_set_keys(Plan *plan, Arena *arena, Diag *diag);
 
 /* The designs of a study from the best on, those without an answer last; [n_designs]. */
 int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *arena);
@@ -65,6 +75,8 @@ int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *ar
 
 /* Fills all but the text. -1 with entries at the options that are wrong. */
 int question_resolve(Plan *self, const Question *question, Arena *arena, Diag *diag);
+/* What drafts come from, and how many are accepted. -1 with entries. */
+int question_resolve_drafts(Plan *self, const ServingEngine *engine, Diag *diag);
 /* "tp2", "tp1-dp4-ep4". */
 const char *shape_name(Parallelism shape, Arena *arena);
 

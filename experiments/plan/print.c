@@ -58,9 +58,12 @@ static const char *load_of(const Question *asked, Arena *arena) {
 
 static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
   const Plan *plan = self->plan;
-  fprintf(out, "question    %s (%s) on %s, %s: %s\n", text_shown(plan->question->model, arena),
-          dtype_names[llm_quantization(&plan->model)], text_shown(plan->machine, arena),
-          plan->engine, load_of(plan->question, arena));
+  const int64_t drafts = plan->question->drafts;
+  fprintf(
+      out, "question    %s (%s) on %s, %s%s: %s\n", text_shown(plan->question->model, arena),
+      dtype_names[llm_quantization(&plan->model)], text_shown(plan->machine, arena), plan->engine,
+      drafts > 0 ? arena_printf(arena, ", %" PRId64 " draft%s", drafts, drafts > 1 ? "s" : "") : "",
+      load_of(plan->question, arena));
   fprintf(out, "            within %s, with the least %s\n", text_shown(plan->question->slo, arena),
           plan->objective);
   if (plan->roofline)

@@ -337,6 +337,7 @@ static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *
                         Arena *arena, Diag *diag) {
   int n = 0, n_wanted = 0;
   const char *shapes = "";
+  const Llm held = self->mtp ? llm_with_mtp(&self->model) : self->model;
   Diag why;
   diag_init(&why);
   for (int i = 0; i < self->n_shapes; i++) {
@@ -346,8 +347,8 @@ static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *
     if (!is_asked(asked, n_asked, shape.tensor)) continue;
     n_wanted++;
     const KvOptions options = options_of(self, engine, shape);
-    if (kv_capacity(&self->model, &self->hardware, shape, &options, place_of_file("--gpu"),
-                    &capacity, &why) == 0)
+    if (kv_capacity(&held, &self->hardware, shape, &options, place_of_file("--gpu"), &capacity,
+                    &why) == 0)
       self->shapes[n++] = shape;
     else
       self->left_out = arena_printf(arena, "%s%s%s", self->left_out, *self->left_out ? ", " : "",
@@ -458,6 +459,7 @@ int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag
   status |= llm_load_as(&self->model, asked->model, &formats, root, place_of_file("--model"), arena,
                         diag);
   if (status || n_degrees < 0 || !self->machine || !engine || check_context(self, diag)) return -1;
+  if (question_resolve_drafts(self, engine, diag)) return -1;
   self->engine = engine->name;
   self->objective = choose_objective(self);
   const int64_t tokens = serving_limits(engine, &self->hardware)->max_num_batched_tokens;

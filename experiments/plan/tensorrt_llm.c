@@ -1,6 +1,7 @@
 /* `trtllm-serve` and the YAML that each pool's --config (once --extra_llm_api_options) names. */
 #include "experiments/plan/export.h"
 #include "experiments/plan/quote.h"
+#include <inttypes.h>
 #include <string.h>
 
 /* What has no flag. */
@@ -9,6 +10,11 @@ static const char *extra_of(const Export *self, const ExportPool *pool) {
   const char *extra = "";
   if (pool->attention > 1) extra = arena_printf(arena, "%senable_attention_dp: true\n", extra);
   if (pool->fp8_kv_cache) extra = arena_printf(arena, "%skv_cache_config:\n  dtype: fp8\n", extra);
+  if (pool->mtp)
+    extra = arena_printf(arena,
+                         "%sspeculative_config:\n  decoding_type: MTP\n  num_nextn_predict_layers: "
+                         "%" PRId64 "\n",
+                         extra, pool->drafts);
   if (pool->role == ROLE_PREFILL)
     extra = arena_printf(arena, "%sdisable_overlap_scheduler: true\n", extra);
   if (self->split)

@@ -203,6 +203,17 @@ static void add_model(Text *self) {
   add(self, "}\n");
 }
 
+/* "speculative: {...}"; what --set says of it is added later. */
+static const char *drafts_of(const Plan *plan, Arena *arena) {
+  const PublishedAcceptance *acceptance = &plan->acceptance;
+  const char *text = arena_printf(arena, "speculative: {%snum_speculative_tokens: %" PRId64,
+                                  plan->mtp ? "method: mtp, " : "", plan->question->drafts);
+  if (plan->has_acceptance)
+    text = arena_printf(arena, "%s, acceptance: %.3g, acceptance_error: %.3g", text,
+                        acceptance_middle(acceptance), acceptance_error(acceptance));
+  return arena_printf(arena, "%s}", text);
+}
+
 static void add_policies(Text *self) {
   const ServingEngine *engine = serving_at(1);
   for (int i = 1; serving_choices[i]; i++)
@@ -210,10 +221,14 @@ static void add_policies(Text *self) {
   add(self,
       "policies:\n  router: token_jsq     # the instance with the fewest waiting prompt tokens\n"
       "  transfer: serialized  # split pools send KV when the prompt is done\n");
-  if (!self->plan->question->trace && engine->options &&
-      strstr(engine->options, "enable_prefix_caching: true"))
-    add(self, "  # These prompts share nothing, so the result is the same without the cache.\n  "
-              "batcher: {enable_prefix_caching: false}\n");
+  const bool drafts = self->plan->question->drafts > 0;
+  const bool unshared = !self->plan->question->trace && engine->options &&
+                        strstr(engine->options, "enable_prefix_caching: true");
+  if (unshared)
+    add(self, "  # These prompts share nothing, so the result is the same without the cache.\n");
+  if (unshared || drafts)
+    add(self, "  batcher: {%s%s%s}\n", unshared ? "enable_prefix_caching: false" : "",
+        unshared && drafts ? ", " : "", drafts ? drafts_of(self->plan, self->arena) : "");
 }
 
 int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {

@@ -113,6 +113,8 @@ struct Batcher {
   bool (*has_ranks)(const void *options);
   /* Whether its instances keep a prefix cache. Optional: they do not. */
   bool (*caches)(const void *options);
+  /* Its drafts (speculation.h). Optional: there are none. */
+  const struct Speculation *(*speculation)(const void *options);
   /* Before anything else, once per instance. Optional. */
   void (*start)(void *state, void *instance_state, const InstanceView *view, Arena *arena);
   /* Whether the instance should begin an iteration for this: an idle one begins at once, one in a

@@ -123,7 +123,7 @@ static const OptionSpec options[] = {
              "unfinished requests. Until then those without run dummy steps."},
     {"speculative", OPTION_NODE, offsetof(Vllm, speculative), .absent = "no speculation",
      .help = "Speculative decoding: {method, num_speculative_tokens, acceptance, "
-             "drafter_time, mtp_modules}."},
+             "acceptance_error, drafter_time, mtp_modules}."},
     {"kv_connector", OPTION_NODE, offsetof(Vllm, kv_connector), .absent = "no connector",
      .help = "KV connector: {name: offloading, cpu_bytes_to_use} keeps the KV of prompts in CPU "
              "memory, {name: nixl, kv_role, overhead} moves it from or to other engines."},
@@ -239,6 +239,10 @@ static bool caches(const void *options_) {
   return ((const Vllm *)options_)->enable_prefix_caching;
 }
 
+static const Speculation *speculation(const void *options_) {
+  return &((const Vllm *)options_)->speculation;
+}
+
 static bool goes_before(const void *options_, const Request *a, const Request *b) {
   if (((const Vllm *)options_)->policy == POLICY_FCFS) return false;
   return a->priority != b->priority ? a->priority < b->priority : a->arrived_at < b->arrived_at;
@@ -271,6 +275,7 @@ const Batcher batcher_vllm = {
     .schedules = schedules,
     .has_ranks = has_ranks,
     .caches = caches,
+    .speculation = speculation,
     .goes_before = goes_before,
     .wake = wake,
 };

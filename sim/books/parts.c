@@ -282,7 +282,8 @@ static void audit_request(const Simulation *self, RequestIx ix) {
     sums[metrics_causes[cause].is_late] += parts->booked.of[cause];
   }
   assert(parts->since <= self->now && sums[0] + sums[1] == parts->since - request->arrived_at);
-  const bool apart = request->resumed_tokens != 0 && !request_awaits_first(request);
+  const bool apart =
+      request->resumed_tokens > 0 || (request->remakes_first && !request_awaits_first(request));
   const Tick first = apart ? self->delivered[ix].first_token_at : request->first_token_at;
   assert(sums[1] == 0 || sums[0] == first - request->arrived_at);
 }

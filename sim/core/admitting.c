@@ -220,7 +220,7 @@ static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *dec
     if (fit != FIT_NOW) break;
     tell_admitted_to_step(self, instance, &self->requests.slots[ix]);
     instance->scheduler->n_waited = 0;
-    if (decision->by_rank) instance->scheduler->let_in_at = instance->batch.iterations;
+    if (decision->by_rank) instance->scheduler->let_in_at = ranks_clock(instance);
   }
   return n_passed;
 }

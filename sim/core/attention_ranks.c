@@ -80,14 +80,20 @@ void ranks_place(Ranks *self, const Instance *instance, Request *slots, Arena *a
     count->all++;
     count->decodes += slots[ix].decode_instance == instance->ix;
   }
+  const int64_t each = 1 + instance->scheduler->limits.speculation.num_speculative_tokens;
   for (int64_t i = 0; i < n; i++)
-    self->loads[i].prefill_tokens = self->counts[i].decodes;
+    self->loads[i].prefill_tokens = each * self->counts[i].decodes;
   for (RequestIx ix = instance->prefill_queue.first; ix != REQUEST_NONE; ix = slots[ix].next) {
     if (slots[ix].rank == 0) slots[ix].rank = (uint8_t)(1 + rank_with_fewest(self));
     RankCount *count = &self->counts[rank_of(self, &slots[ix])];
     count->all++;
     count->waiting++;
   }
+}
+
+int64_t ranks_clock(const Instance *instance) {
+  const Scheduler *scheduler = instance->scheduler;
+  return scheduler->by_items ? scheduler->n_steps : instance->batch.iterations;
 }
 
 bool ranks_wait(const Ranks *self, const Instance *instance) {
@@ -99,7 +105,7 @@ bool ranks_wait(const Ranks *self, const Instance *instance) {
     all_wait &= self->counts[i].waiting > 0;
   }
   return iters > 0 && all_decode && !all_wait &&
-         (instance->batch.iterations - scheduler->let_in_at) % iters != 0;
+         (ranks_clock(instance) - scheduler->let_in_at) % iters != 0;
 }
 
 int64_t ranks_room(const Ranks *self, const Request *request) {

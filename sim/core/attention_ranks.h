@@ -40,6 +40,8 @@ void ranks_place(Ranks *self, const struct Instance *instance, struct Request *s
  * (PyExecutor, _balance_adp_requests): while all ranks decode, and not in every
  * rank_wait_iters-th iteration since prompts were last let in. */
 bool ranks_wait(const Ranks *self, const struct Instance *instance);
+/* What those iterations are counted by: nobody is in the batch of one that speculates. */
+int64_t ranks_clock(const struct Instance *instance);
 /* Tokens that the rank of a request has left in the step. */
 int64_t ranks_room(const Ranks *self, const struct Request *request);
 /* The step has a chunk of it. */

@@ -60,7 +60,7 @@ void scheduler_join_batch(Simulation *self, Instance *instance, RequestIx ix, in
   request->joined_step = scheduler->number;
   batch_push(&instance->batch, self->requests.slots, ix, (int64_t)request->prompt_tokens + made,
              decided_tokens(instance, request) - made, self->arena);
-  scheduler->n_seconds[sim_counts(self, request)] += request->resumed_tokens + made == 1;
+  scheduler->n_seconds[sim_counts(self, request)] += request_delivered(request, made) == 1;
   scheduler->version++;
 }
 
@@ -86,7 +86,7 @@ static void leave_batch(Simulation *self, Instance *instance, RequestIx ix, Sche
   const bool has_item = in_flight && request->joined_step + 1 == scheduler->number;
   batch_remove(&instance->batch, self->requests.slots, ix, context);
   scheduler->version++;
-  scheduler->n_seconds[sim_counts(self, request)] -= request->resumed_tokens + made == 1;
+  scheduler->n_seconds[sim_counts(self, request)] -= request_delivered(request, made) == 1;
   request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
   request->generated_tokens = (int32_t)made - has_item;
   request->scheduled = (uint8_t)how;
@@ -394,7 +394,7 @@ static void overrun(Simulation *self, const Instance *instance, Step *step, Requ
   const Request *request = &self->requests.slots[ix];
   const bool counts = sim_counts(self, request);
   step->n_thrown[counts]++;
-  step->n_seconds[counts] -= request->resumed_tokens + request->output_tokens == 1;
+  step->n_seconds[counts] -= request_delivered(request, request->output_tokens) == 1;
   if (request->joined_step + 1 < scheduler->number)
     scheduler_add_item(self, scheduler->current, ix, STEP_LEAVES)->done = request->output_tokens;
 }

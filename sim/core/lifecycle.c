@@ -107,11 +107,11 @@ static void make_record(const Simulation *self, RequestIx ix, Rejection rejected
   memset(record, 0, sizeof *record);
 #define REQUEST_FIELD(type, field, column, kind, meaning) record->field = request->field;
 #include "sim/books/metrics.def"
-  if (request->resumed_tokens != 0) {
-    if (request->resumed_tokens > 0) record->prompt_tokens -= request->resumed_tokens;
-    record->output_tokens += request->resumed_tokens;
+  if (request->resumed_tokens > 0 || request->remakes_first) {
+    record->prompt_tokens -= request->resumed_tokens;
+    record->output_tokens = (int32_t)request_delivered(request, request->output_tokens);
     if (record->generated_tokens > 0 || request->resumed_tokens > 0)
-      record->generated_tokens += request->resumed_tokens;
+      record->generated_tokens = (int32_t)request_delivered(request, request->generated_tokens);
     record->prefill_began_at = self->delivered[ix].prefill_began_at;
     record->first_token_at = self->delivered[ix].first_token_at;
   }
@@ -305,7 +305,7 @@ static void expect_first(Simulation *self, const Instance *instance, RequestIx i
   if (!to->scheduler || !to->scheduler->limits.makes_first || tokens > instance_room(to) ||
       tokens > to->scheduler->max_model_len)
     return;
-  request->resumed_tokens = -1;
+  request->remakes_first = true;
   request->output_tokens++;
   request->max_tokens += request->max_tokens < INT32_MAX;
   sim_books(self, request)->remade_tokens++;
@@ -315,8 +315,8 @@ static void expect_first(Simulation *self, const Instance *instance, RequestIx i
 }
 
 void life_expect_no_first(Request *request) {
-  if (request->resumed_tokens >= 0) return;
-  request->resumed_tokens = 0;
+  if (!request->remakes_first) return;
+  request->remakes_first = false;
   request->output_tokens--;
   request->max_tokens -= request->max_tokens < INT32_MAX;
   if (request->generated_tokens > 0) request->generated_tokens--;

@@ -52,7 +52,7 @@ static void book_cancelled(Simulation *self, const Request *request, int32_t und
   Metrics *metrics = sim_books(self, request);
   metrics->cancelled++;
   metrics->cancelled_for[request->gives_up]++;
-  metrics->remade_tokens -= request->resumed_tokens < 0;
+  metrics->remade_tokens -= request->remakes_first;
   metrics->cancelled_tokens +=
       request_computed_tokens(request) + request->generated_tokens + undelivered;
 }

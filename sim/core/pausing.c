@@ -18,7 +18,7 @@ static void drop_token(Simulation *self, const Instance *instance, Step *step, R
   Request *request = &self->requests.slots[ix];
   const bool counts = sim_counts(self, request);
   step->n_thrown[counts]++;
-  step->n_seconds[counts] -= request->resumed_tokens + made == 2;
+  step->n_seconds[counts] -= request_delivered(request, made) == 2;
   request->generated_tokens = made - 1;
   if (request->joined_step + 2 < instance->scheduler->number)
     request->last_token_at = instance->decoded_at;

@@ -64,9 +64,11 @@ typedef struct Request {
   bool lost;                // an instance that it needs has failed, and it has not left yet
   uint8_t redirects;        // of this attempt: instances that were to decode it and failed
   bool ends_session : 1, session_good : 1, local_kv : 1; // as in TraceRow
-  bool pulled : 1;     // its KV has come from elsewhere, or is on its way (connector.h)
-  uint8_t loading : 2; // Loading (connector.h)
-  uint16_t component;  // as in TraceRow
+  bool pulled : 1;        // its KV has come from elsewhere, or is on its way (connector.h)
+  uint8_t loading : 2;    // Loading (connector.h)
+  bool remakes_first : 1; // the token of its prefill is for nobody: it is made again where it is
+                          // decoded, and counts among its output
+  uint16_t component;     // as in TraceRow
   InstanceIx prefill_instance, decode_instance;
   int32_t store_blocks; // held in or booked for a group's store
   int32_t preemptions;  // iterations it was left out of, times its KV was dropped, swaps
@@ -108,8 +110,7 @@ typedef struct Request {
   uint32_t adapter;                     // that it asks for (adapters.c); 0: none
   int32_t max_tokens;                   // that its client allows: at least its output
   uint32_t retry;                       // 1 + its place in the heap of retrying.c; 0: none
-  int32_t resumed_tokens; // of its prompt: output that attempts before delivered; -1: the token of
-                          // its prefill is for nobody, and is made again where it is decoded
+  int32_t resumed_tokens;               // of its prompt: output that attempts before delivered
 } Request;
 _Static_assert(sizeof(Request) <= 256, "four cache lines");
 
@@ -140,14 +141,19 @@ static inline bool request_resumes(const Request *request) {
   return request->resumed_tokens > 0 && request->first_token_at < 0;
 }
 
+/* Tokens of its output that its client has once its attempt has made so many. */
+static inline int64_t request_delivered(const Request *request, int64_t made) {
+  return request->resumed_tokens + made - request->remakes_first;
+}
+
 /* Whether the next token that it delivers is the second of its output. */
 static inline bool request_has_one_token(const Request *request) {
-  return request->resumed_tokens + request->generated_tokens == 1;
+  return request_delivered(request, request->generated_tokens) == 1;
 }
 
 /* Whether its first token is made where it is decoded, and has not been yet. */
 static inline bool request_awaits_first(const Request *request) {
-  return request->resumed_tokens < 0 && request->generated_tokens <= 1;
+  return request->remakes_first && request->generated_tokens <= 1;
 }
 
 /* Whether its output ends with an EOS token, which nobody foresees, before max_tokens. */

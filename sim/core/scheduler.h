@@ -155,13 +155,14 @@ typedef struct Scheduler {
   int64_t n_seconds[2];   // of the batch, that have one token, by whether they are counted
   int64_t n_waited;       // decisions since somebody was admitted, in which those who might wait
   bool waits;             // the newest decision was one, or held prompts
-  int64_t let_in_at;      // iterations of the batch when prompts of ranks were last let in
+  int64_t let_in_at;      // ranks_clock when prompts of ranks were last let in
   int64_t n_steps;        // decided that were not empty
   int64_t prefilled_step; // number of the newest of those with prefill
   int64_t max_model_len;  // INT64_MAX: no limit
   int64_t max_slots;      // tokens of a request that its drafter may write KV of
-  bool crowded;           // the newest decision that held no prompts left somebody waiting
-  bool by_items;          // each request is scheduled alone, by an item in every step
+  const double *const *rates; // of acceptance, by component (speculation.h); NULL: no drafts
+  bool crowded;               // the newest decision that held no prompts left somebody waiting
+  bool by_items;              // each request is scheduled alone, by an item in every step
   PauseMode pause;
   const PauseSpec **pauses; // that it has not heard of yet
   size_t n_pauses, pauses_capacity;

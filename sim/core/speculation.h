@@ -7,9 +7,17 @@
  * there by then. When the step has ended, those that were rejected are no longer counted. */
 #ifndef SIM_CORE_SPECULATION_H
 #define SIM_CORE_SPECULATION_H
+#include "base/diag.h"
 #include "perfmodel/perfmodel.h"
 
 enum { SPECULATIVE_TOKENS_MAX = 64 };
+
+/* Of the requests of a component of a mix, or of a class. */
+typedef struct Acceptance {
+  const char *name;
+  Place at;
+  const double *rates; // [num_speculative_tokens] share of steps that accept so many drafts or more
+} Acceptance;
 
 typedef struct Speculation {
   int32_t num_speculative_tokens; // of a request in a step, at most; 0: it does not speculate
@@ -19,7 +27,9 @@ typedef struct Speculation {
   Tick drafter_time;              // of a step that makes tokens, beside `passes`
   DrafterPasses passes;           // in such a step; its time is from the performance model
   bool mtp;                       // by layers of the model's own
-  const double *rates; // [num_speculative_tokens] share of steps that accept so many drafts or more
+  double error; // relative, of the tokens that a step makes; it widens that of the times
+  const Acceptance *acceptance; // [n_acceptance]; one without a name is of all requests
+  int n_acceptance;             // 0: it does not speculate
 } Speculation;
 
 /* Of `left` tokens of a prefill, the first `tokens`: what is left of it is nothing, or enough for
@@ -30,10 +40,13 @@ static inline int64_t speculation_chunk(const Speculation *self, int64_t left, i
   return tokens > 0 ? tokens : 0;
 }
 
+/* Rates of the requests of a component, by its own name before that of its class (NULL: it has
+ * none); NULL: neither has any. */
+const double *speculation_rates(const Speculation *self, const char *component, const char *class);
 /* Whether runs of two seeds may accept other drafts. */
 bool speculation_draws(const Speculation *self);
 /* Drafts accepted of `n` of a request, whose output has `made` tokens so far. They hang on nothing
- * but those, so that runs of one seed have the same. */
-int32_t speculation_accepted(const Speculation *self, uint64_t seed, uint64_t request, int32_t made,
+ * but those and its rates, so that runs of one seed have the same. */
+int32_t speculation_accepted(const double *rates, uint64_t seed, uint64_t request, int32_t made,
                              int32_t n);
 #endif

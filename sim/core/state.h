@@ -79,7 +79,7 @@ struct Simulation {
   size_t memory_capacity;
   RequestParts *parts; // [requests.n_slots] where they are kept
   size_t parts_capacity;
-  Delivered *delivered; // [requests.n_slots], of those with resumed_tokens, also -1
+  Delivered *delivered; // [requests.n_slots], of those with resumed_tokens or remakes_first
   size_t delivered_capacity;
   InstanceParts *instance_parts; // [n_instances] likewise
   uint32_t n_down;               // instances that are out (instance_is_out)

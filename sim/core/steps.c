@@ -22,6 +22,22 @@ void scheduler_limit_drafts(Instance *instance) {
   scheduler->max_slots = scheduler->max_model_len < room ? scheduler->max_model_len : room;
 }
 
+/* Acceptance by component; one for all where there are none. */
+static const double **component_rates(const Simulation *self, const Instance *instance) {
+  const SimConfig *config = self->config;
+  const Speculation *speculation = &instance->scheduler->limits.speculation;
+  const uint32_t n = config->n_components > 0 ? config->n_components : 1;
+  const double **rates = ARENA_ARRAY(self->arena, const double *, n);
+  for (uint32_t i = 0; i < n; i++) {
+    const ComponentSpec *component = config->n_components > 0 ? &config->components[i] : NULL;
+    const bool classed = component && config->n_classes > 0;
+    rates[i] = speculation_rates(speculation, component ? component->name : NULL,
+                                 classed ? config->classes[component->class].name : NULL);
+    assert(rates[i] || sim_model_of(config, (uint16_t)i) != instance->pool->model);
+  }
+  return rates;
+}
+
 void scheduler_start(Simulation *self, Instance *instance, size_t n_places) {
   Scheduler *scheduler = instance->scheduler = ARENA_NEW(self->arena, Scheduler);
   scheduler->steps = ARENA_ARRAY(self->arena, Step, n_places);
@@ -29,6 +45,7 @@ void scheduler_start(Simulation *self, Instance *instance, size_t n_places) {
   scheduler->limits = instance->batcher->schedules(instance->batcher_options);
   scheduler->version = 1;
   scheduler->by_items = scheduler->limits.speculation.num_speculative_tokens > 0;
+  if (scheduler->by_items) scheduler->rates = component_rates(self, instance);
   const int64_t context = sim_model(self->config, instance->pool->model)->max_model_len;
   scheduler->max_model_len = context > 0 ? context : INT64_MAX;
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
@@ -301,8 +318,9 @@ static int32_t verify(const Simulation *self, const Instance *instance, const Sc
   if (self->config->on_drafts)
     return self->config->on_drafts(self->config->on_drafts_context, request->id, item->drafts,
                                    ret_proposed);
-  return speculation_accepted(speculation, self->config->seed, request->id,
-                              request->generated_tokens, drafts);
+  if (drafts == 0) return 0;
+  return speculation_accepted(instance->scheduler->rates[request->component], self->config->seed,
+                              request->id, request->generated_tokens, drafts);
 }
 
 /* It has ended, which the steps that are decided did not know. */

@@ -87,7 +87,7 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   if (runs && request->scheduled == SCHEDULED_BATCH) {
     made = scheduler_withdraw_from_batch(self, instance, ix);
     in_flight = since_joined < n_steps ? since_joined : n_steps;
-    scheduler->n_seconds[sim_counts(self, request)] -= request->resumed_tokens + made == 1;
+    scheduler->n_seconds[sim_counts(self, request)] -= request_delivered(request, made) == 1;
   } else if (in_next || in_current) {
     if (runs && request->scheduled == SCHEDULED_ENDS) made = request->output_tokens;
     if (in_next) in_flight = since_joined < n_steps ? since_joined : n_steps;
@@ -117,6 +117,7 @@ void scheduler_forget(Instance *instance) {
   scheduler->current = NULL;
   scheduler->has_next = scheduler->waits = false;
   scheduler->n_waited = scheduler->n_steps = 0;
+  if (scheduler->by_items) scheduler->let_in_at = 0;
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
   scheduler->crowded = false;
   scheduler->pause = PAUSE_NONE;

@@ -125,7 +125,7 @@ static void book_lost(Simulation *self, const Request *request, int32_t undelive
 
 static void begin_anew(Simulation *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
-  if (request->resumed_tokens < 0) sim_books(self, request)->remade_tokens--;
+  if (request->remakes_first) sim_books(self, request)->remade_tokens--;
   life_expect_no_first(request);
   const bool resumes =
       self->config->retry.resume && request->generated_tokens > 0 && sim_can_resume(self, request);

@@ -221,4 +221,33 @@ says "--set:1:11: error: unknown key 'cont'"
 rejects 3 "$tandem" run good.yaml --set pools
 says "--set:1:1: error: 'pools' has no '='"
 
+# Acceptance of drafts by component or class.
+drafts() { "$tandem" run drafts.yaml --set "policies.batcher.speculative.acceptance=$1"; }
+cat >drafts.yaml <<'END'
+model: llama3.1-8b
+engine: vllm-0.33
+perfmodel: roofline
+classes: {interactive: {priority: 0}}
+workload:
+  mix:
+    - {name: chat, class: interactive, lengths: azure-conv-2023, requests: 5,
+       arrivals: {process: at_once}}
+    - {name: code, lengths: azure-code-2023, requests: 5, arrivals: {process: at_once}}
+pools: {all: {machine: dgx-h100, tensor_parallel_size: 1}}
+policies: {batcher: {speculative: {method: ngram, num_speculative_tokens: 2}}}
+slo: none
+END
+expect 0 drafts '{interactive: 1.5, code: [0.9, 0.4]}'
+rejects 3 drafts '{chat: 1.5}'
+says "component 'code' has no 'acceptance': add it, or its class"
+rejects 3 drafts '{chat: 1.5, cod: 2}'
+says "error: there is no component or class 'cod'"
+says "did you mean 'code'?"
+rejects 3 drafts '{chat: 1.5, code: 4}'
+says "--set:1:"
+says "error: 'acceptance' must be from 1 to 3"
+rejects 3 "$tandem" run drafts.yaml --set 'workload={lengths: azure-conv-2023, requests: 5,
+  arrivals: {process: at_once}}' --set classes=null \
+  --set 'policies.batcher.speculative.acceptance={chat: 2}'
+says "'acceptance' by name applies to the components of a mix"
 finish

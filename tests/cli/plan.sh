@@ -111,9 +111,62 @@ assert rows[-1] == refused
 END
 done
 rejects 2 compare --rate 20 --slo "$limits" --gpu h100,a100 --study both.yaml
-says 'need one GPU, engine and format'
+says 'need one GPU, engine, format and draft number'
 rejects 3 ask --rate 20 --slo "$limits" --weights bf16,fp9
 says "unknown number format 'fp9'"
+
+# Numbers of drafts are an axis, too. The error of each row is that of the times and that of its
+# acceptance together; a model that was measured has its own.
+drafts() {
+  "$tandem" plan --gpu h200 --isl 500 --osl 100 --rate 4 --slo "$limits" --tp 8 --split no \
+    --seeds 1 "$@"
+}
+expect 0 drafts --model deepseek-r1 --speculative 0,2..3 --format json
+cp out sides.json
+expect 0 drafts --model deepseek-r1 --speculative 2 --study drafts.yaml
+prints 'vllm-0.33, 2 drafts: '
+prints 'the acceptance was not measured: 2.50 tokens a step with 2 drafts,'
+prints "--speculative-config '{\"method\":\"mtp\",\"num_speculative_tokens\":2}'"
+grep -q '^sure .* with times up to [0-9.]*% shorter or longer' out || fail 'no range'
+expect 0 "$tandem" run drafts.yaml --format json
+python3 - <<'END' || fail 'numbers of drafts have wrong rows'
+import json, math
+rows = {row['drafts']: row for row in json.load(open('sides.json'))}
+assert sorted(rows) == [0, 2, 3], rows
+assert rows[0]['tpot.p90'] > rows[2]['tpot.p90'] > rows[3]['tpot.p90'], rows
+base = rows[0]['perfmodel_error']
+for drafts, tokens, error in (2, '2.50', 0.23 / 2.5), (3, '2.94', 0.45 / 2.94):
+    row = rows[drafts]
+    assert row['rests_on'].endswith(f', {tokens} tokens a step assumed'), row
+    assert base < row['perfmodel_error'] <= math.hypot(base, error) + 1e-3, row
+assert 'tokens a step' not in rows[0]['rests_on']
+run = json.load(open('out'))
+assert 2.4 < run['acceptance_length'] <= 2.5, run['acceptance_length']
+END
+expect 0 drafts --model qwen3.5-397b-a17b --weights fp8_block --speculative 3 --dry-run
+prints 'acceptance: 3.36, acceptance_error: 0.00893'
+# A model without MTP layers, or an acceptance of its own; other assignments of drafts do not
+# disturb 0 drafts.
+own='--set policies.batcher.speculative.method=eagle
+  --set policies.batcher.speculative.acceptance=1.8'
+rejects 3 ask --rate 20 --slo "$limits" --speculative 2
+says "--speculative: error: model 'llama3.1-8b' has no MTP layers: give --set"
+# shellcheck disable=SC2086 # words
+expect 0 ask --rate 20 --slo "$limits" --tp 1 --split no --speculative 0,1 $own --format csv
+[ "$(wc -l <out)" = 3 ] || fail 'not two rows'
+# shellcheck disable=SC2086
+expect 0 ask --rate 20 --slo "$limits" --tp 1 --split no --speculative 1 $own
+prints 'the weights and the KV of the drafter are not counted in memory'
+for wrong in 4..2 1, a 0..65 -1 1.5 ''; do
+  rejects 3 drafts --model deepseek-r1 --speculative "$wrong"
+  says "--speculative: error: '$wrong' is not a list of numbers of drafts from 0 to 64"
+done
+rejects 3 drafts --model deepseek-r1 --speculative 9
+says '--speculative: error: no acceptance is published of more than 8 drafts'
+rejects 3 drafts --model deepseek-r1 --speculative 1 --engine sglang
+says "--speculative: error: speculative decoding of engine 'sglang-0.5' is not modelled"
+rejects 2 drafts --model deepseek-r1 --speculative 0..64
+says 'more than 64 combinations'
 
 # Weights that fit on no instance are refused in one line, with what comes nearest, which fits.
 large() { "$tandem" plan --model kimi-k2.5 --rate 1 --isl 500 --osl 100 --slo "$limits" "$@"; }

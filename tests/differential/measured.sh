@@ -10,12 +10,12 @@ expect 0 "$tandem" report measured "$folder" --format csv
 
 # Without the commas of texts.
 awk -F'"' -v OFS= '{ for (i = 2; i <= NF; i += 2) gsub(",", ";", $i) } 1' out >points
-# Columns of the points, by name.
+# Columns of the points, by name. Rows with drafts are sets of their own.
 awk -F, '
 NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
 NR > 1 {
   set = $column["set"] " " $column["engine"] " " $column["gpu"] " " $column["model"] " " \
-    $column["precision"] " " $column["mode"]
+    $column["precision"] " " $column["mode"] ($column["drafts"] > 0 ? " mtp" : "")
   whole = $column["fitted"] != "" && $column["fitted"] !~ /before TTFT/ || \
     $column["fitted"] ~ /^host/
   if (whole || $column["odd"] != "") next
@@ -50,6 +50,9 @@ within "$trtllm h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 2 17 15
 within "$trtllm h200_sxm deepseek-ai/DeepSeek-R1 fp8 disagg" 2 34 15
 within "$sglang h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 2 30 15
 within "$sglang h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 4 30 15
+within "$trtllm b200_sxm deepseek-ai/DeepSeek-R1 fp4 agg mtp" 2 62 25
+within "$trtllm b200_sxm deepseek-ai/DeepSeek-R1 fp8 agg mtp" 2 56 25
+within "$trtllm h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg mtp" 2 40 25
 within "perf_overview trtllm H100 Llama-3.3-70B fp8 agg" 4 10 8
 within "perf_overview trtllm H100 Llama-3.1-8B fp8 agg" 4 10 6
 

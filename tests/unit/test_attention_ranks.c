@@ -89,7 +89,8 @@ Test(attention_ranks, a_prompt_goes_before_one_whose_rank_is_full) {
 
 /* Two decode, one on each rank, from 30 ms on in steps of 12.22, 12.24, 12.26 ms, … . A third comes
  * at 35 ms: it waits for the fourth iteration since prompts were let in, or for a fourth prompt, of
- * 45 ms, on the other rank. */
+ * 45 ms, on the other rank. With a draft of each a step takes 2 ms more, and as many are waited
+ * for. */
 Test(attention_ranks, prompts_wait_for_one_on_each_rank) {
   const TraceRow rows[] = {row(0, 10, 30), row(0, 10, 30), row(35 * MS, 10, 2),
                            row(45 * MS, 10, 2)};
@@ -103,7 +104,14 @@ Test(attention_ranks, prompts_wait_for_one_on_each_rank) {
                 3, 66720},
                {"{async_scheduling: false, enable_chunked_prefill: false, "
                 "attention_dp_timeout_iters: 4}",
-                4, 54460}};
+                4, 54460},
+               {"{async_scheduling: false, enable_chunked_prefill: false, "
+                "speculative: {method: ngram, num_speculative_tokens: 1, acceptance: 1}}",
+                3, 44220},
+               {"{async_scheduling: false, enable_chunked_prefill: false, "
+                "attention_dp_timeout_iters: 4, "
+                "speculative: {method: ngram, num_speculative_tokens: 1, acceptance: 1}}",
+                3, 72720}};
   scene.pools[0].attention_ranks = 2;
   for (size_t i = 0; i < COUNT(cases); i++) {
     scene_choose(&scene, POLICY_BATCHER, "vllm", cases[i].options);

@@ -97,6 +97,33 @@ Test(config, kv_memory_is_what_the_weights_leave) {
   cr_expect_eq(config.sim.pools[0].kv_blocks, 8 * 3000000000 / (16 * 327680));
 }
 
+/* DeepSeek-R1: its 62nd layer, 11,717,510,256 bytes (test_llm), and the KV of it, whose latent is
+ * on each of 8 GPUs. A head that is trained apart is not counted. */
+Test(config, mtp_layers_take_kv_memory) {
+  static const char text[] = "model: deepseek-r1\nperfmodel: roofline\nengine: vllm-0.33\n"
+                             "workload: {lengths: azure-conv-2023, requests: 1,"
+                             " arrivals: {process: at_once}}\n"
+                             "pools: {all: {machine: dgx-h200, tensor_parallel_size: 8}}\n";
+  const Config plain = load(text, NULL, NULL, NULL);
+  const Config mtp =
+      load(text,
+           "policies.batcher.speculative={method: mtp, num_speculative_tokens: 1, acceptance: 1.9}",
+           NULL, NULL);
+  const Config eagle = load(
+      text,
+      "policies.batcher.speculative={method: eagle, num_speculative_tokens: 1, acceptance: 1.9}",
+      NULL, NULL);
+  const PoolSpec *without = &plain.sim.pools[0], *with = &mtp.sim.pools[0];
+  cr_expect_eq(with->weight_bytes - without->weight_bytes, INT64_C(11717510256));
+  cr_expect_eq(with->kv_block_bytes, 16 * 62 * 1152 * 8);
+  cr_expect_eq(without->kv_block_bytes, 16 * 61 * 1152 * 8);
+  const double left = (double)with->kv_blocks * (double)with->kv_block_bytes;
+  const double more = (double)without->kv_blocks * (double)without->kv_block_bytes - left;
+  cr_expect(fabs(more - 11717510256) < (double)with->kv_block_bytes, "%.0f", more);
+  cr_expect_eq(with->num_hidden_layers, 61);
+  cr_expect_eq(eagle.sim.pools[0].kv_blocks, without->kv_blocks);
+}
+
 /* A dgx-h100 has 2 TB of CPU memory and eight links of 64 GB/s to it. */
 Test(config, swapped_kv_has_the_share_of_cpu_memory) {
   Config config = load(base, NULL, NULL, NULL);

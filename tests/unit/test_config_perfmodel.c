@@ -213,6 +213,7 @@ static PerfModelInputs inputs(Arena *where) {
                            .max_decode_seqs = 256,
                            .time_scale = 1,
                            .error_shift = 1,
+                           .output_error = 0.125,
                            .added = preset,
                            .preset = arena_printf(where, "%s", "graph-engine"),
                            .all_reduce_scale = 1,
@@ -237,7 +238,7 @@ Test(config_perfmodel, every_input_is_in_the_key_and_no_address) {
   }
 #include "experiments/config/perfmodel_inputs.def"
 #undef INPUT
-  cr_expect_geq(n, 19);
+  cr_expect_geq(n, 20);
   arena_done(&elsewhere);
 }
 

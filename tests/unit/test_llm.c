@@ -83,6 +83,52 @@ Test(llm, experts_and_latent_attention_have_their_published_size) {
   }
 }
 
+/* DeepSeek-R1, by its config.json, q_lora_rank 1536, kv_lora_rank 512, 128 heads of 128 + 64 and
+ * 128: a 62nd layer of attention 7168·1536 + 1536·128·192 + 7168·576 + 512·128·256 + 128·128·7168,
+ * 256 experts and a shared one of 3·7168·2048; the router 256·7168, norms 2·7168 + 1536 + 512, the
+ * projection 2·7168·7168 and its norms 3·7168 have 16 bits. Embedding and head are shared: the
+ * 11.5 billion parameters of README_WEIGHTS.md, whose 14 have both once more. */
+Test(llm, mtp_layers_are_counted_with_their_projection) {
+  const int64_t layer = INT64_C(187105280) + 257 * INT64_C(44040192);
+  const int64_t plain = 1835008 + 16384 + 102760448 + 21504;
+  const struct {
+    int weight_dtype;
+    double bytes;
+  } cases[] = {{LLM_UNSAID, (double)layer * (1 + 4.0 / 16384) + 2.0 * (double)plain},
+               {DTYPE_NVFP4, 2.0 * (double)(layer + plain)}};
+  cr_assert_eq(layer + plain, INT64_C(11610067968));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const LlmFormats formats = {cases[i].weight_dtype, LLM_UNSAID, LLM_UNSAID, LLM_UNSAID};
+    Llm llm;
+    cr_assert_eq(
+        llm_load_as(&llm, "deepseek-r1", &formats, data_dir, place_of_file("test"), &arena, &diag),
+        0);
+    const Llm held = llm_with_mtp(&llm);
+    cr_expect_eq(held.weight_bytes - llm.weight_bytes, llround(cases[i].bytes));
+    cr_expect_eq(held.kv_bytes_per_token, 62 * 576 * 2);
+    const double experts[] = {
+        (double)llm_part_parameters(&llm, LLM_EXPERTS) * llm_part_bytes(&llm, LLM_EXPERTS),
+        (double)llm_part_parameters(&held, LLM_EXPERTS) * llm_part_bytes(&held, LLM_EXPERTS)};
+    const double each = i ? 2 : 1 + 4.0 / 16384;
+    cr_expect_float_eq(experts[1] - experts[0], 256 * 44040192.0 * each, 1e3);
+  }
+}
+
+/* Of one layer of four Qwen3.5 has full attention, with a gate as wide as its output: 4096·(2·32 +
+ * 2·2)·256 + 32·256·4096; 513 experts of 3·4096·1024; 15 layers have KV, and the MTP layer. */
+Test(llm, an_mtp_layer_has_full_attention) {
+  Llm llm;
+  cr_assert_eq(llm_load(&llm, "qwen3.5-397b-a17b", data_dir, place_of_file("test"), &arena, &diag),
+               0);
+  const Llm held = llm_with_mtp(&llm);
+  const int64_t layer = 4096 * 68 * 256 + 32 * 256 * 4096 + 513 * INT64_C(12582912);
+  const int64_t plain = 512 * 4096 + 2 * 4096 + 2 * 256 + 2 * 4096 * 4096 + 3 * 4096;
+  cr_expect_eq(held.weight_bytes - llm.weight_bytes, 2 * (layer + plain));
+  cr_expect_eq(llm.kv_bytes_per_token, 15 * 2 * 2 * 256 * 2);
+  cr_expect_eq(held.kv_bytes_per_token, 16 * 2 * 2 * 256 * 2);
+  cr_expect_eq(held.state_bytes_per_sequence, llm.state_bytes_per_sequence);
+}
+
 Test(llm, splitwise_sim_models_state_their_sizes_and_keep_the_name_of_the_measured_times) {
   const struct {
     const char *file, *name;

@@ -332,16 +332,35 @@ Test(measured, deployments_have_as_many_instances_as_their_batch_says) {
   }
 }
 
-/* It is odd, and compared like any other. */
+/* With the limits of its script: tokens for (1 + drafts) of each client and a prompt, in 64s, 64
+ * more. One that does not say so is odd, and compared like any other. */
 Test(measured, speculative_decoding_is_recognized) {
-  const char *what = "trtllm,1.2,deepseek-ai/DeepSeek-R1,b200_sxm,fp8,agg,1024,1024";
-  static const char *const drafts[] = {"2026-02-05T00:00:00Z,release:1.2.0rc6.post3",
-                                       "2026-01-14T00:00:00Z,image"};
+  static const struct {
+    const char *release, *precision, *day;
+    int64_t tokens;
+    double memory;
+    bool launches_free;
+  } drafts[] = {
+      {"1.2.0rc6.post3", "fp8", "2026-02-05T00:00:00Z,release:1.2.0rc6.post3", 1152, 0.8, true},
+      {"1.2.0rc6.post3", "fp4", "2026-02-05T00:00:00Z,release:1.2.0rc6.post3", 1152, 0.8, false},
+      {"1.1.0rc2.post2", "fp8", "2026-01-14T00:00:00Z,image", 1152, 0.8, false}};
   for (size_t i = 0; i < COUNT(drafts); i++) {
-    const MeasuredPoint *odd = load_deepseek(what, "8", drafts[i]);
-    cr_expect(odd->odd && !odd->why && odd->config);
+    const MeasuredPoint *point = load_deepseek(
+        arena_printf(&arena, "trtllm,%s,deepseek-ai/DeepSeek-R1,b200_sxm,%s,agg,1024,1024",
+                     drafts[i].release, drafts[i].precision),
+        "8", drafts[i].day);
+    cr_expect(!point->odd && !point->why && point->assumed);
+    cr_expect_eq(point->script.drafts, 3);
+    cr_expect_eq(point->script.max_num_batched_tokens, drafts[i].tokens);
+    cr_expect_eq(point->script.memory, drafts[i].memory);
+    cr_expect_eq(point->script.launches_free, drafts[i].launches_free, "%zu", i);
+    cr_assert_not_null(point->config);
+    cr_expect_not_null(strstr(point->config, "speculative: {method: mtp, num_speculative_tokens: "
+                                             "3, acceptance: 2.94}"));
   }
-  cr_expect_null(load_deepseek(what, "8", "2026-01-29T00:00:00Z,image")->odd);
+  const char *what = "trtllm,1.2,deepseek-ai/DeepSeek-R1,b200_sxm,fp8,agg,1024,1024";
+  const MeasuredPoint *plain = load_deepseek(what, "8", "2026-01-29T00:00:00Z,image");
+  cr_expect(!plain->odd && plain->script.drafts == 0 && !plain->assumed);
   const char *row =
       "%s,,8,sglang,0.5.9,deepseek-ai/DeepSeek-R1,b200_sxm,fp8,agg,1024,1024,50,%s,8,1,1,8,1"
       ",,,,,,,,,,,,,2026-03-25,image\n";

@@ -46,6 +46,30 @@ Test(speculation, a_mean_length_is_met) {
   cr_expect_float_eq(8000 / steps, 2.3, 4 * 0.46 / 59);
 }
 
+/* Twelve tokens after the first of each: a component has its own before that of its class. */
+Test(speculation, components_and_classes_have_acceptance_of_their_own) {
+  static const ClassSpec classes[] = {{.name = "interactive", .max_queue = -1},
+                                      {.name = "batch", .max_queue = -1}};
+  static const TenantSpec tenants[] = {{.name = "all", .weight = 1}};
+  static const ComponentSpec components[] = {
+      {.name = "chat"}, {.name = "code"}, {.name = "papers", .class = 1}};
+  static const int64_t accepted[] = {6, 9, 0};
+  scene.config.classes = classes;
+  scene.config.tenants = tenants;
+  scene.config.components = components;
+  scene.config.n_classes = 2;
+  scene.config.n_tenants = 1;
+  scene.config.n_components = 3;
+  choose("method: ngram, num_speculative_tokens: 3,"
+         " acceptance: {interactive: 2, code: [1, 1, 1], batch: 1}");
+  for (uint16_t i = 0; i < COUNT(components); i++) {
+    TraceRow one = row(0, 10, 13);
+    one.component = i;
+    run(&one, 1);
+    cr_expect_eq(scene.result.totals.accepted_tokens, accepted[i], "%s", components[i].name);
+  }
+}
+
 Test(speculation, a_drafter_takes_its_time_in_each_step) {
   const TraceRow rows[] = {row(0, 10, 13)};
   Tick last[2];
@@ -79,6 +103,10 @@ Test(speculation, what_cannot_be_is_refused) {
       "{method: ngram, num_speculative_tokens: 2, acceptance: 2, mtp_modules: 2}",
       "{method: draft_model, num_speculative_tokens: 2, acceptance: 2}",
       "{num_speculative_tokens: 2, acceptance: 2}",
+      "{method: ngram, num_speculative_tokens: 2, acceptance: {}}",
+      "{method: ngram, num_speculative_tokens: 2, acceptance: {chat: 2, code: 4}}",
+      "{method: ngram, num_speculative_tokens: 2, acceptance: {chat: {code: 2}}}",
+      "{method: ngram, num_speculative_tokens: 2, acceptance: 2, acceptance_error: 1.5}",
   };
   for (size_t i = 0; i < COUNT(wrong); i++) {
     Speculation speculation;
