@@ -234,6 +234,7 @@ int config_bind_classes(Config *self, const Node *classes, const Node *tenants, 
 int config_check_router(const Config *self, Diag *diag);
 /* Whether some pool minds the priorities of the workload, if it has any. */
 int config_check_priorities(const Config *self, Diag *diag);
+int config_check_images(const Config *self, Diag *diag);
 /* `node` is the policy's value, NULL when absent. */
 int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *node, Arena *arena,
                        Diag *diag);
