@@ -2,6 +2,7 @@
 #include "sim/audit.h"
 #include "sim/books/parts.h"
 #include "sim/core/connector.h"
+#include "sim/core/encoder.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
@@ -197,6 +198,18 @@ static void check_cache(const Simulation *self, const Instance *instance) {
   prefix_cache_audit(instance->cache, n_references);
 }
 
+/* What its encoder's cache has against what requests here refer to. */
+static void check_encoder(const Simulation *self, const Instance *instance) {
+  int64_t n_references = 0;
+  if (!instance->scheduler || !instance->scheduler->encoder) return;
+  for (size_t i = 0; i < self->requests.n_slots; i++) {
+    const Request *request = &self->requests.slots[i];
+    if (request->state != REQUEST_FREE && life_instance(self, request) == instance->ix)
+      n_references += encoding_references(self, (RequestIx)i);
+  }
+  encoder_audit(instance->scheduler->encoder, n_references);
+}
+
 /* A shrink goes on for as long as it has to take every block that is free; and the tier's own
  * books. */
 static void check_tier(const Instance *instance) {
@@ -224,6 +237,7 @@ static void check_memory(const Simulation *self) {
                                     : instance_prompt_blocks(instance, request);
     }
     check_cache(self, instance);
+    check_encoder(self, instance);
     const int64_t taken = instance->kv_blocks - instance->free_blocks - instance->withheld_blocks;
     assert(instance->cache || instance->radix || instance->kv_groups
                ? taken <= held

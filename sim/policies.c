@@ -2,6 +2,7 @@
  * line. */
 #include "sim/policies.h"
 #include "sim/batcher/batcher.h"
+#include "sim/core/scheduler.h"
 #include "sim/dispatcher/dispatcher.h"
 #include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
@@ -141,6 +142,15 @@ bool sim_draws(const SimConfig *config) {
   for (uint32_t i = 0; i < config->n_faults; i++)
     draws |= config->faults[i].n_spans == 0;
   return draws;
+}
+
+bool sim_encodes(const SimConfig *config, const PoolSpec *pool, Tick *ret_time) {
+  const PolicyChoice choice = sim_pool_policy(config, pool, POLICY_BATCHER);
+  const Batcher *batcher = (const Batcher *)choice.policy;
+  if (!batcher->schedules || !choice.state) return false;
+  const SchedulerLimits limits = batcher->schedules(choice.state);
+  *ret_time = limits.encoder_time;
+  return limits.encoder_tokens > 0;
 }
 
 bool sim_keeps_cache(const SimConfig *config, const PoolSpec *pool) {

@@ -96,7 +96,8 @@ static void init_deployments(Simulation *self) {
     *deployment = (Deployment){.spec = sim_model(config, d),
                                .front = REQUEST_QUEUE_EMPTY,
                                .smallest_room = INT64_MAX,
-                               .smallest_store = INT64_MAX};
+                               .smallest_store = INT64_MAX,
+                               .longest_input = INT64_MAX};
     cluster_init(&deployment->view, &self->columns, d, self->instances, self->n_instances,
                  self->arena);
     deployment->view.heavy_above = config->heavy_above;

@@ -48,6 +48,7 @@ typedef struct StepItem {
   int32_t drafts;      // of `tokens`, that are verified, or padding of a prompt's last token
   int32_t past_tokens; // that there are of it before them
   bool prefills;
+  uint64_t encodes; // inputs that are encoded in the step, a bit for each of the first 64
 } StepItem;
 
 typedef struct StepRecord {
@@ -60,6 +61,8 @@ typedef struct StepRecord {
   const int64_t *held; // [n_held] blocks that requests hold in each group of layers; none of one
   size_t n_held;
   int64_t n_waiting, free_blocks; // these and `running` as they were once it was decided
+
+  int64_t encoder_free; // tokens of its encoder's cache in which nothing is (sim/core/encoder.h)
 
   // With a KV connector (sim/core/connector.h): requests whose KV is on its way here; loads that
   // the decision began; requests that it stores blocks of, or whose KV is sent since the one
@@ -265,6 +268,10 @@ bool sim_draws(const SimConfig *config);
 
 /* Whether the instances of a pool keep a prefix cache. */
 bool sim_keeps_cache(const SimConfig *config, const PoolSpec *pool);
+
+/* Whether the instances of a pool encode images; the time that each of their tokens adds to a step.
+ */
+bool sim_encodes(const SimConfig *config, const PoolSpec *pool, Tick *ret_time);
 
 /* Whether a pool is the decode shape of a group: its GPUs, with their price and what they draw when
  * idle, are those of the pool that is the prefill shape, and count there. */

@@ -19,12 +19,21 @@ typedef struct SegmentList {
   int32_t n;
 } SegmentList;
 
+/* Its images likewise. One without a name has id 0. */
+typedef struct InputList {
+  Arena *arena;
+  TraceInput *items;
+  size_t capacity;
+  int32_t n;
+} InputList;
+
 typedef struct RawRow {
   TraceTime time;
   Field text;       // its part of the line; NULL: the whole
   Field time_field; // where the time stands in the line
   int32_t prompt_tokens, output_tokens, max_tokens;
   SegmentList *segments; // to be filled; empty: the row names none
+  InputList *inputs;     // the same
 } RawRow;
 
 /* Where rows stand in lines that hold many. */
@@ -56,8 +65,9 @@ typedef enum TraceField {
   TRACE_OUTPUT,
   TRACE_SESSION,
   TRACE_MAX_TOKENS,
+  TRACE_IMAGES,
 } TraceField;
-enum { TRACE_NEEDED = TRACE_SESSION, TRACE_FIELDS = TRACE_MAX_TOKENS + 1, TRACE_MARKS = 2 };
+enum { TRACE_NEEDED = TRACE_SESSION, TRACE_FIELDS = TRACE_IMAGES + 1, TRACE_MARKS = 2 };
 extern const char *const trace_field_names[TRACE_FIELDS + 1]; // "arrival", …, NULL
 
 typedef enum TraceForms {

@@ -4,8 +4,8 @@
 #include "traces/table.h"
 #include <assert.h>
 
-const char *const trace_field_names[TRACE_FIELDS + 1] = {"arrival", "prompt",     "output",
-                                                         "session", "max_tokens", NULL};
+const char *const trace_field_names[TRACE_FIELDS + 1] = {
+    "arrival", "prompt", "output", "session", "max_tokens", "images", NULL};
 
 #define FORMAT(name) extern const TraceFormat format_##name;
 #include "traces/formats.def"

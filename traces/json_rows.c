@@ -106,7 +106,7 @@ int json_row_parse(TraceLayout *layout, const JsonRow *row, RawRow *ret_row, Dia
                                    &ret_row->output_tokens, diag);
   if (timed < 0 || prompt < 0 || output < 0) return -1;
   if (prompt == 0 || output == 0) return 0;
-  if (layout_max_tokens(layout, line, values[TRACE_MAX_TOKENS], ret_row, diag)) return -1;
+  if (layout_rest(layout, line, values, ret_row, diag)) return -1;
   if (row->block_tokens > 0 && values[HASH_IDS].text &&
       read_hashes(format, row, values[HASH_IDS], ret_row, diag))
     return -1;

@@ -3,6 +3,7 @@
 #include "base/file_kind.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "traces/images.h"
 #include "traces/json_rows.h"
 #include "traces/table.h"
 #include <ctype.h>
@@ -324,14 +325,21 @@ int layout_tokens(const TraceLayout *self, const Line *line, Field field, TraceF
   return -1;
 }
 
-int layout_max_tokens(const TraceLayout *self, const Line *line, Field field, RawRow *ret_row,
-                      Diag *diag) {
+/* What its client allows at most; an empty field or 0: it says nothing. */
+static int read_max_tokens(const TraceLayout *self, const Line *line, Field field, RawRow *ret_row,
+                           Diag *diag) {
   if (field_is_none(field)) return 0;
   const char *name = self->names[TRACE_MAX_TOKENS];
   if (field_row_tokens(line, field, name, &ret_row->max_tokens, diag)) return -1;
   if (ret_row->max_tokens >= ret_row->output_tokens) return 0;
   return diag_error(diag, line_place(line, field), "'%s' is %d, but the output has %d tokens", name,
                     ret_row->max_tokens, ret_row->output_tokens);
+}
+
+int layout_rest(const TraceLayout *self, const Line *line, const Field *fields, RawRow *ret_row,
+                Diag *diag) {
+  if (read_max_tokens(self, line, fields[TRACE_MAX_TOKENS], ret_row, diag)) return -1;
+  return images_read(line, fields[TRACE_IMAGES], self->names[TRACE_IMAGES], ret_row, diag);
 }
 
 void layout_session(Field session, RawRow *ret_row) {
@@ -363,7 +371,7 @@ static int parse_table(TraceLayout *self, const Line *line, RawRow *ret_row, Dia
   if (timed < 0 || prompt < 0 || output < 0) return -1;
   layout_session(fields[TRACE_SESSION], ret_row);
   if (prompt == 0 || output == 0) return 0;
-  return layout_max_tokens(self, line, fields[TRACE_MAX_TOKENS], ret_row, diag) < 0 ? -1 : 1;
+  return layout_rest(self, line, fields, ret_row, diag) < 0 ? -1 : 1;
 }
 
 int layout_parse(TraceLayout *self, const Line *line, RawRow *ret_row, Diag *diag) {

@@ -39,10 +39,10 @@ int layout_time(TraceLayout *self, const Line *line, Field field, RawRow *ret_ro
 /* A count of tokens: 1; 0 when it is empty or 0 and such rows are left out; −1 with an entry. */
 int layout_tokens(const TraceLayout *self, const Line *line, Field field, TraceField which,
                   int32_t *ret_tokens, Diag *diag);
-/* What its client allows at most, behind the output; an empty field or 0: it says nothing. 0, or -1
- * with an entry. */
-int layout_max_tokens(const TraceLayout *self, const Line *line, Field field, RawRow *ret_row,
-                      Diag *diag);
+/* What its client allows at most, and its images, where they are given; behind prompt and output.
+ * `fields`: [TRACE_FIELDS]. 0, or -1 with an entry. */
+int layout_rest(const TraceLayout *self, const Line *line, const Field *fields, RawRow *ret_row,
+                Diag *diag);
 /* The tokens of a row are the first ones of its session. */
 void layout_session(Field session, RawRow *ret_row);
 #endif

@@ -129,6 +129,8 @@ static int bind_component(const Binder *self, const Node *node, WorkloadComponen
   scale(&ret->of, self->keys->rate_scale, self->arena);
   if (ret->of.priorities.n_values > 0 && !self->whole->priorities_at.path)
     self->whole->priorities_at = ret->of.priorities_at;
+  if (ret->of.images_at.path && !self->whole->images_at.path)
+    self->whole->images_at = ret->of.images_at;
   return 0;
 }
 

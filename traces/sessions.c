@@ -21,6 +21,8 @@ typedef struct Session {
   uint32_t next_free;     // slot
   TraceSegment *segments; // memory is reused
   size_t segments_capacity;
+  TraceInput *inputs; // the same
+  size_t inputs_capacity;
 } Session;
 
 typedef struct Due {
@@ -153,6 +155,14 @@ static void finish_turn(const Sessions *self, Session *session) {
       row->turn + 1 == session->n_turns || so_far + session->next.prompt_tokens >= self->context;
 }
 
+/* All turns have the images of the first. */
+static void keep_images(Sessions *self, Session *session) {
+  const TraceRow *start = &self->start;
+  ARENA_RESERVE(self->arena, session->inputs, session->inputs_capacity, (size_t)start->n_inputs);
+  for (int32_t i = 0; i < start->n_inputs; i++)
+    session->inputs[i] = start->inputs[i];
+}
+
 /* The tokens of all turns are one stream, after what the start has named of its prompt. */
 static void name_tokens(Sessions *self, Session *session) {
   const TraceRow *start = &self->start;
@@ -177,6 +187,7 @@ static Due begin_session(Sessions *self) {
   self->n_begun++;
   session->row = *start;
   name_tokens(self, session);
+  keep_images(self, session);
   session->row.ticket = slot;
   session->row.session = self->n_begun;
   session->row.session_good = true;
@@ -233,6 +244,7 @@ static int sessions_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   self->n_rows++;
   *ret_row = session->row;
   ret_row->segments = session->segments;
+  ret_row->inputs = session->inputs;
   return 1;
 }
 

@@ -32,8 +32,8 @@ int sharing_bind(const Node *node, const char *data_dir, const char *config_dir,
   return 0;
 }
 
-static void sampler_init(TextSampler *self, const SharedTexts *texts, uint64_t seed,
-                         const char *popularity, const char *lengths, Arena *arena) {
+void text_sampler_init(TextSampler *self, const SharedTexts *texts, uint64_t seed,
+                       const char *popularity, const char *lengths, Arena *arena) {
   Rng rng;
   LengthSampler sampler;
   double sum = 0;
@@ -52,7 +52,7 @@ static void sampler_init(TextSampler *self, const SharedTexts *texts, uint64_t s
 }
 
 /* The first whose summed weight is above a uniform share of all. */
-static int64_t draw(TextSampler *self) {
+int64_t text_sampler_draw(TextSampler *self) {
   const double wanted = rng_uniform(&self->popularity) * self->weights[self->n - 1];
   int64_t low = 0, high = self->n - 1;
   while (low < high) {
@@ -68,15 +68,15 @@ static int64_t draw(TextSampler *self) {
 void sharing_init(Sharing *self, const SharedTexts *system_prompts, const SharedTexts *documents,
                   uint64_t seed, Arena *arena) {
   *self = (Sharing){.seed = seed};
-  sampler_init(&self->system_prompts, system_prompts, seed, "system_prompts",
-               "system_prompt_lengths", arena);
-  sampler_init(&self->documents, documents, seed, "documents", "document_lengths", arena);
+  text_sampler_init(&self->system_prompts, system_prompts, seed, "system_prompts",
+                    "system_prompt_lengths", arena);
+  text_sampler_init(&self->documents, documents, seed, "documents", "document_lengths", arena);
 }
 
 /* A segment of the text that is drawn, behind those there are. */
 static void add_segment(Sharing *self, TextSampler *texts, uint64_t kind) {
   if (texts->n == 0) return;
-  const int64_t text = draw(texts);
+  const int64_t text = text_sampler_draw(texts);
   const bool is_first = self->n_segments == 0;
   const TraceSegment *before = is_first ? NULL : &self->segments[self->n_segments - 1];
   const uint64_t id = hash_fold(is_first ? hash_mix(self->seed) : before->id, kind);

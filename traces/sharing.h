@@ -33,6 +33,12 @@ typedef struct TextSampler {
   int64_t n;
 } TextSampler;
 
+/* With the streams `popularity` and `lengths` of the seed. */
+void text_sampler_init(TextSampler *self, const SharedTexts *texts, uint64_t seed,
+                       const char *popularity, const char *lengths, Arena *arena);
+/* The number of the next, from 0. */
+int64_t text_sampler_draw(TextSampler *self);
+
 typedef struct Sharing {
   TextSampler system_prompts, documents;
   uint64_t seed;

@@ -1,7 +1,8 @@
 /* Requests drawn from distributions: arrivals from a process, lengths from quantiles.
  *
  * Three streams, "arrivals", "prompt_lengths" and "output_lengths", each a function of the seed, so
- * a change of one leaves the others as they were; sharing.h and arrivals.h have others. */
+ * a change of one leaves the others as they were; sharing.h, images.h and arrivals.h have others.
+ */
 #include "base/rng.h"
 #include "traces/workload.h"
 
@@ -11,6 +12,7 @@ typedef struct Synthetic {
   Rng prompt_lengths, output_lengths;
   LengthPair lengths;
   Sharing sharing;
+  Images images;
   GapDraw gaps;     // in seconds, where the rate does not change
   ArrivalDraw draw; // where it does
   Tick at;          // of the newest arrival
@@ -70,8 +72,10 @@ static int synthetic_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   length_pair_at(&self->lengths, u_prompt, u_output, &ret_row->prompt_tokens,
                  &ret_row->output_tokens);
   sharing_begin(&self->sharing, ret_row);
+  images_begin(&self->images, ret_row);
   if (self->config->max_model_len > 0) cut(ret_row, self->config->max_model_len);
   sharing_name(&self->sharing, ret_row);
+  images_name(&self->images, ret_row);
   return 1;
 }
 
@@ -83,6 +87,7 @@ TraceSource *synthetic_open(const WorkloadConfig *config, uint64_t seed, Arena *
   rng_init(&self->output_lengths, seed, "output_lengths");
   length_pair_init(&self->lengths, &config->prompt, &config->output, config->correlation);
   sharing_init(&self->sharing, &config->system_prompts, &config->documents, seed, arena);
+  images_init(&self->images, &config->images, seed, arena);
   if (config->pattern.given)
     arrival_draw_init(&self->draw, &config->pattern, seed);
   else if (config->rate > 0)

@@ -25,6 +25,13 @@ typedef struct TraceSegment {
   int32_t end; // INT32_MAX: however long it gets
 } TraceSegment;
 
+/* What a model with an encoder encodes of a prompt, such as an image: its tokens of the prompt, all
+ * of which its encoder's output is for, from `place` on. Equal ids are equal inputs. */
+typedef struct TraceInput {
+  uint64_t id; // not 0
+  int32_t place, tokens;
+} TraceInput;
+
 typedef struct TraceRow {
   Tick at;               // arrival since the start of the run
   int32_t prompt_tokens; // 1 … TRACE_TOKENS_MAX
@@ -35,16 +42,18 @@ typedef struct TraceRow {
   Place place;           // where the row stands, for messages about it; path NULL when synthetic
   const TraceSegment *segments; // by end, ascending; valid until the next call
   int32_t n_segments;           // tokens past the last are the request's own
-  int32_t priority;             // less goes first, where a batcher minds
-  Tick patience;                // from arrival to the last token, or its client gives up; 0: never
-  Tick first_token_patience;    // the same to the first token
-  uint64_t session;             // from 1, that it is a turn of; 0: none
-  int32_t turn;                 // of it, from 0
-  bool ends_session;            // it is the last
-  bool session_good;            // all turns before it were good (sim/books/metrics.h)
-  uint16_t component;           // of a mix (traces/workload.h), from 0
-  Tick session_began_at;        // when its first turn arrived
-  uint32_t ticket;              // the source's own mark, given back when the request ends
+  const TraceInput *inputs;     // by place, behind each other; as long valid as segments
+  int32_t n_inputs;
+  int32_t priority;          // less goes first, where a batcher minds
+  Tick patience;             // from arrival to the last token, or its client gives up; 0: never
+  Tick first_token_patience; // the same to the first token
+  uint64_t session;          // from 1, that it is a turn of; 0: none
+  int32_t turn;              // of it, from 0
+  bool ends_session;         // it is the last
+  bool session_good;         // all turns before it were good (sim/books/metrics.h)
+  uint16_t component;        // of a mix (traces/workload.h), from 0
+  Tick session_began_at;     // when its first turn arrived
+  uint32_t ticket;           // the source's own mark, given back when the request ends
   bool local_kv; // its KV is computed and stays here where a connector moves that of others
 } TraceRow;
 

@@ -1,5 +1,6 @@
 /* What all trace formats share: the header, order of time, and time as ticks. */
 #include "traces/trace_file.h"
+#include "base/hash.h"
 #include "traces/json_rows.h"
 #include <stdio.h>
 
@@ -16,14 +17,14 @@ static int index_lines(TraceFile *self, Diag *diag) {
   bool first = true;
   self->index.untimed = self->reading.untimed;
   while ((status = line_reader_next(&self->reader, &line, diag)) > 0) {
-    RawRow raw = {.segments = &self->segments};
+    RawRow raw = {.segments = &self->segments, .inputs = &self->inputs};
     const bool header = first && !self->layout.is_json && self->layout.has_header;
     first = false;
     if (header) continue;
     const bool indexed = lines_are_indexed(self);
     if (indexed && format->index(&line, &self->index, diag)) return -1;
     if (indexed) continue;
-    self->segments.n = 0;
+    self->segments.n = self->inputs.n = 0;
     const int kept = layout_parse(&self->layout, &line, &raw, diag);
     if (kept < 0) return -1;
     if (kept == 0) self->n_left_out++;
@@ -67,7 +68,7 @@ static int begin_or_close(TraceFile *self, Diag *diag) {
 }
 
 static void init(TraceFile *self, const TraceReading *reading, Arena *arena) {
-  *self = (TraceFile){.segments.arena = arena, .index.arena = arena};
+  *self = (TraceFile){.segments.arena = arena, .inputs.arena = arena, .index.arena = arena};
   if (reading) self->reading = *reading;
 }
 
@@ -135,8 +136,8 @@ static int next_indexed(TraceFile *self, Line *ret_line, RawRow *ret_raw, Diag *
 /* The next row as it is written, and its line: 1, 0 at the end, -1. */
 static int next_raw(TraceFile *self, Line *ret_line, RawRow *ret_raw, Diag *diag) {
   for (;;) {
-    *ret_raw = (RawRow){.segments = &self->segments};
-    self->segments.n = 0;
+    *ret_raw = (RawRow){.segments = &self->segments, .inputs = &self->inputs};
+    self->segments.n = self->inputs.n = 0;
     if (self->held) return next_indexed(self, ret_line, ret_raw, diag);
     const int status = line_reader_next(&self->reader, ret_line, diag);
     if (status <= 0) return status;
@@ -154,6 +155,14 @@ static int no_rows(const TraceFile *self, Diag *diag) {
   return -1;
 }
 
+/* Images without a name are like no other of the file. */
+static void name_images(TraceFile *self) {
+  for (int32_t i = 0; i < self->inputs.n; i++) {
+    TraceInput *image = &self->inputs.items[i];
+    if (image->id == 0) image->id = hash_fold(hash_mix((uint64_t)self->n_rows), (uint64_t)i) | 1;
+  }
+}
+
 int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
   Line line;
   RawRow raw;
@@ -164,6 +173,7 @@ int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
   if (status == 0) return 0;
   if (row_ticks(self, &line, &raw, &at, diag)) return -1;
   self->n_rows++;
+  name_images(self);
   self->previous = at;
   snprintf(self->previous_text, sizeof self->previous_text, "%.*s", raw.time_field.length,
            raw.time_field.text);
@@ -173,7 +183,9 @@ int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
                         .max_tokens = raw.max_tokens,
                         .place = line_place(&line, raw.text),
                         .segments = self->segments.items,
-                        .n_segments = self->segments.n};
+                        .n_segments = self->segments.n,
+                        .inputs = self->inputs.items,
+                        .n_inputs = self->inputs.n};
   return 1;
 }
 

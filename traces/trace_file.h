@@ -18,6 +18,7 @@ typedef struct TraceFile {
   Tick previous;      // time of the newest row, and its text
   char previous_text[48];
   SegmentList segments; // of the newest row
+  InputList inputs;     // the same
   TraceIndex index;     // of a file that is held; row n_indexed is the next
   size_t n_indexed;
 } TraceFile;

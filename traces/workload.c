@@ -14,6 +14,7 @@ typedef struct Bound {
   int clock;  // of clock_choices
   const Node *columns;
   const Node *lengths, *arrivals, *system_prompts, *documents, *closed_loop, *sessions, *priorities;
+  const Node *images;
 } Bound;
 
 #define PATIENCE_ROW                                                                               \
@@ -104,6 +105,8 @@ const OptionSpec workload_synthetic_options[] = {
      .help = "Documents, one of which follows the system prompt in each prompt: {count: …, tokens: "
              "…, zipf: …}.",
      .absent = "none"},
+    CLIENT_ROW(images, "Images of the prompts, or other inputs that the model's encoder encodes: "
+                       "{count: …, tokens: …, distinct: …}."),
     {"max_model_len", OPTION_INT, AT(config.max_model_len), .min = 2, .max = INFINITY,
      .help = "Context in tokens at which outputs end.", .absent = "outputs keep their lengths"},
     MAX_TOKENS_ROW,
@@ -134,6 +137,10 @@ const OptionSpec workload_column_options[] = {
                "of that session."),
     COLUMN_ROW("max_tokens", TRACE_MAX_TOKENS,
                "Column with the most output tokens that the client allows."),
+    COLUMN_ROW("images", TRACE_IMAGES,
+               "Column with the images of the prompt, between spaces: their tokens of the prompt, "
+               "TOKENS@PLACE where one does not follow the one before, and =NAME where it may come "
+               "again."),
     {0}};
 
 static bool has_key(const OptionSpec *specs, const char *key) {
@@ -193,8 +200,12 @@ static int bind_columns(Bound *bound, Diag *diag) {
   if (bound->format > 0) reading->format = format_at(bound->format - 1);
   reading->clock = (TraceClock)bound->clock;
   if (!bound->columns) return 0;
-  return option_bind(workload_column_options, bound->columns, NULL, bound->columns->at,
-                     reading->columns, diag);
+  if (option_bind(workload_column_options, bound->columns, NULL, bound->columns->at,
+                  reading->columns, diag))
+    return -1;
+  const Node *images = node_find(bound->columns, "images");
+  if (images) bound->config.images_at = images->key_at;
+  return 0;
 }
 
 static int bind_replay(Bound *bound, const Node *node, const char *config_dir, Arena *arena,
@@ -290,6 +301,10 @@ static int bind_synthetic(Bound *bound, const Node *node, const char *data_dir,
                            arena, diag);
   if (bound->documents)
     status |= sharing_bind(bound->documents, data_dir, config_dir, &config->documents, arena, diag);
+  if (bound->images) {
+    config->images_at = bound->images->key_at;
+    status |= images_bind(&config->images, bound->images, data_dir, config_dir, arena, diag);
+  }
   status |= bind_closed_loop(bound, node, bound->arrivals != NULL, diag);
   status |= bind_sessions(bound, data_dir, config_dir, arena, diag);
   status |= bind_priorities(bound, arena, diag);

@@ -26,6 +26,7 @@
 #include "base/option.h"
 #include "traces/arrivals.h"
 #include "traces/closed_loop.h"
+#include "traces/images.h"
 #include "traces/layout.h"
 #include "traces/lengths.h"
 #include "traces/patience.h"
@@ -56,6 +57,8 @@ typedef struct WorkloadConfig {
   int64_t seed;          // of arrivals and lengths; -1: the run's
   int64_t context;       // of the model that serves it, where sessions end, too; 0: none
   SharedTexts system_prompts, documents; // that prompts begin with
+  ImagesConfig images;                   // behind those
+  Place images_at;                       // where they stand, as priorities_at
   ClosedLoopConfig closed_loop;
   SessionsConfig sessions;
   PrioritiesConfig priorities;

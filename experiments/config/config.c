@@ -261,7 +261,8 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   if (!status)
     status |= config_check_router(self, diag) | config_check_priorities(self, diag) |
-              config_check_adapters(self, diag) | config_check_acceptance(self, diag);
+              config_check_images(self, diag) | config_check_adapters(self, diag) |
+              config_check_acceptance(self, diag);
   if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
   if (!status) status |= config_bind_faults(self, keys.faults, arena, diag);
   if (!status) status |= config_bind_pauses(self, arena, diag);

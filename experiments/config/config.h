@@ -236,6 +236,7 @@ int config_bind_classes(Config *self, const Node *classes, const Node *tenants, 
 int config_check_router(const Config *self, Diag *diag);
 /* Whether some pool minds the priorities of the workload, if it has any. */
 int config_check_priorities(const Config *self, Diag *diag);
+int config_check_images(const Config *self, Diag *diag);
 /* Of a batcher whose options may be wrong; NULL: it has none. */
 const Speculation *config_speculation(const PolicyChoice *batcher);
 /* Whether there are the components or classes that acceptance names, and each component has it. */

@@ -143,6 +143,29 @@ int config_check_priorities(const Config *self, Diag *diag) {
                          "enable_priority_scheduling: true}");
 }
 
+/* The first pool that computes prompts without an encoder; of several models, unless another one
+ * has an encoder: they may be for different components. */
+static const PoolSpec *without_encoder(const Config *self) {
+  const PoolSpec *without = NULL;
+  bool any = false;
+  for (uint32_t p = self->sim.n_pools; p-- > 0;) {
+    const PoolSpec *pool = &self->sim.pools[p];
+    Tick time;
+    const bool encodes = sim_encodes(&self->sim, pool, &time);
+    any |= encodes;
+    if (!encodes && pool->role != ROLE_DECODE) without = pool;
+  }
+  return any && sim_n_models(&self->sim) > 1 ? NULL : without;
+}
+
+int config_check_images(const Config *self, Diag *diag) {
+  const PoolSpec *pool = self->workload.images_at.path ? without_encoder(self) : NULL;
+  if (!pool) return 0;
+  diag_error(diag, self->workload.images_at, "the batcher of pool '%s' does not encode images",
+             pool->name);
+  return diag_hint(diag, "batcher vllm does, as do the engines vllm-*");
+}
+
 int config_check_router(const Config *self, Diag *diag) {
   const Router *router = (const Router *)self->sim.policies[POLICY_ROUTER].policy;
   if (!router->needs_caches || config_keeps_caches(self)) return 0;

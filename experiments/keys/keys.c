@@ -65,6 +65,8 @@ static const KeyBlock BLOCKS[] = {
      arrival_drift_options},
     {NULL, "workload.system_prompts", NULL,
      "Texts that prompts share. `workload.documents` has the same keys.", sharing_options},
+    {NULL, "workload.images", NULL, "Images of prompts, in front of the tokens of their own.",
+     images_options},
     {NULL, "workload.closed_loop", NULL, "A fixed number of clients.", closed_loop_options},
     {NULL, "workload.sessions", NULL, "Conversations of several turns.", sessions_options},
     {NULL, "workload.sessions.think_time", NULL, "A map with one of these keys.",

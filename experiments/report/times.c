@@ -24,12 +24,29 @@ static void print_source(const PerfModel *model, FILE *out) {
   arena_done(&arena);
 }
 
+/* Images that were encoded in no time. */
+static void print_encoder(const Report *self, FILE *out) {
+  bool in_no_time = false;
+  for (uint32_t i = 0; i < self->result->n_pools; i++) {
+    Tick time;
+    in_no_time |= sim_encodes(&self->config->sim, self->result->pools[i].pool, &time) && time == 0;
+  }
+  const int64_t tokens = in_no_time ? self->result->metrics.encoder_tokens : 0;
+  char count[32];
+  if (tokens > 0)
+    fprintf(out,
+            "encoder      %s tokens of images took no time, as no performance model has their "
+            "encoder: set the batcher's encoder_time_per_token\n",
+            format_count((double)tokens, count));
+}
+
 void report_print_times(const Report *self, FILE *out) {
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
     if (told_before(self, i)) continue;
     fputs("times        ", out);
     print_source(self->pools[i].pool->perfmodel, out);
   }
+  print_encoder(self, out);
   if (report_extrapolated(&self->result->totals) == 0) return;
   const ExtrapolatedFigures *figures = &self->extrapolated;
   fprintf(out,

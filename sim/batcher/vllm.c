@@ -13,6 +13,8 @@ typedef struct Vllm {
   int64_t max_num_scheduled_tokens, max_num_active_seqs, long_prefill_token_threshold;
   int64_t prefill_schedule_interval, batch_wait_timeout_iters, attention_dp_timeout_iters;
   int64_t prefix_cache_retention_interval;
+  int64_t max_num_encoder_input_tokens, encoder_cache_size;
+  Tick encoder_time_per_token;
   double watermark;
   double batch_wait_max_tokens_ratio;
   Tick idle_sleep;
@@ -121,6 +123,17 @@ static const OptionSpec options[] = {
     {"dp_sync_interval", OPTION_INT, offsetof(Vllm, dp_sync_interval), "16", .min = 1, .max = 1e6,
      .help = "Number of steps after which attention ranks find out whether any of them has "
              "unfinished requests. Until then those without run dummy steps."},
+    {"max_num_encoder_input_tokens", OPTION_INT, offsetof(Vllm, max_num_encoder_input_tokens), "0",
+     .max = 1e9,
+     .help = "Maximum number of tokens of images that a step encodes. 0 means "
+             "max_num_batched_tokens."},
+    {"encoder_cache_size", OPTION_INT, offsetof(Vllm, encoder_cache_size), "0", .max = 1e9,
+     .help = "Tokens of images whose encoder outputs are kept for prompts. 0 means "
+             "max_num_encoder_input_tokens."},
+    {"encoder_time_per_token", OPTION_TICKS, offsetof(Vllm, encoder_time_per_token), "0 s",
+     .max = 1e-3,
+     .help = "Time that the encoder adds to a step for each token that it encodes. No performance "
+             "model has it: with 0 images are encoded in no time."},
     {"speculative", OPTION_NODE, offsetof(Vllm, speculative), .absent = "no speculation",
      .help = "Speculative decoding: {method, num_speculative_tokens, acceptance, "
              "acceptance_error, drafter_time, mtp_modules}."},
@@ -133,6 +146,11 @@ static const OptionSpec options[] = {
 /* The lesser of a limit and a further one, of which 0 is none. */
 static int64_t least(int64_t limit, int64_t further) {
   return further > 0 && further < limit ? further : limit;
+}
+
+/* The first that is not 0. */
+static int64_t either(int64_t limit, int64_t otherwise) {
+  return limit > 0 ? limit : otherwise;
 }
 
 /* A request that a step has no room for would wait for ever. */
@@ -173,6 +191,8 @@ static int64_t least_whole(double tokens) {
 
 static SchedulerLimits schedules(const void *options_) {
   const Vllm *self = options_;
+  const int64_t encoder_tokens =
+      either(self->max_num_encoder_input_tokens, self->limits.max_num_batched_tokens);
   return (SchedulerLimits){
       .rules = &scheduler_rules_vllm,
       .max_num_batched_tokens = self->limits.max_num_batched_tokens,
@@ -197,7 +217,10 @@ static SchedulerLimits schedules(const void *options_) {
       .idle_sleep = self->idle_sleep,
       .sync_interval = self->dp_sync_interval,
       .speculation = self->speculation,
-      .connector = self->connector};
+      .connector = self->connector,
+      .encoder_tokens = encoder_tokens,
+      .encoder_cache_size = either(self->encoder_cache_size, encoder_tokens),
+      .encoder_time = self->encoder_time_per_token};
 }
 
 /* What a connector cannot be used with. */
@@ -218,6 +241,9 @@ static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
                           const char **ret_key) {
   const Speculation *speculation = &((const Vllm *)state)->speculation;
   (void)arena;
+  *ret_key = "encoder_time_per_token";
+  if (((const Vllm *)state)->encoder_time_per_token > 0 && pool->pipeline_stages > 1)
+    return "'encoder_time_per_token' cannot be used with pipelines";
   *ret_key = "kv_connector";
   const ConnectorOptions *connector = &((const Vllm *)state)->connector;
   if (connector->kind != CONNECTOR_NONE) return refuse_connector(connector, pool);

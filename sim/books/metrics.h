@@ -151,6 +151,7 @@ typedef struct Metrics {
   Window window;
   Tick last_arrival_at; // -1: none
   Hours hours;          // where good_limits has a share
+  int64_t encoder_tokens;
 } Metrics;
 
 /* What became of the requests of one component of a mix. */

@@ -1,5 +1,6 @@
 /* Decisions: who of those that wait is admitted (RULES.md, "Step by step"). */
 #include "sim/core/connector.h"
+#include "sim/core/encoder.h"
 #include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
@@ -143,40 +144,69 @@ static Fit fit_of_load(const Simulation *self, const Instance *instance, Request
              : FIT_NO_ROOM;
 }
 
-/* Whether the first in line may join: its next tokens, behind `*ret_hits` of the cache. */
-static Fit fit_of(const Simulation *self, const Instance *instance, const Decision *decision,
-                  RequestIx ix, int64_t *ret_hits, int64_t *ret_tokens) {
+/* What the first in line would join with. */
+typedef struct Joining {
+  int64_t hits, unheld; // tokens that the cache has; of their blocks, those that nobody holds
+  int64_t tokens;       // next ones of it
+} Joining;
+
+/* Whether there are tokens for the first in line, or KV of it is to be loaded. */
+static Fit look_at(const Simulation *self, const Instance *instance, const Decision *decision,
+                   RequestIx ix, Joining *ret) {
+  const Request *request = &self->requests.slots[ix];
+  const bool waits = request->state == REQUEST_WAITS_PREFILL;
+  ret->hits = find_hits(self, instance, ix, &ret->unheld);
+  ret->tokens = 1;
+  if (instance->scheduler->connector && waits && !request->loading) {
+    const Fit fit = fit_of_load(self, instance, ix, ret->hits, ret->unheld, &ret->tokens);
+    if (fit != FIT_NOW) return fit;
+  }
+  if (waits) ret->tokens = first_tokens(self, instance, decision, ix, ret->hits);
+  return ret->tokens > 0 ? FIT_NOW : ret->tokens < 0 ? FIT_LATER : FIT_PASSED_OVER;
+}
+
+/* Whether it may join with them. */
+static Fit fit_of(const Simulation *self, const Instance *instance, RequestIx ix,
+                  const Joining *joining) {
   const Request *request = &self->requests.slots[ix];
   const Scheduler *scheduler = instance->scheduler;
   const bool waits = request->state == REQUEST_WAITS_PREFILL;
-  int64_t unheld, tokens = 1;
-  const int64_t hits = find_hits(self, instance, ix, &unheld);
-  if (scheduler->connector && waits && !request->loading) {
-    *ret_hits = hits;
-    const Fit fit = fit_of_load(self, instance, ix, hits, unheld, ret_tokens);
-    if (fit != FIT_NOW) return fit;
-  }
-  if (waits) tokens = first_tokens(self, instance, decision, ix, hits);
-  if (tokens <= 0) return tokens < 0 ? FIT_LATER : FIT_PASSED_OVER;
-  *ret_hits = hits;
-  *ret_tokens = tokens;
   if (!may_end(self, instance, request)) return FIT_NO_ROOM;
   if (waits && instance->kv_groups &&
       kv_groups_match_is_fresh(instance->kv_groups, &self->memory[ix].content))
     return FIT_LATER;
-  const int64_t start = waits ? hits : request_kv_tokens(request);
-  const KvReach reach = {start, start + tokens, scheduler_slots(scheduler, start + tokens)};
+  const int64_t start = waits ? joining->hits : request_kv_tokens(request);
+  const int64_t end = start + joining->tokens;
+  const KvReach reach = {start, end, scheduler_slots(scheduler, end)};
   const int64_t whole = waits && scheduler->limits.reserve_full_isl
                             ? lesser(request_prefill_tokens(request), scheduler->max_model_len)
                             : 0;
-  return has_blocks(self, instance, ix, &reach, whole, unheld) ? FIT_NOW : FIT_NO_ROOM;
+  return has_blocks(self, instance, ix, &reach, whole, joining->unheld) ? FIT_NOW : FIT_NO_ROOM;
+}
+
+/* The same where its encoder inputs count. What it refers to it leaves if it does not join; a later
+ * decision may find other tokens of it in the cache, and look at other inputs. */
+static Fit try_to_fit(Simulation *self, Instance *instance, Decision *decision, RequestIx ix,
+                      Joining *ret) {
+  const Fit fit = look_at(self, instance, decision, ix, ret);
+  const Request *request = &self->requests.slots[ix];
+  if (fit != FIT_NOW) return fit;
+  if (!request->has_inputs || request->state != REQUEST_WAITS_PREFILL)
+    return fit_of(self, instance, ix, ret);
+  ret->tokens = encoding_fit(self, instance, decision, ix, ret->hits, ret->tokens);
+  if (ret->tokens == 0) return FIT_PASSED_OVER;
+  const Fit joins = fit_of(self, instance, ix, ret);
+  if (joins != FIT_NOW) encoding_leave(self, instance, ix, INT64_MAX);
+  decision->wants_encoder |= joins != FIT_NOW;
+  return joins;
 }
 
 /* Admits one if there are blocks for it. */
 static Fit admit(Simulation *self, Instance *instance, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  int64_t hits, tokens;
-  const Fit fit = fit_of(self, instance, decision, ix, &hits, &tokens);
+  Joining joining;
+  const Fit fit = try_to_fit(self, instance, decision, ix, &joining);
+  const int64_t hits = joining.hits, tokens = joining.tokens;
   if (fit == FIT_NO_ROOM) life_found_no_room(self, instance, ix);
   if (fit == FIT_LOADS) connector_load(self, instance, ix, hits, tokens);
   if (fit != FIT_NOW) return fit;
@@ -245,11 +275,13 @@ static bool batch_waits(const Simulation *self, const Instance *instance,
   const Scheduler *scheduler = instance->scheduler;
   const SchedulerLimits *limits = &scheduler->limits;
   const int64_t scheduled = decision->tokens - decision->budget;
-  int64_t hits, tokens;
+  Joining joining;
+  const RequestIx first = instance->prefill_queue.first;
   return scheduler->n_waited < limits->batch_wait_iters && scheduled > 0 &&
          instance->decode_queue.count == 0 && may_admit(instance) &&
          scheduled + joining_tokens(self, instance, decision) < limits->batch_wait_tokens &&
-         fit_of(self, instance, decision, instance->prefill_queue.first, &hits, &tokens) == FIT_NOW;
+         look_at(self, instance, decision, first, &joining) == FIT_NOW &&
+         fit_of(self, instance, first, &joining) == FIT_NOW;
 }
 
 void decision_admit(Simulation *self, Instance *instance, Decision *decision) {

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
+#include "sim/core/encoder.h"
 #include "sim/core/front.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/limits.h"
@@ -13,12 +14,32 @@ static Tick reaches_router(const Simulation *self) {
   return self->next_row.at + self->config->request_time;
 }
 
+/* Whether the encoders of its model can encode each of its inputs. An engine does not start with
+ * less room than the longest input of the model needs. */
+static bool can_encode(Simulation *self) {
+  const TraceRow *row = &self->next_row;
+  const uint8_t model = sim_model_of(self->config, row->component);
+  const int64_t longest = self->deployments[model].longest_input;
+  for (int32_t i = 0; i < row->n_inputs; i++) {
+    if (row->inputs[i].tokens <= longest) continue;
+    diag_error(self->diag, row->place, "an image of %d tokens is longer than an encoder can take",
+               row->inputs[i].tokens);
+    diag_hint(
+        self->diag,
+        "the batcher's max_num_encoder_input_tokens and encoder_cache_size allow %lld; in vLLM "
+        "they are at least the longest image of the model",
+        (long long)longest);
+    return false;
+  }
+  return true;
+}
+
 /* False when none is known of. */
 static bool pull(Simulation *self) {
   const int rc = trace_next(self->config->trace, &self->next_row, self->diag);
   self->source_told = false;
-  if (rc < 0) self->failed = true;
-  if (rc <= 0) return false;
+  if (rc < 0 || (rc > 0 && !can_encode(self))) self->failed = true;
+  if (rc <= 0 || self->failed) return false;
   assert(reaches_router(self) >= self->now && self->next_row.prompt_tokens > 0 &&
          self->next_row.output_tokens > 0);
   agenda_set_arrival(&self->agenda, reaches_router(self), self->n_arrived);
@@ -44,6 +65,8 @@ static void keep_content(Simulation *self, RequestIx ix) {
   const uint64_t id = self->requests.slots[ix].id;
   content_set(&self->memory[ix].content, &self->next_row, saved ? hash_fold(saved->salt, id) : id,
               self->arena);
+  content_mark(&self->memory[ix].content, self->next_row.inputs, self->next_row.n_inputs,
+               self->arena);
   content_adapt(&self->memory[ix].content, self->requests.slots[ix].adapter);
 }
 
@@ -92,6 +115,7 @@ static RequestIx make_request(Simulation *self) {
   request->first_token_patience = self->next_row.first_token_patience;
   tell_arrived(self, ix);
   keep_content(self, ix);
+  encoding_arrived(self, ix, &self->next_row);
   Deployment *deployment = sim_deployment(self, request);
   const uint64_t random = hash_mix(hash_mix(self->config->seed) + request->id);
   const Prediction prediction =

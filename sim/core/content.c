@@ -1,6 +1,7 @@
 /* See content.h. */
 #include "sim/core/content.h"
 #include <assert.h>
+#include <string.h>
 
 void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena *arena) {
   ARENA_RESERVE(arena, self->segments, self->capacity, (size_t)row->n_segments + 1);
@@ -20,6 +21,31 @@ void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena 
 void content_adapt(Content *self, uint32_t adapter) {
   for (int32_t i = 0; adapter > 0 && i < self->n_segments; i++)
     self->segments[i].id = hash_fold(hash_mix(self->segments[i].id), adapter);
+}
+
+/* Beginnings that an input is in are named by it as well, and by its place. */
+void content_mark(Content *self, const TraceInput *inputs, int32_t n, Arena *arena) {
+  if (n == 0) return;
+  const int32_t n_before = self->n_segments;
+  ARENA_RESERVE(arena, self->segments, self->capacity, (size_t)n_before + (size_t)n);
+  TraceSegment *to = self->segments, *from = to + n;
+  memmove(from, to, (size_t)n_before * sizeof *to);
+  int32_t begin = 0, next = 0;
+  uint64_t mark = 0;
+  for (int32_t i = 0; i < n_before; i++) {
+    TraceSegment segment = from[i];
+    const uint64_t id = segment.id;
+    if (next > 0) segment.id = hash_fold(hash_mix(id), mark);
+    for (; next < n && inputs[next].place < segment.end; next++) {
+      if (inputs[next].place > begin)
+        *to++ = (TraceSegment){.id = segment.id, .end = begin = inputs[next].place};
+      mark = hash_fold(hash_fold(mark, inputs[next].id), (uint64_t)inputs[next].place);
+      segment.id = hash_fold(hash_mix(id), mark);
+    }
+    begin = segment.end;
+    *to++ = segment;
+  }
+  self->n_segments = (int32_t)(to - self->segments);
 }
 
 void content_copy(Content *self, const Content *other, Arena *arena) {

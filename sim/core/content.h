@@ -22,6 +22,8 @@ typedef struct Content {
 void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena *arena);
 /* KV of a request with an adapter is of no use with another, or none: 0. */
 void content_adapt(Content *self, uint32_t adapter);
+/* Encoder inputs are in its prompt: what begins with other ones is another beginning. */
+void content_mark(Content *self, const TraceInput *inputs, int32_t n, Arena *arena);
 /* Those of another request. */
 void content_copy(Content *self, const Content *other, Arena *arena);
 /* The segment that token `last` >= 0 is in. */

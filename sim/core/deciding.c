@@ -4,6 +4,7 @@
 #include "sim/core/connector.h"
 #include "sim/core/counting.h"
 #include "sim/core/decision.h"
+#include "sim/core/encoder.h"
 #include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/lockstep.h"
@@ -184,6 +185,7 @@ void decision_schedule(Simulation *self, Instance *instance, Decision *decision,
   item->tokens = (int32_t)tokens;
   item->drafts = tokens > wanted ? (int32_t)(tokens - wanted) : 0;
   request->drafts = 0;
+  if (!decode) encoding_take(self, instance, decision, ix, item);
   if (!decode) life_chunk_decided(self, instance, ix, item->tokens - item->drafts);
   item->done = request->prefilled_tokens;
   item->last = decode || item->done == request_prefill_tokens(request);
@@ -194,9 +196,18 @@ void decision_schedule(Simulation *self, Instance *instance, Decision *decision,
 
 /* --- those that are running */
 
+/* Whether prompts under way have some, which others may have taken the budget or the cache of. */
+static bool has_encoder_inputs(const Simulation *self, const Scheduler *scheduler) {
+  const Request *slots = self->requests.slots;
+  for (size_t i = 0; scheduler->encoder && i < scheduler->n_alone; i++)
+    if (slots[scheduler->alone[i]].has_inputs && !decodes(&slots[scheduler->alone[i]])) return true;
+  return false;
+}
+
 /* Whether all that run get the tokens they want, but for the last of them, and blocks. */
 static bool all_fit(const Simulation *self, const Instance *instance, const Decision *decision) {
   const Scheduler *scheduler = instance->scheduler;
+  if (scheduler->by_items || has_encoder_inputs(self, scheduler)) return false;
   const Batch *batch = &instance->batch;
   Decision rest = *decision;
   rest.budget -= (int64_t)batch->n_seqs;
@@ -262,6 +273,7 @@ static void take_out(Simulation *self, Instance *instance, Decision *decision, R
   decision->budget += i < step->n_items ? step->items[i].tokens : 1;
   if (i == step->n_items) return;
   decision->input += step->items[i].tokens + instance->scheduler->limits.speculation.draft_slots;
+  decision->encoder += step->items[i].encoded;
   if (step->items[i].kind == STEP_CHUNK)
     life_chunk_decided(self, instance, ix, step->items[i].drafts - step->items[i].tokens);
   for (step->n_items--; i < step->n_items; i++)
@@ -314,6 +326,7 @@ static void preempt(Simulation *self, Instance *instance, Decision *decision, Re
   }
   decision->n_preempted++;
   request->ahead = request->drafts = 0;
+  encoding_leave(self, instance, ix, INT64_MAX);
   sim_list_preempted(self, decision->step, ix);
   life_preempted(self, instance, ix, scheduler_head_for(self, instance, request), evicted);
 }
@@ -347,8 +360,12 @@ static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *
     Request *request = &slots[ix];
     next = request->next;
     if (request->scheduled == SCHEDULED_ENDS) continue;
-    const int64_t tokens =
-        request->scheduled == SCHEDULED_BATCH ? 1 : share(self, instance, decision, ix);
+    int64_t tokens = 1;
+    if (request->scheduled == SCHEDULED_ALONE) {
+      tokens = share(self, instance, decision, ix);
+      if (tokens > 0 && !decodes(request))
+        tokens = encoding_fit(self, instance, decision, ix, computed_after(request, 0), tokens);
+    }
     if (tokens == 0) continue;
     if (!make_room(self, instance, decision, ix, tokens, &next)) {
       if (limits->priority && !limits->self_preemption_ends_step && !decision->stopped) continue;
@@ -433,6 +450,7 @@ void scheduler_add_shape(const Simulation *self, Step *step, const ScheduledItem
     step->n_drafts += item->drafts;
   }
   shape->logit_seqs += item->last;
+  step->n_encoded += item->encoded;
 }
 
 /* It is scheduled alone on: what comes of its drafts is known when the step has ended. */
@@ -507,7 +525,7 @@ void scheduler_begin_decision(Simulation *self, Instance *instance, Step *step) 
   step->number = ++instance->scheduler->number;
   step->n_items = step->n_forfeits = 0;
   step->shape = (BatchShape){0};
-  step->n_drafts = step->n_padding = 0;
+  step->n_drafts = step->n_padding = step->n_encoded = 0;
   step->decided_at = self->now;
   step->version = instance->scheduler->version;
   step->n_regular = step->n_counted = 0;
@@ -526,13 +544,14 @@ static bool decide(Simulation *self, Instance *instance, Step *step) {
                        .tokens = tokens,
                        .budget = tokens,
                        .input = scheduler->limits.max_num_batched_tokens,
+                       .encoder = scheduler->limits.encoder_tokens,
                        .threshold = prompt_threshold(instance),
                        .by_rank = by_rank,
                        .holds =
                            scheduler->limits.prefill_interval > 1 && holds_prompts(self, instance)};
   if (by_rank) ranks_place(&self->ranks, instance, self->requests.slots, self->arena);
   if (instance->kv_groups) kv_groups_decide(instance->kv_groups);
-  if (!scheduler->by_items && all_fit(self, instance, &decision))
+  if (all_fit(self, instance, &decision))
     schedule_all(self, instance, &decision);
   else
     schedule_one_by_one(self, instance, &decision);
@@ -541,7 +560,7 @@ static bool decide(Simulation *self, Instance *instance, Step *step) {
   decision.chunked = decision.prefills;
   scheduler->waits = false;
   if (decision.n_preempted == 0) decision_admit(self, instance, &decision);
-  scheduler->waits |= decision.holds && scheduler->n_alone > 0;
+  scheduler->waits |= decision.wants_encoder || (decision.holds && scheduler->n_alone > 0);
   place_items(self, instance, step);
   if (scheduler->connector) connector_decided(self, instance, step);
   scheduler->n_steps += !step_is_empty(step);

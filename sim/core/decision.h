@@ -9,12 +9,14 @@ typedef struct Decision {
   int64_t tokens, budget; // that it may have, and of those left
   int64_t threshold;      // of a prefill; INT64_MAX: none
   int64_t n_preempted;
-  int64_t input; // that those scheduled and their drafter may have yet (speculation.h)
-  bool by_rank;  // prompts are on ranks, which have tokens of their own
-  bool holds;    // prompts wait for decodes (prefill_schedule_interval)
-  bool prefills; // it has tokens of a prompt
-  bool chunked;  // of one that ran
-  bool stopped;  // who had to give way is in the step that runs: nobody after it gets tokens
+  int64_t input;      // that those scheduled and their drafter may have yet (speculation.h)
+  int64_t encoder;    // that it may encode yet (encoder.h)
+  bool wants_encoder; // somebody had fewer tokens for want of those, or of room for them
+  bool by_rank;       // prompts are on ranks, which have tokens of their own
+  bool holds;         // prompts wait for decodes (prefill_schedule_interval)
+  bool prefills;      // it has tokens of a prompt
+  bool chunked;       // of one that ran
+  bool stopped;       // who had to give way is in the step that runs: nobody after it gets tokens
 } Decision;
 
 static inline int64_t lesser(int64_t a, int64_t b) {

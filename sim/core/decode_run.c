@@ -25,7 +25,7 @@ Tick sim_pass_pipeline(Simulation *self, const Instance *instance, const BatchSh
 }
 
 static bool drafts_tokens(const DecodeRun *self) {
-  return self->drafts > 0 || self->drafter > 0;
+  return self->drafts > 0 || self->beside > 0;
 }
 
 /* Whether the model's pieces do not say how long a decode iteration lasts: in a pipeline, where
@@ -53,7 +53,7 @@ Tick sim_iteration_ticks(Simulation *self, Instance *instance, const BatchShape 
                    : perfmodel_iteration_on(model, shape, &instance->busiest, &extrapolation);
   if (instance->run.drafts > 0 && !loop->ticks && !self->config->executor)
     ticks += perfmodel_drafts(model, shape, instance->run.drafts);
-  if (ticks >= 0 && !loop->ticks) ticks += instance->run.drafter;
+  if (ticks >= 0 && !loop->ticks) ticks += instance->run.beside;
   if (ticks < 0) self->failed = true;
   if (ticks < 0 || sim_passes_the_end(self, (double)ticks)) return 1;
   assert(ticks > 0 || loop->ticks);

@@ -134,7 +134,7 @@ typedef struct DecodeRun {
   int64_t counted; // of those, of requests that are (SimConfig.warm_up)
   int64_t seqs;    // of each iteration, padding included
   int64_t drafts;  // tokens of them that are verified beyond one each
-  Tick drafter;    // time of what proposes the next
+  Tick beside;     // time of what proposes the next, and of an encoder
   int64_t context; // of them in the first
   Tick stall;      // in the first iteration, before its work
   bool ends_soon;  // something must join: the run ends with its part

@@ -157,9 +157,9 @@ static Tick forward_ticks(const Simulation *self, Lockstep *lockstep, uint64_t n
       if (ticks > executed) executed = ticks;
       continue;
     }
-    const Tick drafter = step ? scheduler_drafter_ticks(instance, step) : 0;
+    const Tick beside = step ? scheduler_beside_ticks(instance, step) : 0;
     perfmodel_add_rank(&time, instance->perfmodel, step ? &step->shape : &dummy,
-                       step ? step->n_drafts : 0, drafter);
+                       step ? step->n_drafts : 0, beside);
   }
   if (self->config->executor) return executed;
   forward_of(lockstep, number)->extrapolation = time.extrapolation;

@@ -1,6 +1,7 @@
 /* Pauses of a scheduler, which it hears of between two steps (RULES.md, "Step by step"). */
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
+#include "sim/core/encoder.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/marks.h"
 #include "sim/core/scheduling.h"
@@ -69,6 +70,7 @@ static void preempt(Simulation *self, Instance *instance, Step *decided, Request
   if (!prefilled && request->prefilled_tokens == request_prefill_tokens(request))
     sim_books(self, request)->dropped_tokens += request->prefilled_tokens; // their token is, too
   request->ahead = request->drafts = 0;
+  encoding_leave(self, instance, ix, INT64_MAX);
   sim_list_reset(self, decided, ix);
   life_preempted(self, instance, ix, scheduler_head_for(self, instance, request), prefilled);
 }

@@ -64,6 +64,7 @@ typedef struct Request {
   bool lost;                // an instance that it needs has failed, and it has not left yet
   uint8_t redirects;        // of this attempt: instances that were to decode it and failed
   bool ends_session : 1, session_good : 1, local_kv : 1; // as in TraceRow
+  bool has_inputs : 1;                                   // for an encoder (encoder.h)
   bool pulled : 1;        // its KV has come from elsewhere, or is on its way (connector.h)
   uint8_t loading : 2;    // Loading (connector.h)
   bool remakes_first : 1; // the token of its prefill is for nobody: it is made again where it is

@@ -25,6 +25,7 @@
 
 typedef struct SchedulerRules SchedulerRules;
 typedef struct Connector Connector;
+typedef struct Encoder Encoder;
 
 typedef enum ConnectorKind { CONNECTOR_NONE, CONNECTOR_OFFLOADING, CONNECTOR_NIXL } ConnectorKind;
 typedef enum ConnectorRole { CONNECTOR_BOTH, CONNECTOR_PRODUCER, CONNECTOR_CONSUMER } ConnectorRole;
@@ -62,6 +63,8 @@ typedef struct SchedulerLimits {
   int64_t sync_interval; // rounds of ranks from one vote on the end of their wave to the next
   Speculation speculation;
   ConnectorOptions connector;
+  int64_t encoder_tokens, encoder_cache_size; // in a step, and in the cache; 0: no encoder
+  Tick encoder_time;                          // of each token encoded
 } SchedulerLimits;
 
 /* How a request in `running` is scheduled. */
@@ -85,6 +88,8 @@ typedef struct ScheduledItem {
   int32_t drafts;     // of those, that are verified; or padding of a prefill's last token
   int32_t done;       // of its prefill, after them
   int32_t hit_tokens; // as StepItem
+  int32_t encoded;    // tokens of its inputs that the step encodes
+  uint64_t encodes;   // which, as StepItem
   bool last;          // chunk of its prefill
   bool ends;          // with the last token that it makes here
   bool lost;          // the token: it was retracted meanwhile
@@ -119,6 +124,7 @@ typedef struct Step {
   int64_t n_counted;    // of those, whose requests are (warm_up.h)
   int64_t n_drafts;     // tokens that its decodes verify
   int64_t n_padding;    // tokens of prefills' items that are none of theirs
+  int64_t n_encoded;    // tokens of encoder inputs
   int64_t n_thrown[2];  // of those, whose output has ended, by whether they are counted
   int64_t n_seconds[2]; // that make their second token, by whether they are counted
   bool preempted;       // somebody was, so nobody could be admitted
@@ -173,6 +179,7 @@ typedef struct Scheduler {
   bool untold;             // requests have ended since the newest decision
   struct Rounds *rounds;   // what rules keep of their own (rounds.h)
   Connector *connector;    // NULL: none
+  Encoder *encoder;        // NULL: none
   struct Flights *flights; // steps in the stages of a pipeline; NULL: one at a time (flights.h)
   struct Rank *rank; // its steps are in lockstep with others'; NULL: they are not (lockstep.h)
 } Scheduler;

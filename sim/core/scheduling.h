@@ -87,8 +87,8 @@ void scheduler_limit_drafts(Instance *instance);
 bool scheduler_gives_way(Simulation *self, Instance *instance);
 /* What those in a step that begins are up to. */
 void scheduler_tell_of_beginnings(Simulation *self, Instance *instance, const Step *step);
-/* What the drafter takes behind a step. */
-Tick scheduler_drafter_ticks(const Instance *instance, const Step *step);
+/* What the encoder takes before a step, and the drafter behind it. */
+Tick scheduler_beside_ticks(const Instance *instance, const Step *step);
 /* The present step is what the instance computes from now on; its ticks, or those of the first if
  * others like it follow. */
 Tick scheduler_begin_step(Simulation *self, Instance *instance);

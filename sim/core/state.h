@@ -53,6 +53,7 @@ struct Deployment {
   int64_t smallest_room;  // tokens of KV that fit on every instance
   InstanceIx roomiest[2]; // by phase, see deployment_roomiest
   int64_t smallest_store; // tokens of KV that fit in the store of every group
+  int64_t longest_input;  // tokens that each of its encoders can encode; INT64_MAX: it has none
   bool knows_roomiest;    // until a home changes, or who takes requests
 };
 
@@ -77,6 +78,8 @@ struct Simulation {
   bool keeps_content;    // some instance has a prefix cache, or the router knows content
   RequestMemory *memory; // [requests.n_slots] then
   size_t memory_capacity;
+  struct RequestInputs *inputs; // of requests that have some (encoder.h)
+  size_t inputs_capacity;
   RequestParts *parts; // [requests.n_slots] where they are kept
   size_t parts_capacity;
   Delivered *delivered; // [requests.n_slots], of those with resumed_tokens or remakes_first

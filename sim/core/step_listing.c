@@ -1,6 +1,7 @@
 /* See step_listing.h. */
 #include "sim/core/step_listing.h"
 #include "sim/core/connector.h"
+#include "sim/core/encoder.h"
 #include <assert.h>
 
 static bool is_wanted(const Simulation *self) {
@@ -73,7 +74,8 @@ void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
     const StepItem listed = {.request = request->id,
                              .tokens = item->tokens,
                              .hit_tokens = item->hit_tokens,
-                             .drafts = item->drafts};
+                             .drafts = item->drafts,
+                             .encodes = item->encodes};
     list(self, listing, listed,
          prefills ? item->done - (item->tokens - item->drafts) : request_kv_tokens(request),
          prefills);
@@ -84,6 +86,7 @@ void sim_list_step(Simulation *self, const Instance *instance, Step *step) {
   }
   listing->n_waiting = instance->prefill_queue.count + instance->decode_queue.count;
   listing->free_blocks = instance->free_blocks;
+  if (instance->scheduler->encoder) listing->encoder_free = instance->scheduler->encoder->n_free;
   if (instance->scheduler->connector) list_loading(self, instance, listing);
   listing->n_held = instance->kv_groups ? (size_t)instance->kv_groups->n_groups : 0;
   ARENA_RESERVE(self->arena, listing->held, listing->held_capacity, listing->n_held);
@@ -123,6 +126,7 @@ void sim_tell_step(Simulation *self, const Instance *instance, const Step *step,
                              .held = listing->held,
                              .n_held = listing->n_held,
                              .n_waiting = listing->n_waiting,
+                             .encoder_free = listing->encoder_free,
                              .loading = listing->loading,
                              .n_loading = listing->n_loading,
                              .n_loads = listing->n_loads,

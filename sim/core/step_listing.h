@@ -17,7 +17,7 @@ typedef struct StepListing {
   size_t n_preempted, preempted_capacity, n_running, running_capacity;
   int64_t *held;
   size_t n_held, held_capacity;
-  int64_t n_waiting, free_blocks;
+  int64_t n_waiting, free_blocks, encoder_free;
   uint64_t *loading;
   size_t n_loading, loading_capacity;
   int64_t n_loads, n_stores;

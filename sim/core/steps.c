@@ -3,6 +3,7 @@
 #include "sim/core/connector.h"
 #include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
+#include "sim/core/encoder.h"
 #include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/lockstep.h"
@@ -53,6 +54,7 @@ void scheduler_start(Simulation *self, Instance *instance, size_t n_places) {
   instance->lag = scheduler->limits.lag;
   const SchedulerRules *rules = scheduler->limits.rules;
   instance->batch.tail = rules->tails ? instance->lag : 0;
+  if (scheduler->limits.encoder_tokens > 0) encoding_start(self, instance);
   if (rules->start) rules->start(self, instance);
 }
 
@@ -151,7 +153,7 @@ static int64_t lost_decodes(const Step *step) {
 }
 
 /* What the drafter takes behind it, of a step that makes tokens. */
-Tick scheduler_drafter_ticks(const Instance *instance, const Step *step) {
+static Tick drafter_ticks(const Instance *instance, const Step *step) {
   const Speculation *speculation = &instance->scheduler->limits.speculation;
   if (step->shape.logit_seqs == 0 || speculation->num_speculative_tokens == 0) return 0;
   const DrafterPasses passes = speculation->passes;
@@ -162,6 +164,10 @@ Tick scheduler_drafter_ticks(const Instance *instance, const Step *step) {
   all.context_tokens *= ranks;
   all.logit_seqs *= ranks;
   return perfmodel_drafter(instance->perfmodel, &all, ranks * step->n_drafts, passes, n_layers);
+}
+
+Tick scheduler_beside_ticks(const Instance *instance, const Step *step) {
+  return drafter_ticks(instance, step) + step->n_encoded * instance->scheduler->limits.encoder_time;
 }
 
 static void begin_parts(Simulation *self, const Instance *instance, const Step *step) {
@@ -178,7 +184,7 @@ Tick scheduler_begin_step(Simulation *self, Instance *instance) {
   instance->padding.decode_seqs = step->n_thrown[0] + step->n_thrown[1] + lost_decodes(step);
   instance->padding.prefill_tokens = step->n_padding;
   instance->run.drafts = step->n_drafts;
-  instance->run.drafter = scheduler_drafter_ticks(instance, step);
+  instance->run.beside = scheduler_beside_ticks(instance, step);
   Tick first;
   if (step->shape.prefill_tokens > 0) {
     instance->busiest = step->busiest;
@@ -370,6 +376,9 @@ static void end_item(Simulation *self, Instance *instance, const ScheduledItem *
   if (request->computing_ticks == 0) request->computing_ticks = 1; // over before it was the oldest
   if (self->keeps_parts) end_parts(self, instance, item, runs);
   if (item->kind == STEP_CHUNK) sim_dispatch(self, item->request);
+  if (item->kind == STEP_CHUNK)
+    encoding_leave(self, instance, item->request, request->prefilled_tokens);
+  if (item->encoded > 0) sim_books(self, request)->encoder_tokens += item->encoded;
   if (!item->last || item->lost) return;
   if (runs && item->ends && item->kind == STEP_CHUNK) {
     end_here(self, instance, item);
@@ -543,6 +552,7 @@ static size_t list(Simulation *self, const Instance *instance, const BatchShape 
 static int32_t withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   if (instance->lockstep) lockstep_drop(instance, ix);
   if (instance->scheduler->connector) connector_leaves(self, instance, ix, false);
+  encoding_leave(self, instance, ix, INT64_MAX);
   scheduler_count_ahead(self, instance, ix);
   return instance->scheduler->limits.rules->withdraw(self, instance, ix);
 }

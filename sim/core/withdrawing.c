@@ -1,5 +1,6 @@
 /* Requests that are given up, and instances that fail, while steps are decided or run. */
 #include "sim/core/counting.h"
+#include "sim/core/encoder.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/scheduling.h"
 
@@ -114,6 +115,8 @@ void scheduler_forget(Instance *instance) {
     step_take_back_forfeits(&scheduler->steps[i]);
     scheduler->steps[i].n_items = 0;
   }
+  Encoder *encoder = scheduler->encoder;
+  if (encoder) encoder_init(encoder, encoder->size, encoder->arena);
   scheduler->current = NULL;
   scheduler->has_next = scheduler->waits = false;
   scheduler->n_waited = scheduler->n_steps = 0;

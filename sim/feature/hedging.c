@@ -8,6 +8,7 @@
  * two has. A copy that is lost with an instance is not tried again while the other is left. */
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
+#include "sim/core/encoder.h"
 #include "sim/core/leaving.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/limits.h"
@@ -196,6 +197,7 @@ static void hedge(Simulation *self, RequestIx ix) {
   if (!sim_has_memory(self, request_table_growth(&self->requests))) return;
   const RequestIx copy = copy_of(self, ix);
   keep_content(self, ix, copy);
+  encoding_copied(self, ix, copy);
   if (self->keeps_parts) parts_begin_copy(self, copy);
   pair(self, ix, copy);
   metrics->hedges++;

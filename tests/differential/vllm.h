@@ -38,11 +38,16 @@ typedef enum StepPart {
   PART_LOADING,
   PART_LOADS,
   PART_STORES,
+  PART_ENCODE,
+  PART_ENCODER_FREE,
   STEP_PARTS,
 } StepPart;
 
 /* As lines have them: "at_us", "tokens" … */
 extern const char *const step_part_names[STEP_PARTS];
+
+/* A part that is one number; NULL: another. */
+int64_t *step_count(StepRecord *step, StepPart part);
 
 typedef struct RecordedStep {
   StepRecord step; // items and preempted by request; hit_tokens of those scheduled first, else -1

@@ -221,6 +221,21 @@ static int read_setting(RecordedRun *self, Json *json, Field key) {
   return figure || is_option(key) ? 0 : record_refuse(json, "config", key);
 }
 
+static int read_encoder(RecordedRun *self, Json *json) {
+  int64_t budget = 0, cache = 0;
+  Field key;
+  int rc;
+  while ((rc = json_key(json, &key)) > 0)
+    if ((field_is(key, "budget")  ? json_int(json, &budget)
+         : field_is(key, "cache") ? json_int(json, &cache)
+                                  : record_refuse(json, "encoder", key)) < 0)
+      return -1;
+  self->options =
+      arena_printf(self->arena, "%s, max_num_encoder_input_tokens: %lld, encoder_cache_size: %lld",
+                   self->options, (long long)budget, (long long)cache);
+  return rc;
+}
+
 static int read_sleep(RecordedRun *self, Json *json) {
   Tick sleep;
   if (record_micros(json, &sleep) < 0) return -1;
@@ -237,6 +252,7 @@ int record_config(RecordedRun *self, Json *json) {
          : field_is(key, "speculative")            ? read_speculative(self, json)
          : field_is(key, "kv_groups")              ? read_groups(self, json)
          : field_is(key, "kv_connector")           ? read_connector(self, json)
+         : field_is(key, "encoder")                ? read_encoder(self, json)
          : field_is(key, "idle_sleep_us")          ? read_sleep(self, json)
          : field_is(key, "max_concurrent_batches") ? record_skip(json) // it follows from the rest
                                                    : read_setting(self, json, key)) < 0)

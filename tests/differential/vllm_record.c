@@ -24,14 +24,40 @@ enum {
 enum { BLOCK_SIZE = 16, MAX_NUM_SEQS = 1024, MAX_NUM_BATCHED_TOKENS = 8192 };
 
 const char *const step_part_names[STEP_PARTS] = {
-    [PART_AT] = "at_us",         [PART_BEGIN] = "begin_us",  [PART_END] = "end_us",
-    [PART_TOKENS] = "tokens",    [PART_HITS] = "hits",       [PART_PREEMPTED] = "preempted",
-    [PART_RUNNING] = "running",  [PART_WAITING] = "waiting", [PART_FREE_BLOCKS] = "free_blocks",
-    [PART_DRAFTS] = "drafts",    [PART_HELD] = "held",       [PART_CALL] = "call",
-    [PART_QUEUE] = "queue",      [PART_STAGES] = "stages",   [PART_OUT] = "out_us",
-    [PART_LAUNCH] = "launch_us", [PART_WAVE] = "wave",       [PART_COUNTER] = "counter",
-    [PART_LOADING] = "loading",  [PART_LOADS] = "loads",     [PART_STORES] = "stores",
+    [PART_AT] = "at_us",
+    [PART_BEGIN] = "begin_us",
+    [PART_END] = "end_us",
+    [PART_TOKENS] = "tokens",
+    [PART_HITS] = "hits",
+    [PART_PREEMPTED] = "preempted",
+    [PART_RUNNING] = "running",
+    [PART_WAITING] = "waiting",
+    [PART_FREE_BLOCKS] = "free_blocks",
+    [PART_DRAFTS] = "drafts",
+    [PART_HELD] = "held",
+    [PART_CALL] = "call",
+    [PART_QUEUE] = "queue",
+    [PART_STAGES] = "stages",
+    [PART_OUT] = "out_us",
+    [PART_LAUNCH] = "launch_us",
+    [PART_WAVE] = "wave",
+    [PART_COUNTER] = "counter",
+    [PART_LOADING] = "loading",
+    [PART_LOADS] = "loads",
+    [PART_STORES] = "stores",
+    [PART_ENCODE] = "encode",
+    [PART_ENCODER_FREE] = "encoder_free",
 };
+
+int64_t *step_count(StepRecord *step, StepPart part) {
+  int64_t *const counts[STEP_PARTS] = {
+      [PART_WAITING] = &step->n_waiting, [PART_FREE_BLOCKS] = &step->free_blocks,
+      [PART_QUEUE] = &step->n_in_flight, [PART_WAVE] = &step->wave,
+      [PART_COUNTER] = &step->counter,   [PART_LOADS] = &step->n_loads,
+      [PART_STORES] = &step->n_stores,   [PART_ENCODER_FREE] = &step->encoder_free,
+  };
+  return counts[part];
+}
 
 static int micros_or_null(Json *json, Tick *ret_ticks) {
   Json again = *json;
@@ -68,6 +94,28 @@ static int read_hashes(RecordedRun *self, Json *json, int64_t behind, TraceRow *
   return rc;
 }
 
+/* [[name, place, tokens], …] */
+static int read_inputs(RecordedRun *self, Json *json, TraceRow *row) {
+  TraceInput *inputs = NULL;
+  size_t capacity = 0;
+  int rc;
+  while ((rc = json_item(json)) > 0) {
+    Field name;
+    ARENA_RESERVE(self->arena, inputs, capacity, (size_t)row->n_inputs + 1);
+    TraceInput *input = &inputs[row->n_inputs++];
+    int64_t figures[2];
+    if (json_item(json) <= 0 || json_value(json, &name) < 0) return -1;
+    for (int i = 0; i < 2; i++)
+      if (json_item(json) <= 0 || json_int(json, &figures[i]) < 0) return -1;
+    if (json_item(json) != 0) return -1;
+    *input = (TraceInput){.id = hash_bytes(name.text, (size_t)name.length),
+                          .place = (int32_t)figures[0],
+                          .tokens = (int32_t)figures[1]};
+  }
+  row->inputs = inputs;
+  return rc;
+}
+
 /* Its KV comes from another engine, or goes there with its first token. */
 static int read_remote(Json *json, TraceRow *row) {
   Field value;
@@ -85,6 +133,7 @@ static int read_request_key(RecordedRun *self, Json *json, Field key, TraceRow *
     return read_hashes(self, json, 0, row);
   if (field_is(key, "hash_ids")) return record_skip(json); // lookahead_ids take their place
   if (field_is(key, "lookahead_ids")) return read_hashes(self, json, self->hash_lookahead, row);
+  if (field_is(key, "mm")) return read_inputs(self, json, row);
   if (field_is(key, "max_tokens")) return tokens(json, "max_tokens", &row->max_tokens);
   if (field_is(key, "cancel_us")) return record_micros(json, &row->patience);
   if (field_is(key, "remote_prefill") || field_is(key, "remote_decode"))
@@ -227,10 +276,33 @@ static int read_call(Json *json, uint32_t *ret_call) {
 /* The lists of a step while it is read. */
 typedef struct StepLists {
   StepItem *items, *hits;
-  StepItem *drafts, *accepted, *proposed;
+  StepItem *drafts, *accepted, *proposed, *encode;
   uint64_t *preempted, *running, *loading;
-  size_t n_hits, n_drafts, n_accepted, n_proposed;
+  size_t n_hits, n_drafts, n_accepted, n_proposed, n_encode;
 } StepLists;
+
+/* Lists of inputs by request, as bits. */
+static int read_encode(RecordedRun *self, Json *json, StepLists *lists) {
+  size_t capacity = 0;
+  Field key;
+  int rc, rc_inner;
+  while ((rc = json_key(json, &key)) > 0) {
+    ARENA_RESERVE(self->arena, lists->encode, capacity, lists->n_encode + 1);
+    StepItem *item = &lists->encode[lists->n_encode++];
+    *item = (StepItem){.hit_tokens = -1};
+    const Line name = {.text = key.text, .length = key.length, .path = json->line->path};
+    Json inside = json_open(&name, json->diag);
+    int64_t input;
+    if (read_name(self, &inside, &item->request) < 0) return -1;
+    while ((rc_inner = json_item(json)) > 0) {
+      if (json_int(json, &input) < 0) return -1;
+      item->encodes |= UINT64_C(1) << input;
+    }
+    if (rc_inner < 0) return -1;
+  }
+  if (lists->n_encode > 0) qsort(lists->encode, lists->n_encode, sizeof *lists->encode, by_request);
+  return rc;
+}
 
 static int read_held(RecordedRun *self, Json *json, StepRecord *step) {
   int64_t *held = NULL;
@@ -261,38 +333,27 @@ static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *s
     return read_names(self, json, &lists->preempted, &step->n_preempted);
   case PART_RUNNING:
     return read_names(self, json, &lists->running, &step->n_running);
-  case PART_WAITING:
-    return json_int(json, &step->n_waiting);
-  case PART_FREE_BLOCKS:
-    return json_int(json, &step->free_blocks);
   case PART_DRAFTS:
     return read_pairs(self, json, &lists->drafts, &lists->n_drafts);
   case PART_HELD:
     return read_held(self, json, step);
   case PART_CALL:
     return read_call(json, &step->number);
-  case PART_QUEUE:
-    return json_int(json, &step->n_in_flight);
   case PART_STAGES:
     return read_stages(self, json, step);
   case PART_OUT:
     return record_micros(json, &step->out_at);
   case PART_LAUNCH:
     return record_micros(json, &step->launched_at);
-  case PART_WAVE:
-    return json_int(json, &step->wave);
-  case PART_COUNTER:
-    return json_int(json, &step->counter);
   case PART_LOADING:
     return read_names(self, json, &lists->loading, &step->n_loading);
-  case PART_LOADS:
-    return json_int(json, &step->n_loads);
-  case PART_STORES:
-    return json_int(json, &step->n_stores);
+  case PART_ENCODE:
+    return read_encode(self, json, lists);
   case STEP_PARTS:
-    break;
+    return record_skip(json);
+  default:
+    return json_int(json, step_count(step, part));
   }
-  return record_skip(json);
 }
 
 static const StepItem *item_of(const StepItem *items, size_t n, const StepItem *of) {
@@ -321,6 +382,8 @@ static void settle_items(RecordedRun *self, StepRecord *step, const StepLists *l
     if (hit && !self->scheduled[item->request]) item->hit_tokens = hit->tokens;
     const StepItem *drafts = item_of(lists->drafts, lists->n_drafts, item);
     item->drafts = drafts ? drafts->tokens : 0;
+    const StepItem *encode = item_of(lists->encode, lists->n_encode, item);
+    item->encodes = encode ? encode->encodes : 0;
     keep_drafts(self, item, lists);
     self->scheduled[item->request] = true;
   }

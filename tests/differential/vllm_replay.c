@@ -77,6 +77,25 @@ static void add_drafts(Text *self, const RecordedRun *run, const StepRecord *ste
   add(self, "}");
 }
 
+static void add_encode(Text *self, const RecordedRun *run, const StepRecord *step) {
+  const char *comma = "";
+  add(self, "{");
+  for (size_t i = 0; i < step->n_items; i++) {
+    const StepItem *item = &step->items[i];
+    if (item->encodes == 0) continue;
+    add(self, "%s\"%lld\":[", comma, (long long)run->names[item->request]);
+    const char *between = "";
+    for (int input = 0; input < 64; input++) {
+      if (!(item->encodes >> input & 1)) continue;
+      add(self, "%s%d", between, input);
+      between = ",";
+    }
+    add(self, "]");
+    comma = ",";
+  }
+  add(self, "}");
+}
+
 static void add_names(Text *self, const RecordedRun *run, const uint64_t *requests, size_t n) {
   add(self, "[");
   for (size_t i = 0; i < n; i++)
@@ -121,12 +140,6 @@ static void add_part(Text *self, const RecordedRun *run, const StepRecord *step,
   case PART_RUNNING:
     add_names(self, run, step->running, step->n_running);
     break;
-  case PART_WAITING:
-    add(self, "%lld", (long long)step->n_waiting);
-    break;
-  case PART_FREE_BLOCKS:
-    add(self, "%lld", (long long)step->free_blocks);
-    break;
   case PART_DRAFTS:
     add_drafts(self, run, step);
     break;
@@ -135,9 +148,6 @@ static void add_part(Text *self, const RecordedRun *run, const StepRecord *step,
     break;
   case PART_CALL:
     add(self, "%u", step->number);
-    break;
-  case PART_QUEUE:
-    add(self, "%lld", (long long)step->n_in_flight);
     break;
   case PART_STAGES:
     add_stages(self, step);
@@ -148,23 +158,14 @@ static void add_part(Text *self, const RecordedRun *run, const StepRecord *step,
   case PART_LAUNCH:
     add_time(self, key, step->launched_at);
     break;
-  case PART_WAVE:
-    add(self, "%lld", (long long)step->wave);
-    break;
-  case PART_COUNTER:
-    add(self, "%lld", (long long)step->counter);
-    break;
   case PART_LOADING:
     add_names(self, run, step->loading, step->n_loading);
     break;
-  case PART_LOADS:
-    add(self, "%lld", (long long)step->n_loads);
+  case PART_ENCODE:
+    add_encode(self, run, step);
     break;
-  case PART_STORES:
-    add(self, "%lld", (long long)step->n_stores);
-    break;
-  case STEP_PARTS:
-    break;
+  default:
+    add(self, "%lld", (long long)*step_count((StepRecord *)step, part));
   }
 }
 
@@ -196,6 +197,13 @@ static bool same_drafts(const StepRecord *want, const StepRecord *got) {
   if (want->n_items != got->n_items) return false;
   for (size_t i = 0; i < want->n_items; i++)
     if (want->items[i].drafts != got->items[i].drafts) return false;
+  return true;
+}
+
+static bool same_encode(const StepRecord *want, const StepRecord *got) {
+  if (want->n_items != got->n_items) return false;
+  for (size_t i = 0; i < want->n_items; i++)
+    if (want->items[i].encodes != got->items[i].encodes) return false;
   return true;
 }
 
@@ -244,10 +252,6 @@ static bool same_part(const StepRecord *want, const StepRecord *got, StepPart pa
     return same_requests(want->preempted, want->n_preempted, got->preempted, got->n_preempted);
   case PART_RUNNING:
     return same_requests(want->running, want->n_running, got->running, got->n_running);
-  case PART_WAITING:
-    return want->n_waiting == got->n_waiting;
-  case PART_FREE_BLOCKS:
-    return want->free_blocks == got->free_blocks;
   case PART_DRAFTS:
     return same_drafts(want, got);
   case PART_HELD:
@@ -255,28 +259,19 @@ static bool same_part(const StepRecord *want, const StepRecord *got, StepPart pa
            memcmp(want->held, got->held, want->n_held * sizeof *want->held) == 0;
   case PART_CALL:
     return want->number == got->number;
-  case PART_QUEUE:
-    return want->n_in_flight == got->n_in_flight;
   case PART_STAGES:
     return same_stages(want, got);
   case PART_OUT:
     return want->out_at == got->out_at;
   case PART_LAUNCH:
     return want->launched_at == got->launched_at;
-  case PART_WAVE:
-    return want->wave == got->wave;
-  case PART_COUNTER:
-    return want->counter == got->counter;
   case PART_LOADING:
     return same_requests(want->loading, want->n_loading, got->loading, got->n_loading);
-  case PART_LOADS:
-    return want->n_loads == got->n_loads;
-  case PART_STORES:
-    return want->n_stores == got->n_stores;
-  case STEP_PARTS:
-    break;
+  case PART_ENCODE:
+    return same_encode(want, got);
+  default:
+    return *step_count((StepRecord *)want, part) == *step_count((StepRecord *)got, part);
   }
-  return true;
 }
 
 static int by_request(const void *a, const void *b) {
@@ -516,7 +511,8 @@ int recorded_run_replay(const RecordedRun *self, const char **ret_difference, Ar
 }
 
 const char *const runs_folder = "vllm-scheduler-runs";
-/* With EOS tokens, other settings, pauses, drafts, groups of layers, pipelines, ranks. */
+/* With EOS tokens, other settings, pauses, drafts, groups of layers, pipelines, ranks, KV
+ * connectors, encoder inputs. */
 const char *const runs_more[] = {"vllm-feature-runs/eos",
                                  "vllm-feature-runs/settings",
                                  "vllm-feature-runs/pause",
@@ -529,6 +525,7 @@ const char *const runs_more[] = {"vllm-feature-runs/eos",
                                  "vllm-feature-runs/pd-decode",
                                  "vllm-feature-runs/pd-prefill",
                                  "vllm-feature-runs/offload",
+                                 "vllm-feature-runs/encoder",
                                  NULL};
 
 /* Runs that are known to differ, and why. */

@@ -107,6 +107,9 @@ static int recorder_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   TraceSegment *segments = ARENA_ARRAY(self->arena, TraceSegment, n);
   if (n > 0) memcpy(segments, row->segments, n * sizeof *segments);
   row->segments = segments;
+  TraceInput *inputs = ARENA_ARRAY(self->arena, TraceInput, row->n_inputs);
+  if (row->n_inputs > 0) memcpy(inputs, row->inputs, (size_t)row->n_inputs * sizeof *inputs);
+  row->inputs = inputs;
   return 1;
 }
 

@@ -4,12 +4,6 @@
 #include "tests/swarm/draw.h"
 #include <string.h>
 
-static const OptionSpec *find_option(const Policy *policy) {
-  for (const OptionSpec *spec = policy->options; spec && spec->key; spec++)
-    if (strcmp(spec->key, "kv_connector") == 0) return spec;
-  return NULL;
-}
-
 /* CPU memory from a few blocks to more than there are on the GPUs. */
 static Node *draw_node(Draw *self, const PoolSpec *pool, Diag *diag) {
   static const char *const roles[] = {"kv_both", "kv_producer", "kv_consumer"};
@@ -34,7 +28,7 @@ void cluster_draw_connectors(Cluster *self, const Draw *draw) {
   for (uint32_t p = 0; p < config->n_pools; p++) {
     PoolSpec *pool = &self->pools[p];
     const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
-    const OptionSpec *option = find_option(batcher.policy);
+    const OptionSpec *option = find_option(batcher.policy, "kv_connector");
     const char *key;
     if (!option || pool->layout || pool->kv_block_bytes == 0) continue;
     void *state = arena_copy(own.arena, batcher.state, batcher.policy->state_size);

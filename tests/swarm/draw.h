@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "tests/swarm/cluster.h"
+#include <string.h>
 
 #define MILLISECOND (TICKS_PER_SECOND / 1000)
 /* Between two priorities: more than most differences that a batcher asks for. */
@@ -46,6 +47,13 @@ static inline Tick ticks_or_zero(Draw *self, int64_t milliseconds) {
   return one_in(self, 2) ? 0 : ticks(self, milliseconds);
 }
 
+/* The option of a policy; NULL: it has none of that name. */
+static inline const OptionSpec *find_option(const Policy *policy, const char *key) {
+  for (const OptionSpec *spec = policy->options; spec && spec->key; spec++)
+    if (strcmp(spec->key, key) == 0) return spec;
+  return NULL;
+}
+
 /* What clients allow, and say of EOS tokens. In ends.c. */
 void draw_ends(const Draw *self, TraceRow *rows, int n);
 /* Which of its pools have groups of layers. In layers.c. */
@@ -56,6 +64,8 @@ void cluster_draw_pauses(Cluster *self, const Draw *draw);
 void cluster_draw_ranks(Cluster *self, const Draw *draw);
 /* Which of its pools have a KV connector. In connectors.c. */
 void cluster_draw_connectors(Cluster *self, const Draw *draw);
+/* Which images its prompts have, and what its pools encode. In images.c. */
+void cluster_draw_images(Cluster *self, const Draw *draw);
 /* Which of its pools speculate. In speculation.c. */
 void cluster_draw_speculation(Cluster *self, const Draw *draw);
 /* When what of a cluster breaks. From a stream of its own. In faults.c. */

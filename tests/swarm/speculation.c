@@ -4,12 +4,6 @@
 #include "tests/swarm/draw.h"
 #include <string.h>
 
-static const OptionSpec *find_option(const Policy *policy) {
-  for (const OptionSpec *spec = policy->options; spec && spec->key; spec++)
-    if (strcmp(spec->key, "speculative") == 0) return spec;
-  return NULL;
-}
-
 static Node *draw_node(Draw *self, Diag *diag) {
   static const char *const methods[] = {"ngram", "draft_model", "eagle"};
   const char *method = methods[between(self, 0, 2)];
@@ -47,7 +41,7 @@ void cluster_draw_speculation(Cluster *self, const Draw *draw) {
   for (uint32_t p = 0; p < config->n_pools; p++) {
     PoolSpec *pool = &self->pools[p];
     const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
-    const OptionSpec *option = find_option(batcher.policy);
+    const OptionSpec *option = find_option(batcher.policy, "speculative");
     if (!option || pool->perfmodel->form != PERF_COMPOSED || pool->pipeline_stages > 1) continue;
     pool->batcher = speculating(&own, batcher, option);
     self->exact = false; // what a draft adds is rounded
