@@ -13,11 +13,33 @@ static bool has_moved_on(const Instance *instance, const Request *request) {
          request->output_tokens > 1;
 }
 
+/* Whether steps may have begun that the scheduler decides behind. */
+static bool runs_ahead(const Instance *instance) {
+  return instance->scheduler->flights || instance->scheduler->rank;
+}
+
+/* A token of a step is dropped: whether the instance computes that already, so that it has counted
+ * what is thrown away. */
+static bool drop_begun(Instance *instance, const Step *step) {
+  if (!runs_ahead(instance) || step != instance->scheduler->current ||
+      instance->activity == ACTIVITY_IDLE)
+    return false;
+  instance->padding.decode_seqs++;
+  if (instance->activity == ACTIVITY_DECODE) {
+    instance->run.tokens--;
+  } else {
+    instance->totals.decode_tokens--;
+    instance->totals.padding_tokens++;
+  }
+  return true;
+}
+
 /* The batch had it in the step that runs, whose token is dropped. */
-static void drop_token(Simulation *self, const Instance *instance, Step *step, RequestIx ix,
+static void drop_token(Simulation *self, Instance *instance, Step *step, RequestIx ix,
                        int32_t made) {
   Request *request = &self->requests.slots[ix];
   const bool counts = sim_counts(self, request);
+  drop_begun(instance, step);
   step->n_thrown[counts]++;
   step->n_seconds[counts] -= request_delivered(request, made) == 2;
   request->generated_tokens = made - 1;
@@ -27,18 +49,6 @@ static void drop_token(Simulation *self, const Instance *instance, Step *step, R
   if (self->keeps_parts) parts_left(self, instance, ix, made - 1);
 }
 
-/* Its token of a step in flight is, which the instance may compute already. */
-static void drop_decode(const Simulation *self, Instance *instance, Step *step, RequestIx ix) {
-  const bool begun = step == instance->scheduler->current && instance->activity != ACTIVITY_IDLE;
-  instance->padding.decode_seqs += begun;
-  if (!begun) step->n_thrown[sim_counts(self, &self->requests.slots[ix])]++;
-  if (begun && instance->activity == ACTIVITY_DECODE) instance->run.tokens--;
-  if (begun && instance->activity == ACTIVITY_PREFILL) {
-    instance->totals.decode_tokens--;
-    instance->totals.padding_tokens++;
-  }
-}
-
 /* What a step that runs has of it is for nobody. */
 static void drop_items(Simulation *self, Instance *instance, Step *step, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
@@ -46,12 +56,12 @@ static void drop_items(Simulation *self, Instance *instance, Step *step, Request
     ScheduledItem *item = &step->items[i];
     if (item->request != ix) continue;
     item->request = REQUEST_NONE;
-    item->lost = !instance->scheduler->flights; // as its decode was begun or not
+    item->lost = !runs_ahead(instance);
     if (item->kind == STEP_LEAVES) drop_token(self, instance, step, ix, item->done);
     if (item->kind == STEP_DECODE && self->keeps_parts)
       parts_left(self, instance, ix, request->generated_tokens);
-    if (item->kind == STEP_DECODE && instance->scheduler->flights)
-      drop_decode(self, instance, step, ix);
+    if (item->kind == STEP_DECODE && runs_ahead(instance) && !drop_begun(instance, step))
+      step->n_thrown[sim_counts(self, request)]++;
     if (item->kind == STEP_CHUNK) life_prefill_began(self, instance, request);
   }
 }

@@ -3,6 +3,7 @@
 #include "sim/core/memory.h"
 #include "sim/core/rounds.h"
 #include "sim/core/step_listing.h"
+#include <assert.h>
 #include <stdlib.h>
 
 enum { RESERVED_MOST = 4096 }; // output tokens of a request that are
@@ -130,10 +131,11 @@ static bool go_on(Admission *self) {
   const double left = total(self);
   int64_t limit = self->chunk;
   if (left >= 1 && left < (double)limit) limit = (int64_t)left;
-  const int64_t tokens = fitting(self, request, least(rest, limit));
+  const int64_t wanted = least(rest, limit), tokens = fitting(self, request, wanted);
   if (tokens <= 0) return false;
   const bool cut = rest > tokens;
   take(self, ix, tokens, cut ? 0 : rounds_reserved(self->instance, request, 0));
+  if (tokens < wanted) self->chunk = 0; // another one may not be cut beside it
   if (!cut) rounds->chunked = REQUEST_NONE;
   return true;
 }
@@ -229,7 +231,7 @@ static Verdict try_foreseen(Admission *self, RequestIx ix) {
   if (tokens <= self->chunk) {
     admit(self, ix, 0, tokens, rounds_reserved(self->instance, request, 0));
   } else {
-    if (self->chunk <= 0) return OTHER;
+    if (self->chunk <= 0 || self->cut != REQUEST_NONE) return OTHER; // one is cut at most
     admit(self, ix, 0, self->chunk, 0);
     self->cut = ix;
   }
@@ -250,7 +252,7 @@ static Verdict cut_to_budgets(Admission *self, RequestIx ix, int64_t hits, int64
   if (!chunks && rounds->n_admitted > 0 && whole(self, tokens) >= self->input) return OTHER;
   if (chunks && whole(self, tokens) > self->chunk) {
     tokens = (hits + self->chunk / self->page * self->page) / self->page * self->page - hits;
-    if (tokens <= 0) return OTHER;
+    if (tokens <= 0 || self->cut != REQUEST_NONE) return OTHER;
     self->cut = ix;
   }
   *ret_tokens = tokens;
@@ -481,6 +483,7 @@ bool rounds_admit(Simulation *simulation, Instance *instance, Step *step) {
   if (chunks && !go_on(&self)) return false;
   try_waiting(&self);
   enqueue_preempted(&self);
+  assert(self.cut == REQUEST_NONE || rounds->chunked == REQUEST_NONE);
   if (self.cut != REQUEST_NONE) rounds->chunked = self.cut;
   if (rounds->n_admitted == 0) return false;
   compute_all(&self);

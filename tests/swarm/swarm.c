@@ -528,8 +528,12 @@ static const struct {
     {NULL, 4044191},
     // KV that had come in and a prompt between two chunks waited for each other.
     {"sglang", 2019769},
+    // Two prompts were cut in one round: one at the end of a page, one that knows its end.
+    {"sglang", 7010092},
     // A chunk that was over before the engine took the one before it counted as a tick more.
     {"vllm", 653},
+    // A rank was reset while its step ran, whose token was counted.
+    {"vllm", 3234},
 };
 
 static uint64_t try_once(Tally *tally) {
