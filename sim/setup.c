@@ -103,7 +103,7 @@ static void init_deployments(Simulation *self) {
   }
 }
 
-/* Its layers are in groups: who runs is scheduled by items, as blocks come and go out of step. */
+/* Its layers are in groups. */
 static void start_groups(Simulation *self, Instance *instance, bool caches) {
   Scheduler *scheduler = instance->scheduler;
   const SchedulerLimits *limits = &scheduler->limits;
@@ -123,7 +123,8 @@ static void start_groups(Simulation *self, Instance *instance, bool caches) {
   }
   instance->kv_groups = ARENA_NEW(self->arena, KvGroups);
   kv_groups_init(instance->kv_groups, instance->pool->layout, &options, pool, self->arena);
-  self->keeps_content = scheduler->by_items = true;
+  batch_keep_visits(&instance->batch, self->arena);
+  self->keeps_content = true;
 }
 
 static void start_cache(Simulation *self, Instance *instance) {
@@ -139,7 +140,7 @@ static void start_cache(Simulation *self, Instance *instance) {
     instance->cache->lookahead = instance->scheduler->limits.speculation.prefill_lookahead;
   if (self->config->saved_caches)
     prefix_cache_load(instance->cache, &self->config->saved_caches->instances[instance->ix]);
-  batch_keep_lists(&instance->batch, self->arena);
+  if (!instance->pool->layout) batch_keep_lists(&instance->batch, self->arena);
 }
 
 /* The options are those of the pool; a batcher may keep there what its instances share. */

@@ -167,10 +167,10 @@ Tick scheduler_begin_step(Simulation *self, Instance *instance) {
     instance->busiest = step->busiest;
     first = sim_begin_prefills(self, instance, &step->shape);
   } else {
-    const bool alone = self->step || scheduler->rank;
-    const bool same = !alone && repeats(scheduler, instance->lag);
+    const bool alone_always = scheduler->rank || instance->kv_groups;
+    const bool same = !self->step && !alone_always && repeats(scheduler, instance->lag);
     const bool goes_on =
-        !scheduler->rank && is_plain(step) && step->version == scheduler->plain_version;
+        !alone_always && is_plain(step) && step->version == scheduler->plain_version;
     sim_begin_steps(self, instance, &step->shape,
                     same ? scheduler->limits.rules->watch(self, instance) : 1, goes_on);
     instance->run.counted = step->n_counted;
@@ -403,7 +403,7 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
     instance->decoded_ticks += self->now - instance->run.began_at;
   }
   sort_items(step);
-  const bool changes = !is_regular(step) || scheduler->n_leaving > 0;
+  const bool changes = !is_regular(step) || scheduler->n_leaving > 0 || instance->kv_groups;
   scheduler->ending = step;
   end_given_up(self, instance);
   if (scheduler->connector) connector_hears(self, instance, step);

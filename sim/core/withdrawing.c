@@ -66,7 +66,10 @@ int64_t scheduler_withdraw_from_batch(Simulation *self, Instance *instance, Requ
   const int64_t context = batch_context(&instance->batch, request);
   batch_remove(&instance->batch, self->requests.slots, ix, context);
   instance->scheduler->version++;
-  request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
+  if (instance->kv_groups)
+    batch_visit_no_more(&instance->batch, self->requests.slots, ix, self->memory[ix].in_groups.visit);
+  else
+    request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
   return context - request->prompt_tokens;
 }
 
