@@ -425,8 +425,8 @@ static int64_t next_slide(const KvGroup *group, const GroupHold *hold, int64_t s
 
 int64_t kv_groups_quiet(const KvGroups *self, const GroupHolds *holds, int64_t done, int64_t sure,
                         int64_t known, int64_t lag) {
-  const int64_t named = self->options.caches ? (known / self->alignment + 1) * self->alignment
-                                             : INT64_MAX / 2;
+  const int64_t named =
+      self->options.caches ? (known / self->alignment + 1) * self->alignment : INT64_MAX / 2;
   int64_t quiet = named + lag - 1;
   for (int32_t g = 0; g < self->n_groups; g++) {
     const KvGroup *group = &self->groups[g];

@@ -309,7 +309,8 @@ static void visit(Simulation *self, Instance *instance, RequestIx ix) {
 
 int64_t sim_needed_in_batch(const Simulation *self, const Instance *instance, RequestIx ix) {
   const KvReach reach = reach_in_batch(self, instance, ix);
-  if (!instance->kv_groups) return blocks_of(instance, reach.done) - blocks_of(instance, reach.computed);
+  if (!instance->kv_groups)
+    return blocks_of(instance, reach.done) - blocks_of(instance, reach.computed);
   return is_visited(self, instance, ix) ? sim_needed_blocks(self, instance, ix, &reach) : 0;
 }
 

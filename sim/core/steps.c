@@ -400,7 +400,8 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
   scheduler->plain_version = is_plain(step) ? step->version : 0;
   if (step->n_regular > 0) {
     instance->decoded_at = self->now;
-    instance->decoded_ticks += self->now - instance->run.began_at;
+    scheduler->ending_ticks = self->now - instance->run.began_at;
+    instance->decoded_ticks += scheduler->ending_ticks;
   }
   sort_items(step);
   const bool changes = !is_regular(step) || scheduler->n_leaving > 0 || instance->kv_groups;
@@ -417,6 +418,7 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
   }
   step->n_items = step->n_forfeits = 0;
   scheduler->ending = NULL;
+  scheduler->ending_ticks = 0;
   if (scheduler->connector) connector_ended(self, instance, step->number);
   return changes;
 }
@@ -433,7 +435,8 @@ void scheduler_break_off(Simulation *self, Instance *instance) {
   if (run->done > 0) end_run(self, instance, run->done + 1);
   if (instance->scheduler->current->n_regular > 0) {
     if (run->done > 0) instance->decoded_at = run->part_began_at;
-    instance->decoded_ticks += self->now - run->began_at;
+    instance->scheduler->ending_ticks = self->now - run->began_at;
+    instance->decoded_ticks += instance->scheduler->ending_ticks;
   }
   for (size_t i = 0; i < instance->scheduler->n_places; i++)
     step_take_back_forfeits(&instance->scheduler->steps[i]);
@@ -452,6 +455,7 @@ static void leave(Simulation *self, Instance *instance, RequestIx ix) {
   ARENA_RESERVE(self->arena, scheduler->leaving, scheduler->leaving_capacity,
                 scheduler->n_leaving + 1);
   scheduler->leaving[scheduler->n_leaving++] = ix;
+  scheduler_forget_gap(self, instance, scheduler->current, ix);
   sim_mark(self, instance, MARK_BEGIN);
 }
 
@@ -495,7 +499,7 @@ static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
   for (int counted = 0; counted < 2; counted++) {
     Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
     const int64_t n = (counted ? step->n_counted : step->n_regular - step->n_counted) -
-                      step->n_thrown[counted] - step->n_joins[counted];
+                      step->n_thrown[counted] - step->n_joins[counted] - step->n_given_up[counted];
     if (goes_on && n > 0)
       histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
                            (uint64_t)n);
