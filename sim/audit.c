@@ -113,7 +113,8 @@ static bool in_batch(const Request *request) {
 }
 
 static int64_t held_by(const Request *request, const Instance *instance) {
-  if (!in_batch(request) || instance->batcher->reserves_output) return request->kv_blocks;
+  if (!in_batch(request) || instance->batcher->reserves_output || instance->kv_groups)
+    return request->kv_blocks;
   return instance_held_blocks(instance, batch_context(&instance->batch, request));
 }
 

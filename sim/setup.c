@@ -104,7 +104,7 @@ static void init_deployments(Simulation *self) {
   }
 }
 
-/* Its layers are in groups: who runs is scheduled by items, as blocks come and go out of step. */
+/* Its layers are in groups. */
 static void start_groups(Simulation *self, Instance *instance, bool caches) {
   Scheduler *scheduler = instance->scheduler;
   const SchedulerLimits *limits = &scheduler->limits;
@@ -121,10 +121,12 @@ static void start_groups(Simulation *self, Instance *instance, bool caches) {
   if (!pool) {
     pool = ARENA_NEW(self->arena, PrefixCache);
     prefix_cache_init(pool, instance->pool->kv_blocks, self->arena);
+    pool->counts = true;
   }
   instance->kv_groups = ARENA_NEW(self->arena, KvGroups);
   kv_groups_init(instance->kv_groups, instance->pool->layout, &options, pool, self->arena);
-  self->keeps_content = scheduler->by_items = true;
+  batch_keep_visits(&instance->batch, self->arena);
+  self->keeps_content = true;
 }
 
 static void start_cache(Simulation *self, Instance *instance) {
@@ -140,7 +142,7 @@ static void start_cache(Simulation *self, Instance *instance) {
     instance->cache->lookahead = instance->scheduler->limits.speculation.prefill_lookahead;
   if (self->config->saved_caches)
     prefix_cache_load(instance->cache, &self->config->saved_caches->instances[instance->ix]);
-  batch_keep_lists(&instance->batch, self->arena);
+  if (!instance->pool->layout) batch_keep_lists(&instance->batch, self->arena);
 }
 
 /* The options are those of the pool; a batcher may keep there what its instances share. */

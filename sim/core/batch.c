@@ -58,6 +58,21 @@ static void unlist_taker(TakerList *list, Request *slots, RequestIx ix) {
   *(next == REQUEST_NONE ? &list->last : &slots[next].previous_taker) = previous;
 }
 
+void batch_keep_visits(Batch *self, Arena *arena) {
+  self->visits = ARENA_ARRAY(arena, TakerList, BATCH_VISITS);
+  for (int64_t i = 0; i < BATCH_VISITS; i++)
+    self->visits[i] = (TakerList){REQUEST_NONE, REQUEST_NONE};
+}
+
+void batch_visit_at(Batch *self, Request *slots, RequestIx request, int64_t count) {
+  assert(self->iterations <= count && count < self->iterations + BATCH_VISITS);
+  list_taker(&self->visits[count % BATCH_VISITS], slots, request);
+}
+
+void batch_visit_no_more(Batch *self, Request *slots, RequestIx request, int64_t count) {
+  unlist_taker(&self->visits[count % BATCH_VISITS], slots, request);
+}
+
 void batch_push(Batch *self, Request *slots, RequestIx request, int64_t context, int64_t remaining,
                 Arena *arena) {
   assert(remaining > 0 && context > 0);

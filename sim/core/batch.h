@@ -31,7 +31,10 @@ typedef struct Batch {
   int64_t tail;        // iterations that a sequence stays after its last token
   int32_t *takers;     // [block_size] sequences that take a block at each count mod block_size
   TakerList *lists;    // [block_size] the same one by one, by admission; NULL: nobody minds
+  TakerList *visits;   // [BATCH_VISITS] by the count at which they are visited; NULL: nobody is
 } Batch;
+
+enum { BATCH_VISITS = 256 };
 
 /* What `tokens` >= 0 fill of its blocks; blocks of a power of two need no division. */
 static inline int64_t batch_whole_blocks(const Batch *self, int64_t tokens) {
@@ -44,6 +47,16 @@ void batch_keep_lists(Batch *self, Arena *arena);
 /* Those that take a block in the iteration `ahead` >= 0 after the next. */
 static inline const TakerList *batch_takers(const Batch *self, int64_t ahead) {
   return &self->lists[(self->place + ahead) % self->block_size];
+}
+/* Sequences may be visited from now on, where it is not their context alone that says when. Each
+ * that is has one visit at a time, at a count from the present one to before that of BATCH_VISITS
+ * iterations later. */
+void batch_keep_visits(Batch *self, Arena *arena);
+void batch_visit_at(Batch *self, Request *slots, RequestIx request, int64_t count);
+void batch_visit_no_more(Batch *self, Request *slots, RequestIx request, int64_t count);
+/* Those visited in the next iteration, by admission. */
+static inline RequestIx batch_first_visited(const Batch *self) {
+  return self->visits[self->iterations % BATCH_VISITS].first;
 }
 /* Adds a request with `context` tokens of KV and `remaining` > 0 tokens to make; one more than it
  * will, where that is not known. */

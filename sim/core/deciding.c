@@ -61,6 +61,10 @@ void scheduler_join_batch(Simulation *self, Instance *instance, RequestIx ix, in
   request->joined_step = scheduler->number;
   batch_push(&instance->batch, self->requests.slots, ix, (int64_t)request->prompt_tokens + made,
              decided_tokens(instance, request) - made, self->arena);
+  if (instance->kv_groups) {
+    self->memory[ix].in_groups.visit = instance->batch.iterations;
+    batch_visit_at(&instance->batch, self->requests.slots, ix, instance->batch.iterations);
+  }
   scheduler->n_seconds[sim_counts(self, request)] += request_delivered(request, made) == 1;
   scheduler->version++;
 }
@@ -81,14 +85,10 @@ ScheduledItem *scheduler_add_item(Simulation *self, Step *step, RequestIx ix, St
 static void leave_batch(Simulation *self, Instance *instance, RequestIx ix, Scheduled how) {
   Scheduler *scheduler = instance->scheduler;
   Request *request = &self->requests.slots[ix];
-  const int64_t context = batch_context(&instance->batch, request);
-  const int64_t made = context - request->prompt_tokens;
+  const int64_t made = scheduler_withdraw_from_batch(self, instance, ix);
   const bool in_flight = scheduler->current != NULL && instance->lag > 0;
   const bool has_item = in_flight && request->joined_step + 1 == scheduler->number;
-  batch_remove(&instance->batch, self->requests.slots, ix, context);
-  scheduler->version++;
   scheduler->n_seconds[sim_counts(self, request)] -= request_delivered(request, made) == 1;
-  request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
   request->generated_tokens = (int32_t)made - has_item;
   request->scheduled = (uint8_t)how;
   if (has_item) return;
@@ -133,15 +133,13 @@ static void slide(Simulation *self, Instance *instance, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const Step *current = instance->scheduler->current;
   if (!instance->kv_groups) return;
+  if (request->scheduled == SCHEDULED_BATCH) {
+    sim_slide_in_batch(self, instance, ix);
+    return;
+  }
   const bool in_flight = instance->lag > 0 && current && request->decided_step == current->number;
   const int64_t tokens = in_flight ? self->memory[ix].in_groups.newest : 0;
   sim_slide_blocks(self, instance, ix, computed_after(request, 0) - tokens);
-}
-
-/* The same of one in the batch, for its next token. */
-static int64_t needed_in_batch(const Instance *instance, const Request *request) {
-  const int64_t context = batch_context(&instance->batch, request);
-  return blocks_of(instance, context) - blocks_of(instance, context - 1);
 }
 
 /* --- items */
@@ -161,7 +159,7 @@ static int64_t share(const Simulation *self, const Instance *instance, const Dec
   const Scheduler *scheduler = instance->scheduler;
   const Speculation *speculation = &scheduler->limits.speculation;
   int64_t tokens = lesser(wanted_tokens(scheduler, decision, request), decision->budget);
-  if (!scheduler->by_items) return tokens;
+  if (!scheduler->by_items && !instance->kv_groups) return tokens;
   const int64_t done = computed_after(request, 0);
   if (speculation->num_speculative_tokens > 0)
     tokens = lesser(tokens, lesser(decision->input - speculation->draft_slots,
@@ -211,8 +209,8 @@ static bool all_fit(const Simulation *self, const Instance *instance, const Deci
   const Batch *batch = &instance->batch;
   Decision rest = *decision;
   rest.budget -= (int64_t)batch->n_seqs;
-  int64_t blocks = batch->n_seqs > 0 ? batch_next_growth(batch) : 0;
   if (rest.budget < 0) return false;
+  int64_t blocks = sim_batch_needs(self, instance);
   for (size_t i = 0; i < scheduler->n_alone; i++) {
     const RequestIx ix = scheduler->alone[i];
     const Request *request = &self->requests.slots[ix];
@@ -236,6 +234,7 @@ static void schedule_all(Simulation *self, Instance *instance, Decision *decisio
     if (tokens == 0) continue;
     sim_grow_until(self, instance, &growth, request->admission);
     decision->prefills |= !decodes(request);
+    slide(self, instance, ix);
     decision_schedule(self, instance, decision, ix, tokens);
   }
   sim_grow_until(self, instance, &growth, UINT32_MAX);
@@ -316,7 +315,7 @@ static void preempt(Simulation *self, Instance *instance, Decision *decision, Re
   take_out(self, instance, decision, ix); // with that its prefill is not over
   const bool evicted = !ends && (request->scheduled == SCHEDULED_BATCH || decodes(request));
   if (request->scheduled == SCHEDULED_BATCH) {
-    const int64_t more = grown ? needed_in_batch(instance, request) : 0;
+    const int64_t more = grown ? sim_needed_in_batch(self, instance, ix) : 0;
     leave_batch(self, instance, ix, SCHEDULED_ENDS);
     request->kv_blocks += (int32_t)more;
   } else if (request->scheduled == SCHEDULED_ALONE) {
@@ -339,7 +338,7 @@ static bool make_room(Simulation *self, Instance *instance, Decision *decision, 
   slide(self, instance, ix);
   for (;;) {
     const int64_t blocks = request->scheduled == SCHEDULED_BATCH
-                               ? needed_in_batch(instance, request)
+                               ? sim_needed_in_batch(self, instance, ix)
                                : needed_blocks(self, instance, ix, tokens);
     if (blocks <= instance->free_blocks) return true;
     const RequestIx victim = victim_of(self, instance);
@@ -377,7 +376,7 @@ static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *
       decision_schedule(self, instance, decision, ix, tokens);
       continue;
     }
-    sim_grow_one(self, instance, ix, batch_context(&instance->batch, request));
+    sim_grow_one(self, instance, ix);
     request->decided_step = instance->scheduler->number;
     decision->budget--;
   }
@@ -421,10 +420,7 @@ void scheduler_end_sequences(Simulation *self, Instance *instance, Step *step) {
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {
     const RequestIx ix = batch->entries[0].request;
     Request *request = &self->requests.slots[ix];
-    const int64_t context = batch_context(batch, request);
-    batch_remove(batch, self->requests.slots, ix, context);
-    instance->scheduler->version++;
-    request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
+    scheduler_withdraw_from_batch(self, instance, ix);
     request->scheduled = SCHEDULED_ENDS;
     if (request->overruns)
       overrun(self, instance, step, ix);
@@ -530,7 +526,8 @@ void scheduler_begin_decision(Simulation *self, Instance *instance, Step *step) 
   step->version = instance->scheduler->version;
   step->n_regular = step->n_counted = 0;
   for (int counted = 0; counted < 2; counted++)
-    step->n_seconds[counted] = step->n_thrown[counted] = step->n_joins[counted] = 0;
+    step->n_seconds[counted] = step->n_thrown[counted] = step->n_joins[counted] =
+        step->n_given_up[counted] = 0;
   sim_begin_listing(self, step);
 }
 

@@ -411,6 +411,32 @@ void kv_groups_register(KvGroups *self, GroupHolds *holds, const Content *conten
   }
 }
 
+/* --- when something changes */
+
+/* The sure tokens with which a group gives a block back next. */
+static int64_t next_slide(const KvGroup *group, const GroupHold *hold, int64_t sure) {
+  const int64_t block = group->block_size;
+  if (group->kind == KV_FULL) return INT64_MAX / 2;
+  if (group->kind == KV_WINDOW)
+    return (unneeded(group, sure) / block + 1) * block + group->window - 1;
+  const bool held = hold->before > 0 && hold->blocks[hold->before - 1] != BLOCK_NONE;
+  return (held ? lesser(hold->before, hold->n_retired + 1) : hold->n_retired + 1) * block + 1;
+}
+
+int64_t kv_groups_quiet(const KvGroups *self, const GroupHolds *holds, int64_t done, int64_t sure,
+                        int64_t known, int64_t lag) {
+  const int64_t named =
+      self->options.caches ? (known / self->alignment + 1) * self->alignment : INT64_MAX / 2;
+  int64_t quiet = named + lag - 1;
+  for (int32_t g = 0; g < self->n_groups; g++) {
+    const KvGroup *group = &self->groups[g];
+    const GroupHold *hold = &holds->of[g];
+    quiet = lesser(quiet, (hold->n - group->spare) * group->block_size);
+    quiet = lesser(quiet, next_slide(group, hold, sure) + lag);
+  }
+  return greater(quiet - done, 0);
+}
+
 /* --- sizes */
 
 int64_t kv_groups_chunk(const KvGroups *self, int64_t prompt_tokens, int64_t tokens, int64_t start,
@@ -455,7 +481,7 @@ void kv_groups_audit_holds(const KvGroups *self, const GroupHolds *holds, int64_
     for (int32_t i = 0; i < holds->of[g].n; i++) {
       const BlockIx ix = holds->of[g].blocks[i];
       if (ix == BLOCK_NONE) continue;
-      assert(self->pool->blocks[ix].references > 0);
+      assert(self->pool->counts || self->pool->blocks[ix].references > 0);
       held[g]++;
       n++;
     }

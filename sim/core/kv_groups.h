@@ -71,6 +71,7 @@ typedef struct GroupHolds {
   int64_t junction; // tokens that full attention found, where the others found less; 0: none
   int64_t newest;   // tokens of it in the newest step that has any
   int64_t room;     // tokens that all groups surely have blocks for; 0: not known
+  int64_t visit;    // of one in the batch: the iteration of that which may change its blocks next
   bool known;       // it has been given blocks
 } GroupHolds;
 
@@ -117,6 +118,11 @@ void kv_groups_take(KvGroups *self, GroupHolds *holds, const KvReach *reach);
 /* Registers what `done` computed of its `tokens` tokens fill, as far as others may resume there. */
 void kv_groups_register(KvGroups *self, GroupHolds *holds, const Content *content,
                         int64_t prompt_tokens, int64_t tokens, int64_t done);
+/* Steps of a token each, after one with `done` tokens, `sure` of which were computed before and the
+ * first `known` were registered, that surely leave its blocks as they are. In each, all tokens but
+ * the newest and the `lag` before that may be sure, and all but `lag` known. */
+int64_t kv_groups_quiet(const KvGroups *self, const GroupHolds *holds, int64_t done, int64_t sure,
+                        int64_t known, int64_t lag);
 /* Gives all back. */
 void kv_groups_release(KvGroups *self, GroupHolds *holds);
 /* The tokens of a chunk of `n` behind `start`, cut to where a state can be kept; 0: none. `end` is

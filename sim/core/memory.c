@@ -255,13 +255,81 @@ void sim_insert_radix(Simulation *self, Instance *instance, RequestIx ix, int64_
   sim_take_blocks(self, instance, room - radix_room(instance->radix));
 }
 
+/* --- what the batch takes where layers are in groups */
+
+/* Whether its next iteration may change blocks of one of the batch. */
+static bool is_visited(const Simulation *self, const Instance *instance, RequestIx ix) {
+  return self->memory[ix].in_groups.visit == instance->batch.iterations;
+}
+
+static KvReach reach_in_batch(const Simulation *self, const Instance *instance, RequestIx ix) {
+  const int64_t context = batch_context(&instance->batch, &self->requests.slots[ix]);
+  return (KvReach){.computed = context - 1, .done = context, .slots = context};
+}
+
+/* Whether the step before the one that is decided has not ended. */
+static bool is_in_flight(const Instance *instance) {
+  return instance->lag > 0 && instance->scheduler->current;
+}
+
+static int64_t sure_in_batch(const Simulation *self, const Instance *instance, RequestIx ix) {
+  const int64_t newest = is_in_flight(instance) ? self->memory[ix].in_groups.newest : 0;
+  return reach_in_batch(self, instance, ix).computed - newest;
+}
+
+void sim_slide_in_batch(Simulation *self, Instance *instance, RequestIx ix) {
+  if (is_visited(self, instance, ix))
+    sim_slide_blocks(self, instance, ix, sure_in_batch(self, instance, ix));
+}
+
+/* As one that is scheduled alone. Ranks may decide a step before or after the one before it has
+ * ended. */
+static void visit(Simulation *self, Instance *instance, RequestIx ix) {
+  Batch *batch = &instance->batch;
+  KvGroups *groups = instance->kv_groups;
+  RequestMemory *memory = &self->memory[ix];
+  GroupHolds *holds = &memory->in_groups;
+  const KvReach reach = reach_in_batch(self, instance, ix);
+  const int64_t sure = sure_in_batch(self, instance, ix);
+  const int64_t known = reach.done - is_in_flight(instance);
+  const bool ranks = instance->scheduler->rank != NULL;
+  assert(ranks || is_in_flight(instance) == (instance->lag > 0));
+  sim_slide_blocks(self, instance, ix, sure);
+  sim_hold_reach(self, instance, ix, &reach);
+  kv_groups_register(groups, holds, &memory->content, self->requests.slots[ix].prompt_tokens, known,
+                     known);
+  const int64_t quiet =
+      kv_groups_quiet(groups, holds, reach.done, sure, known, ranks ? 0 : instance->lag);
+  batch_visit_no_more(batch, self->requests.slots, ix, holds->visit);
+  holds->visit += 1 + (quiet < BATCH_VISITS - 1 ? quiet : BATCH_VISITS - 2);
+  batch_visit_at(batch, self->requests.slots, ix, holds->visit);
+}
+
 /* --- what the batch takes */
+
+int64_t sim_needed_in_batch(const Simulation *self, const Instance *instance, RequestIx ix) {
+  const KvReach reach = reach_in_batch(self, instance, ix);
+  if (!instance->kv_groups)
+    return blocks_of(instance, reach.done) - blocks_of(instance, reach.computed);
+  return is_visited(self, instance, ix) ? sim_needed_blocks(self, instance, ix, &reach) : 0;
+}
+
+int64_t sim_batch_needs(const Simulation *self, const Instance *instance) {
+  const Batch *batch = &instance->batch;
+  if (!instance->kv_groups) return batch->n_seqs > 0 ? batch_next_growth(batch) : 0;
+  int64_t n = 0;
+  for (RequestIx ix = batch_first_visited(batch); ix != REQUEST_NONE;
+       ix = self->requests.slots[ix].next_taker)
+    n += sim_needed_in_batch(self, instance, ix);
+  return n;
+}
 
 /* Where tokens are known an iteration late, a block is registered with the first token of the
  * next. */
 BatchGrowth sim_begin_growth(Simulation *self, Instance *instance) {
   const Batch *batch = &instance->batch;
   if (batch->n_seqs == 0) return (BatchGrowth){REQUEST_NONE};
+  if (instance->kv_groups) return (BatchGrowth){batch_first_visited(batch)};
   take(self, instance, batch_next_growth(batch));
   if (!instance->cache) return (BatchGrowth){REQUEST_NONE};
   const Request *slots = self->requests.slots;
@@ -273,18 +341,27 @@ BatchGrowth sim_begin_growth(Simulation *self, Instance *instance) {
 
 void sim_grow_until(Simulation *self, Instance *instance, BatchGrowth *growth, uint32_t admission) {
   const Request *slots = self->requests.slots;
-  for (; growth->next != REQUEST_NONE && slots[growth->next].admission < admission;
-       growth->next = slots[growth->next].next_taker) {
-    const int64_t full = self->memory[growth->next].held.n - instance->lag;
-    sim_register_blocks(self, instance, growth->next, full * instance->pool->block_size);
+  while (growth->next != REQUEST_NONE && slots[growth->next].admission < admission) {
+    const RequestIx ix = growth->next;
+    growth->next = slots[ix].next_taker;
+    const int64_t full = self->memory[ix].held.n - instance->lag;
+    if (instance->kv_groups)
+      visit(self, instance, ix);
+    else
+      sim_register_blocks(self, instance, ix, full * instance->pool->block_size);
   }
 }
 
-void sim_grow_one(Simulation *self, Instance *instance, RequestIx ix, int64_t context) {
-  if (blocks_of(instance, context) > blocks_of(instance, context - 1)) {
+void sim_grow_one(Simulation *self, Instance *instance, RequestIx ix) {
+  if (instance->kv_groups) {
+    if (is_visited(self, instance, ix)) visit(self, instance, ix);
+    return;
+  }
+  if (sim_needed_in_batch(self, instance, ix) > 0) {
     take(self, instance, 1);
     take_from_cache(self, instance, ix, 1);
   }
+  const int64_t context = batch_context(&instance->batch, &self->requests.slots[ix]);
   sim_register_blocks(self, instance, ix, context - instance->lag);
 }
 

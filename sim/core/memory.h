@@ -41,15 +41,21 @@ void sim_register_blocks(Simulation *self, Instance *instance, RequestIx request
  * others. */
 void sim_insert_radix(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
 
+/* Blocks that the batch needs for its next iteration, and one of it does. */
+int64_t sim_batch_needs(const Simulation *self, const Instance *instance);
+int64_t sim_needed_in_batch(const Simulation *self, const Instance *instance, RequestIx request);
 /* The batch takes the blocks of its next iteration; those of it whose blocks that fills follow in
- * order of admission, up to any time: then they can be found. */
+ * order of admission, up to any time: then they can be found. Where layers are in groups these take
+ * and give back their blocks then, too. */
 typedef struct BatchGrowth {
   RequestIx next; // to be registered
 } BatchGrowth;
 BatchGrowth sim_begin_growth(Simulation *self, Instance *instance);
 void sim_grow_until(Simulation *self, Instance *instance, BatchGrowth *growth, uint32_t admission);
-/* The same of one in the batch alone, whose context is `context`. */
-void sim_grow_one(Simulation *self, Instance *instance, RequestIx request, int64_t context);
+/* The same of one in the batch alone. */
+void sim_grow_one(Simulation *self, Instance *instance, RequestIx request);
+/* Where layers are in groups, one of the batch first gives back what its layers need no more. */
+void sim_slide_in_batch(Simulation *self, Instance *instance, RequestIx request);
 /* Books blocks for a request placed on an instance its KV has not reached, and their end. */
 void sim_promise_blocks(Simulation *self, Instance *instance, int64_t n);
 #endif

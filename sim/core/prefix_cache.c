@@ -192,13 +192,18 @@ void prefix_cache_hold(PrefixCache *self, BlockIx ix) {
 
 BlockIx prefix_cache_pop(PrefixCache *self) {
   assert(self->n_free > 0);
-  const BlockIx ix = pop_free(self);
   self->n_free--;
+  if (self->counts) return 0;
+  const BlockIx ix = pop_free(self);
   self->blocks[ix].references = 1;
   return ix;
 }
 
 void prefix_cache_drop(PrefixCache *self, BlockIx ix) {
+  if (self->counts) {
+    self->n_free++;
+    return;
+  }
   assert(self->blocks[ix].references > 0);
   if (--self->blocks[ix].references == 0) push_free(self, ix);
 }
@@ -322,6 +327,10 @@ static void check_ring(const PrefixCache *self, const CacheSlot *slot, int64_t *
 }
 
 void prefix_cache_audit(const PrefixCache *self, int64_t n_references) {
+  if (self->counts) {
+    assert(self->n_free + n_references == self->n_blocks);
+    return;
+  }
   int64_t n_free = self->n_blocks - self->n_used, n_keys = 0, n_keyed = 0;
   for (BlockIx ix = self->unkeyed; ix != BLOCK_NONE; ix = self->blocks[ix].next, n_free++)
     assert(self->blocks[ix].references == 0 && self->blocks[ix].key == 0);

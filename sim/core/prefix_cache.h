@@ -49,6 +49,7 @@ typedef struct PrefixCache {
   CacheChange *changes;        // since they were last taken, where somebody wants them
   size_t n_changes, changes_capacity;
   bool tells_changes;
+  bool counts; // blocks only, which are all one: nobody names any
 } PrefixCache;
 
 /* The blocks of a request, in order; registered up to n_registered. Zeroed: none. */

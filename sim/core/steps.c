@@ -190,10 +190,10 @@ Tick scheduler_begin_step(Simulation *self, Instance *instance) {
     instance->busiest = step->busiest;
     first = sim_begin_prefills(self, instance, &step->shape);
   } else {
-    const bool alone = self->step || scheduler->rank;
-    const bool same = !alone && repeats(scheduler, instance->lag);
+    const bool alone_always = scheduler->rank || instance->kv_groups;
+    const bool same = !self->step && !alone_always && repeats(scheduler, instance->lag);
     const bool goes_on =
-        !scheduler->rank && is_plain(step) && step->version == scheduler->plain_version;
+        !alone_always && is_plain(step) && step->version == scheduler->plain_version;
     sim_begin_steps(self, instance, &step->shape,
                     same ? scheduler->limits.rules->watch(self, instance) : 1, goes_on);
     instance->run.counted = step->n_counted;
@@ -428,10 +428,11 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
   scheduler->plain_version = is_plain(step) ? step->version : 0;
   if (step->n_regular > 0) {
     instance->decoded_at = self->now;
-    instance->decoded_ticks += self->now - instance->run.began_at;
+    scheduler->ending_ticks = self->now - instance->run.began_at;
+    instance->decoded_ticks += scheduler->ending_ticks;
   }
   sort_items(step);
-  const bool changes = !is_regular(step) || scheduler->n_leaving > 0;
+  const bool changes = !is_regular(step) || scheduler->n_leaving > 0 || instance->kv_groups;
   scheduler->ending = step;
   end_given_up(self, instance);
   if (scheduler->connector) connector_hears(self, instance, step);
@@ -445,6 +446,7 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
   }
   step->n_items = step->n_forfeits = 0;
   scheduler->ending = NULL;
+  scheduler->ending_ticks = 0;
   if (scheduler->connector) connector_ended(self, instance, step->number);
   return changes;
 }
@@ -461,7 +463,8 @@ void scheduler_break_off(Simulation *self, Instance *instance) {
   if (run->done > 0) end_run(self, instance, run->done + 1);
   if (instance->scheduler->current->n_regular > 0) {
     if (run->done > 0) instance->decoded_at = run->part_began_at;
-    instance->decoded_ticks += self->now - run->began_at;
+    instance->scheduler->ending_ticks = self->now - run->began_at;
+    instance->decoded_ticks += instance->scheduler->ending_ticks;
   }
   for (size_t i = 0; i < instance->scheduler->n_places; i++)
     step_take_back_forfeits(&instance->scheduler->steps[i]);
@@ -480,6 +483,7 @@ static void leave(Simulation *self, Instance *instance, RequestIx ix) {
   ARENA_RESERVE(self->arena, scheduler->leaving, scheduler->leaving_capacity,
                 scheduler->n_leaving + 1);
   scheduler->leaving[scheduler->n_leaving++] = ix;
+  scheduler_forget_gap(self, instance, scheduler->current, ix);
   sim_mark(self, instance, MARK_BEGIN);
 }
 
@@ -523,7 +527,7 @@ static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
   for (int counted = 0; counted < 2; counted++) {
     Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
     const int64_t n = (counted ? step->n_counted : step->n_regular - step->n_counted) -
-                      step->n_thrown[counted] - step->n_joins[counted];
+                      step->n_thrown[counted] - step->n_joins[counted] - step->n_given_up[counted];
     if (goes_on && n > 0)
       histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
                            (uint64_t)n);

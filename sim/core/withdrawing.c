@@ -45,11 +45,49 @@ static int64_t count_in_step(const Step *step, RequestIx ix, bool in_batch, Requ
   return made + request_computed_tokens(&with) - request_computed_tokens(request);
 }
 
+/* Tokens of it once a step that has it with the batch has ended, `made` of the batch; 0: none has.
+ */
+static int64_t made_in(const Scheduler *scheduler, const Step *step, const Request *request,
+                       RequestIx ix, int64_t made) {
+  for (size_t i = 0; i < step->n_items; i++)
+    if (step->items[i].request == ix && step->items[i].kind == STEP_LEAVES)
+      return step->items[i].done;
+  if (step == scheduler->current && scheduler->has_next) {
+    const int64_t later = made_in(scheduler, scheduler->next, request, ix, made);
+    made = later > 0 ? later - 1 : made;
+  }
+  return step_has_row(step, request) ? made : 0;
+}
+
+/* Whether the batch has one of those that run, as of the newest decision. */
+static bool is_in_batch(const Request *request) {
+  return (request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES) &&
+         request->scheduled == SCHEDULED_BATCH;
+}
+
+void scheduler_forget_gap(const Simulation *self, const Instance *instance, Step *step,
+                          RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  if (!instance->kv_groups) return;
+  const int64_t of_batch =
+      is_in_batch(request) ? batch_context(&instance->batch, request) - request->prompt_tokens : 0;
+  const int64_t made = made_in(instance->scheduler, step, request, ix, of_batch);
+  if (made == 0) return;
+  step->n_given_up[sim_counts(self, request)]++;
+  step->n_seconds[sim_counts(self, request)] -= request_delivered(request, made) == 2;
+}
+
+/* The time of steps that have ended which it was in with the batch. */
+static void add_ticks(const Instance *instance, Request *request) {
+  const Scheduler *scheduler = instance->scheduler;
+  if (!scheduler->current || request->joined_step < scheduler->current->number)
+    request->computing_ticks += instance->decoded_ticks - scheduler->ending_ticks;
+}
+
 void scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx ix) {
   const Scheduler *scheduler = instance->scheduler;
   Request request = self->requests.slots[ix];
-  const bool in_batch = (request.state == REQUEST_COMPUTES || request.state == REQUEST_GENERATES) &&
-                        request.scheduled == SCHEDULED_BATCH;
+  const bool in_batch = is_in_batch(&request);
   for (size_t i = 0; i < scheduler->n_places; i++) {
     Step *step = &scheduler->steps[i];
     const bool pending = scheduler->rank && step == scheduler->current &&
@@ -57,6 +95,7 @@ void scheduler_count_ahead(const Simulation *self, const Instance *instance, Req
     const bool ahead = scheduler->flights
                            ? step != scheduler->current
                            : pending || (scheduler->has_next && step == scheduler->next);
+    if (ahead) scheduler_forget_gap(self, instance, step, ix);
     step->n_ahead =
         ahead && instance_works(instance) ? count_in_step(step, ix, in_batch, &request) : 0;
   }
@@ -67,7 +106,11 @@ int64_t scheduler_withdraw_from_batch(Simulation *self, Instance *instance, Requ
   const int64_t context = batch_context(&instance->batch, request);
   batch_remove(&instance->batch, self->requests.slots, ix, context);
   instance->scheduler->version++;
-  request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
+  if (instance->kv_groups)
+    batch_visit_no_more(&instance->batch, self->requests.slots, ix,
+                        self->memory[ix].in_groups.visit);
+  else
+    request->kv_blocks = (int32_t)instance_held_blocks(instance, context);
   return context - request->prompt_tokens;
 }
 
@@ -81,11 +124,13 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   const int64_t since_joined = (int64_t)scheduler->number - request->joined_step + 1;
   const bool in_next = scheduler->has_next && step_ends(scheduler->next, ix);
   const bool in_current = step_ends(scheduler->current, ix);
+  const bool in_batch = runs && request->scheduled == SCHEDULED_BATCH;
+  if (instance->kv_groups && (in_batch || in_next || in_current)) add_ticks(instance, request);
   int32_t by_itself = 0;
   for (size_t i = 0; i < scheduler->n_places; i++)
     by_itself += scheduler_scrub(&scheduler->steps[i], ix);
   int64_t made = request->generated_tokens, in_flight = in_current;
-  if (runs && request->scheduled == SCHEDULED_BATCH) {
+  if (in_batch) {
     made = scheduler_withdraw_from_batch(self, instance, ix);
     in_flight = since_joined < n_steps ? since_joined : n_steps;
     scheduler->n_seconds[sim_counts(self, request)] -= request_delivered(request, made) == 1;
