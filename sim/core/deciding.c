@@ -526,8 +526,7 @@ void scheduler_begin_decision(Simulation *self, Instance *instance, Step *step) 
   step->version = instance->scheduler->version;
   step->n_regular = step->n_counted = 0;
   for (int counted = 0; counted < 2; counted++)
-    step->n_seconds[counted] = step->n_thrown[counted] = step->n_joins[counted] =
-        step->n_given_up[counted] = 0;
+    step->n_seconds[counted] = step->n_thrown[counted] = step->n_joins[counted] = 0;
   sim_begin_listing(self, step);
 }
 

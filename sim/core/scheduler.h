@@ -120,19 +120,18 @@ typedef struct Step {
   BatchShape shape;
   RankShare busiest; // with attention_ranks
   Tick decided_at;
-  int64_t n_regular;     // of the batch, which take part
-  int64_t n_counted;     // of those, whose requests are (warm_up.h)
-  int64_t n_drafts;      // tokens that its decodes verify
-  int64_t n_padding;     // tokens of prefills' items that are none of theirs
-  int64_t n_encoded;     // tokens of encoder inputs
-  int64_t n_thrown[2];   // of those, whose output has ended, by whether they are counted
-  int64_t n_seconds[2];  // that make their second token, by whether they are counted
-  int64_t n_given_up[2]; // whose client has, and whose gap does not count, likewise
-  bool preempted;        // somebody was, so nobody could be admitted
-  uint32_t number;       // of the decision
-  int64_t n_joins[2];    // of the regular, that are in it for the first time (STEP_JOINS), likewise
-  uint64_t version;      // of the batch
-  ScheduledItem *items;  // in order of admission once it begins
+  int64_t n_regular;    // of the batch, which take part
+  int64_t n_counted;    // of those, whose requests are (warm_up.h)
+  int64_t n_drafts;     // tokens that its decodes verify
+  int64_t n_padding;    // tokens of prefills' items that are none of theirs
+  int64_t n_encoded;    // tokens of encoder inputs
+  int64_t n_thrown[2];  // of those, whose output has ended, by whether they are counted
+  int64_t n_seconds[2]; // that make their second token, by whether they are counted
+  bool preempted;       // somebody was, so nobody could be admitted
+  uint32_t number;      // of the decision
+  int64_t n_joins[2];   // of the regular, that are in it for the first time (STEP_JOINS), likewise
+  uint64_t version;     // of the batch
+  ScheduledItem *items; // in order of admission once it begins
   size_t n_items, items_capacity;
   Forfeit *forfeits; // taken back if the step does not end
   size_t n_forfeits, forfeits_capacity;

@@ -67,10 +67,6 @@ void scheduler_add_shape(const Simulation *self, Step *step, const ScheduledItem
 /* Items of a request in a step are forgotten; the tokens that it makes by itself in that. In
  * withdrawing.c. */
 int32_t scheduler_scrub(Step *step, RequestIx request);
-/* Where layers are in groups, as where requests are scheduled by items: one whose client has given
- * up gets no token of a step that has it with the batch. In withdrawing.c. */
-void scheduler_forget_gap(const Simulation *self, const Instance *instance, Step *step,
-                          RequestIx request);
 /* On an instance that has failed: chunks of it that are decided are not done. In withdrawing.c. */
 void scheduler_take_back(Simulation *self, const Instance *instance, RequestIx request);
 /* Those of the batch that have made their last token in the step leave it. In deciding.c. */

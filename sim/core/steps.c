@@ -483,7 +483,6 @@ static void leave(Simulation *self, Instance *instance, RequestIx ix) {
   ARENA_RESERVE(self->arena, scheduler->leaving, scheduler->leaving_capacity,
                 scheduler->n_leaving + 1);
   scheduler->leaving[scheduler->n_leaving++] = ix;
-  scheduler_forget_gap(self, instance, scheduler->current, ix);
   sim_mark(self, instance, MARK_BEGIN);
 }
 
@@ -527,7 +526,7 @@ static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
   for (int counted = 0; counted < 2; counted++) {
     Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
     const int64_t n = (counted ? step->n_counted : step->n_regular - step->n_counted) -
-                      step->n_thrown[counted] - step->n_joins[counted] - step->n_given_up[counted];
+                      step->n_thrown[counted] - step->n_joins[counted];
     if (goes_on && n > 0)
       histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
                            (uint64_t)n);

@@ -45,36 +45,10 @@ static int64_t count_in_step(const Step *step, RequestIx ix, bool in_batch, Requ
   return made + request_computed_tokens(&with) - request_computed_tokens(request);
 }
 
-/* Tokens of it once a step that has it with the batch has ended, `made` of the batch; 0: none has.
- */
-static int64_t made_in(const Scheduler *scheduler, const Step *step, const Request *request,
-                       RequestIx ix, int64_t made) {
-  for (size_t i = 0; i < step->n_items; i++)
-    if (step->items[i].request == ix && step->items[i].kind == STEP_LEAVES)
-      return step->items[i].done;
-  if (step == scheduler->current && scheduler->has_next) {
-    const int64_t later = made_in(scheduler, scheduler->next, request, ix, made);
-    made = later > 0 ? later - 1 : made;
-  }
-  return step_has_row(step, request) ? made : 0;
-}
-
 /* Whether the batch has one of those that run, as of the newest decision. */
 static bool is_in_batch(const Request *request) {
   return (request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES) &&
          request->scheduled == SCHEDULED_BATCH;
-}
-
-void scheduler_forget_gap(const Simulation *self, const Instance *instance, Step *step,
-                          RequestIx ix) {
-  const Request *request = &self->requests.slots[ix];
-  if (!instance->kv_groups) return;
-  const int64_t of_batch =
-      is_in_batch(request) ? batch_context(&instance->batch, request) - request->prompt_tokens : 0;
-  const int64_t made = made_in(instance->scheduler, step, request, ix, of_batch);
-  if (made == 0) return;
-  step->n_given_up[sim_counts(self, request)]++;
-  step->n_seconds[sim_counts(self, request)] -= request_delivered(request, made) == 2;
 }
 
 /* The time of steps that have ended which it was in with the batch. */
@@ -95,7 +69,6 @@ void scheduler_count_ahead(const Simulation *self, const Instance *instance, Req
     const bool ahead = scheduler->flights
                            ? step != scheduler->current
                            : pending || (scheduler->has_next && step == scheduler->next);
-    if (ahead) scheduler_forget_gap(self, instance, step, ix);
     step->n_ahead =
         ahead && instance_works(instance) ? count_in_step(step, ix, in_batch, &request) : 0;
   }
