@@ -51,6 +51,10 @@ static const OptionSpec options[] = {
               "serving engine: vllm, vllm-0.24, sglang, trtllm; or several of them"),
      .absent = "the newest vLLM",
      .listed = "engines"},
+    {ASKED("--perfmodel", STRING, perfmodel, "NAME",
+           "iteration times of another engine's kernels, such as tandem, or another performance "
+           "model"),
+     .absent = "those of the engine", .listed = "perfmodels"},
     {CLI_TEXT("--weights", weights, "FORMAT",
               "number format of the weights: fp32, bf16, fp8, fp8_block, mxfp8, nvfp4, mxfp4, int8 "
               "or int4; or several of them"),

@@ -126,10 +126,15 @@ static int check_set(const Config *self, const char *name, Place at, Diag *diag)
     n++;
   PerfSetup engine;
   if (setup_parse_folder(&engine, name, arena)) return 0; // which says how to name an engine
-  const char **names = ARENA_ARRAY(arena, const char *, n + 3);
+  const char *const *engines = finder_engines(self->perfmodel_root, arena);
+  int n_engines = 0;
+  while (engines[n_engines])
+    n_engines++;
+  const char **names = ARENA_ARRAY(arena, const char *, n + n_engines + 3);
   names[0] = FITTED;
   names[1] = ROOFLINE;
-  memcpy(names + 2, sets, (size_t)n * sizeof *sets);
+  memcpy(names + 2, engines, (size_t)n_engines * sizeof *engines);
+  memcpy(names + 2 + n_engines, sets, (size_t)n * sizeof *sets);
   diag_error(diag, at, "unknown performance model '%s'", name);
   return diag_hint_choices(diag, name, names, "tandem list perfmodels");
 }
@@ -167,9 +172,14 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelInputs 
   const bool map = node && node->kind == NODE_MAP;
   if (map && option_bind(config_perfmodel_options, node, NULL, node->at, &keys, diag)) return -1;
   if (node && !map && option_bind_one(&bare, node, &keys.name, diag)) return -1;
+  if (!map && text_is_one(keys.name, finder_engines(self->perfmodel_root, arena))) {
+    keys.engine = keys.name; // alone it says of whose tables the times are
+    keys.name = FITTED;
+    keys.engine_at = node->at;
+  }
   if (map && bind_version(&keys, node, arena, diag)) return -1;
   if (check_keys(self, node, &keys, arena, diag)) return -1;
-  if (keys.engine) keys.engine_at = config_place(node, "engine");
+  if (map && keys.engine) keys.engine_at = config_place(node, "engine");
   keys.name = config_data_name(self, keys.name, arena);
   *ret = keys;
   return 0;

@@ -18,6 +18,7 @@ extern const char *const plan_objective_names[]; // likewise: of what is least
 /* What is asked, as its options have it. */
 typedef struct Question {
   const char *model, *gpu, *engine; // engine NULL: the newest vLLM; "sglang": the newest of those
+  const char *perfmodel;            // as the key; NULL: that of the engine
   int weights, kv_cache;            // Dtype; -1: the model's
   double rate;                      // requests/s; 0: the trace's, or users that wait
   int64_t users;                    // with a request each at all times; 0: none

@@ -242,9 +242,10 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
       "run FILE'\n# simulates its answer. 'tandem list options' lists all keys.\n\n");
   add_model(&text);
   add(&text, "engine: %s\n", self->engine);
-  if (self->roofline)
+  if (self->roofline && !asked->perfmodel)
     add(&text, "# These iteration times come from a roofline; none was measured.\n"
                "perfmodel: roofline\n");
+  if (asked->perfmodel) add(&text, "perfmodel: %s\n", quote_yaml(asked->perfmodel, arena));
   if (asked->prices) add(&text, "prices: %s\n", node_text(asked->prices, arena));
   if (asked->sold >= 0) add(&text, "sold: %s\n", hardware_sold_names[asked->sold]);
   add_workload(&text, quantile);

@@ -397,6 +397,13 @@ expect 3 ask --rate 20 --slo 'tpot.p90<1ms' --tp 1 --split no
 prints 'answer      none'
 says "'tpot.p90', limit 0.001 s, is missed"
 
+# Times of Tandem's own kernels, and a name that is none.
+expect 0 ask --rate 20 --slo "$limits" --tp 1 --split no --perfmodel tandem
+says 'iteration times are those of tandem-2026.11.26'
+expect 3 ask --rate 20 --slo "$limits" --tp 1 --split no --perfmodel tandm
+says "unknown performance model 'tandm'"
+says "did you mean 'tandem'?"
+
 # Nothing of a name is obeyed.
 mkdir 'a b$(touch bad)'
 cp "$source_dir/perfmodel/models/llama3.1-8b.yaml" "a b\$(touch bad)/m'\"x.yaml"

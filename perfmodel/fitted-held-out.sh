@@ -1,12 +1,13 @@
 #!/bin/sh
-# Prints how far the models here miss what their fits never saw, as the files say it, as a table:
+# Prints how far the models in fitted/ miss what their fits never saw, as the files say it, as a
+# table:
 #
-#   perfmodel/fitted/held-out.sh [FOLDER]
+#   perfmodel/fitted-held-out.sh [FOLDER]
 #
 # For each engine and version the mean over its models of the mean error in percent, and after the
-# slash that of the worst model. FOLDER has ENGINE-VERSION/*.yaml; it is this one otherwise.
+# slash that of the worst model. FOLDER has ENGINE-VERSION/*.yaml; it is fitted/ otherwise.
 set -eu
-cd "${1:-$(dirname "$0")}"
+cd "${1:-$(dirname "$0")/fitted}"
 # shellcheck disable=SC2016
 find . -mindepth 2 -maxdepth 2 -name '*.yaml' | sort | xargs awk '
   function note(engine, error) {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the fitted models of vLLM 0.19.0 again:
 #
-#   perfmodel/fitted/regenerate-llmservingsim.sh TANDEM PROFILES TABLES
+#   perfmodel/fitted-llmservingsim.sh TANDEM PROFILES TABLES
 #
 # PROFILES is the folder of LLMServingSim's bundles (casys-kaist/LLMServingSim at 5daddb2, MIT),
 # with HARDWARE/ORG/MODEL/VARIANT. TABLES is AIConfigurator's folder of rtx_pro_6000_server
@@ -12,7 +12,7 @@ set -eu
 tandem=$(realpath "$1")
 profiles=$(realpath "$2")
 reduces=$(realpath "$3")/vllm-0.19.0/custom_allreduce.csv.gz
-home=$(dirname "$(realpath "$0")")/vllm-0.19.0
+home=$(dirname "$(realpath "$0")")/fitted/vllm-0.19.0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
