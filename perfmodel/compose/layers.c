@@ -15,7 +15,7 @@ int64_t layers_kv_heads(const Layers *self) {
 }
 
 int64_t layers_expert_gpus(const Layers *self) {
-  return self->setup.tensor_parallel_size * self->setup.attention_data_parallel_size;
+  return self->setup.tensor_parallel_size * degree_of(self->setup.attention_data_parallel_size);
 }
 
 int64_t layers_expert_shares(const Layers *self) {
