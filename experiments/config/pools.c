@@ -400,6 +400,17 @@ const Speculation *config_speculation(const PolicyChoice *batcher) {
 }
 
 /* The spec is filled when all of it is in order. */
+/* Times with equal loads were measured of whole experts over machines alone. */
+static int check_eplb(const PoolConfig *pool, const Node *node, Diag *diag) {
+  const Parallelism degrees = config_degrees(pool);
+  if (!pool->enable_eplb || (parallelism_nodes_of(degrees, stage_gpus(pool)) > 1 &&
+                             degrees.attention > 1 && degrees.expert == stage_gpus(pool)))
+    return 0;
+  return diag_error(diag, config_place(node, "enable_eplb"),
+                    "'enable_eplb' applies to whole experts over several machines, with 'nnodes', "
+                    "'attention_data_parallel_size' and 'expert_parallel_size'");
+}
+
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *arena, Diag *diag) {
   pool->engine = self->engine;
   int status = option_bind(config_pool_options, node, NULL, node->at, pool, diag);
@@ -434,7 +445,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   pool->kv.max_num_seqs = ranks_of(self, pool) * config_max_decode_seqs(&batcher);
   if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers && degrees.pipeline == 1)
     pool->kv.layout = kv_layout_of(&held, degrees.tensor, pool->kv.block_size, arena);
-  if (check_ranks(self, pool, node, diag)) return -1;
+  if (check_ranks(self, pool, node, diag) || check_eplb(pool, node, diag)) return -1;
   if (pool->lora_node && config_bind_lora(self, pool, pool->lora_node, diag)) return -1;
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||

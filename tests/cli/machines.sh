@@ -18,6 +18,10 @@ expect 0 "$tandem" run two.yaml
 prints 'machines     2 instances on 32 GPUs: 4 dgx-h100 sold whole'
 says "sends between stages of the links' peaks"
 
+# Equal loads are of experts alone.
+expect 3 "$tandem" run two.yaml --set pools.serve.enable_eplb=true
+says "'enable_eplb' applies to whole experts over several machines"
+
 # Without nnodes, and where the GPUs do not fill the machines.
 expect 3 "$tandem" run two.yaml --set pools.serve.nnodes=1
 says "exceeds the 8 GPUs of machine 'dgx-h100'"
