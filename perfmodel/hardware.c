@@ -184,19 +184,19 @@ double hardware_link_rate(const Hardware *self) {
                                     : (double)self->pcie_bandwidth * self->pcie_efficiency;
 }
 
-/* Of one GPU, when all send over the NICs at once. */
-static double nic_rate(const Hardware *self) {
-  return HARDWARE_NIC_REACHED * (double)self->nic_bandwidth / (double)self->num_gpus;
+double hardware_nic_rate(const Hardware *self) {
+  static const double REACHED = 0.8;
+  return REACHED * (double)self->nic_bandwidth / (double)self->num_gpus;
 }
 
 double hardware_ring_rate(const Hardware *self, int64_t nodes) {
   const double within = hardware_link_rate(self);
-  return nodes > 1 ? fmin(within, (double)self->num_gpus * nic_rate(self)) : within;
+  return nodes > 1 ? fmin(within, (double)self->num_gpus * hardware_nic_rate(self)) : within;
 }
 
 double hardware_exchange_rate(const Hardware *self, int64_t nodes) {
   const double within = 1 / (double)nodes, link = hardware_link_rate(self);
-  return nodes > 1 ? 1 / (within / link + (1 - within) / nic_rate(self)) : link;
+  return nodes > 1 ? 1 / (within / link + (1 - within) / hardware_nic_rate(self)) : link;
 }
 
 double hardware_stage_rate(const Hardware *self, Parallelism degrees) {
@@ -206,7 +206,7 @@ double hardware_stage_rate(const Hardware *self, Parallelism degrees) {
   const int64_t nodes = parallelism_nodes_of(degrees, stage * degrees.pipeline);
   const double crossing = fmin(links, (double)nodes - 1);
   const double within = (links - crossing) / hardware_link_rate(self);
-  return links / (crossing > 0 ? within + crossing / nic_rate(self) : within);
+  return links / (crossing > 0 ? within + crossing / hardware_nic_rate(self) : within);
 }
 
 double hardware_machines_of(const Hardware *self, Parallelism degrees) {

@@ -87,8 +87,9 @@ double hardware_compute_rate(const Hardware *self); // of bf16
 double hardware_product_rate(const Hardware *self, Dtype weights);
 double hardware_memory_rate(const Hardware *self);
 double hardware_link_rate(const Hardware *self);
-/* Share of the peak of its NICs that a machine reaches; an assumption, which no table is behind. */
-static const double HARDWARE_NIC_REACHED = 0.8;
+/* Bytes per second of one GPU, when all of a machine send over its NICs at once: 0.8 of their peak,
+ * an assumption, which no table is behind. */
+double hardware_nic_rate(const Hardware *self);
 /* Bytes per second that cross the slowest link of a ring over GPUs of so many machines, all NICs of
  * each carrying a part; that each GPU sends to all others evenly, over its own NIC where these lie
  * on another machine; and from each GPU of a pipeline stage to its like in the next one, likewise,

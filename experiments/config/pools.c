@@ -399,7 +399,6 @@ const Speculation *config_speculation(const PolicyChoice *batcher) {
   return batcher->state && drafts->speculation ? drafts->speculation(batcher->state) : NULL;
 }
 
-/* The spec is filled when all of it is in order. */
 /* Times with equal loads were measured of whole experts over machines alone. */
 static int check_eplb(const PoolConfig *pool, const Node *node, Diag *diag) {
   const Parallelism degrees = config_degrees(pool);
@@ -411,6 +410,7 @@ static int check_eplb(const PoolConfig *pool, const Node *node, Diag *diag) {
                     "'attention_data_parallel_size' and 'expert_parallel_size'");
 }
 
+/* The spec is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *arena, Diag *diag) {
   pool->engine = self->engine;
   int status = option_bind(config_pool_options, node, NULL, node->at, pool, diag);

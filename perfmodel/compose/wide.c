@@ -18,10 +18,8 @@ static void cross(Layers *self, KernelFound *found, const char *what, int64_t no
   static const double NUMBER_BYTES = 2;
   if (nodes == 1 || !found->path) return;
   const double others = (double)nodes - 1, all = (double)nodes;
-  const double rate =
-      HARDWARE_NIC_REACHED * (double)self->hardware.nic_bandwidth /
-      (double)self->hardware.num_gpus *
-      (double)(layers_expert_gpus(self) / layers_expert_nodes(self)); // of one machine's GPUs
+  const int64_t on_each = layers_expert_gpus(self) / layers_expert_nodes(self);
+  const double rate = (double)on_each * hardware_nic_rate(&self->hardware);
   for (size_t i = 0; i < found->table.n_points; i++) {
     KernelPoint *point = &found->table.points[i];
     const double bytes = NUMBER_BYTES * (double)point->key[0];
