@@ -138,6 +138,7 @@ static void start_cache(Simulation *self, Instance *instance) {
   }
   instance->cache = ARENA_NEW(self->arena, PrefixCache);
   prefix_cache_init(instance->cache, instance->pool->kv_blocks, self->arena);
+  instance->cache->names_all = self->config->hedge.after > 0; // two may have the same
   if (instance->scheduler)
     instance->cache->lookahead = instance->scheduler->limits.speculation.prefill_lookahead;
   if (self->config->saved_caches)

@@ -20,6 +20,7 @@ void connector_start(Simulation *self, Instance *instance) {
   if (options->kind == CONNECTOR_OFFLOADING)
     host_cache_init(&connector->host, options->cpu_bytes / instance->pool->kv_block_bytes,
                     self->arena);
+  if (instance->cache) instance->cache->names_all = true;
   agenda_reserve(&self->agenda, EVENT_CONNECTOR, self->n_instances);
 }
 

@@ -12,6 +12,7 @@ void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena 
     self->segments[i] = row->segments[i];
   }
   self->n_segments = row->n_segments;
+  self->own_from = end;
   if (end < INT32_MAX) {
     const uint64_t own = hash_fold(hash_mix(UINT64_C(0x6f776e)), request_id);
     self->segments[self->n_segments++] = (TraceSegment){.id = own, .end = INT32_MAX};
@@ -53,6 +54,7 @@ void content_copy(Content *self, const Content *other, Arena *arena) {
   for (int32_t i = 0; i < other->n_segments; i++)
     self->segments[i] = other->segments[i];
   self->n_segments = other->n_segments;
+  self->own_from = other->own_from;
 }
 
 /* Those of traces are of one length, so that the first guess is right. */
@@ -77,5 +79,5 @@ uint64_t content_key(const Content *self, int64_t tokens) {
   assert(tokens > 0 && tokens <= INT32_MAX);
   const TraceSegment *segment = &self->segments[content_segment(self, tokens - 1)];
   const uint64_t key = hash_fold(hash_mix(segment->id), (uint64_t)tokens);
-  return key + (key == 0);
+  return key == 0 || key == CONTENT_OWN ? 1 : key;
 }

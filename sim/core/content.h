@@ -15,6 +15,7 @@ typedef struct Content {
   TraceSegment *segments; // the last one ends at INT32_MAX
   size_t capacity;
   int32_t n_segments;
+  int32_t own_from; // tokens from here on are this request's alone; INT32_MAX: none are
 } Content;
 
 /* As the row has it, and then the request's own, named by its id or another number that no other
@@ -28,6 +29,8 @@ void content_mark(Content *self, const TraceInput *inputs, int32_t n, Arena *are
 void content_copy(Content *self, const Content *other, Arena *arena);
 /* The segment that token `last` >= 0 is in. */
 int32_t content_segment(const Content *self, int64_t last);
-/* The key of the first `tokens` > 0 of it, not 0. */
+/* Stands for the key of a beginning that nobody else has and nobody looks for. */
+#define CONTENT_OWN UINT64_MAX
+/* The key of the first `tokens` > 0 of it, neither 0 nor CONTENT_OWN. */
 uint64_t content_key(const Content *self, int64_t tokens);
 #endif

@@ -7,7 +7,8 @@ void prefix_cache_init(PrefixCache *self, int64_t n_blocks, Arena *arena) {
   *self = (PrefixCache){.arena = arena,
                         .n_blocks = n_blocks,
                         .n_free = n_blocks,
-                        .unkeyed = BLOCK_NONE,
+                        .n_blank = n_blocks,
+                        .unused = BLOCK_NONE,
                         .oldest = BLOCK_NONE,
                         .newest = BLOCK_NONE};
 }
@@ -64,11 +65,11 @@ static void tell(PrefixCache *self, uint64_t key, bool cached) {
 }
 
 void prefix_cache_name(PrefixCache *self, BlockIx ix, uint64_t key) {
-  if (2 * (size_t)(self->n_keys + 1) > self->n_slots) grow(self);
-  CacheSlot *slot = &self->slots[slot_of(self, key)];
   CacheBlock *block = &self->blocks[ix];
-  assert(block->key == 0);
+  assert(block->key == 0 && key != CONTENT_OWN);
   block->key = key;
+  if (2 * (size_t)(self->n_keys - self->n_own + 1) > self->n_slots) grow(self);
+  CacheSlot *slot = &self->slots[slot_of(self, key)];
   if (slot->key == 0) {
     *slot = (CacheSlot){key, ix};
     block->next_same = block->previous_same = ix;
@@ -110,9 +111,29 @@ static void forget_key(PrefixCache *self, BlockIx ix) {
   block->key = 0;
 }
 
+/* --- what stands for a block */
+
+static BlockIx begin_block(PrefixCache *self, int32_t references) {
+  BlockIx ix = self->unused;
+  if (ix != BLOCK_NONE) {
+    self->unused = self->blocks[ix].next;
+  } else {
+    ix = self->n_used++;
+    ARENA_RESERVE(self->arena, self->blocks, self->capacity, (size_t)self->n_used);
+  }
+  self->blocks[ix] = (CacheBlock){.references = references};
+  return ix;
+}
+
+static void end_block(PrefixCache *self, BlockIx ix) {
+  CacheBlock *block = &self->blocks[ix];
+  *block = (CacheBlock){.next = self->unused};
+  self->unused = ix;
+}
+
 /* --- the free queue */
 
-/* A free block with a key leaves the queue. */
+/* A free block with a key, or a run, leaves the queue. */
 static void leave_queue(PrefixCache *self, const CacheBlock *block) {
   if (block->previous == BLOCK_NONE)
     self->oldest = block->next;
@@ -128,35 +149,12 @@ static void leave_queue(PrefixCache *self, const CacheBlock *block) {
 static void fetch_oldest(const PrefixCache *self) {
   if (self->oldest == BLOCK_NONE) return;
   const CacheBlock *block = &self->blocks[self->oldest];
-  fetch_slot(self, block->key);
+  if (block->key != CONTENT_OWN) fetch_slot(self, block->key);
   if (block->next != BLOCK_NONE) __builtin_prefetch(&self->blocks[block->next], 1);
 }
 
-static BlockIx pop_free(PrefixCache *self) {
-  BlockIx ix = self->unkeyed;
-  if (ix != BLOCK_NONE) {
-    self->unkeyed = self->blocks[ix].next;
-  } else if (self->n_used < self->n_blocks) {
-    ix = (BlockIx)self->n_used++;
-    ARENA_RESERVE(self->arena, self->blocks, self->capacity, (size_t)self->n_used);
-    self->blocks[ix] = (CacheBlock){0};
-  } else {
-    ix = self->oldest;
-    leave_queue(self, &self->blocks[ix]);
-    fetch_oldest(self);
-    forget_key(self, ix);
-  }
-  return ix;
-}
-
-static void push_free(PrefixCache *self, BlockIx ix) {
+static void enter_queue(PrefixCache *self, BlockIx ix) {
   CacheBlock *block = &self->blocks[ix];
-  self->n_free++;
-  if (block->key == 0) {
-    block->next = self->unkeyed;
-    self->unkeyed = ix;
-    return;
-  }
   block->next = BLOCK_NONE;
   block->previous = self->newest;
   if (self->newest == BLOCK_NONE)
@@ -166,21 +164,57 @@ static void push_free(PrefixCache *self, BlockIx ix) {
   self->newest = ix;
 }
 
-void prefix_cache_forget(PrefixCache *self) {
-  while (self->oldest != BLOCK_NONE) {
-    const BlockIx ix = self->oldest;
-    leave_queue(self, &self->blocks[ix]);
-    forget_key(self, ix);
-    self->blocks[ix].next = self->unkeyed;
-    self->unkeyed = ix;
+/* `n` blocks that are registered as CONTENT_OWN. */
+static void enter_own(PrefixCache *self, int32_t n) {
+  if (self->newest == BLOCK_NONE || self->blocks[self->newest].key != CONTENT_OWN) {
+    const BlockIx ix = begin_block(self, 0);
+    self->blocks[ix].key = CONTENT_OWN;
+    enter_queue(self, ix);
   }
+  self->blocks[self->newest].references += n;
+}
+
+/* The oldest block with a key loses it, or at most `most` of the oldest run; how many. */
+static int64_t evict(PrefixCache *self, int64_t most) {
+  const BlockIx ix = self->oldest;
+  CacheBlock *block = &self->blocks[ix];
+  int64_t n = 1;
+  if (block->key == CONTENT_OWN) {
+    n = block->references < most ? block->references : most;
+    block->references -= (int32_t)n;
+    self->n_own -= n;
+    self->n_keys -= n;
+    self->n_evictions += n;
+    if (block->references > 0) return n;
+    leave_queue(self, block);
+  } else {
+    leave_queue(self, block);
+    fetch_oldest(self);
+    forget_key(self, ix);
+  }
+  end_block(self, ix);
+  return n;
+}
+
+/* `n` <= n_free blocks are free no more. */
+static void take_free(PrefixCache *self, int64_t n) {
+  self->n_free -= n;
+  const int64_t blank = n < self->n_blank ? n : self->n_blank;
+  self->n_blank -= blank;
+  for (n -= blank; n > 0;)
+    n -= evict(self, n);
+}
+
+void prefix_cache_forget(PrefixCache *self) {
+  while (self->oldest != BLOCK_NONE)
+    self->n_blank += evict(self, INT64_MAX);
 }
 
 /* --- what requests do */
 
-static void hold(PrefixCache *self, HeldBlocks *held, BlockIx ix) {
-  ARENA_RESERVE(self->arena, held->blocks, held->capacity, (size_t)held->n + 1);
-  held->blocks[held->n++] = ix;
+static void add_named(PrefixCache *self, HeldBlocks *held, BlockIx ix) {
+  ARENA_RESERVE(self->arena, held->blocks, held->capacity, (size_t)held->n_named + 1);
+  held->blocks[held->n_named++] = ix;
 }
 
 void prefix_cache_hold(PrefixCache *self, BlockIx ix) {
@@ -192,11 +226,12 @@ void prefix_cache_hold(PrefixCache *self, BlockIx ix) {
 
 BlockIx prefix_cache_pop(PrefixCache *self) {
   assert(self->n_free > 0);
-  self->n_free--;
-  if (self->counts) return 0;
-  const BlockIx ix = pop_free(self);
-  self->blocks[ix].references = 1;
-  return ix;
+  if (self->counts) {
+    self->n_free--;
+    return 0;
+  }
+  take_free(self, 1);
+  return begin_block(self, 1);
 }
 
 void prefix_cache_drop(PrefixCache *self, BlockIx ix) {
@@ -205,7 +240,14 @@ void prefix_cache_drop(PrefixCache *self, BlockIx ix) {
     return;
   }
   assert(self->blocks[ix].references > 0);
-  if (--self->blocks[ix].references == 0) push_free(self, ix);
+  if (--self->blocks[ix].references > 0) return;
+  self->n_free++;
+  if (self->blocks[ix].key != 0) {
+    enter_queue(self, ix);
+    return;
+  }
+  self->n_blank++;
+  end_block(self, ix);
 }
 
 /* The keys of the `n` <= AHEAD blocks after the first `from`. */
@@ -230,11 +272,19 @@ static int64_t at_most(int64_t n) {
   return n < AHEAD ? n : AHEAD;
 }
 
+int64_t prefix_cache_shared(const PrefixCache *self, const Content *content, int64_t block_size,
+                            int64_t n) {
+  const int64_t tokens = content->own_from - self->lookahead;
+  if (self->names_all || tokens >= n * block_size) return n;
+  return tokens > 0 ? tokens / block_size : 0;
+}
+
 int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int64_t block_size,
                            int64_t most, int64_t *ret_unheld) {
   uint64_t keys[AHEAD];
   BlockIx found[AHEAD];
   int64_t n = 0, n_found = AHEAD;
+  most = prefix_cache_shared(self, content, block_size, most);
   *ret_unheld = 0;
   for (; n < most && n_found == AHEAD; n += n_found) {
     keys_of(self, content, block_size, n, at_most(most - n), keys);
@@ -253,63 +303,111 @@ void prefix_cache_hit(PrefixCache *self, HeldBlocks *held, const Content *conten
     const BlockIx ix = prefix_cache_find(self, key);
     assert(ix != BLOCK_NONE);
     prefix_cache_hold(self, ix);
-    hold(self, held, ix);
+    add_named(self, held, ix);
   }
-  held->n_registered = held->n;
+  held->n = held->n_registered = held->n_named;
 }
 
 void prefix_cache_take(PrefixCache *self, HeldBlocks *held, int64_t n) {
-  for (int64_t i = 0; i < n; i++)
-    hold(self, held, prefix_cache_pop(self));
+  assert(n <= self->n_free);
+  take_free(self, n);
+  held->n += (int32_t)n;
+}
+
+/* Up to the first `until` of its blocks get their keys. */
+static void name_until(PrefixCache *self, HeldBlocks *held, const Content *content,
+                       int64_t block_size, int64_t until) {
+  uint64_t keys[AHEAD];
+  while (held->n_named < until) {
+    const int64_t n = at_most(until - held->n_named);
+    keys_of(self, content, block_size, held->n_named, n, keys);
+    for (int64_t i = 0; i < n; i++) {
+      const BlockIx ix = begin_block(self, 1);
+      prefix_cache_name(self, ix, keys[i]);
+      add_named(self, held, ix);
+    }
+  }
+}
+
+static void count_own(PrefixCache *self, int64_t n) {
+  self->n_own += n;
+  self->n_keys += n;
 }
 
 void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *content,
                            int64_t block_size, int64_t tokens) {
   const int64_t full = tokens / block_size;
-  uint64_t keys[AHEAD];
   assert(full <= held->n);
-  while (held->n_registered < full) {
-    const int64_t n = at_most(full - held->n_registered);
-    keys_of(self, content, block_size, held->n_registered, n, keys);
-    for (int64_t i = 0; i < n; i++)
-      prefix_cache_name(self, held->blocks[held->n_registered++], keys[i]);
-  }
+  if (full <= held->n_registered) return;
+  const int64_t shared = prefix_cache_shared(self, content, block_size, full);
+  name_until(self, held, content, block_size, shared);
+  count_own(self, full - (shared > held->n_registered ? shared : held->n_registered));
+  held->n_registered = (int32_t)full;
+}
+
+void prefix_cache_name_own(PrefixCache *self, HeldBlocks *held, Content *content,
+                           int64_t block_size) {
+  content->own_from = INT32_MAX;
+  count_own(self, held->n_named - held->n_registered);
+  name_until(self, held, content, block_size, held->n_registered);
 }
 
 void prefix_cache_release(PrefixCache *self, HeldBlocks *held) {
-  while (held->n > 0) {
-    const BlockIx ix = held->blocks[--held->n];
-    if (held->n >= AHEAD) __builtin_prefetch(&self->blocks[held->blocks[held->n - AHEAD]], 1);
+  const int32_t blank = held->n - held->n_registered, own = held->n_registered - held->n_named;
+  self->n_blank += blank;
+  self->n_free += blank + own;
+  if (own > 0) enter_own(self, own);
+  while (held->n_named > 0) {
+    const BlockIx ix = held->blocks[--held->n_named];
+    if (held->n_named >= AHEAD)
+      __builtin_prefetch(&self->blocks[held->blocks[held->n_named - AHEAD]], 1);
     prefix_cache_drop(self, ix);
   }
-  held->n_registered = 0;
+  held->n = held->n_registered = 0;
 }
 
 /* --- from run to run */
 
+static void save_key(SavedCache *saved, uint64_t key, int64_t n, Arena *arena) {
+  ARENA_RESERVE(arena, saved->keys, saved->capacity, (size_t)(saved->n + n));
+  for (int64_t i = 0; i < n; i++)
+    saved->keys[saved->n++] = key;
+}
+
 static void save_block(const PrefixCache *self, SavedCache *saved, BlockIx ix, Arena *arena) {
-  const uint64_t key = self->blocks[ix].key;
-  if (key == 0 || prefix_cache_find(self, key) != ix) return;
-  ARENA_RESERVE(arena, saved->keys, saved->capacity, (size_t)saved->n + 1);
-  saved->keys[saved->n++] = key;
+  const CacheBlock *block = &self->blocks[ix];
+  if (block->key == CONTENT_OWN)
+    save_key(saved, block->key, block->references, arena);
+  else if (block->key != 0 && prefix_cache_find(self, block->key) == ix)
+    save_key(saved, block->key, 1, arena);
 }
 
 void prefix_cache_save(const PrefixCache *self, SavedCache *ret_saved, Arena *arena) {
+  int64_t n_own = self->n_own;
   *ret_saved = (SavedCache){.given = true};
-  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->blocks[ix].next)
+  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->blocks[ix].next) {
     save_block(self, ret_saved, ix, arena);
-  for (BlockIx ix = 0; ix < (BlockIx)self->n_used; ix++)
-    if (self->blocks[ix].references > 0) save_block(self, ret_saved, ix, arena);
+    if (self->blocks[ix].key == CONTENT_OWN) n_own -= self->blocks[ix].references;
+  }
+  save_key(ret_saved, CONTENT_OWN, n_own, arena);
+  for (BlockIx ix = 0; ix < self->n_used; ix++)
+    if (self->blocks[ix].references > 0 && self->blocks[ix].key != CONTENT_OWN)
+      save_block(self, ret_saved, ix, arena);
 }
 
 void prefix_cache_load(PrefixCache *self, const SavedCache *saved) {
   assert(self->n_used == 0);
   int64_t i = saved->n > self->n_blocks ? saved->n - self->n_blocks : 0;
   for (; i < saved->n; i++) {
-    const BlockIx ix = pop_free(self);
-    self->n_free--;
+    if (saved->keys[i] == CONTENT_OWN) {
+      self->n_blank--;
+      count_own(self, 1);
+      enter_own(self, 1);
+      continue;
+    }
+    const BlockIx ix = prefix_cache_pop(self);
     prefix_cache_name(self, ix, saved->keys[i]);
-    push_free(self, ix);
+    prefix_cache_drop(self, ix);
   }
 }
 
@@ -326,30 +424,40 @@ static void check_ring(const PrefixCache *self, const CacheSlot *slot, int64_t *
   } while (ix != slot->first);
 }
 
+/* The queue; how many blocks are in it. */
+static int64_t check_queue(const PrefixCache *self, int64_t *n_own) {
+  int64_t n = 0;
+  BlockIx previous = BLOCK_NONE;
+  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->blocks[ix].next) {
+    const CacheBlock *block = &self->blocks[ix];
+    assert(block->key != 0 && block->previous == previous);
+    assert(block->key == CONTENT_OWN ? block->references > 0 : block->references == 0);
+    if (block->key == CONTENT_OWN) *n_own += block->references;
+    n += block->key == CONTENT_OWN ? block->references : 1;
+    previous = ix;
+  }
+  assert(self->newest == previous);
+  return n;
+}
+
 void prefix_cache_audit(const PrefixCache *self, int64_t n_references) {
   if (self->counts) {
     assert(self->n_free + n_references == self->n_blocks);
     return;
   }
-  int64_t n_free = self->n_blocks - self->n_used, n_keys = 0, n_keyed = 0;
-  for (BlockIx ix = self->unkeyed; ix != BLOCK_NONE; ix = self->blocks[ix].next, n_free++)
-    assert(self->blocks[ix].references == 0 && self->blocks[ix].key == 0);
-  BlockIx previous = BLOCK_NONE;
-  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->blocks[ix].next, n_free++) {
-    assert(self->blocks[ix].references == 0 && self->blocks[ix].key != 0);
-    assert(self->blocks[ix].previous == previous);
-    previous = ix;
-  }
-  assert(self->newest == previous && self->n_free == n_free);
-  for (int64_t i = 0; i < self->n_used; i++) {
-    const CacheBlock *block = &self->blocks[i];
+  int64_t n_free_own = 0, n_held = 0, n_keys = self->n_own, n_keyed = 0;
+  assert(self->n_free == self->n_blank + check_queue(self, &n_free_own));
+  for (BlockIx ix = 0; ix < self->n_used; ix++) {
+    const CacheBlock *block = &self->blocks[ix];
+    if (block->key == CONTENT_OWN) continue;
     assert(block->references >= 0);
-    n_free += block->references > 0;
+    n_held += block->references > 0;
     n_references -= block->references;
     n_keyed -= block->key != 0;
     assert(block->key == 0 || prefix_cache_has(self, block->key));
   }
-  assert(n_free == self->n_blocks && n_references == 0);
+  assert(n_references >= self->n_own - n_free_own); // those without a key that are looked for
+  assert(self->n_free + n_held + n_references == self->n_blocks);
   for (size_t i = 0; i < self->n_slots; i++) {
     if (self->slots[i].key == 0) continue;
     n_keys++;

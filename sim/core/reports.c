@@ -62,7 +62,7 @@ static void join_group(Reports *self, const Instance *instance) {
     return;
   }
   const PrefixCache *cache = instance->cache;
-  instance->cache->tells_changes = true;
+  instance->cache->tells_changes = instance->cache->names_all = true;
   for (size_t i = 0; i < cache->n_slots; i++) // it may be warm
     if (cache->slots[i].key != 0) holders_add(&self->cached, cache->slots[i].key, instance->ix);
 }
