@@ -99,14 +99,69 @@ Test(measured_recipes, a_row_without_numbers_is_of_the_deployment_that_fits_it) 
   }
 }
 
+/* Drafts differ among the clients of one deployment, and their number is that of the recipe. All
+ * clients' drafts have room in a step. */
+Test(measured_recipes, a_row_listed_with_drafts_alone_is_simulated_with_them) {
+  static const struct {
+    Written row;
+    const char *degrees;
+    int drafts, tokens; // of a step: (1 + drafts) of each client and a prompt, in 64s
+  } cases[] = {
+      {{"1214", R1("trtllm", "0.8.1.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
+        "8,1,1,2,4", "2026-01-29"},
+       "tp1 dp4 ep4 | tp1 dp8 ep8",
+       2,
+       8192}, // the least there is
+      {{"4968", R1("trtllm", "0.8.1.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
+        "8,1,1,2,4", "2026-01-29"},
+       "tp1 dp4 ep4 | tp1 dp8 ep8",
+       1,
+       11072},
+      {{"3072", R1("trtllm", "0.8.1.post2", "gb200", "fp4"), "1024,8192", "4,1,1,1,4", "16,1,1,4,4",
+        "2026-03-23"},
+       "tp1 dp4 ep4 | tp1 dp16 ep16",
+       3,
+       13376},
+      {{"6144", R1("trtllm", "0.8.1.post2", "gb200", "fp4"), "1024,8192", "4,1,1,1,4", "16,1,1,4,4",
+        "2026-03-23"},
+       "tp1 dp4 ep4 | tp1 dp16 ep16",
+       1,
+       13376},
+      {{"1075", R1("trtllm", "", "gb200", "fp4"), "8192,1024", "48,1,1,48,1", "48,1,1,48,1",
+        "2025-12-05"},
+       "tp1 dp4 ep4 | tp1 dp16 ep16",
+       2,
+       11520},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const MeasuredPoint *point = load_split(&cases[i].row);
+    cr_assert_null(point->why, "%zu: %s", i, point->why);
+    cr_expect_str_eq(measured_degrees(point, &arena), cases[i].degrees, "%zu", i);
+    cr_expect_eq(point->script.drafts, cases[i].drafts, "%zu", i);
+    cr_expect_eq(point->script.max_num_batched_tokens, cases[i].tokens, "%zu: %d", i,
+                 (int)point->script.max_num_batched_tokens);
+    cr_expect_not_null(strstr(point->solved, "with speculative decoding"));
+    cr_expect_not_null(strstr(point->assumed, "by its recipe"));
+    // both pools have them
+    const char *drafts = arena_printf(
+        &arena, "speculative: {method: mtp, num_speculative_tokens: %d, ", cases[i].drafts);
+    const char *first = strstr(point->config, drafts);
+    cr_assert_not_null(first, "%zu: %s", i, point->config);
+    cr_expect_not_null(strstr(first + 1, drafts), "%zu: %s", i, point->config);
+  }
+}
+
 Test(measured_recipes, a_row_of_no_deployment_or_of_several_is_not_simulated) {
   static const struct {
     Written row;
     const char *why;
   } cases[] = {
-      {{"875", R1("trtllm", "0.8.1.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
-        "8,1,1,2,4", "2026-01-29"},
-       "speculative decoding only"},
+      {{"1024", R1("sglang", "0.5.8.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
+        "8,1,1,2,4", "2026-02-11"},
+       "speculative decoding only, which is not simulated with SGLang"},
+      {{"1024", R1("trtllm", "0.8.1.post1", "h200_sxm", "fp8"), "1024,1024", "8,1,1,1,8",
+        "8,1,1,1,8", "2026-02-14"},
+       "several that InferenceX lists fit its columns, all with speculative decoding"},
       {{"512", R1("sglang", "0.5.8.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
         "8,1,1,2,4", "2026-02-11"},
        "several"},
