@@ -8,7 +8,8 @@
 typedef struct Heading {
   const char *engine, *gpu, *precision;
   int64_t prompt, output;
-  const char *version, *since, *before; // of dates and versions the beginnings; NULL: any
+  const char *version, *image; // how they begin and end; NULL, and of a row "": any
+  const char *since, *before;  // days or their beginnings; NULL: any
 } Heading;
 
 /* A heading, or a deployment of the one before it. */
@@ -40,6 +41,11 @@ static bool begins(const char *text, const char *with) {
   return !with || !*text || strncmp(text, with, strlen(with)) == 0;
 }
 
+static bool ends(const char *text, const char *with) {
+  const size_t length = with ? strlen(with) : 0, all = strlen(text);
+  return length == 0 || all == 0 || (all >= length && strcmp(text + all - length, with) == 0);
+}
+
 static bool is_heading_of(const Heading *self, const MeasuredPoint *point,
                           const InferenceXRow *row) {
   const char *day = row->measured_at;
@@ -47,7 +53,7 @@ static bool is_heading_of(const Heading *self, const MeasuredPoint *point,
          strcmp(self->precision, row->precision) == 0 && strstr(row->model_path, "DeepSeek") &&
          self->prompt == point->prompt_tokens.written &&
          self->output == point->output_tokens.written &&
-         begins(row->backend_version, self->version) &&
+         begins(row->backend_version, self->version) && ends(row->image, self->image) &&
          (!*day || ((!self->since || strcmp(day, self->since) >= 0) &&
                     (!self->before || strcmp(day, self->before) < 0)));
 }

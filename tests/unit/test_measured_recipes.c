@@ -28,15 +28,15 @@ static Measured load(const char *rows) {
 }
 
 /* What a row is of: clients, engine, version, GPU and format, lengths, degrees of prefill and of
- * decode as they are written, day. */
+ * decode as they are written, day, and behind a comma its image if it has one. */
 typedef struct Written {
   const char *clients, *what, *lengths, *prefill, *decode, *day;
 } Written;
 
 static const MeasuredPoint *load_split(const Written *row) {
-  const char *text =
-      arena_printf(&arena, "a,,%s,%s,disagg,%s,500,9,,,,,,,%s,,%s,%s,\n", row->clients, row->what,
-                   row->lengths, row->prefill, row->decode, row->day);
+  const char *text = arena_printf(&arena, "a,,%s,%s,disagg,%s,500,9,,,,,,,%s,,%s,%s%s\n",
+                                  row->clients, row->what, row->lengths, row->prefill, row->decode,
+                                  row->day, strchr(row->day, ',') ? "" : ",");
   const Measured measured = load(text);
   cr_assert_eq(measured.n_points, 1);
   return &measured.points[0];
@@ -80,6 +80,18 @@ Test(measured_recipes, a_row_without_numbers_is_of_the_deployment_that_fits_it) 
        4,
        1,
        "tp1 dp4 ep4 | tp1 dp32 ep32"},
+      // listed again with speculative decoding, but with another image
+      {{"16", R1("sglang", "0.5.8.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4", "8,1,1,2,4",
+        "2026-02-11,lmsysorg/sglang:v0.5.8.post1-cu130-runtime"},
+       1,
+       5,
+       "tp1 dp4 ep4 | tp8 ep8"},
+      // as many GPUs and clients are listed for days after it
+      {{"1024", R1("sglang", "", "gb200", "fp8"), "8192,1024", "72,1,1,72,1", "72,1,1,72,1",
+        "2025-12-05"},
+       6,
+       1,
+       "tp1 dp8 ep8 | tp1 dp24 ep24"},
       // with speculative decoding, too
       {{"10", R1("trtllm", "0.8.1.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4", "8,1,1,2,4",
         "2026-01-29"},
@@ -159,6 +171,9 @@ Test(measured_recipes, a_row_of_no_deployment_or_of_several_is_not_simulated) {
       {{"1024", R1("sglang", "0.5.8.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
         "8,1,1,2,4", "2026-02-11"},
        "speculative decoding only, which is not simulated with SGLang"},
+      {{"16", R1("sglang", "0.5.8.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4", "8,1,1,2,4",
+        "2026-02-11,lmsysorg/sglang:v0.5.8.post1-cu130"},
+       "speculative decoding only, which is not simulated with SGLang"},
       {{"1024", R1("trtllm", "0.8.1.post1", "h200_sxm", "fp8"), "1024,1024", "8,1,1,1,8",
         "8,1,1,1,8", "2026-02-14"},
        "several that InferenceX lists fit its columns, all with speculative decoding"},
@@ -206,7 +221,7 @@ Test(measured_recipes, an_aggregated_row_of_all_gpus_is_split) {
 
 typedef struct Row {
   const char *id, *concurrency, *backend, *backend_version, *model_path, *system, *precision, *mode,
-      *isl, *osl, *measured_at;
+      *isl, *osl, *measured_at, *image;
   int64_t prefill_num_workers, prefill_tp_size, prefill_attention_dp_size, prefill_moe_ep_size,
       decode_num_workers, decode_tp_size, decode_attention_dp_size;
 } Row;
@@ -226,6 +241,7 @@ static const CsvColumn columns[] = {TEXT(id),
                                     TEXT(isl),
                                     TEXT(osl),
                                     TEXT(measured_at),
+                                    TEXT(image),
                                     COUNTED(prefill_num_workers),
                                     COUNTED(prefill_tp_size),
                                     COUNTED(prefill_attention_dp_size),
@@ -244,10 +260,11 @@ static const char *hidden(const Row *row) {
   const long long expert = ones ? 1 : row->prefill_moe_ep_size;
   return arena_printf(&arena,
                       "%s,,%s,%s,%s,%s,%s,%s,disagg,%s,%s,500,9,,,,,,,%lld,1,1,%lld,%lld,,%lld,"
-                      "1,1,%lld,%lld,%s,\n",
+                      "1,1,%lld,%lld,%s,%s\n",
                       row->id, row->concurrency, row->backend, row->backend_version,
                       row->model_path, row->system, row->precision, row->isl, row->osl, prefill,
-                      prefill / expert, expert, decode, decode / expert, expert, row->measured_at);
+                      prefill / expert, expert, decode, decode / expert, expert, row->measured_at,
+                      row->image);
 }
 
 static bool has_numbers(const Row *row) {
@@ -285,5 +302,5 @@ Test(measured_recipes, hidden_numbers_are_found_again) {
               "%s has %d and %d, not %d and %d", point->id, (int)given[i][0], (int)given[i][1],
               (int)point->pools[0].workers, (int)point->pools[1].workers);
   }
-  cr_expect(found >= 131, "%d found of %zu, %d fit several", found, n, several);
+  cr_expect(found >= 137, "%d found of %zu, %d fit several", found, n, several);
 }
