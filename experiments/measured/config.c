@@ -33,16 +33,17 @@ static const char *degree_text(const char *key, int64_t degree, Arena *arena) {
 }
 
 /* What the batcher of a prefill pool is told in place of the others'. */
-static const char *prefill_text(const MeasuredScript *script, const char *role, Arena *arena) {
+static const char *prefill_text(const MeasuredScript *script, const char *role, const char *drafts,
+                                Arena *arena) {
   if (script->prefill_tokens == 0 || strcmp(role, "prefill") != 0) return "";
   return arena_printf(arena,
                       ", batcher: {max_num_batched_tokens: %lld, max_num_seqs: %lld, "
-                      "enable_prefix_caching: false, async_scheduling: false}",
-                      (long long)script->prefill_tokens, (long long)script->max_num_seqs);
+                      "enable_prefix_caching: false, async_scheduling: false%s}",
+                      (long long)script->prefill_tokens, (long long)script->max_num_seqs, drafts);
 }
 
 static const char *pool_text(const MeasuredPoint *point, int index, const char *role,
-                             const char *machine, Arena *arena) {
+                             const char *machine, const char *drafts, Arena *arena) {
   const MeasuredPool *pool = &point->pools[index];
   const double memory = point->script.memory;
   return arena_printf(
@@ -53,13 +54,15 @@ static const char *pool_text(const MeasuredPoint *point, int index, const char *
       degree_text("expert_parallel_size", pool->expert, arena),
       degree_text("num_gpu_blocks_override", pool->blocks, arena),
       memory > 0 ? arena_printf(arena, ", gpu_memory_utilization: %g", memory) : "",
-      prefill_text(&point->script, role, arena));
+      prefill_text(&point->script, role, drafts, arena));
 }
 
-static const char *pools_text(const MeasuredPoint *point, const char *machine, Arena *arena) {
-  if (!point->split) return pool_text(point, MEASURED_SERVE, "mixed", machine, arena);
-  return arena_printf(arena, "%s%s", pool_text(point, MEASURED_PREFILL, "prefill", machine, arena),
-                      pool_text(point, MEASURED_DECODE, "decode", machine, arena));
+static const char *pools_text(const MeasuredPoint *point, const char *machine, const char *drafts,
+                              Arena *arena) {
+  if (!point->split) return pool_text(point, MEASURED_SERVE, "mixed", machine, drafts, arena);
+  return arena_printf(arena, "%s%s",
+                      pool_text(point, MEASURED_PREFILL, "prefill", machine, drafts, arena),
+                      pool_text(point, MEASURED_DECODE, "decode", machine, drafts, arena));
 }
 
 /* A build without a number, nightly-5b8c30d, is the newest there is. */
@@ -87,8 +90,9 @@ static const char *drafts_text(MeasuredPoint *point, const char *model, Arena *a
   if (drafts == 0) return "";
   const PublishedAcceptance acceptance = acceptance_published(model, drafts);
   point->assumed = arena_printf(
-      arena, "it ran with MTP, %lld draft%s a step by its script; %.2f tokens a step are %s",
-      (long long)drafts, drafts > 1 ? "s" : "", acceptance_middle(&acceptance),
+      arena, "it ran with MTP, %lld draft%s a step by its %s; %.2f tokens a step are %s",
+      (long long)drafts, drafts > 1 ? "s" : "", point->split ? "recipe" : "script",
+      acceptance_middle(&acceptance),
       acceptance.own ? "what was measured on coding prompts" : "assumed, by other models");
   return arena_printf(
       arena, ", speculative: {method: mtp, num_speculative_tokens: %lld, acceptance: %.2f}",
@@ -125,7 +129,7 @@ void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options,
       "perfmodel: %s\n"
       "slo: none\n",
       script->engine, script->request_s, script->launches_free ? ", eager_layer_time: 0 us" : "",
-      pools_text(point, machine, arena), (long long)script->max_num_batched_tokens,
+      pools_text(point, machine, drafts, arena), (long long)script->max_num_batched_tokens,
       (long long)script->max_num_seqs, script->prefix_caching ? "true" : "false",
       script->batcher ? script->batcher : "", drafts, perfmodel_text(point, options, arena));
   point->served = arena_printf(arena, "%s %s", shape, served);

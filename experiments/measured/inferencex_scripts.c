@@ -115,9 +115,10 @@ static bool is_release(const InferenceXRow *row, const char *engine, const char 
          strncmp(row->backend_version, version, strlen(version)) == 0;
 }
 
-/* num_nextn_predict_layers of TensorRT-LLM's scripts for MTP (dsr1_*_trt_mtp.sh), of which all that
- * follows of rows with drafts is, too. */
+/* num_nextn_predict_layers: of a split row that of its deployment, else of TensorRT-LLM's scripts
+ * for MTP (dsr1_*_trt_mtp.sh), of which all that follows of other rows with drafts is, too. */
 static int64_t drafts_of(const MeasuredPoint *point, const InferenceXRow *row) {
+  if (point->split) return point->script.drafts;
   if (!inferencex_has_prediction(point, row)) return 0;
   return load_of(point).ranks > 1 ? 1 : 3;
 }
@@ -142,8 +143,9 @@ static int64_t budget_of(const Script *script, const MeasuredPoint *point,
   const int64_t whole = script->prompts * prompt;
   if (!script->one_prompt) return whole > 0 && whole < most ? whole : most;
   const int64_t drafts = drafts_of(point, row);
-  if (drafts > 0) return room_for_prompt(prompt, (1 + drafts) * rank_seqs(point, row));
-  const int64_t tokens = room_for_prompt(prompt, point->clients);
+  if (drafts > 0 && !point->split)
+    return room_for_prompt(prompt, (1 + drafts) * rank_seqs(point, row));
+  const int64_t tokens = room_for_prompt(prompt, (1 + drafts) * point->clients);
   return has_least_tokens(row) && tokens < 8192 ? 8192 : tokens;
 }
 

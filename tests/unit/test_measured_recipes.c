@@ -28,15 +28,15 @@ static Measured load(const char *rows) {
 }
 
 /* What a row is of: clients, engine, version, GPU and format, lengths, degrees of prefill and of
- * decode as they are written, day. */
+ * decode as they are written, day, and behind a comma its image if it has one. */
 typedef struct Written {
   const char *clients, *what, *lengths, *prefill, *decode, *day;
 } Written;
 
 static const MeasuredPoint *load_split(const Written *row) {
-  const char *text =
-      arena_printf(&arena, "a,,%s,%s,disagg,%s,500,9,,,,,,,%s,,%s,%s,\n", row->clients, row->what,
-                   row->lengths, row->prefill, row->decode, row->day);
+  const char *text = arena_printf(&arena, "a,,%s,%s,disagg,%s,500,9,,,,,,,%s,,%s,%s%s\n",
+                                  row->clients, row->what, row->lengths, row->prefill, row->decode,
+                                  row->day, strchr(row->day, ',') ? "" : ",");
   const Measured measured = load(text);
   cr_assert_eq(measured.n_points, 1);
   return &measured.points[0];
@@ -80,6 +80,18 @@ Test(measured_recipes, a_row_without_numbers_is_of_the_deployment_that_fits_it) 
        4,
        1,
        "tp1 dp4 ep4 | tp1 dp32 ep32"},
+      // listed again with speculative decoding, but with another image
+      {{"16", R1("sglang", "0.5.8.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4", "8,1,1,2,4",
+        "2026-02-11,lmsysorg/sglang:v0.5.8.post1-cu130-runtime"},
+       1,
+       5,
+       "tp1 dp4 ep4 | tp8 ep8"},
+      // as many GPUs and clients are listed for days after it
+      {{"1024", R1("sglang", "", "gb200", "fp8"), "8192,1024", "72,1,1,72,1", "72,1,1,72,1",
+        "2025-12-05"},
+       6,
+       1,
+       "tp1 dp8 ep8 | tp1 dp24 ep24"},
       // with speculative decoding, too
       {{"10", R1("trtllm", "0.8.1.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4", "8,1,1,2,4",
         "2026-01-29"},
@@ -99,14 +111,72 @@ Test(measured_recipes, a_row_without_numbers_is_of_the_deployment_that_fits_it) 
   }
 }
 
+/* Drafts differ among the clients of one deployment, and their number is that of the recipe. All
+ * clients' drafts have room in a step. */
+Test(measured_recipes, a_row_listed_with_drafts_alone_is_simulated_with_them) {
+  static const struct {
+    Written row;
+    const char *degrees;
+    int drafts, tokens; // of a step: (1 + drafts) of each client and a prompt, in 64s
+  } cases[] = {
+      {{"1214", R1("trtllm", "0.8.1.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
+        "8,1,1,2,4", "2026-01-29"},
+       "tp1 dp4 ep4 | tp1 dp8 ep8",
+       2,
+       8192}, // the least there is
+      {{"4968", R1("trtllm", "0.8.1.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
+        "8,1,1,2,4", "2026-01-29"},
+       "tp1 dp4 ep4 | tp1 dp8 ep8",
+       1,
+       11072},
+      {{"3072", R1("trtllm", "0.8.1.post2", "gb200", "fp4"), "1024,8192", "4,1,1,1,4", "16,1,1,4,4",
+        "2026-03-23"},
+       "tp1 dp4 ep4 | tp1 dp16 ep16",
+       3,
+       13376},
+      {{"6144", R1("trtllm", "0.8.1.post2", "gb200", "fp4"), "1024,8192", "4,1,1,1,4", "16,1,1,4,4",
+        "2026-03-23"},
+       "tp1 dp4 ep4 | tp1 dp16 ep16",
+       1,
+       13376},
+      {{"1075", R1("trtllm", "", "gb200", "fp4"), "8192,1024", "48,1,1,48,1", "48,1,1,48,1",
+        "2025-12-05"},
+       "tp1 dp4 ep4 | tp1 dp16 ep16",
+       2,
+       11520},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const MeasuredPoint *point = load_split(&cases[i].row);
+    cr_assert_null(point->why, "%zu: %s", i, point->why);
+    cr_expect_str_eq(measured_degrees(point, &arena), cases[i].degrees, "%zu", i);
+    cr_expect_eq(point->script.drafts, cases[i].drafts, "%zu", i);
+    cr_expect_eq(point->script.max_num_batched_tokens, cases[i].tokens, "%zu: %d", i,
+                 (int)point->script.max_num_batched_tokens);
+    cr_expect_not_null(strstr(point->solved, "with speculative decoding"));
+    cr_expect_not_null(strstr(point->assumed, "by its recipe"));
+    // both pools have them
+    const char *drafts = arena_printf(
+        &arena, "speculative: {method: mtp, num_speculative_tokens: %d, ", cases[i].drafts);
+    const char *first = strstr(point->config, drafts);
+    cr_assert_not_null(first, "%zu: %s", i, point->config);
+    cr_expect_not_null(strstr(first + 1, drafts), "%zu: %s", i, point->config);
+  }
+}
+
 Test(measured_recipes, a_row_of_no_deployment_or_of_several_is_not_simulated) {
   static const struct {
     Written row;
     const char *why;
   } cases[] = {
-      {{"875", R1("trtllm", "0.8.1.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
-        "8,1,1,2,4", "2026-01-29"},
-       "speculative decoding only"},
+      {{"1024", R1("sglang", "0.5.8.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
+        "8,1,1,2,4", "2026-02-11"},
+       "speculative decoding only, which is not simulated with SGLang"},
+      {{"16", R1("sglang", "0.5.8.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4", "8,1,1,2,4",
+        "2026-02-11,lmsysorg/sglang:v0.5.8.post1-cu130"},
+       "speculative decoding only, which is not simulated with SGLang"},
+      {{"1024", R1("trtllm", "0.8.1.post1", "h200_sxm", "fp8"), "1024,1024", "8,1,1,1,8",
+        "8,1,1,1,8", "2026-02-14"},
+       "several that InferenceX lists fit its columns, all with speculative decoding"},
       {{"512", R1("sglang", "0.5.8.post1", "b200_sxm", "fp4"), "1024,1024", "4,1,1,1,4",
         "8,1,1,2,4", "2026-02-11"},
        "several"},
@@ -151,7 +221,7 @@ Test(measured_recipes, an_aggregated_row_of_all_gpus_is_split) {
 
 typedef struct Row {
   const char *id, *concurrency, *backend, *backend_version, *model_path, *system, *precision, *mode,
-      *isl, *osl, *measured_at;
+      *isl, *osl, *measured_at, *image;
   int64_t prefill_num_workers, prefill_tp_size, prefill_attention_dp_size, prefill_moe_ep_size,
       decode_num_workers, decode_tp_size, decode_attention_dp_size;
 } Row;
@@ -171,6 +241,7 @@ static const CsvColumn columns[] = {TEXT(id),
                                     TEXT(isl),
                                     TEXT(osl),
                                     TEXT(measured_at),
+                                    TEXT(image),
                                     COUNTED(prefill_num_workers),
                                     COUNTED(prefill_tp_size),
                                     COUNTED(prefill_attention_dp_size),
@@ -189,10 +260,11 @@ static const char *hidden(const Row *row) {
   const long long expert = ones ? 1 : row->prefill_moe_ep_size;
   return arena_printf(&arena,
                       "%s,,%s,%s,%s,%s,%s,%s,disagg,%s,%s,500,9,,,,,,,%lld,1,1,%lld,%lld,,%lld,"
-                      "1,1,%lld,%lld,%s,\n",
+                      "1,1,%lld,%lld,%s,%s\n",
                       row->id, row->concurrency, row->backend, row->backend_version,
                       row->model_path, row->system, row->precision, row->isl, row->osl, prefill,
-                      prefill / expert, expert, decode, decode / expert, expert, row->measured_at);
+                      prefill / expert, expert, decode, decode / expert, expert, row->measured_at,
+                      row->image);
 }
 
 static bool has_numbers(const Row *row) {
@@ -230,5 +302,5 @@ Test(measured_recipes, hidden_numbers_are_found_again) {
               "%s has %d and %d, not %d and %d", point->id, (int)given[i][0], (int)given[i][1],
               (int)point->pools[0].workers, (int)point->pools[1].workers);
   }
-  cr_expect(found >= 131, "%d found of %zu, %d fit several", found, n, several);
+  cr_expect(found >= 137, "%d found of %zu, %d fit several", found, n, several);
 }
