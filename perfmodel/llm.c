@@ -56,12 +56,22 @@ double llm_kv_element_bytes(const Llm *self) {
   return element_bytes(self, self->kv_cache_dtype);
 }
 
+/* Of one key that is also the value: in FP8 the rotated numbers stay in 16 bits, with 8 bytes of
+ * scales (fp8_ds_mla of vLLM and SGLang: 584 bytes of 512 numbers). */
+static double shared_vector_bytes(const Llm *self, const LlmAttention *a) {
+  const double rotated = (double)self->qk_rope_head_dim;
+  if (self->kv_cache_dtype != DTYPE_FP8 || rotated == 0)
+    return llm_kv_elements(self, a, 1) * llm_kv_element_bytes(self);
+  return llm_kv_elements(self, a, 1) + rotated + 8;
+}
+
 double llm_layer_kv_bytes(const Llm *self, bool sliding) {
   const LlmAttention a = sliding ? llm_sliding_attention(self) : llm_full_attention(self);
   const double layers = (double)self->num_hidden_layers;
   const double index =
       sliding ? 0 : llm_index_kv_bytes(self) * (double)self->num_index_layers / layers;
   const double share = self->kv_share > 0 && !sliding ? self->kv_share : 1;
+  if (self->values_are_keys) return share * shared_vector_bytes(self, &a) + index;
   return share * llm_kv_elements(self, &a, 1) * llm_kv_element_bytes(self) + index;
 }
 
@@ -70,7 +80,12 @@ double llm_qkv_parameters(const Llm *self, const LlmAttention *a, int64_t tp) {
   const double q =
       (double)((self->attention_gate ? 2 : 1) * a->query_heads * a->qk_dim) / (double)tp;
   const double queries = rank > 0 ? h * rank + rank * q : h * q;
-  if (!llm_latent(self)) return queries + h * llm_kv_elements(self, a, tp);
+  const double compressed =
+      self->kv_share > 0 ? (double)self->num_compressed_layers / (double)self->num_hidden_layers
+                         : 0;
+  if (!llm_latent(self))
+    return queries +
+           h * (llm_kv_elements(self, a, tp) + compressed * llm_compressor_width(a->qk_dim, false));
   const double kv = (double)self->kv_lora_rank;
   return queries + h * (kv + (double)self->qk_rope_head_dim) +
          kv * (double)(a->query_heads * (self->qk_nope_head_dim + a->v_dim)) / (double)tp;
@@ -116,7 +131,11 @@ double llm_linear_out_parameters(const Llm *self, int64_t tp) {
 double llm_index_parameters(const Llm *self) {
   const double h = (double)self->hidden_size, heads = (double)self->index_n_heads;
   const double from = (double)either(self->q_lora_rank, self->hidden_size);
-  return from * (heads * (double)self->index_head_dim) + h * ((double)self->index_head_dim + heads);
+  double key = (double)self->index_head_dim;
+  if (self->kv_share > 0)
+    key = llm_compressor_width(self->index_head_dim, true) +
+          llm_compressor_width(self->head_dim, true) - llm_compressor_width(self->head_dim, false);
+  return from * (heads * (double)self->index_head_dim) + h * (key + heads);
 }
 
 static int64_t mlp_parameters(const Llm *self, int64_t width) {

@@ -76,8 +76,10 @@ typedef struct Llm {
   int linear_attention; // LlmLinear
   // attention over compressed tokens, in layers that have a window beside; 0: all tokens are kept
   double kv_share;               // tokens that a mean layer keeps of each one that it has seen
+  int64_t num_compressed_layers; // that keep any; the others have their window alone
   bool values_are_keys;          // one vector of qk_dim for both
   int64_t o_lora_rank, o_groups; // attention's output in two factors, the first in groups; 0: one
+  int64_t hc_mult; // residual streams, mixed around attention and MLP (mHC, 2512.24880); 0: one
   bool qk_norm, attention_sinks;
   bool attention_gate; // attention's output is multiplied by a gate of as many numbers
   bool wide_qk_norm;   // over all heads at once, so that GPUs that share them add up their squares
@@ -151,8 +153,14 @@ double llm_linear_in_parameters(const Llm *self, int64_t tp);
 double llm_linear_out_parameters(const Llm *self, int64_t tp);
 /* Numbers of its state, of all heads. */
 double llm_linear_state(const Llm *self);
+/* Width of what a layer makes compressed tokens of `dim` numbers of: for each a value and the
+ * logarithm of its weight, of layers with an index for two overlapping tokens (DeepSeek-V4). */
+static inline double llm_compressor_width(int64_t dim, bool index) {
+  return (double)((index ? 4 : 2) * dim);
+}
 /* Parameters of the index of sparse attention in one layer: its queries from those of attention,
- * one key, and a weight for each of its heads. */
+ * one key, and a weight for each of its heads. Of attention over compressed tokens the key is
+ * compressed, and the second of the overlapping tokens counts here. */
 double llm_index_parameters(const Llm *self);
 /* Parameters of a part in all layers. */
 int64_t llm_part_parameters(const Llm *self, LlmPart part);

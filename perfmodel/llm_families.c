@@ -7,12 +7,14 @@
 #define PLAIN .bias = true, .norm = LLM_LAYER_NORM
 #define TIED  .tie_word_embeddings = true
 #define QK    .qk_norm = true
-/* MiniMax: "qk_norm_type": "per_layer"; its router is computed in float32, with sigmoids. */
-#define WIDE .wide_qk_norm = true, .fp32_router = true, .sigmoid_router = true
-#define QKV  .attention_bias = true
-#define SILU .hidden_act = LLM_SILU
-#define GELU .hidden_act = LLM_GELU
-#define RELU .hidden_act = LLM_RELU
+/* MiniMax: its router is computed in float32, with sigmoids; M2's "qk_norm_type" is "per_layer",
+ * M3's "per_head". */
+#define FP32_ROUTER .fp32_router = true, .sigmoid_router = true
+#define WIDE        .wide_qk_norm = true, FP32_ROUTER
+#define QKV         .attention_bias = true
+#define SILU        .hidden_act = LLM_SILU
+#define GELU        .hidden_act = LLM_GELU
+#define RELU        .hidden_act = LLM_RELU
 
 /* Old files leave out the longest context. */
 #define FALCON                                                                                     \
@@ -114,7 +116,7 @@ const LlmFamily llm_families[] = {
      .full_every = 4,
      .wide_experts = true},
     {.model_type = "minimax_m2", .facts = {GATED, SILU, QK, WIDE}, .wide_experts = true},
-    {.model_type = "minimax_m3", .facts = {GATED, SILU, QK, WIDE}, .wide_experts = true},
+    {.model_type = "minimax_m3", .facts = {GATED, SILU, QK, FP32_ROUTER}, .wide_experts = true},
     {.model_type = "olmoe", .facts = {GATED, SILU, QK}, .wide_experts = true},
     {.model_type = "phimoe", .facts = {GATED, SILU, QKV}, .wide_experts = true},
     {.model_type = "granitemoe", .facts = {GATED, SILU}, .wide_experts = true},

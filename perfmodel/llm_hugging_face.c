@@ -54,6 +54,7 @@ static const struct {
     {"linear_key_head_dim", {"linear_key_head_dim"}},
     {"linear_value_head_dim", {"linear_value_head_dim"}},
     {"linear_conv_kernel_dim", {"linear_conv_kernel_dim"}},
+    {"hc_mult", {"hc_mult"}},
     {"o_lora_rank", {"o_lora_rank"}},
     {"o_groups", {"o_groups"}},
     {"index_topk", {"index_topk"}},

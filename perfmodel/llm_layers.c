@@ -222,6 +222,7 @@ static void compression_bind(const Reader *self) {
       llm->num_index_layers = 0;
     }
     llm->num_index_layers += ratio == least;
+    llm->num_compressed_layers++;
     kept += 1 / (double)ratio;
   }
   llm->kv_share = kept / (double)llm->num_hidden_layers;

@@ -126,6 +126,11 @@ const OptionSpec llm_options[] = {
      .help =
          "Share of the tokens that a layer keeps on average, in attention over compressed tokens.",
      .absent = "all"},
+    FROM_NONE(num_compressed_layers, 1e3,
+              .help = "Number of layers that compress tokens. 0 means all, with kv_share."),
+    FROM_NONE(hc_mult, 100,
+              .help = "Number of residual streams that are mixed around attention and MLP (mHC). "
+                      "0 means one stream that is not mixed."),
     FLAG(values_are_keys, .help = "One vector is both key and value."),
     FROM_NONE(o_lora_rank, 1e5, .help = "Rank of the attention output. 0 means full rank."),
     COUNT(o_groups, 1e4, .help = "Number of groups of heads, each with that rank.",
@@ -208,6 +213,7 @@ static int facts_complete(Llm *self, const Node *root, Diag *diag) {
     self->num_sliding_layers = 0;
   if (self->num_sliding_layers == 0) self->sliding_window = 0;
   if (self->num_index_layers == 0) self->num_index_layers = self->num_hidden_layers;
+  if (self->num_compressed_layers == 0) self->num_compressed_layers = self->num_hidden_layers;
   int status =
       fact_require(root, experts, "num_experts_per_tok", self->num_experts_per_tok, "num_experts",
                    diag) |
@@ -241,6 +247,8 @@ static int facts_complete(Llm *self, const Node *root, Diag *diag) {
                    diag) |
       layers_check(root, "num_index_layers", self->num_index_layers, self->num_hidden_layers,
                    diag) |
+      layers_check(root, "num_compressed_layers", self->num_compressed_layers,
+                   self->num_hidden_layers, diag) |
       layers_check(root, "num_dense_layers", self->num_dense_layers, self->num_mlp_layers, diag);
   if (experts && self->num_experts_per_tok > self->num_experts)
     status = diag_error(diag, root->at, "num_experts_per_tok %lld exceeds num_experts %lld",

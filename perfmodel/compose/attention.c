@@ -113,12 +113,19 @@ double layers_prefill_us(const Layers *self, int64_t batch, int64_t isl, int64_t
   const double keys[] = {(double)batch, (double)past, (double)isl};
   return layers_linear_prefill_us(self, batch, isl) +
          (llm_latent(&self->llm) ? latent_prefill_us(self, keys[0], keys[1], keys[2])
-                                 : plain_prefill_us(self, keys));
+          : layers_sparse_modules(&self->llm)
+              ? layers_sparse_prefill_us(self, keys[0], keys[1], keys[2])
+              : plain_prefill_us(self, keys));
 }
 
-/* Modules were timed with the new token in the context, other kernels with those before it. */
+/* Modules of latent attention were timed with the new token in the context, others and kernels with
+ * those before it. */
+static int64_t new_tokens(const Layers *self) {
+  return self->modules && llm_latent(&self->llm) ? 0 : 1;
+}
+
 int64_t layers_context_of(const Layers *self, int64_t step) {
-  return step + !self->modules;
+  return step + new_tokens(self);
 }
 
 static double plain_decode_us(const Layers *self, const double *keys) {
@@ -137,8 +144,9 @@ static double plain_decode_us(const Layers *self, const double *keys) {
 }
 
 double layers_decode_us(const Layers *self, int64_t batch, int64_t context) {
-  const double keys[] = {(double)batch, (double)(context - !self->modules)};
-  return layers_linear_decode_us(self, batch) + (llm_latent(&self->llm)
-                                                     ? latent_decode_us(self, keys[0], keys[1])
-                                                     : plain_decode_us(self, keys));
+  const double keys[] = {(double)batch, (double)(context - new_tokens(self))};
+  return layers_linear_decode_us(self, batch) +
+         (llm_latent(&self->llm)              ? latent_decode_us(self, keys[0], keys[1])
+          : layers_sparse_modules(&self->llm) ? layers_sparse_decode_us(self, keys[0], keys[1])
+                                              : plain_decode_us(self, keys));
 }

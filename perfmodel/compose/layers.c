@@ -89,7 +89,7 @@ static double kernels_us(const Layers *self, LayerPart part, int dtype, double t
                               dtype,
                               llm->qk_norm,
                               llm->attention_gate,
-                              llm_latent(llm)};
+                              layers_moves_inside(self)};
   const double query = (double)(layers_heads(self) * llm->head_dim);
   const double kv = (double)(layers_kv_heads(self) * llm->head_dim);
   const double value = llm_linear_values(llm, gpus);
@@ -161,8 +161,9 @@ static double attention_us(const Layers *self, double tokens) {
   const Llm *llm = &self->llm;
   return wide_norm_us(self, tokens) +
          kernels_us(self, PART_ATTENTION, llm->attention_dtype, tokens) +
-         (llm_latent(llm) ? layers_latent_products_us(self, tokens)
-                          : plain_products_us(self, tokens)) +
+         (llm_latent(llm)              ? layers_latent_products_us(self, tokens)
+          : layers_sparse_modules(llm) ? layers_sparse_products_us(self, tokens, false)
+                                       : plain_products_us(self, tokens)) +
          all_reduce_us(self, tokens * (double)llm->hidden_size);
 }
 
@@ -217,8 +218,9 @@ static double routed_us(const Layers *self, double tokens) {
               layers_curve_us(&self->split, tokens) - gain / (double)layers_expert_shares(self));
 }
 
-/* Whether shared experts are in the kernel of the routed ones. */
+/* Whether shared experts are in the kernel of the routed ones: not where these alone are MXFP4. */
 static bool is_fused(const Layers *self) {
+  if (self->llm.expert_dtype == DTYPE_MXFP4 && self->llm.weight_dtype != DTYPE_MXFP4) return false;
   return self->engine->shared_fused && self->setup.expert_parallel_size == 1 &&
          self->setup.attention_data_parallel_size == 1 &&
          self->llm.shared_expert_intermediate_size > 0;
@@ -277,6 +279,13 @@ static double experts_us(const Layers *self, double tokens) {
          layers_curve_us(&self->scatter, all * h);
 }
 
+/* What an index adds to the products of a layer. */
+static double index_us(const Layers *self, double tokens) {
+  if (llm_latent(&self->llm)) return layers_index_products_us(self, tokens);
+  return layers_sparse_products_us(self, tokens, true) -
+         layers_sparse_products_us(self, tokens, false);
+}
+
 double layers_linear_us(const Layers *self, int64_t tokens) {
   const Llm *llm = &self->llm;
   const double n = ceil((double)tokens / (double)self->setup.attention_data_parallel_size);
@@ -285,8 +294,10 @@ double layers_linear_us(const Layers *self, int64_t tokens) {
   double us = (double)llm->num_attention_layers * attention_us(self, n);
   if (llm->num_linear_layers > 0)
     us += (double)llm->num_linear_layers * linear_attention_us(self, n);
-  if (llm->index_topk > 0 && llm_latent(llm))
-    us += (double)llm->num_index_layers * layers_index_products_us(self, n);
+  if (llm->index_topk > 0) us += (double)llm->num_index_layers * index_us(self, n);
+  if (llm->hc_mult > 0)
+    us += (double)llm->num_hidden_layers *
+          (layers_curve_us(&self->streams[0], n) + layers_curve_us(&self->streams[1], n));
   if (llm_dense_layers(llm) > 0) us += (double)llm_dense_layers(llm) * dense_us(self, n);
   if (llm_moe_layers(llm) > 0) us += (double)llm_moe_layers(llm) * experts_us(self, n);
   return us + layers_kernel_us(self, 2 * n * row); // embedding

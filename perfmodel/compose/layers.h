@@ -72,8 +72,10 @@ typedef struct Layers {
   int64_t wide_decodes;                      // up to so many tokens of one GPU by those of decodes
   KernelFound split, whole; // where it has whole experts only: another's, shared or not
   LinearKernels linear_prefill, linear_decode; // where layers have linear attention
-  KernelFound shared_prefill, shared_decode;   // of layers that share the index of another
-  bool modules;                                // latent attention was timed with its products
+  KernelFound shared_prefill, shared_decode;   // of layers that share the index of another, or
+                                               // have none where others have
+  KernelFound streams[2]; // mixed before and after attention and MLP of a layer: over num_tokens
+  bool modules;           // attention was timed with its products
   KernelFound absorb, expand; // where not, the products with its keys' factor: num_tokens
   Borrowed *borrowed;
   size_t n_borrowed, borrowed_capacity;
@@ -142,11 +144,24 @@ bool layers_exchange(const Layers *self);
 double layers_product_us(const Layers *self, int dtype, double m, double n, double k);
 /* One that is bound by memory. */
 double layers_kernel_us(const Layers *self, double bytes);
+/* Attention of plain heads that reads a part of the context: DeepSeek-V4, MiniMax-M3. */
+bool layers_sparse_modules(const Llm *llm);
+/* Whether the tables of attention have what moves queries and keys. */
+static inline bool layers_moves_inside(const Layers *self) {
+  return llm_latent(&self->llm) || layers_sparse_modules(&self->llm);
+}
 /* Products of latent attention, of its index of sparse attention and of linear attention, of one
  * layer. */
 double layers_latent_products_us(const Layers *self, double tokens);
 double layers_index_products_us(const Layers *self, double tokens);
 double layers_linear_products_us(const Layers *self, double tokens);
+/* Attention of plain heads that reads a part of the context. */
+/* Its products in a layer with an index or without; attention of all layers. */
+double layers_sparse_products_us(const Layers *self, double tokens, bool index);
+double layers_sparse_prefill_us(const Layers *self, double batch, double past, double isl);
+double layers_sparse_decode_us(const Layers *self, double batch, double step);
+/* By formats of the KV cache and of products. 0, or −1 with entries. */
+int layers_read_sparse_modules(Layers *self, const char *kv, const char *products, Diag *diag);
 /* Linear attention: a roofline stands in for what no table has. */
 void layers_read_linear_attention(Layers *self);
 /* A table over one key becomes that share of it, and the rest of another. */

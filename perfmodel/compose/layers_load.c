@@ -168,7 +168,7 @@ static void read_windows(Layers *self, const KernelQuery *query) {
     self->window_decode = (KernelFound){.path = NULL};
 }
 
-static int read_attention(Layers *self, Diag *diag) {
+static int read_attention(Layers *self, KernelFound *prefill, KernelFound *decode, Diag *diag) {
   const char *kv = kernel_dtype_name(self->setup.kv_cache_dtype);
   if (!kv) return no_format(self, "a KV cache", self->setup.kv_cache_dtype, diag);
   KernelQuery query = {.name = "context_attention",
@@ -180,13 +180,28 @@ static int read_attention(Layers *self, Diag *diag) {
                                    {"window_size", .number = 0, .may_miss = true},
                                    {"beam_width", .number = 1, .may_miss = true}},
                        .keys = {"batch_size", "step", "isl"}};
-  int error = read_heads(self, &self->prefill, &query, "attention of prompts", diag);
+  int error = read_heads(self, prefill, &query, "attention of prompts", diag);
   query.name = "generation_attention";
   query.keys[1] = "step";
   query.keys[2] = NULL;
-  error |= read_heads(self, &self->decode, &query, "attention of decodes", diag);
+  error |= read_heads(self, decode, &query, "attention of decodes", diag);
   if (!error) note_format(self, kv);
   if (!error) read_windows(self, &query);
+  return error;
+}
+
+/* Layers of blocks stand beside some that see all. */
+static int read_modules(Layers *self, Diag *diag) {
+  const Llm *llm = &self->llm;
+  const char *kv = kernel_dtype_name(self->setup.kv_cache_dtype);
+  const char *products = kernel_dtype_name(llm->attention_dtype);
+  if (!kv) return no_format(self, "a KV cache", self->setup.kv_cache_dtype, diag);
+  if (!products) return no_format(self, "products", llm->attention_dtype, diag);
+  int error = layers_read_sparse_modules(self, kv, products, diag);
+  if (!error && llm->kv_share == 0 && llm->num_index_layers < llm->num_attention_layers)
+    error = read_attention(self, &self->shared_prefill, &self->shared_decode, diag);
+  else if (!error)
+    note_format(self, kv);
   return error;
 }
 
@@ -370,6 +385,20 @@ static bool read_between(Layers *self, const char *folder) {
   return true;
 }
 
+/* MXFP4 of a shape that nobody measured on this GPU: experts of 8 bits in blocks. */
+static bool read_wider(Layers *self, const KernelQuery *query) {
+  KernelQuery wider = *query;
+  Diag lacking;
+  if (self->llm.expert_dtype != DTYPE_MXFP4) return false;
+  diag_init(&lacking);
+  memcpy(wider.filters[0].texts, EXPERTS[DTYPE_FP8_BLOCK], sizeof wider.filters[0].texts);
+  const bool good = nearest_read(self, &self->experts, &wider, "experts", &lacking) == 0;
+  diag_done(&lacking);
+  if (good)
+    nearest_note(self, &self->experts, "experts in fp8_block for mxfp4", NULL, OTHER_WEIGHTS);
+  return good;
+}
+
 static int read_routed(Layers *self, Diag *diag) {
   const Llm *llm = &self->llm;
   const int64_t shares = layers_expert_shares(self);
@@ -387,7 +416,13 @@ static int read_routed(Layers *self, Diag *diag) {
   if (shares > 1 && llm->expert_dtype == DTYPE_MXFP4 && read_experts_of(self, &whole, folder) &&
       read_both(self, &split, &whole))
     return 0;
-  return nearest_read(self, &self->experts, &split, "experts", diag);
+  Diag lacking;
+  diag_init(&lacking);
+  int error = nearest_read(self, &self->experts, &split, "experts", &lacking);
+  if (error && read_wider(self, &split)) error = 0;
+  if (error) diag_append(diag, &lacking);
+  diag_done(&lacking);
+  return error;
 }
 
 static int read_experts(Layers *self, Diag *diag) {
@@ -456,10 +491,10 @@ int layers_load(Layers *self, Diag *diag) {
   if (self->llm.weight_dtype == DTYPE_NVFP4 && llm_moe_layers(&self->llm) > 0)
     self->llm.attention_dtype = DTYPE_BF16;
   int error = read_all_products(self, diag);
-  const bool sparse = self->llm.index_topk > 0 || self->llm.kv_share > 0;
   error |= llm_latent(&self->llm) ? read_latent(self, diag)
-           : sparse               ? no_sparse(self, diag)
-                                  : read_attention(self, diag);
+           : layers_sparse_modules(&self->llm)
+               ? read_modules(self, diag)
+               : read_attention(self, &self->prefill, &self->decode, diag);
   layers_read_linear_attention(self);
   error |= layers_read_all_reduce(self, diag);
   error |= read_experts(self, diag);

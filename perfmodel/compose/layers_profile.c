@@ -199,7 +199,7 @@ static const char *list_kernels(const Composing *self) {
                                 dtypes[kernel->part],
                                 llm->qk_norm,
                                 llm->attention_gate,
-                                llm_latent(llm)};
+                                layers_moves_inside(layers)};
     if (kernel->part == PART_LINEAR && llm->num_linear_layers == 0) continue;
     if (small_kernel_runs(kernel, &run) && (!layers->linear.path || kernel->qk_norm) &&
         !strstr(text, kernel->name))

@@ -7,7 +7,8 @@
 /* How far times of one table are from those of another, on average of products of 16 and of fewer
  * bits on H100, H200 and B200 (README.md, "What is borrowed"). */
 static const double OTHER_VERSION = 0.05, OTHER_ENGINE = 0.15, OTHER_PRODUCTS = 0.25,
-                    OTHER_FORMAT = 0.10, OTHER_GPUS = 0.15, OTHER_SHARES = 0.10;
+                    OTHER_FORMAT = 0.10, OTHER_GPUS = 0.15, OTHER_SHARES = 0.10,
+                    OTHER_LAYERS = 0.15, OTHER_WEIGHTS = 0.50;
 
 /* Reads a table, where the folder has the rows: no diagnostics. Else there is none. */
 bool nearest_read_beside(KernelFound *found, const KernelQuery *query, const char *folder,

@@ -242,6 +242,8 @@ void other_gpu_scale(Layers *layers, const Hardware *measured) {
                  {&layers->decode, decodes},
                  {&layers->shared_prefill, prompts},
                  {&layers->shared_decode, decodes},
+                 {&layers->streams[0], of_memory},
+                 {&layers->streams[1], of_memory},
                  {&layers->linear_prefill.convolution, of_memory},
                  {&layers->linear_prefill.scan, of_memory},
                  {&layers->linear_decode.convolution, of_memory},

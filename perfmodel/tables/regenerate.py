@@ -50,6 +50,18 @@ TABLES = {
                             "batch_size", "step"], "isl"),
     "dsa_generation_module": (["op_name", "architecture", "kv_cache_dtype", "gemm_type",
                                "num_heads", "batch_size"], "step"),
+    "dsv4_csa_context_module": (["model", "kv_cache_dtype", "gemm_type", "num_heads", "batch_size",
+                                 "step"], "isl"),
+    "dsv4_csa_generation_module": (["model", "kv_cache_dtype", "gemm_type", "num_heads",
+                                    "batch_size"], "step"),
+    "dsv4_hca_context_module": (["model", "kv_cache_dtype", "gemm_type", "num_heads", "batch_size",
+                                 "step"], "isl"),
+    "dsv4_hca_generation_module": (["model", "kv_cache_dtype", "gemm_type", "num_heads",
+                                    "batch_size"], "step"),
+    "msa_context_module": (["kv_cache_dtype", "gemm_type", "num_heads", "batch_size", "step"],
+                           "isl"),
+    "msa_generation_module": (["kv_cache_dtype", "gemm_type", "num_heads", "batch_size"], "step"),
+    "mhc_module": (["op_name", "hc_mult", "hidden_size"], "num_tokens"),
     "wideep_context_moe": (["moe_dtype", "hidden_size", "inter_size", "topk", "num_experts",
                             "moe_tp_size", "moe_ep_size", "distribution"], "num_tokens"),
     "wideep_generation_moe": (["moe_dtype", "hidden_size", "inter_size", "topk", "num_experts",
@@ -75,6 +87,10 @@ DEEPEP_SMS = 20
 DISTRIBUTIONS = ["power_law_1.01", "power_law_1.2", "balanced"]
 KEPT = {"wideep_context_moe": ["power_law_1.01", "uniform"],
         "wideep_generation_moe": ["power_law_1.01", "uniform"]}
+# What one engine calls otherwise than the others.
+ALIASES = {"fp8_e4m3": "fp8"}
+# Tables of which only single prompts have tokens before them.
+SINGLE = ["dsv4_csa_context_module", "dsv4_hca_context_module", "msa_context_module"]
 
 
 def rounded(us):
@@ -158,10 +174,12 @@ def read(data, name, without):
                *[table[column].to_pylist() for column in there])
     curves = collections.defaultdict(dict)
     for x, ms, step, *key in rows:
-        key = tuple(key)
+        key = tuple(ALIASES.get(value, value) for value in key)
         if not ms > 0 or (last == "isl" and "step" not in there and step > 0):
             continue
         if any(value < least.get(column, value) for column, value in zip(there, key)):
+            continue
+        if name in SINGLE and key[there.index("batch_size")] > 1 and key[there.index("step")] > 0:
             continue
         if any(fnmatch.fnmatch(str(value), pattern) for value in key for pattern in without):
             continue

@@ -83,6 +83,50 @@ Test(llm, experts_and_latent_attention_have_their_published_size) {
   }
 }
 
+/* As their makers print them, within the digits: DeepSeek-V4's model cards (284 B and 13 B, 1.6 T
+ * and 49 B), MiniMax-M3's (428 B and 23 B, with a tower for pictures) and vLLM's recipe of it (427
+ * B and 26 B). In FP8 a token that is kept takes 584 bytes, its key in an index 132: of each 4
+ * tokens in 21 layers and of each 128 in 20, as vLLM and SGLang lay them out. */
+Test(llm, attention_to_a_part_of_the_context_has_its_published_size) {
+  const struct {
+    const char *name;
+    double parameters, parameters_digits, activated, activated_digits; // billions
+    int64_t kv_bytes_per_token, kv_bytes_per_sequence;
+  } cases[] = {
+      {"deepseek-v4-flash", 284, 0.5, 13, 0.5, 3871, 43 * 128 * 584},
+      {"deepseek-v4-pro", 1600, 50, 49, 0.5, 5544, 61 * 128 * 584},
+      {"minimax-m3", 427, 1, 24.5, 1.5, 60 * 2 * 4 * 128 * 2 + 57 * 132, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Llm llm;
+    cr_assert_eq(llm_load(&llm, cases[i].name, data_dir, place_of_file("test"), &arena, &diag), 0);
+    const double parameters = (double)llm_parameters(&llm) / 1e9;
+    const double activated = (double)activated_parameters(&llm) / 1e9;
+    cr_expect_float_eq(parameters, cases[i].parameters, cases[i].parameters_digits, "%s: %.2f",
+                       llm.name, parameters);
+    cr_expect_float_eq(activated, cases[i].activated, cases[i].activated_digits, "%s: %.2f",
+                       llm.name, activated);
+    cr_expect_eq(llm.kv_bytes_per_token, cases[i].kv_bytes_per_token, "%s: %lld", llm.name,
+                 (long long)llm.kv_bytes_per_token);
+    cr_expect_eq(llm.kv_bytes_per_sequence, cases[i].kv_bytes_per_sequence, "%s: %lld", llm.name,
+                 (long long)llm.kv_bytes_per_sequence);
+  }
+}
+
+/* vLLM prints 9.62 GiB for the KV of DeepSeek-V4-Pro with 1 M tokens, all in 16 bits
+ * (vllm.ai/blog/deepseek-v4); keys of an index have 128 bytes and 4 of a scale here. */
+Test(llm, a_million_compressed_tokens_take_what_vllm_prints) {
+  const LlmFormats formats = {LLM_UNSAID, LLM_UNSAID, LLM_UNSAID, DTYPE_BF16};
+  Llm llm;
+  cr_assert_eq(llm_load_as(&llm, "deepseek-v4-pro", &formats, data_dir, place_of_file("test"),
+                           &arena, &diag),
+               0);
+  const double index = (double)llm.num_index_layers * llm_index_kv_bytes(&llm);
+  const double token = (double)llm.kv_bytes_per_token + index * (256.0 / 132 - 1);
+  const double gib = (token * 1048576 + (double)llm.kv_bytes_per_sequence) / 1073741824;
+  cr_expect_float_eq(gib / 9.62, 1, 0.01, "%.3f GiB", gib);
+}
+
 /* DeepSeek-R1, by its config.json, q_lora_rank 1536, kv_lora_rank 512, 128 heads of 128 + 64 and
  * 128: a 62nd layer of attention 7168·1536 + 1536·128·192 + 7168·576 + 512·128·256 + 128·128·7168,
  * 256 experts and a shared one of 3·7168·2048; the router 256·7168, norms 2·7168 + 1536 + 512, the
