@@ -282,6 +282,20 @@ static FineTick iteration_composed(const PerfModel *self, const BatchShape *batc
   return fine;
 }
 
+IterationTerms perfmodel_terms(const PerfModel *self, const BatchShape *batch,
+                               const RankShare *busiest) {
+  assert(self->form == PERF_COMPOSED);
+  const BatchShape even = batch_evened(batch, self->ranks, busiest);
+  Extrapolation flag;
+  return (IterationTerms){
+      .even = even,
+      .linear = pwl_fine(&self->linear, even.prefill_tokens + even.decode_seqs) +
+                pwl_fine(&self->spread, batch->prefill_tokens + batch->decode_seqs),
+      .prefill = prefill_fine(self, even.prefill_tokens, even.prefill_area2, &flag),
+      .decode = mixed_fine(self, batch, &flag),
+      .head = pwl_fine(&self->head, even.logit_seqs)};
+}
+
 /* SplitwiseSim performance_model.py, get_iteration_duration. */
 static FineTick iteration_splitwise_sim(const PerfModel *self, const BatchShape *batch,
                                         Extrapolation *ret_flag) {

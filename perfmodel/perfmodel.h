@@ -113,6 +113,7 @@ typedef struct PerfModel {
   Tick eager;                 // composed only: all layers (host_time.h); 0: none
   int64_t graph_tokens;       // likewise
   Tick host_per_sequence;     // likewise; `head` has it, as overhead what the host takes besides
+  const struct PowerModel *power; // of its iterations (power.h); NULL: constants of a machine type
   // what perfmodel_compile made
   int64_t max_decode_seqs;   // rows compiled
   const DecodePiece *pieces; // all rows, one after the other, each over C from 0 to INT64_MAX
@@ -148,6 +149,14 @@ static inline Tick perfmodel_iteration(const PerfModel *self, const BatchShape *
                                        Extrapolation *ret_extrapolation) {
   return perfmodel_iteration_on(self, batch, NULL, ret_extrapolation);
 }
+
+/* The terms of an iteration with prefill of a composed one, and what they are looked up at. */
+typedef struct IterationTerms {
+  BatchShape even; // with ranks that are as busy as the busiest
+  FineTick linear, prefill, decode, head;
+} IterationTerms;
+IterationTerms perfmodel_terms(const PerfModel *self, const BatchShape *batch,
+                               const RankShare *busiest);
 
 /* A step of all ranks, each with its own batch: as long as that one would last of which all had as
  * much as the rank that takes longest, but that what is spread over all GPUs is of the tokens of

@@ -1,5 +1,6 @@
 /* See audit.h. */
 #include "sim/audit.h"
+#include "perfmodel/power.h"
 #include "sim/books/parts.h"
 #include "sim/core/connector.h"
 #include "sim/core/encoder.h"
@@ -8,6 +9,7 @@
 #include "sim/core/loop.h"
 #include "sim/core/memory.h"
 #include <assert.h>
+#include <math.h>
 #include <stddef.h>
 
 static void check_links(const Simulation *self, const RequestQueue *queue) {
@@ -435,6 +437,19 @@ static void check_network(const Simulation *self) {
   }
 }
 
+/* GPUs draw no less than idle ones and no more than their limit, but for the rounding of an
+ * iteration to ticks. */
+static void check_power(const PoolSpec *pool, const InstanceTotals *totals, Total busy) {
+  const PowerModel *power = pool->perfmodel->power;
+  const Total drawn = totals->milliwatt_ticks;
+  assert(power || drawn == 0);
+  if (!power) return;
+  const Total most = (Total)(1e3 * fmax(power->cap, power->idle)) + 1;
+  const Total least = (Total)(1e3 * fmin(power->idle, power->cap)) - 1;
+  const Total rounding = most * (totals->prefill_iterations + totals->decode_iterations + 1);
+  assert(drawn >= least * busy - rounding && drawn <= most * busy + rounding);
+}
+
 void audit_totals(const Simulation *self, const SimResult *result) {
   Total busy = 0;
   for (uint32_t p = 0; p < result->n_pools; p++) {
@@ -447,6 +462,7 @@ void audit_totals(const Simulation *self, const SimResult *result) {
     const Total away = totals->down_ticks + totals->off_ticks;
     assert(0 <= ticks && ticks + away <= (Total)result->span * pool->pool->count);
     assert(0 <= totals->mixed_ticks && totals->mixed_ticks <= totals->prefill_ticks);
+    check_power(pool->pool, totals, ticks);
     // a tier tells of an iteration when it ends, also of one that began before it was counted
     assert(0 <= totals->stall_ticks && (totals->stall_ticks <= ticks || self->counted_from > 0));
     // those that failures broke off are no iterations

@@ -44,6 +44,14 @@ typedef struct LoraConfig {
   int64_t load_bandwidth;
 } LoraConfig;
 
+/* Where the power of iterations is from, as `power` has it. */
+typedef enum PowerSource {
+  POWER_AUTO,      // phase where the machine type has its constants and there is no limit
+  POWER_OPERATORS, // watts of kernels, where they were measured
+  POWER_BATCH,     // between two powers of a GPU
+  POWER_PHASE,     // the machine type's prefill_power and decode_power
+} PowerSource;
+
 /* One entry of `pools:` as written. A key that the simulator has under the same name is bound where
  * it finds that, in `spec`; the rest of `spec` is filled from the others. */
 typedef struct PoolConfig {
@@ -53,7 +61,9 @@ typedef struct PoolConfig {
   int64_t count, tensor_parallel_size, pipeline_parallel_size, data_parallel_size;
   int64_t attention_data_parallel_size, expert_parallel_size, nnodes;
   bool enable_eplb;
-  Hardware hardware; // of the machine type, once it is loaded
+  Hardware hardware;         // of the machine type, once it is loaded
+  int power;                 // PowerSource
+  const Node *gpu_power_cap; // a power, or a share of that of the GPU; NULL: none
   KvOptions kv;
   int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
@@ -303,6 +313,11 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
 int config_bind_pauses(Config *self, Arena *arena, Diag *diag);
 /* How the pool's machines start, and how many it may have. */
 int config_bind_pool_scaling(PoolConfig *pool, Diag *diag);
+/* Where the power of its iterations is from, and in `ret_cap` the limit of a GPU in W; 0: none. */
+int config_bind_power(PoolConfig *pool, const Hardware *hardware, const Node *node, double *ret_cap,
+                      Diag *diag);
+/* What of the machine's power its instances draw, once the performance model is loaded. */
+void config_fill_power(PoolConfig *pool, double share, const Hardware *hardware);
 /* After the pools, policies and groups, all in order. `node` is the value of `scaling`, NULL when
  * absent. */
 int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag);

@@ -5,6 +5,7 @@
 #include "experiments/base/epoch.h"
 #include "experiments/base/version.h"
 #include "experiments/config/config.h"
+#include "perfmodel/power.h"
 #include "sim/policies.h"
 #include <errno.h>
 #include <string.h>
@@ -23,6 +24,16 @@ static void fold_layers(uint64_t *hash, const PoolSpec *pool) {
     const int64_t figures[] = {(int64_t)group->kind, group->block_size, group->window};
     *hash = hash_fold(*hash, hash_bytes(figures, sizeof figures));
   }
+}
+
+/* Watts of its GPUs, whatever they are from. */
+static void fold_power(uint64_t *hash, const PoolSpec *pool) {
+  const PowerModel *power = pool->perfmodel->power;
+  const double reals[] = {pool->gpus, pool->rest_power, power->idle, power->cap};
+  const PowerTerm *terms[] = {&power->linear, &power->prefill, &power->decode, &power->head};
+  fold_reals(hash, reals, sizeof reals / sizeof *reals);
+  for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+    fold_reals(hash, terms[i]->watts.at, POWER_OCTAVES);
 }
 
 static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
@@ -46,6 +57,7 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
   if (pool->window_bytes_per_token + pool->state_bytes > 0 || pool->layout) fold_layers(hash, pool);
   if (pool->ranks > 1) *hash = hash_fold(*hash, (uint64_t)pool->ranks);
   fold_reals(hash, reals, sizeof reals / sizeof *reals);
+  if (pool->perfmodel->power) fold_power(hash, pool);
   *hash = hash_fold(*hash, pool->perfmodel->digest);
 }
 

@@ -8,6 +8,7 @@
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
 #include "perfmodel/host_time.h"
+#include "perfmodel/power.h"
 #include "perfmodel/roofline.h"
 #include "perfmodel/time_scale.h"
 #include <inttypes.h>
@@ -433,12 +434,28 @@ static void widen_error(PerfModel *self, double output_error) {
   self->held_out_error = hypot(self->held_out_error, output_error); // NAN stays
 }
 
+/* Kernels whose watts were measured have left them in the model. */
+static void give_power(PerfModel *self, const PerfModelInputs *of, Arena *arena) {
+  const PowerModel *measured = self->power;
+  const Hardware *hardware = of->hardware;
+  self->power = NULL;
+  if (of->power == POWER_PHASE || hardware->gpu_tdp == 0) return;
+  PowerModel *power = ARENA_NEW(arena, PowerModel);
+  if (measured && of->power != POWER_BATCH)
+    *power = *measured;
+  else
+    power_by_batch(power, self, hardware->gpu_tdp, power_memory_watts(hardware));
+  if (of->power_cap > 0) power_limit(power, of->power_cap);
+  perfmodel_cap(self, power, arena);
+}
+
 static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
   const PerfModelLoad *load = context;
   PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
   *perfmodel = *load->plain;
   widen_error(perfmodel, load->of->output_error);
   scale_times(perfmodel, load->of, arena);
+  give_power(perfmodel, load->of, arena);
   return add_host(perfmodel, load, arena, diag) ? NULL : perfmodel;
 }
 

@@ -10,6 +10,9 @@
 
 static const char *const role_choices[] = {"prefill", "decode", "mixed", NULL}; // as Role
 
+static const char *const power_choices[] = {"auto", "operators", "batch", "phase",
+                                            NULL}; // as PowerSource
+
 #define POOL(field, kind, ...) OPTION_OF(PoolConfig, field, kind, __VA_ARGS__)
 #define SPEC(field, kind, ...) OPTION_AT(PoolConfig, #field, spec.field, kind, __VA_ARGS__)
 #define KV(field, kind, ...)   OPTION_AT(PoolConfig, #field, kv.field, kind, __VA_ARGS__)
@@ -92,6 +95,17 @@ const OptionSpec config_pool_options[] = {
          .absent = "count instances at all times"),
     OPTION_AT(PoolConfig, "lora", lora_node, OPTION_NODE, .help = "Memory for LoRA adapters.",
               .absent = "none"),
+    POOL(power, OPTION_CHOICE, .fallback = "auto", .choices = power_choices,
+         .help =
+             "Source of the power of iterations: the watts of kernels where those were measured "
+             "(operators), a GPU's power by the batch (batch), or the machine type's constants "
+             "for prefill and decode (phase). auto is phase where the machine type has them and "
+             "no cap is set, else operators, else batch."),
+    POOL(gpu_power_cap, OPTION_NODE,
+         .help =
+             "Limit on the power of each GPU, such as '400 W', or a share of the GPU's own such "
+             "as 0.6, at least 0.28. Iterations that would draw more take longer.",
+         .absent = "the GPU's own limit"),
     POOL(perfmodel, OPTION_NODE, .help = "Performance model of the pool, as at the top level.",
          .absent = "that of the top level"),
     OPTION_AT(PoolConfig, "engine", engine_node, OPTION_NODE, .listed = "engines",
@@ -215,10 +229,7 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Llm *model,
     spec->nic_bandwidth = llround(share * (double)hardware->nic_bandwidth);
   spec->nvlink_bandwidth = instance_gpus(self, pool) * hardware->nvlink_bandwidth;
   spec->kv_transfer_overhead = hardware->kv_transfer_overhead;
-  spec->idle_power = share * hardware->idle_power;
-  spec->prefill_power = share * hardware->prefill_power;
-  spec->decode_power = share * hardware->decode_power;
-  spec->provisioned_power = share * hardware->provisioned_power;
+  config_fill_power(pool, share, hardware);
   spec->cost_per_hour = share * hardware->cost_per_hour;
 }
 
@@ -445,6 +456,8 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   pool->kv.max_num_seqs = ranks_of(self, pool) * config_max_decode_seqs(&batcher);
   if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers && degrees.pipeline == 1)
     pool->kv.layout = kv_layout_of(&held, degrees.tensor, pool->kv.block_size, arena);
+  double cap = 0;
+  if (config_bind_power(pool, &hardware, node, &cap, diag)) return -1;
   if (check_ranks(self, pool, node, diag) || check_eplb(pool, node, diag)) return -1;
   if (pool->lora_node && config_bind_lora(self, pool, pool->lora_node, diag)) return -1;
   KvCapacity capacity;
@@ -464,6 +477,8 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   choice.hardware = &hardware;
   choice.degrees = degrees;
   choice.enable_eplb = pool->enable_eplb;
+  choice.power = pool->power;
+  choice.power_cap = cap;
   choice.output_error = speculation ? speculation->error : 0;
   choice.max_decode_seqs = max_decode_seqs(self, spec, ranks_of(self, pool), &capacity);
   spec->perfmodel = config_load_perfmodel(

@@ -1,12 +1,20 @@
 /* See fleet.h. */
 #include "experiments/fleet/fleet.h"
 #include "experiments/base/writer.h"
+#include "perfmodel/power.h"
 #include <math.h>
 #include <string.h>
 
 /* What a machine file leaves out is 0. */
 static double known(double fact) {
   return fact > 0 ? fact : NAN;
+}
+
+/* What a limit on its GPUs takes from the power of a whole machine. */
+static double saved_kw(const PoolConfig *pool) {
+  const PowerModel *power = pool->spec.perfmodel ? pool->spec.perfmodel->power : NULL;
+  if (!power) return 0;
+  return (double)pool->hardware.num_gpus * (power->limit - power->cap) / 1000;
 }
 
 Lot lot_of_pool(const PoolConfig *pool) {
@@ -17,6 +25,7 @@ Lot lot_of_pool(const PoolConfig *pool) {
   return (Lot){.type = type,
                .count = pool_machines(&pool->spec),
                .searched = -1,
+               .saved_kw = saved_kw(pool),
                .each = {.instances = 1,
                         .gpus = (double)gpus,
                         .machines = hardware_machines_of(type, config_degrees(pool)),
@@ -57,15 +66,18 @@ static bool is_first(const Lot *lots, int i) {
 /* Of the lots of one type, from the first one on: their machines, and what those take whole. */
 static Takes takes_of_type(const Lot *lots, int n, const int64_t *counts) {
   double shares = 0, paid = 0, powered = 0; // machines of which something is taken whole
+  double saved = INFINITY;                  // by the weakest limit on any of them
   for (int i = 0; i < n; i++) {
     if (!same_type(&lots[i], lots)) continue;
     const double share = count_of(&lots[i], counts) * lots[i].each.machines;
     shares += share;
     if (lots[i].whole_cost) paid += share;
     if (lots[i].whole_power) powered += share;
+    if (lots[i].whole_power) saved = fmin(saved, lots[i].saved_kw);
   }
   const double cost = known(lots->type->cost_per_hour);
-  const double power_kw = known(lots->type->provisioned_power / 1000);
+  const double all_kw = known(lots->type->provisioned_power / 1000);
+  const double power_kw = powered > 0 ? known(all_kw - saved) : all_kw;
   return (Takes){.machines = whole_machines(shares),
                  .cost_per_hour = paid > 0 ? whole_machines(paid) * cost : 0,
                  .power_kw = powered > 0 ? whole_machines(powered) * power_kw : 0};

@@ -21,6 +21,7 @@ typedef struct Lot {
   int64_t spares;               // beside such a count
   Takes each;                   // of one instance, by its GPUs
   bool whole_cost, whole_power; // are of whole machines
+  double saved_kw;              // of the power of a whole one, by a limit on its GPUs
 } Lot;
 
 /* The lot of a pool that is bound, as many as it has; points to its machine type. */

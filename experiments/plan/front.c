@@ -108,6 +108,7 @@ static int take_run(void *context, void *run) {
   point->gpus = report_value(report, "gpus");
   point->tokens_per_user = 1 / report_latency(report, "tpot_s", "mean");
   point->cost = report_value(report, "cost_per_million_output_tokens");
+  point->joules = report_value(report, "j_per_output_token");
   point->gpu_seconds = point->gpus / point->tokens_per_s * 1e6;
   note_offered(self, point, report);
   point->saturated = report->saturated;

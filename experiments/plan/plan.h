@@ -34,6 +34,8 @@ typedef struct Question {
   int split;                        // SPLIT_…
   int objective;                    // of plan_objective_names; -1: cost where a price is known
   int64_t seeds;
+  double power_budget;       // W that all instances may take; 0: any
+  const char *gpu_power_cap; // as the key of pools; NULL: none
 } Question;
 
 enum {
@@ -92,6 +94,7 @@ typedef struct FrontPoint {
   double gpus;            // of the cluster
   double cost;            // $ per million output tokens; NAN: no price
   double gpu_seconds;     // per million output tokens
+  double joules;          // per output token; NAN: not known
   double tokens_per_user; // per second: 1 / mean TPOT
   double tokens_per_s;    // of output
   bool saturated;         // more come than it serves

@@ -66,6 +66,9 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
       load_of(plan->question, arena));
   fprintf(out, "            within %s, with the least %s\n", text_shown(plan->question->slo, arena),
           plan->objective);
+  if (plan->question->power_budget > 0)
+    fprintf(out, "            within %s kW of provisioned power\n",
+            amount(plan->question->power_budget / 1000, arena));
   if (plan->roofline)
     fprintf(
         out,
@@ -217,8 +220,8 @@ static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
 static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
   const int width = provision_name_width(self->study), n = self->study->n_designs;
   const int *order = plan_order(self->study, self->outcomes, arena);
-  fprintf(out, "\n%-*s  %9s %5s %9s %10s  %-10s %7s\n", width, "design", "instances", "GPUs", "$/h",
-          cost_unit(is_priced(self)), "binds", "margin");
+  fprintf(out, "\n%-*s  %9s %5s %9s %10s %7s %7s  %-10s %7s\n", width, "design", "instances",
+          "GPUs", "$/h", cost_unit(is_priced(self)), "kW", "J/token", "binds", "margin");
   for (int i = 0; i < n && i < PLAN_BEST; i++) {
     const DesignOutcome *outcome = &self->outcomes[order[i]];
     const Answer *answer = &outcome->answers[0];
@@ -227,10 +230,12 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
       fprintf(out, "%-*s  none: %s\n", width, outcome->design->name, outcome->why_not);
       continue;
     }
-    fprintf(out, "%-*s  %9s %5s %9s %10s  %-10s %6.1f%%\n", width, outcome->design->name,
+    fprintf(out, "%-*s  %9s %5s %9s %10s %7s %7s  %-10s %6.1f%%\n", width, outcome->design->name,
             instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
             amount(answer->fleet.takes.cost_per_hour, arena),
-            amount(point ? front_cost(point) : NAN, arena), answer->binds, 100 * answer->margin);
+            amount(point ? front_cost(point) : NAN, arena),
+            amount(answer->fleet.takes.power_kw, arena), amount(point ? point->joules : NAN, arena),
+            answer->binds, 100 * answer->margin);
   }
   if (n > PLAN_BEST)
     fprintf(out, "%-*s  %d more need as much or more, or miss the limits\n", width, "...",
@@ -253,6 +258,7 @@ static void put_point(Rows *rows, const FrontPoint *point, int width, bool price
            .only = CELL_IN_CSV | CELL_IN_JSON},
           {CELL_OF_NUMBER("gpu_s_per_million_tokens", point->gpu_seconds),
            .only = CELL_IN_CSV | CELL_IN_JSON},
+          {CELL_OF_NUMBER("j_per_output_token", point->joules), .only = CELL_IN_CSV | CELL_IN_JSON},
           {CELL_OF_NUMBER(NULL, front_cost(point)), COLUMN(cost_unit(priced), 10), .show = "%.4g"},
           {CELL_OF_NUMBER("tokens_per_s_per_user", point->tokens_per_user),
            COLUMN("tokens/s and user", 17), .show = "%.4g"},

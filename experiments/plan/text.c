@@ -148,6 +148,11 @@ static const char *pool_of(const Text *self, const char *role, Parallelism shape
     pool = arena_printf(arena, "%s, attention_data_parallel_size: %" PRId64, pool, shape.attention);
   if (shape.expert > 1)
     pool = arena_printf(arena, "%s, expert_parallel_size: %" PRId64, pool, shape.expert);
+  const char *cap = self->plan->question->gpu_power_cap;
+  const bool plain = cap && *cap && cap[strspn(cap, "0123456789. kW")] == '\0';
+  if (cap)
+    pool = arena_printf(arena, "%s, gpu_power_cap: %s", pool,
+                        plain ? cap : quote_yaml_text(cap, arena));
   return arena_printf(arena, "%s}", pool);
 }
 
@@ -252,6 +257,7 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   add_policies(&text);
   add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n  best: %d\n  seeds: %" PRId64 "\n", limits,
       self->objective, PLAN_BEST, asked->seeds);
+  if (asked->power_budget > 0) add(&text, "  constraint: {power: %.12g W}\n", asked->power_budget);
   add_designs(&text);
   self->text = text.text;
   return 0;

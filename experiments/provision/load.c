@@ -61,7 +61,8 @@ const OptionSpec provision_options[] = {
 
 const OptionSpec provision_constraint_options[] = {
     KEY(ConstraintKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e15,
-        .help = "Maximum power of all instances.", .absent = "no budget"),
+        .help = "Maximum provisioned power of all instances. It applies to every objective.",
+        .absent = "no budget"),
     KEY(ConstraintKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e15,
         .help = "Maximum price of all instances.", .absent = "no budget"),
     KEY(ConstraintKeys, machines, OPTION_INT, .min = 1, .max = 1e6,
@@ -108,7 +109,7 @@ static int bind_constraint(Provision *self, const Node *node, const Node *block,
     return diag_error(
         diag, config_place(node, "rate"),
         "'rate' cannot be used with the objective 'throughput', which searches the rate");
-  if (!largest && n_budgets > 0)
+  if (!largest && n_budgets > 0 && self->budget_of != OBJECTIVE_POWER)
     return diag_error(diag, config_place(node, objective_names[self->budget_of]),
                       "'%s' is a budget for the objective 'throughput', not for '%s'",
                       objective_names[self->budget_of], objective_names[self->objective]);

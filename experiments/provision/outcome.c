@@ -42,8 +42,21 @@ void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
   if (!any) outcome->low = outcome->high = NAN;
 }
 
+/* Of a search whose least cluster takes more than the budget of power; NULL: it was not that. */
+static const char *explain_budget(const Provision *self, const Replicate *replicate, Arena *arena) {
+  const Probe *least = &replicate->result.answer;
+  const ProbeRun *run = replicate_find(replicate, least);
+  const Takes takes = design_takes(replicate->design, least->counts);
+  if (!run || run->verdict != PROBE_HOLDS || !provision_exceeds(self, &takes)) return NULL;
+  return arena_printf(arena, "what meets the limits takes %.6g %s, the budget is %.6g %s",
+                      takes_value(&takes, self->budget_of), objective_units[self->budget_of],
+                      self->budget, objective_units[self->budget_of]);
+}
+
 /* Of a replicate without an answer: the most machines at the lowest rate, and what failed there. */
 static const char *explain(const Provision *self, const Replicate *replicate, Arena *arena) {
+  const char *budget = explain_budget(self, replicate, arena);
+  if (budget) return budget;
   const Probe *easiest = NULL;
   for (int i = 0; i < replicate->result.n_steps; i++) {
     const Probe *probe = &replicate->result.steps[i].probe;

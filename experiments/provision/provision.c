@@ -69,6 +69,9 @@ static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_re
     search_largest_rate(space, recall, knowledge, ret_result, arena);
   else
     search_least(space, recall, knowledge, ret_result, arena);
+  if (!ret_result->done || !ret_result->found || space->n_clusters > 0) return;
+  const Takes takes = design_takes(knowledge->replicate->design, ret_result->answer.counts);
+  if (provision_exceeds(self->provision, &takes)) ret_result->found = false;
 }
 
 /* ---- Running ---- */

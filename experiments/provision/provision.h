@@ -122,6 +122,12 @@ typedef struct Provision {
   int n_designs;
 } Provision;
 
+/* Whether so much is more than the budget, if there is one. */
+static inline bool provision_exceeds(const Provision *self, const Takes *takes) {
+  return self->budget_of != OBJECTIVE_THROUGHPUT &&
+         !(takes_value(takes, self->budget_of) <= self->budget * (1 + 1e-9));
+}
+
 /* Per request: how many found no room in KV memory as they came, and how often one gave way. */
 typedef struct KvPressure {
   double waits, recomputes;

@@ -13,7 +13,7 @@ ProbeRun *replicate_find(const Replicate *self, const Probe *probe) {
 
 static bool within_budget(const Provision *self, const Design *design, const int64_t *counts) {
   const Takes takes = design_takes(design, counts);
-  return takes_value(&takes, self->budget_of) <= self->budget * (1 + 1e-9);
+  return !provision_exceeds(self, &takes);
 }
 
 /* What a budget leaves of the design's last count, with so many of the first one of two; less than
@@ -52,6 +52,7 @@ static int fill_clusters(const Provision *self, const Design *design, Probe *clu
 
 /* What an objective is of. */
 typedef struct Costs {
+  const Provision *provision;
   const Design *design;
   Objective objective;
 } Costs;
@@ -60,7 +61,9 @@ typedef struct Costs {
 static double cost_of(const void *context, const int64_t *counts) {
   const Costs *self = context;
   const Takes takes = design_takes(self->design, counts);
-  return takes_value(&takes, self->objective);
+  const double value = takes_value(&takes, self->objective);
+  // Beyond a budget of power: more than anything within it, and no less for more.
+  return provision_exceeds(self->provision, &takes) ? 1e12 + value : value;
 }
 
 void replicate_begin(const Provision *self, Replicate *replicate, const Answer *likely,
@@ -78,7 +81,7 @@ void replicate_begin(const Provision *self, Replicate *replicate, const Answer *
   }
   if (self->objective != OBJECTIVE_THROUGHPUT) {
     Costs *costs = ARENA_NEW(arena, Costs);
-    *costs = (Costs){design, self->objective};
+    *costs = (Costs){self, design, self->objective};
     space->cost = cost_of;
     space->cost_context = costs;
     return;

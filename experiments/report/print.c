@@ -3,6 +3,7 @@
 #include "experiments/base/version.h"
 #include "experiments/fleet/fleet.h"
 #include "experiments/report/report.h"
+#include "perfmodel/power.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -263,6 +264,23 @@ static void table_admission(const Report *self, FILE *out) {
           self->result->n_tenants, self->run.fairness);
 }
 
+/* What power is from, and of which part of the machine. */
+static void table_power(const Report *self, FILE *out) {
+  for (uint32_t i = 0; i < self->result->n_pools; i++) {
+    const PoolSpec *pool = self->pools[i].pool;
+    const PowerModel *power = pool->perfmodel->power;
+    if (!power) continue;
+    fprintf(out, "power        %.4g kW in the mean, %.3g J per output token",
+            self->run.mean_power_kw, self->run.j_per_output_token);
+    if (power->cap < power->limit) fprintf(out, "; GPUs capped at %.0f W", power->cap);
+    fprintf(out, "\n             %s%s", power->text,
+            pool->prefill_power > 0 ? "" : "; of the GPUs alone");
+    if (!isnan(power->error)) fprintf(out, "; error %.0f%%", 100 * power->error);
+    putc('\n', out);
+    return; // of pools that differ, that of the first
+  }
+}
+
 static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   write_cell(self->config->path, 0, out);
@@ -284,6 +302,7 @@ static void table_head(const Report *self, FILE *out) {
       known(self->run.cost_usd, "$%.2f", "price unknown", rejected),
       known(self->run.provisioned_power_kw, "%.4g kW provisioned", "power unknown", unfinished));
   table_bill(self, out);
+  table_power(self, out);
   fprintf(out, "memory       %s preemptions", format_count(self->run.preemptions, requests));
   if (self->run.preemptions > 0)
     fprintf(out, ", %s of them recomputed",

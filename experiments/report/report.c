@@ -86,8 +86,13 @@ static double if_known(double value, double fact) {
   return fact > 0 ? value : NAN;
 }
 
+/* 1 where what it draws is said by its model or its machine type. */
+static double draws_known(const PoolSpec *pool) {
+  return pool->perfmodel->power || pool->prefill_power > 0;
+}
+
 static double energy_kwh(const PoolResult *result) {
-  return if_known(result->energy_j / JOULES_PER_KWH, result->pool->prefill_power);
+  return if_known(result->energy_j / JOULES_PER_KWH, draws_known(result->pool));
 }
 
 static uint32_t lanes_of(const PoolSpec *pool) {
@@ -186,7 +191,7 @@ static GroupReport make_group(const SimResult *result, const GroupSpec *spec, Ar
 static double energy_of(const SimResult *result) {
   double kwh = result->energy_j / JOULES_PER_KWH;
   for (uint32_t i = 0; i < result->n_pools; i++)
-    kwh = if_known(kwh, result->pools[i].pool->prefill_power);
+    kwh = if_known(kwh, draws_known(result->pools[i].pool));
   return kwh;
 }
 

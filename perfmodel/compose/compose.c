@@ -3,6 +3,7 @@
 #include "base/folder.h"
 #include "base/text.h"
 #include "perfmodel/compose/other_gpu.h"
+#include "perfmodel/compose/watts.h"
 #include "perfmodel/compose/wide.h"
 #include "perfmodel/fit_file.h"
 #include "perfmodel/gpu_facts.h"
@@ -237,6 +238,14 @@ static int fit_terms(Composed *self, const Profile *profile, Arena *arena, Diag 
   return perfmodel_parse(&self->model, profile->path, self->text, self->length, 1, arena, diag);
 }
 
+/* What iterations draw, where kernels of this GPU have their watts; the tables are spent then. */
+static const PowerModel *measured_watts(const PerfModel *model, Layers *layers, const char *folder,
+                                        Arena *arena) {
+  Hardware other;
+  if (is_of_other_gpu(&other, &(ComposeInput){.setup = layers->setup}, folder, arena)) return NULL;
+  return watts_compose(layers, model, arena);
+}
+
 static const char *copy_text(const char *text, Arena *arena) {
   return text ? arena_copy(arena, text, strlen(text)) : NULL;
 }
@@ -253,6 +262,7 @@ static int compose(Composed *self, const Composing *of, Arena *scratch, Arena *a
   PerfModel *model = &self->model;
   if (residual_load(&model->residual, &layers->setup, of->input->data_dir, arena, diag)) return -1;
   model->taken = copy_text(fill_errors(model, layers, arena), arena);
+  model->power = measured_watts(model, layers, of->folder, arena);
   model->setup = layers->setup;
   model->setup.model = copy_text(layers->setup.model, arena);
   model->setup.gpu = copy_text(layers->setup.gpu, arena);
@@ -303,5 +313,6 @@ int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
   self->held_out_error = model->held_out_error;
   self->communication = model->communication;
   self->kernels = model->kernels;
+  self->power = model->power;
   return 0;
 }

@@ -92,6 +92,24 @@ ALIASES = {"fp8_e4m3": "fp8"}
 # Tables of which only single prompts have tokens before them.
 SINGLE = ["dsv4_csa_context_module", "dsv4_hca_context_module", "msa_context_module"]
 
+# Tables of watts beside those of times: one GPU's power while the kernel ran, the median of all
+# kernels of a class, since single readings of NVML are of 100 ms that other kernels share. A class
+# is of the nearest powers of two of what the kernel does: the column that tells tables apart, then
+# the keys, the last of which a curve runs over.
+WATTS = {
+    "gemm": ("gemm_dtype", {"log2_weights": lambda r: r["n"] * r["k"],
+                            "log2_m": lambda r: r["m"]}),
+    "context_attention": ("attn_dtype", {"log2_work": lambda r: (
+        r["batch_size"] * r["isl"] * (r["isl"] + 2 * r["step"]) * r["num_heads"] * r["head_dim"])}),
+    "generation_attention": ("kv_cache_dtype", {"log2_bytes": lambda r: (
+        2 * r["batch_size"] * r["step"] * r["num_key_value_heads"] * r["head_dim"] *
+        (1 if r["kv_cache_dtype"] == "fp8" else 2))}),
+    "moe": ("moe_dtype", {"log2_weights": lambda r: (
+        3 * r["num_experts"] * r["hidden_size"] * r["inter_size"] //
+        (r["moe_tp_size"] * r["moe_ep_size"])), "log2_tokens": lambda r: r["num_tokens"]}),
+    "custom_allreduce": ("allreduce_dtype", {"log2_size": lambda r: r["message_size"]}),
+}
+
 
 def rounded(us):
     """Three digits or fewer, at most half a percent away."""
@@ -213,6 +231,38 @@ def written(columns, last, curves, head):
     return "\n".join(lines) + "\n", points, sum(len(curve) for curve in curves.values())
 
 
+def read_watts(data, name):
+    """The medians of classes, {values: {x: watts}}, and how far rows are from them in the mean."""
+    import pyarrow.parquet
+    import statistics
+
+    column, keys = WATTS[name]
+    classes = collections.defaultdict(list)
+    for row in pyarrow.parquet.read_table(io.BytesIO(data)).to_pylist():
+        row.setdefault("step", 0)
+        if row["power"] > 0:
+            at = [round(math.log2(key(row))) for key in keys.values()]
+            classes[(row[column], *at)].append(row["power"])
+    medians = {key: statistics.median(rows) for key, rows in classes.items()}
+    far = [abs(medians[key] / watts - 1) for key, rows in classes.items() for watts in rows]
+    curves = collections.defaultdict(dict)
+    for (*key, x), watts in medians.items():
+        curves[tuple(key)][x] = round(watts)
+    columns = [column] + list(keys)
+    return columns[:-1], columns[-1], curves, sum(far) / len(far)
+
+
+def write_watts(archive, path, name, head, target):
+    columns, last, curves, error = read_watts(archive.read(path), name)
+    text, n, _ = written(columns, last, curves, head + ["rows are %.0f%% from these medians" %
+                                                         (100 * error)])
+    data = zipped(text)
+    with open(os.path.join(target, name + "_watts.csv.gz"), "wb") as file:
+        file.write(data)
+    print("%s_watts: %d medians, %.1f%%, %d bytes" % (name, n, 100 * error, len(data)))
+    return len(data)
+
+
 def zipped(text):
     out = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=9, mtime=0) as file:
@@ -237,6 +287,12 @@ def main():
         for (system, source, name), path in sorted(tables.items()):
             if system != row["system"] or not fnmatch.fnmatch(source, row["source"]):
                 continue
+            folder = os.path.join(target, row["gpu"], source)
+            if name in WATTS and name + "_watts" in row["tables"].split():
+                os.makedirs(folder, exist_ok=True)
+                head = ["NVIDIA AISimulate, measured by NVIDIA (Apache-2.0); watts of one GPU",
+                        "%s sha256 %s" % (os.path.basename(wheel), digest[:16]), path[len(ROOT):]]
+                total += write_watts(archive, path, name, head, folder)
             if not any(fnmatch.fnmatch(name, pattern) for pattern in row["tables"].split()):
                 continue
             columns, last, curves = read(archive.read(path), name, row["without"].split())
@@ -244,7 +300,6 @@ def main():
                     "%s sha256 %s" % (os.path.basename(wheel), digest[:16]),
                     path[len(ROOT):] + (" without " + row["without"] if row["without"] else "")]
             text, n, of = written(columns, last, curves, head)
-            folder = os.path.join(target, row["gpu"], source)
             os.makedirs(folder, exist_ok=True)
             data = zipped(text)
             with open(os.path.join(folder, name + ".csv.gz"), "wb") as file:

@@ -136,6 +136,20 @@ static bool series_passes_the_end(Simulation *self, Series series, int64_t n) {
                             (double)(series.first + 1) * count + (double)(series.step + 1) * steps);
 }
 
+/* What iterations of a part draw, by the model that they begin with: of those that are asked for
+ * one by one the mean. */
+static void plan_power(const Simulation *self, Instance *instance, const BatchShape *shape) {
+  const PerfModel *model = instance->perfmodel;
+  DecodeRun *run = &instance->run;
+  run->milliwatts = 0;
+  run->power = (DecodePower){0};
+  if (!model->power) return;
+  if (asks(self, instance))
+    run->milliwatts = power_of_iteration(model, shape, NULL);
+  else
+    run->power = power_of_decodes(model, run->seqs, present_piece(instance));
+}
+
 /* Sets up the next part of a run, over which the part before has left `carry`; its end is the
  * caller's to put into the agenda. */
 static void begin_part(Simulation *self, Instance *instance, uint32_t carry) {
@@ -157,6 +171,7 @@ static void begin_part(Simulation *self, Instance *instance, uint32_t carry) {
     if (series_passes_the_end(self, run->compute, run->part)) run->compute = (Series){.first = 1};
   }
   run->series = run->compute;
+  plan_power(self, instance, &shape);
   if (!instance->moves_kv) return;
   sim_plan_tier(self, instance, &shape);
   if (series_passes_the_end(self, run->series, run->part)) run->series = (Series){.first = 1};
@@ -291,11 +306,25 @@ void sim_book_batch_tokens(Instance *instance, int64_t tokens, Tick from, Tick t
   if (from < to) histogram_add(instance->batch_tokens, tokens, microseconds_between(from, to));
 }
 
+/* Milliwatt-ticks of n iterations of the present part, in the `ticks` that they take. */
+static Total drawn(const DecodeRun *run, int64_t n, Tick ticks) {
+  return run->milliwatts > 0 ? (Total)ticks * run->milliwatts
+                             : decode_power_sum(run->power, n, ticks);
+}
+
+/* Of `ticks` of iteration `n` of the part, which is broken off: they draw the mean of it. */
+static Total drawn_of_broken(const DecodeRun *run, int64_t n, Tick ticks) {
+  const Tick whole = series_at(run->series, n);
+  return whole > 0 ? (Total)ticks * (int64_t)(drawn(run, 1, whole) / whole) : 0;
+}
+
 /* Iterations of the present part. */
 static void add_iterations(const Simulation *self, const Instance *instance, int64_t n,
                            InstanceTotals *totals) {
   const DecodeRun *run = &instance->run;
-  totals->decode_ticks += series_sum(run->series, n);
+  const Tick ticks = series_sum(run->series, n);
+  totals->decode_ticks += ticks;
+  totals->milliwatt_ticks += drawn(run, n, ticks);
   totals->decode_iterations += n;
   totals->decode_tokens += n * run->tokens;
   totals->padding_tokens += n * (run->seqs - run->tokens);
@@ -356,6 +385,7 @@ static void add_broken_off(const Simulation *self, const Instance *instance, int
   const Extrapolation extrapolation =
       is_asked ? run->extrapolation : present_piece(instance)->extrapolation;
   totals->decode_ticks += ticks;
+  totals->milliwatt_ticks += drawn_of_broken(run, n, ticks);
   totals->stall_ticks -= stall > ticks ? stall - ticks : 0;
   totals->extrapolated_iterations[extrapolation] -= is_asked;
   totals->extrapolated_ticks[extrapolation] +=

@@ -7,6 +7,7 @@
  * withheld_blocks == kv_blocks. */
 #ifndef SIM_CORE_INSTANCE_H
 #define SIM_CORE_INSTANCE_H
+#include "perfmodel/power.h"
 #include "sim/books/metrics.h"
 #include "sim/core/batch.h"
 #include "sim/core/host_link.h"
@@ -80,7 +81,8 @@ typedef struct PoolSpec {
   int64_t nvlink_bandwidth;  // the same, of all its GPUs to those of other instances; 0: none
   Tick kv_transfer_overhead; // visible part of a layer-wise transfer beyond the last layer
   double idle_power, prefill_power, decode_power, provisioned_power; // W
-  double cost_per_hour;                                              // $
+  double gpus, rest_power; // where the model says its power: GPUs, and W of the rest while it works
+  double cost_per_hour;    // $
   PolicyChoice batcher, kvtier; // of this pool; without a policy: those of the run
   StartUp start_up;
   PoolScaling scaling;
@@ -146,7 +148,9 @@ typedef struct DecodeRun {
   Tick modelled;
   Extrapolation extrapolation;
   BatchShape shape;
-  Tick ends_at; // of one with prefill
+  Tick ends_at;       // of one with prefill
+  int64_t milliwatts; // the mean of one GPU in that one; 0: not known, or by `power`
+  DecodePower power;  // of iterations of a part that are not asked for one by one
 } DecodeRun;
 
 /* In the order in which an event needs it: the first lines of the cache are all that most need. */

@@ -21,10 +21,17 @@ static void add_prefills(const Instance *instance, const BatchShape *shape, Tick
                          InstanceTotals *totals) {
   totals->prefill_iterations++;
   totals->prefill_ticks += ticks;
+  totals->milliwatt_ticks += (Total)ticks * instance->run.milliwatts;
   if (shape->decode_seqs > 0) totals->mixed_ticks += ticks;
   totals->prefill_tokens += shape->prefill_tokens - instance->padding.prefill_tokens;
   totals->padding_tokens += instance->padding.prefill_tokens + instance->padding.decode_seqs;
   totals->decode_tokens += shape->decode_seqs - instance->padding.decode_seqs;
+}
+
+/* The mean of one GPU; 0 where its model does not say it. */
+static int64_t milliwatts_of(const Instance *instance, const BatchShape *shape) {
+  const PerfModel *model = instance->perfmodel;
+  return model->power ? power_of_iteration(model, shape, &instance->busiest) : 0;
 }
 
 Tick sim_begin_prefills(Simulation *self, Instance *instance, const BatchShape *shape) {
@@ -46,6 +53,7 @@ Tick sim_begin_prefills(Simulation *self, Instance *instance, const BatchShape *
   run->stall = sim_stall(self, instance, ticks);
   ticks += run->stall;
   instance->activity = ACTIVITY_PREFILL;
+  run->milliwatts = milliwatts_of(instance, shape);
   add_prefills(instance, shape, ticks, &instance->totals);
   run->shape = *shape;
   run->ends_at = self->now + ticks;
@@ -65,10 +73,12 @@ void sim_stretch_prefills(Instance *instance, Tick until) {
   const Tick more = until - run->ends_at, mixed = run->shape.decode_seqs > 0 ? more : 0;
   const bool left_out = instance->counted_from == run->ends_at; // the warm-up ended in it
   instance->totals.prefill_ticks += more;
+  instance->totals.milliwatt_ticks += (Total)more * run->milliwatts;
   instance->totals.mixed_ticks += mixed;
   run->ends_at = until;
   if (!left_out) return;
   instance->before.prefill_ticks += more;
+  instance->before.milliwatt_ticks += (Total)more * run->milliwatts;
   instance->before.mixed_ticks += mixed;
   instance->counted_from = until;
 }

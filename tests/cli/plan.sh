@@ -33,7 +33,7 @@ is_first() {
   awk '
     $1 == "answer" { gpus = $0; sub(/ GPUs?,.*/, "", gpus); sub(/.* /, "", gpus) }
     $1 == "ttft.p90" || $1 == "tpot.p90" { left[$1] = $(NF - 1) }
-    found { exit !($(NF - 4) == gpus && $NF == left[$(NF - 1)]); }
+    found { exit !($(NF - 6) == gpus && $NF == left[$(NF - 1)]); }
     $1 == "design" && $2 == "instances" { found = 1 }' out ||
     fail 'the first design is not the answer'
 }

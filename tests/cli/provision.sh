@@ -237,8 +237,8 @@ bad "duplicate key 'a'" 'objective: cost' \
   'designs: {a: {pools.prefill.count: 1..2}, a: {pools.prefill.count: 1..3}}'
 bad "the objective is unbounded: nothing limits the number of instances in design 'split'" \
   'objective: throughput' "$split"
-bad "'power' is a budget for the objective 'throughput', not for 'cost'" 'objective: cost' \
-  'constraint: {power: 3 kW}' "$split"
+bad "'machines' is a budget for the objective 'throughput', not for 'cost'" 'objective: cost' \
+  'constraint: {machines: 3}' "$split"
 bad "'rate' cannot be used with the objective 'throughput'" 'objective: throughput' \
   'constraint: {rate: 3 /s}' "$split"
 bad "'constraint' has 2 budgets" 'objective: throughput' 'constraint: {power: 3 kW, machines: 2}' \

@@ -534,11 +534,7 @@ static void draw_features(Draw *draw, Cluster *self) {
   const bool scales = rule && rule->kind == POLICY_SCALER;
   if (!rule || (scales && rule->policy != policy_list(POLICY_SCALER)[0]))
     cluster_draw_scaling(self, draw);
-  if (!rule) cluster_draw_pauses(self, draw);
-  if (!rule) cluster_draw_speculation(self, draw);
-  if (!rule) cluster_draw_layers(self, draw);
-  if (!rule) cluster_draw_connectors(self, draw);
-  if (!rule) cluster_draw_images(self, draw);
+  if (!rule) cluster_draw_more(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {

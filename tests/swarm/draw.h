@@ -66,6 +66,8 @@ void cluster_draw_ranks(Cluster *self, const Draw *draw);
 void cluster_draw_connectors(Cluster *self, const Draw *draw);
 /* Which images its prompts have, and what its pools encode. In images.c. */
 void cluster_draw_images(Cluster *self, const Draw *draw);
+/* All that clusters of no single rule have beside it, each from a stream of its own; power last. */
+void cluster_draw_more(Cluster *self, const Draw *draw);
 /* Which of its pools speculate. In speculation.c. */
 void cluster_draw_speculation(Cluster *self, const Draw *draw);
 /* When what of a cluster breaks. From a stream of its own. In faults.c. */

@@ -214,6 +214,7 @@ static PerfModelInputs inputs(Arena *where) {
                            .time_scale = 1,
                            .error_shift = 1,
                            .output_error = 0.125,
+                           .power_cap = 400,
                            .added = preset,
                            .preset = arena_printf(where, "%s", "graph-engine"),
                            .all_reduce_scale = 1,

@@ -190,10 +190,20 @@ Test(provision_load, a_budget_goes_with_throughput_and_a_rate_with_what_holds_it
     cr_assert_eq(load(&study, EIGHT, block), 0, "%s", budgets[i].constraint);
     cr_expect_eq(study.budget_of, budgets[i].of);
     cr_expect_float_eq(study.budget, budgets[i].budget, 1e-12);
-    expect_refused(arena_printf(&arena, "objective: cost, constraint: %s, designs: {a: {seed: 3}}",
-                                budgets[i].constraint),
-                   "is a budget for the objective 'throughput', not for 'cost'");
+    if (budgets[i].of != OBJECTIVE_POWER)
+      expect_refused(arena_printf(&arena,
+                                  "objective: cost, constraint: %s, designs: {a: {seed: 3}}",
+                                  budgets[i].constraint),
+                     "is a budget for the objective 'throughput', not for 'cost'");
   }
+  // but power limits whatever is least
+  cr_assert_eq(
+      load(&study, EIGHT, "objective: cost, constraint: {power: 5 kW}, designs: {a: {seed: 3}}"),
+      0);
+  cr_expect(study.budget_of == OBJECTIVE_POWER && study.budget == 5);
+  cr_expect(!provision_exceeds(&study, &(Takes){.power_kw = 5}));
+  cr_expect(provision_exceeds(&study, &(Takes){.power_kw = 5.1}));
+  cr_expect(provision_exceeds(&study, &(Takes){.power_kw = NAN}), "not known to be within it");
   cr_assert_eq(
       load(&study, EIGHT, "objective: cost, constraint: {rate: 0.5 /s}, designs: {a: {seed: 3}}"),
       0);
