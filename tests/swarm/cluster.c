@@ -539,6 +539,7 @@ static void draw_features(Draw *draw, Cluster *self) {
   if (!rule) cluster_draw_layers(self, draw);
   if (!rule) cluster_draw_connectors(self, draw);
   if (!rule) cluster_draw_images(self, draw);
+  if (!rule) cluster_draw_domains(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {
@@ -593,8 +594,7 @@ bool cluster_flip_layers(Cluster *cluster, Arena *arena) {
   if (!spec || !spec->key) return false;
   char *state = arena_alloc(arena, choice->policy->state_size);
   memcpy(state, choice->state, choice->policy->state_size);
-  bool *layers = (bool *)(state + spec->offset);
-  *layers = !*layers;
+  *(bool *)(state + spec->offset) ^= true;
   choice->state = state;
   return true;
 }

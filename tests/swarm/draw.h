@@ -70,6 +70,8 @@ void cluster_draw_images(Cluster *self, const Draw *draw);
 void cluster_draw_speculation(Cluster *self, const Draw *draw);
 /* When what of a cluster breaks. From a stream of its own. In faults.c. */
 void cluster_draw_faults(Cluster *self, const Draw *draw);
+/* What of it breaks together, after all else. From a stream of its own. In faults.c. */
+void cluster_draw_domains(Cluster *self, const Draw *draw);
 /* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.
  */
 void cluster_draw_adapters(Cluster *self, const Draw *draw);
