@@ -1,10 +1,10 @@
 /* Instances that break, are maintained or slow down, and come back.
  *
- * A source of faults is over instances of a pool that lie together and fail together: a replica, of
- * which one GPU takes the whole, or a machine as it is bought. It alternates between a time in
- * which all is well and one in which it is not, drawn from its own stream or as a schedule has
- * them; what its instances do then is its kind. An instance is down while any of its sources says
- * so.
+ * A source of faults is over instances that fail together: a replica, of which one GPU takes the
+ * whole; a machine as it is bought; or a failure domain, such as a rack or a power feed, which
+ * takes instances of several pools. It alternates between a time in which all is well and one in
+ * which it is not, drawn from its own stream or as a schedule has them; what its instances do then
+ * is its kind. An instance is down while any of its sources says so.
  *
  *   up ──► down ──────► boots ──► up       a fault, its repair, the start of the engine
  *            └► detected                   the router learns of it, and what was there is lost
@@ -80,15 +80,27 @@ typedef enum FaultKind {
   FAULT_KINDS,
 } FaultKind;
 
+/* Instances of one pool, one after another, as the cluster numbers them. */
+typedef struct FaultPart {
+  uint32_t first, n_instances;
+} FaultPart;
+
 typedef struct FaultSource {
   FaultKind kind;
   double factor;               // of slow: 1 to SLOWDOWN_MAX (perfmodel/time_scale.h); of link:
                                // at least 1, or 0: down
-  uint32_t first, n_instances; // of the cluster
-  Lifetime up, down;           // without a schedule
-  const FaultSpan *spans;      // a schedule
-  size_t n_spans;              // 0: times are drawn
+  uint32_t first, n_instances; // of one pool, numbered as the cluster has them
+  const FaultPart *others;     // [n_others] of a domain: the rest of what it takes
+  uint32_t n_others;
+  Lifetime up, down;      // without a schedule
+  const FaultSpan *spans; // a schedule
+  size_t n_spans;         // 0: times are drawn
 } FaultSource;
+
+/* The parts of a source, of which it has 1 + n_others. */
+static inline FaultPart fault_part(const FaultSource *self, uint32_t i) {
+  return i == 0 ? (FaultPart){self->first, self->n_instances} : self->others[i - 1];
+}
 
 typedef struct RetryOptions {
   int64_t limit;     // times that a request is tried again

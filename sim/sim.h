@@ -316,6 +316,7 @@ typedef struct PoolResult {
 #include "sim/books/metrics.def"
   double energy_j;                      // of a second shape, beyond what idle GPUs draw
   double mean_expansion, max_expansion; // KV memory over that of the GPUs, over time
+  const Total *up_ticks; // [pool_machines + 1] with so many instances up; NULL: nothing may fail
 } PoolResult;
 
 /* The pools of a model with the most KV memory for each phase of a request, and how many of its

@@ -66,6 +66,10 @@ static const OptionSpec options[] = {
          "number of draft tokens of a request in a step, by the model's MTP layers; or several "
          "of them: 0..4, or 0,1,3"),
      .absent = "no speculative decoding"},
+    {ASKED("--survive", STRING, survive, "DOMAIN",
+           "failure domain of which any one may be down for the whole run: machine, or a name and "
+           "its number of machines, such as rack=4"),
+     .absent = "nothing fails"},
     {ASKED("--split", CHOICE, split, "SPLIT", "separate pools for prefill and decode"),
      .choices = plan_split_names, .fallback = "both"},
     {ASKED("--objective", CHOICE, objective, "OBJECTIVE", "quantity to minimize"),

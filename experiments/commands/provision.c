@@ -8,6 +8,7 @@ typedef struct Options {
   const char *output, *export;
   int format;
   int64_t seed, jobs, memory, spares;
+  const char *survive;
   bool dry_run, require_slo, full_runs, no_range, run;
 } Options;
 
@@ -20,6 +21,8 @@ static const OptionSpec options[] = {
     {.group = "Search",
      CLI_COUNT("--seed", seed, "first random seed, in place of those of the study", 1e19)},
     {CLI_COUNT("--spares", spares, "spare instances of each design, off until one fails", 1e6)},
+    {CLI_TEXT("--survive", survive, "DOMAIN",
+              "failure domain, such as rack, any one of which may be down for the whole run")},
     {CLI_MONEY_PRICE},
     {CLI_MONEY_PRICES},
     {CLI_MONEY_SOLD},
@@ -36,16 +39,28 @@ static const OptionSpec options[] = {
 /* ---- What failures cost ---- */
 
 static bool is_of_failures(const char *key) {
-  static const char *const keys[] = {"faults", "spares", "n_plus"};
+  static const char *const keys[] = {"faults", "spares", "n_plus", "survive"};
   const char *dot = strstr(key, ".faults");
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     if (strcmp(key, keys[i]) == 0) return true;
   return dot && strchr(".", dot[strlen(".faults")]); // pools.NAME.faults, or a key of it
 }
 
+/* The outages of domains, which stay where they are. */
+static bool take_outages(Node *domains) {
+  static const char *const keys[] = {"schedule", "release", "down"};
+  bool any = false;
+  for (Node *level = domains->first; level; level = level->next)
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+      any |= level->kind == NODE_MAP && node_take(level, keys[i]) != NULL;
+  return any;
+}
+
 /* Takes out what fails, and what is held against that; whether there was anything. */
 static bool take_failures(Node *map) {
   bool any = false;
+  Node *domains = map->kind == NODE_MAP ? (Node *)node_find(map, "domains") : NULL;
+  if (domains && domains->kind == NODE_MAP) any |= take_outages(domains);
   for (Node *child = map->first, *next; child; child = next) {
     next = child->next;
     if (child->key && is_of_failures(child->key))
@@ -99,7 +114,7 @@ static const char *const *assignments_of(const Options *given, Arena *arena, Dia
   if (study_prices(&given->money, &prices, arena, diag)) return NULL;
   const int n_set = given->set ? given->set->n_children : 0;
   const char **texts =
-      ARENA_ARRAY(arena, const char *, n_set + (prices ? prices->n_children : 0) + 3);
+      ARENA_ARRAY(arena, const char *, n_set + (prices ? prices->n_children : 0) + 4);
   int n = 0;
   for (const Node *price = prices ? prices->first : NULL; price; price = price->next)
     texts[n++] = arena_printf(arena, "prices.%s=%s", price->key, node_text(price, arena));
@@ -109,6 +124,7 @@ static const char *const *assignments_of(const Options *given, Arena *arena, Dia
     texts[n++] = set->text;
   if (given->spares >= 0)
     texts[n++] = arena_printf(arena, "provision.spares=%lld", (long long)given->spares);
+  if (given->survive) texts[n++] = arena_printf(arena, "provision.survive=%s", given->survive);
   return texts;
 }
 

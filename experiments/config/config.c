@@ -13,7 +13,7 @@
 typedef struct TopKeys {
   const Node *model, *models, *adapters, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window, *warm, *prices, *precision, *faults, *scaling;
+      *window, *warm, *prices, *precision, *faults, *domains, *scaling;
   const Node *engine, *classes, *tenants;
   int64_t seed, tie_seed;
   int sold;
@@ -71,6 +71,9 @@ const OptionSpec config_options[] = {
         .help = "Treatment of requests that are lost in a failure. The failures themselves are "
                 "keys of the pools.",
         .absent = "the defaults of its keys"),
+    TOP(domains, OPTION_NODE,
+        .help = "Failure domains, whose machines fail together: {rack: {size: 4, faults: …}, …}.",
+        .absent = "none; machines fail by themselves"),
     TOP(prices, OPTION_NODE,
         .help = "Prices that replace those of the machine files: {dgx-h200: 40 $/h, h100: 2.1 $/h, "
                 "…}, of a machine type or of a GPU, or the path of a file with such a map or of a "
@@ -264,7 +267,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
               config_check_images(self, diag) | config_check_adapters(self, diag) |
               config_check_acceptance(self, diag);
   if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
-  if (!status) status |= config_bind_faults(self, keys.faults, arena, diag);
+  if (!status) status |= config_bind_faults(self, keys.faults, keys.domains, arena, diag);
   if (!status) status |= config_bind_pauses(self, arena, diag);
   if (!status) status |= config_bind_scaling(self, keys.scaling, arena, diag);
   status |=

@@ -91,6 +91,21 @@ typedef struct LengthConfig {
   int64_t most;
 } LengthConfig;
 
+/* Instances that a failure domain has. */
+typedef struct Domain {
+  FaultPart *parts; // [n_parts], in order
+  uint32_t n_parts; // 0: no machine lies in it
+  size_t capacity;
+} Domain;
+
+/* Failure domains of one kind: racks, power feeds, switches (domains.c). */
+typedef struct DomainLevel {
+  const char *name;
+  Domain *domains; // [n]
+  uint32_t n;
+  uint32_t *of_machine; // the domain of each machine, all pools together
+} DomainLevel;
+
 typedef struct Config {
   const char *path;      // as the user wrote it
   const char *directory; // of the file; relative paths are tried from here too
@@ -113,6 +128,8 @@ typedef struct Config {
   double cost_per_hour, gpu_cost_per_hour; // of those that `prices` does not name; 0: likewise
   int sold;                                // Sold, of all of them; -1: as their files have it
   PoolConfig *pools;                       // [sim.n_pools]
+  DomainLevel *levels;                     // [n_levels] of `domains`
+  uint32_t n_levels, n_machines;           // machines that lie in them
   WorkloadConfig workload;
   LengthConfig length;
   const SloSet *slo;
@@ -165,6 +182,8 @@ extern const OptionSpec config_hedge_options[];
 extern const OptionSpec config_pool_faults_options[];
 extern const OptionSpec config_lifetime_options[];
 extern const OptionSpec config_outage_options[];
+extern const OptionSpec config_domain_options[], config_domain_outage_options[];
+extern const OptionSpec config_release_options[];
 extern const OptionSpec config_pause_options[];
 extern const OptionSpec config_start_up_options[];
 extern const OptionSpec config_weights_options[]; // of `start_up`
@@ -307,8 +326,9 @@ int config_load_hardware(Config *self, Hardware *ret_hardware, const char *writt
                          Arena *arena, Diag *diag);
 /* After the pools and policies, all in order. `node` is NULL when absent. */
 int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag);
-/* What fails, of pools that are bound; `node` is the value of `faults`, NULL when absent. */
-int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* What fails, of pools that are bound; the values of `faults` and `domains`, NULL when absent. */
+int config_bind_faults(Config *self, const Node *node, const Node *domains, Arena *arena,
+                       Diag *diag);
 /* When schedulers pause, of pools that are bound. */
 int config_bind_pauses(Config *self, Arena *arena, Diag *diag);
 /* How the pool's machines start, and how many it may have. */
@@ -326,6 +346,12 @@ int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, D
 /* After the workload and `warm`; `precision` is the value of that key, NULL when absent. */
 int config_bind_length(Config *self, const Node *precision, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* The domains of a kind, or NULL. */
+const DomainLevel *config_find_level(const Config *self, const char *name);
+/* Those of a kind whose loss takes the most: without those that lose no more of any pool than
+ * another one does, in order. */
+uint32_t *config_worst_domains(const Config *self, const DomainLevel *level, uint32_t *ret_n,
+                               Arena *arena);
 /* A name as it is, or a path as it is reached from here: never the configuration itself. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);
 /* Where a key's value stands, or the map when it has no such key. */

@@ -176,6 +176,7 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
     if (self->pools[i].giver) hash = hash_text(hash, self->pools[i].given);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     fold_sold(&hash, &self->pools[i]);
+  if (self->n_levels > 0) hash = hash_fold(hash, self->n_machines);
   for (uint32_t i = 0; i < self->sim.n_groups; i++)
     fold_group(&hash, &self->sim.groups[i]);
   for (uint32_t i = 0; i < self->n_models; i++)

@@ -5,25 +5,18 @@
  * their layers. A machine as it is bought is one over the instances that lie on it, one after
  * another, or one of the machines of an instance. Numbers of instances count from 0 in their pool.
  * The two pools of a group are the same GPUs, so that one of them says what fails. */
-#include "experiments/config/config.h"
+#include "experiments/config/faults.h"
 #include "perfmodel/time_scale.h"
 #include "sim/router/router.h"
 
 /* Llama 3 (arXiv:2407.21783), Table 5: 419 unexpected interruptions in 54 days on 16,384 H100. */
 #define GPU_MTBF (16384 * 54 * 86400.0 / 419)
 /* What Cui et al. (arXiv:2503.11901) take for the recovery of a node. */
-#define MTTR     (2.2 * 3600)
-#define FOR_EVER 9e6 // seconds
+#define MTTR (2.2 * 3600)
 enum { SOURCES_MAX = 4000000 };
 
 static const char *const lifetime_choices[] = {"constant", "exponential", "weibull", "lognormal",
                                                NULL}; // as LifetimeKind
-
-typedef struct LifetimeKeys {
-  double mtbf, mttr;
-  int distribution, repair;
-  double shape, repair_shape;
-} LifetimeKeys;
 
 #define LIFE(field, type_, ...) OPTION_OF(LifetimeKeys, field, OPTION_##type_, __VA_ARGS__)
 
@@ -31,7 +24,7 @@ const OptionSpec config_lifetime_options[] = {
     LIFE(mtbf, LIFETIME, .min = 1e-3, .max = 1e12,
          .help = "Mean time from a repair to the next failure of one unit (MTBF).", .also = "mttf",
          .absent = "50700 h for a GPU (Llama 3, Table 5); else required"),
-    LIFE(mttr, LIFETIME, .min = 1e-3, .max = FOR_EVER,
+    LIFE(mttr, LIFETIME, .min = 1e-3, .max = FAULTS_FOR_EVER,
          .help = "Mean time to repair (MTTR), without the start of the engine.",
          .absent = "2.2 h (Cui et al. 2025)"),
     LIFE(distribution, CHOICE, .fallback = "exponential", .choices = lifetime_choices,
@@ -46,8 +39,8 @@ const OptionSpec config_lifetime_options[] = {
          .absent = "none; needed by both"),
     {0}};
 
-static const char *const kind_choices[] = {"fail", "drain", "slow",
-                                           "link", "store", NULL}; // as FaultKind
+const char *const fault_kind_choices[] = {"fail", "drain", "slow",
+                                          "link", "store", NULL}; // as FaultKind
 
 typedef struct OutageKeys {
   Tick at, length;
@@ -60,13 +53,13 @@ typedef struct OutageKeys {
   OPTION_AT(OutageKeys, name, field, OPTION_##type_, __VA_ARGS__)
 
 const OptionSpec config_outage_options[] = {
-    OUTAGE("at", at, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
+    OUTAGE("at", at, TICKS, .required = true, .min = 1e-6, .max = FAULTS_FOR_EVER,
            .help = "Time at which the outage begins."),
-    OUTAGE("for", length, TICKS, .min = 1e-6, .max = FOR_EVER, .help = "Duration of the outage.",
-           .absent = "until the end of the run"),
+    OUTAGE("for", length, TICKS, .min = 1e-6, .max = FAULTS_FOR_EVER,
+           .help = "Duration of the outage.", .absent = "until the end of the run"),
     OUTAGE("machine", machine, INT, .required = true, .min = 0, .max = 1e7,
            .help = "Number of the instance in its pool, from 0."),
-    OUTAGE("kind", kind, CHOICE, .fallback = "fail", .choices = kind_choices,
+    OUTAGE("kind", kind, CHOICE, .fallback = "fail", .choices = fault_kind_choices,
            .help = "Kind of outage: the instance fails, finishes its requests and stops (drain), "
                    "runs slower (slow), or loses its NIC (link) or its group's store (store)."),
     OUTAGE("factor", factor, REAL, .min = 1, .max = SLOWDOWN_MAX,
@@ -99,7 +92,7 @@ typedef struct RecoveryKeys {
 } RecoveryKeys;
 
 const OptionSpec config_recovery_options[] = {
-    {"detection", OPTION_TICKS, offsetof(RecoveryKeys, detection), "30 s", .max = FOR_EVER,
+    {"detection", OPTION_TICKS, offsetof(RecoveryKeys, detection), "30 s", .max = FAULTS_FOR_EVER,
      .help = "Time from a failure until the router knows it (Kubernetes: 3 probes, 10 s apart)."},
     {"retry", OPTION_NODE, offsetof(RecoveryKeys, retry), .help = "Retries of lost requests.",
      .absent = "the defaults of its keys"},
@@ -115,7 +108,7 @@ const OptionSpec config_recovery_options[] = {
 
 const OptionSpec config_hedge_options[] = {
     HEDGE(
-        after, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
+        after, TICKS, .required = true, .min = 1e-6, .max = FAULTS_FOR_EVER,
         .help =
             "Time after its placement at which a request is hedged, unless its prefill has ended."),
     HEDGE(share, REAL, .fallback = "0.05", .min = 0, .max = 1,
@@ -150,18 +143,7 @@ const OptionSpec config_retry_options[] = {
 
 /* --- the sources of a pool */
 
-typedef struct Binder {
-  Config *config;
-  const PoolConfig *pool;
-  uint32_t ix;    // of the pool
-  uint32_t first; // its first machine
-  size_t capacity;
-  FaultSource *sources;
-  Arena *arena;
-  Diag *diag;
-} Binder;
-
-static int add_source(Binder *self, const Node *node, const FaultSource *source) {
+int faults_add(FaultBinder *self, const Node *node, const FaultSource *source) {
   SimConfig *sim = &self->config->sim;
   if (sim->n_faults == SOURCES_MAX)
     return diag_error(self->diag, node->key_at, "more than %d GPUs and machines have faults",
@@ -185,8 +167,7 @@ static int check_shape(const Node *node, int distribution, const char *shape, Di
                     lifetime_choices[distribution], shape);
 }
 
-/* `mtbf` 0: it must be written. */
-static int bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag *diag) {
+int faults_bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag *diag) {
   *keys = (LifetimeKeys){0};
   if (option_bind(config_lifetime_options, node, NULL, node->at, keys, diag)) return -1;
   const Node *mttr = node_find(node, "mttr");
@@ -201,9 +182,8 @@ static int bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag
          check_shape(node, keys->repair, "repair_shape", diag);
 }
 
-/* The engine of one must start before it fails again, or it never serves. */
-static int check_up(const Binder *self, const Node *node, double mtbf) {
-  const double start_up = tick_seconds(pool_start_ticks(&self->pool->spec));
+int faults_check_up(const FaultBinder *self, const PoolSpec *pool, const Node *node, double mtbf) {
+  const double start_up = tick_seconds(pool_start_ticks(pool));
   if (mtbf > start_up) return 0;
   char up[32], start[32];
   units_format(up, sizeof up, DIM_TIME, mtbf);
@@ -211,17 +191,19 @@ static int check_up(const Binder *self, const Node *node, double mtbf) {
   return diag_error(
       self->diag, node->key_at,
       "an instance of '%s' would fail every %s on average, before it has started, which takes %s",
-      self->pool->spec.name, up, start);
+      pool->name, up, start);
 }
 
 /* Sources of `kind`: `times` of them for each `together` instances, one after another. `mtbf` as
- * for bind_lifetime. */
-static int bind_sources(Binder *self, const Node *node, FaultKind kind, double mtbf,
+ * for faults_bind_lifetime. */
+static int bind_sources(FaultBinder *self, const Node *node, FaultKind kind, double mtbf,
                         int64_t together, int64_t times) {
   LifetimeKeys keys;
-  if (bind_lifetime(&keys, node, mtbf, self->diag)) return -1;
+  if (faults_bind_lifetime(&keys, node, mtbf, self->diag)) return -1;
   const uint32_t count = self->pool->spec.count;
-  int status = kind == FAULT_FAIL ? check_up(self, node, keys.mtbf / (double)times) : 0;
+  int status = kind == FAULT_FAIL
+                   ? faults_check_up(self, &self->pool->spec, node, keys.mtbf / (double)times)
+                   : 0;
   for (uint32_t i = 0; i < count && !status; i += (uint32_t)together) {
     const FaultSource source = {.kind = kind,
                                 .first = self->first + i,
@@ -230,13 +212,12 @@ static int bind_sources(Binder *self, const Node *node, FaultKind kind, double m
                                 .up = {(LifetimeKind)keys.distribution, keys.mtbf, keys.shape},
                                 .down = {(LifetimeKind)keys.repair, keys.mttr, keys.repair_shape}};
     for (int64_t k = 0; k < times && !status; k++)
-      status = add_source(self, node, &source);
+      status = faults_add(self, node, &source);
   }
   return status;
 }
 
-/* The group of a pool; NULL: it is in none. */
-static const GroupSpec *group_of(const SimConfig *sim, uint32_t pool) {
+const GroupSpec *faults_group(const SimConfig *sim, uint32_t pool) {
   for (uint32_t g = 0; g < sim->n_groups; g++)
     if (sim->groups[g].pools[SHAPE_PREFILL] == pool || sim->groups[g].pools[SHAPE_DECODE] == pool)
       return &sim->groups[g];
@@ -244,8 +225,8 @@ static const GroupSpec *group_of(const SimConfig *sim, uint32_t pool) {
 }
 
 /* Whether a pool, in a group or in none, can have faults of a kind. */
-static int check_kind(const Binder *self, Place at, FaultKind kind) {
-  const bool grouped = group_of(&self->config->sim, self->ix);
+static int check_kind(const FaultBinder *self, Place at, FaultKind kind) {
+  const bool grouped = faults_group(&self->config->sim, self->ix);
   if (kind == FAULT_STORE && !grouped) {
     diag_error(self->diag, at, "pool '%s' is in no group and has no store", self->pool->spec.name);
     return diag_hint(self->diag,
@@ -261,9 +242,10 @@ static int check_kind(const Binder *self, Place at, FaultKind kind) {
 }
 
 /* The same of the other shape of its GPUs: they are slow in both. */
-static int add_other_shape(Binder *self, const Node *node, FaultSource source, uint32_t replica) {
+static int add_other_shape(FaultBinder *self, const Node *node, FaultSource source,
+                           uint32_t replica) {
   const SimConfig *sim = &self->config->sim;
-  const GroupSpec *group = group_of(sim, self->ix);
+  const GroupSpec *group = faults_group(sim, self->ix);
   if (!group || source.kind != FAULT_SLOW) return 0;
   const uint32_t other = group->pools[group->pools[SHAPE_PREFILL] == self->ix];
   source.first = 0;
@@ -271,41 +253,54 @@ static int add_other_shape(Binder *self, const Node *node, FaultSource source, u
     source.first += sim->pools[p].count;
   source.n_instances = sim->pools[other].lanes;
   source.first += replica * source.n_instances;
-  return add_source(self, node, &source);
+  return faults_add(self, node, &source);
 }
 
-static int bind_outage(Binder *self, const Node *node) {
+int faults_check_factor(const Node *node, int kind, double factor, Diag *diag) {
+  if (kind == FAULT_SLOW && factor == 0)
+    return diag_error(diag, config_place(node, "kind"), "'kind: slow' needs 'factor'");
+  if (kind != FAULT_SLOW && kind != FAULT_LINK && factor > 0)
+    return diag_error(diag, config_place(node, "factor"),
+                      "'factor' needs 'kind: slow' or 'kind: link'");
+  return 0;
+}
+
+FaultSpan *faults_span(Tick at, Tick length, Arena *arena) {
+  FaultSpan *span = ARENA_NEW(arena, FaultSpan);
+  *span = (FaultSpan){.from = at,
+                      .until = length > 0 && length < TICK_MAX - at ? at + length : TICK_MAX};
+  return span;
+}
+
+MachineShare faults_share(const PoolConfig *pool) {
+  const int64_t gpus = parallelism_gpus(config_degrees(pool));
+  const int64_t instances = pool->hardware.num_gpus * pool->nnodes / gpus * pool->spec.lanes;
+  return (MachineShare){(uint32_t)pool->nnodes, (uint32_t)instances};
+}
+
+static int bind_outage(FaultBinder *self, const Node *node) {
   OutageKeys keys = {0};
   if (option_bind(config_outage_options, node, NULL, node->at, &keys, self->diag)) return -1;
   const PoolSpec *spec = &self->pool->spec;
   const uint32_t n = spec->count / spec->lanes;
   if (check_kind(self, config_place(node, "kind"), (FaultKind)keys.kind)) return -1;
-  if (keys.kind == FAULT_SLOW && keys.factor == 0)
-    return diag_error(self->diag, config_place(node, "kind"), "'kind: slow' needs 'factor'");
-  if (keys.kind != FAULT_SLOW && keys.kind != FAULT_LINK && keys.factor > 0)
-    return diag_error(self->diag, config_place(node, "factor"),
-                      "'factor' needs 'kind: slow' or 'kind: link'");
+  if (faults_check_factor(node, keys.kind, keys.factor, self->diag)) return -1;
   if (keys.machine >= n) {
     diag_error(self->diag, config_place(node, "machine"), "pool '%s' has no instance %lld",
                spec->name, (long long)keys.machine);
     return diag_hint(self->diag, "its instances are 0 to %u", n - 1);
   }
-  FaultSpan *span = ARENA_NEW(self->arena, FaultSpan);
-  *span = (FaultSpan){.from = keys.at,
-                      .until = keys.length > 0 && keys.length < TICK_MAX - keys.at
-                                   ? keys.at + keys.length
-                                   : TICK_MAX};
   const FaultSource source = {.kind = (FaultKind)keys.kind,
                               .factor = keys.factor,
                               .first = self->first + (uint32_t)keys.machine * spec->lanes,
                               .n_instances = spec->lanes,
-                              .spans = span,
+                              .spans = faults_span(keys.at, keys.length, self->arena),
                               .n_spans = 1};
-  return add_source(self, node, &source) |
+  return faults_add(self, node, &source) |
          add_other_shape(self, node, source, (uint32_t)keys.machine);
 }
 
-static int bind_schedule(Binder *self, const Node *node) {
+static int bind_schedule(FaultBinder *self, const Node *node) {
   if (node->kind != NODE_LIST || node->n_children == 0)
     return diag_error(self->diag, node->at,
                       "'schedule' must be a list of outages, such as "
@@ -317,8 +312,8 @@ static int bind_schedule(Binder *self, const Node *node) {
 }
 
 /* The GPUs of a group fail once, not once for each shape. */
-static int check_once(const Binder *self, const Node *node) {
-  const GroupSpec *group = group_of(&self->config->sim, self->ix);
+static int check_once(const FaultBinder *self, const Node *node) {
+  const GroupSpec *group = faults_group(&self->config->sim, self->ix);
   if (!group || group->pools[SHAPE_DECODE] != self->ix ||
       !self->config->pools[group->pools[SHAPE_PREFILL]].faults)
     return 0;
@@ -329,7 +324,7 @@ static int check_once(const Binder *self, const Node *node) {
   return diag_hint(self->diag, "set the faults of the group in one of them, such as '%s'", prefill);
 }
 
-static int bind_pool(Binder *self) {
+static int bind_pool(FaultBinder *self) {
   PoolFaults keys = {0};
   const Node *node = self->pool->faults;
   if (option_bind(config_pool_faults_options, node, NULL, node->at, &keys, self->diag)) return -1;
@@ -344,12 +339,12 @@ static int bind_pool(Binder *self) {
   if (status) return -1;
   const int64_t gpus = parallelism_gpus(config_degrees(self->pool));
   const int64_t lanes = self->pool->spec.lanes, each = pool_replica_lanes(&self->pool->spec);
-  const int64_t nodes = self->pool->nnodes;
-  const int64_t on_machine = self->pool->hardware.num_gpus * nodes / gpus * lanes;
+  const MachineShare share = faults_share(self->pool);
   if (keys.gpu)
     status |= bind_sources(self, keys.gpu, FAULT_FAIL, GPU_MTBF, each,
                            gpus / self->pool->data_parallel_size);
-  if (keys.machine) status |= bind_sources(self, keys.machine, FAULT_FAIL, 0, on_machine, nodes);
+  if (keys.machine)
+    status |= bind_sources(self, keys.machine, FAULT_FAIL, 0, share.instances, share.machines);
   if (keys.link) status |= bind_sources(self, keys.link, FAULT_LINK, 0, lanes, 1);
   if (keys.store) status |= bind_sources(self, keys.store, FAULT_STORE, 0, lanes, 1);
   if (keys.schedule) status |= bind_schedule(self, keys.schedule);
@@ -385,7 +380,8 @@ static int bind_hedge(Config *self, const Node *node, Diag *diag) {
             "decides; these routers support it: jsq, token_jsq, llm_d, prefix_affinity");
 }
 
-int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag) {
+int config_bind_faults(Config *self, const Node *node, const Node *domains, Arena *arena,
+                       Diag *diag) {
   RecoveryKeys keys = {0};
   int status = 0;
   if (node) {
@@ -398,16 +394,18 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
   if (keys.hedge) status |= bind_hedge(self, keys.hedge, diag);
   if (keys.checkpoint) status |= bind_checkpoint(self, keys.checkpoint, diag);
   self->sim.detection = keys.detection;
-  Binder binder = {.config = self, .arena = arena, .diag = diag};
+  FaultBinder binder = {.config = self, .arena = arena, .diag = diag};
   for (uint32_t i = 0; i < self->sim.n_pools; i++) {
     binder.ix = i;
     binder.pool = &self->pools[i];
     if (binder.pool->faults) status |= bind_pool(&binder);
     binder.first += binder.pool->spec.count;
   }
+  if (domains && !status) status |= faults_bind_domains(&binder, domains);
   self->sim.faults = binder.sources;
   if (status || !node || keys.hedge || self->sim.n_faults > 0) return status;
-  diag_error(diag, node->key_at, "'faults' applies to pools that have faults, and none has");
+  diag_error(diag, node->key_at,
+             "'faults' applies to pools and domains that have faults, and none has");
   return diag_hint(diag, "add them to a pool, such as pools.%s.faults: {gpu: {}}",
                    self->pools[0].spec.name);
 }

@@ -116,6 +116,31 @@ static void note_memory(Notes *self, const Answer *answer, const Config *config,
   add(self, room_of(config, asked, self->arena));
 }
 
+/* What the cluster survives, and what that takes. */
+static void note_survival(Notes *self, const Config *config, const char *domain) {
+  const DomainLevel *level = domain ? config_find_level(config, domain) : NULL;
+  if (!level) return;
+  uint32_t n = 0, most = 0;
+  const uint32_t *worst = config_worst_domains(config, level, &n, self->arena);
+  for (uint32_t i = 0; i < n; i++) {
+    const Domain *one = &level->domains[worst[i]];
+    uint32_t lost = 0;
+    for (uint32_t k = 0; k < one->n_parts; k++)
+      lost += one->parts[k].n_instances;
+    if (lost > most) most = lost;
+  }
+  uint32_t all = 0;
+  for (uint32_t p = 0; p < config->sim.n_pools; p++)
+    all += config->sim.pools[p].count;
+  add(self,
+      arena_printf(self->arena,
+                   "the limits hold with any one of %u %s domain%s down during the whole run,",
+                   level->n, domain, level->n > 1 ? "s" : ""));
+  add(self,
+      arena_printf(self->arena, "of which the worst takes %u of %u instances or ranks; %u run%s",
+                   most, all, n, n > 1 ? "s show it" : " shows it"));
+}
+
 const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
   Notes notes = {.arena = arena};
   ARENA_RESERVE(arena, notes.items, notes.capacity, 1);
@@ -123,6 +148,7 @@ const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
   if (self->best < 0) return notes.items;
   note_formats(&notes, self->config);
   note_acceptance(&notes, self->plan);
+  note_survival(&notes, self->config, self->plan->domain);
   note_drafter(&notes, self->config);
   note_residual(&notes, self->config);
   note_memory(&notes, &self->outcomes[self->best].answers[0], self->config, self->plan->question);

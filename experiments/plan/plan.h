@@ -27,6 +27,7 @@ typedef struct Question {
   TraceReading reading;             // of the trace, whose format is found out
   const char *slo;                  // "ttft.p99<2s,tpot.p99<50ms"
   const char *tensor_parallel;      // "2,4"; NULL: all that can be had
+  const char *survive;              // "rack=4": any one domain may be down; NULL: none
   int64_t drafts;                   // of a request in a step; 0: none; -1: as `assignments` say
   const char *const *assignments;   // of --set, NULL-terminated; NULL: none
   const Node *prices;               // of `prices`; NULL: those of the machine files
@@ -58,6 +59,8 @@ typedef struct Plan {
   const char *left_out;   // "tp1: the weights do not fit"; empty: nothing
   const char *untried;    // "tp1, tp2": nobody has iteration times of them; empty: none
   int64_t batched_tokens; // of the smaller batch; 0: the engine has no such key
+  const char *domain;     // that must be survived; NULL: none
+  int64_t domain_size;    // machines of it
   bool mtp;               // drafts come from MTP layers of the model
   bool has_acceptance;    // and theirs is the one that is published, or assumed
   PublishedAcceptance acceptance;

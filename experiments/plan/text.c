@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const plan_split_names[] = {"both", "yes", "no", NULL};
@@ -236,11 +237,35 @@ static void add_policies(Text *self) {
         unshared && drafts ? ", " : "", drafts ? drafts_of(self->plan, self->arena) : "");
 }
 
+/* "rack=4", or "machine" for each by itself. */
+static int read_survive(Plan *self, const char *asked, Arena *arena, Diag *diag) {
+  const size_t length = asked ? strcspn(asked, "=") : 0;
+  if (!asked) return 0;
+  self->domain = arena_copy(arena, asked, length);
+  self->domain_size = 1;
+  char *end = (char *)asked + length;
+  if (*end) self->domain_size = strtoll(end + 1, &end, 10);
+  const bool sized = asked[length] != '\0' || strcmp(self->domain, "machine") == 0;
+  if (length > 0 && sized && !*end && 1 <= self->domain_size && self->domain_size <= 1000000)
+    return 0;
+  diag_error(diag, place_of_file("--survive"), "'%s' is not a failure domain", asked);
+  return diag_hint(diag, "write machine, or a name and its number of machines, such as rack=4");
+}
+
+static void add_domains(Text *self) {
+  const Plan *plan = self->plan;
+  if (!plan->domain) return;
+  add(self,
+      "# The limits must hold with any one %s down; machines are dealt out over them in turn.\n"
+      "domains: {%s: {size: %" PRId64 ", placement: spread}}\n",
+      plan->domain, quote_yaml(plan->domain, self->arena), plan->domain_size);
+}
+
 int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   double quantile = 0;
   const int status = question_resolve(self, asked, arena, diag);
   const char *limits = limits_of(asked->slo, &quantile, arena, diag);
-  if (status || !limits) return -1;
+  if (status || !limits || read_survive(self, asked->survive, arena, diag)) return -1;
   Text text = {self, "", arena};
   add(&text,
       "# A question of 'tandem plan' as a study. 'tandem provision FILE' searches it, 'tandem "
@@ -255,9 +280,11 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   if (asked->sold >= 0) add(&text, "sold: %s\n", hardware_sold_names[asked->sold]);
   add_workload(&text, quantile);
   add_policies(&text);
+  add_domains(&text);
   add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n  best: %d\n  seeds: %" PRId64 "\n", limits,
       self->objective, PLAN_BEST, asked->seeds);
   if (asked->power_budget > 0) add(&text, "  constraint: {power: %.12g W}\n", asked->power_budget);
+  if (self->domain) add(&text, "  survive: %s\n", quote_yaml(self->domain, arena));
   add_designs(&text);
   self->text = text.text;
   return 0;

@@ -266,6 +266,13 @@ static int try_design(DesignBinding *binding, Design *design, Trial *trial) {
     diag_append(binding->diag, &trial->diag);
     return -1;
   }
+  const char *survive = binding->study->survive;
+  if (survive && !config_find_level(&trial->config, survive)) {
+    diag_error(binding->diag, design->at, "'survive' names '%s', which is no key of 'domains'",
+               survive);
+    return diag_hint(binding->diag, "for example domains: {%s: {size: 4, placement: spread}}",
+                     survive);
+  }
   if (trial->config.slo->n_specs == 0) {
     diag_error(binding->diag, design->at,
                "the objective is unbounded: design '%s' has no limits in 'slo'", design->name);

@@ -13,6 +13,7 @@ typedef struct BlockKeys {
   const Node *constraint, *rates, *prices, *designs;
   double tolerance;
   int64_t best, seeds, spares, n_plus;
+  const char *survive;
 } BlockKeys;
 
 typedef struct ConstraintKeys {
@@ -53,6 +54,10 @@ const OptionSpec provision_options[] = {
     KEY(BlockKeys, n_plus, OPTION_INT, .fallback = "0", .max = 1e6,
         .help = "Number of instances by which each searched count may fall and must still hold (1 "
                 "for N+1)."),
+    KEY(BlockKeys, survive, OPTION_STRING,
+        .help = "Kind of failure domain, a key of domains, of which any one may be down during the "
+                "whole run, and the limits must still hold.",
+        .absent = "none"),
     KEY(BlockKeys, prices, OPTION_NODE,
         .help = "Power and price of one instance by machine type or pool: {NAME: {power: …, cost: "
                 "…}, …}.",
@@ -206,7 +211,7 @@ static ConfigChanges changes_of(const Provision *self, const Design *design, con
                                 int64_t fewer, int seed, Arena *arena) {
   const Sweep *choices = &design->choices;
   Setting *settings = ARENA_ARRAY(
-      arena, Setting, design->n_settings + 2 * design->n_counts + choices->n_settings_max + 1);
+      arena, Setting, design->n_settings + 2 * design->n_counts + choices->n_settings_max + 2);
   int n = 0;
   for (; n < design->n_settings; n++)
     settings[n] = design->settings[n];
@@ -229,6 +234,16 @@ static ConfigChanges changes_of(const Provision *self, const Design *design, con
 ConfigChanges provision_changes(const Provision *self, const Design *design, const Probe *probe,
                                 int seed, Arena *arena) {
   return changes_of(self, design, probe, self->n_plus, seed, arena);
+}
+
+ConfigChanges provision_changes_without(const Provision *self, const Design *design,
+                                        const Probe *probe, int seed, uint32_t domain,
+                                        Arena *arena) {
+  ConfigChanges changes = provision_changes(self, design, probe, seed, arena);
+  Setting *settings = (Setting *)changes.settings; // changes_of has left room
+  settings[changes.n_settings++] =
+      set_whole(arena_printf(arena, "domains.%s.down", self->survive), design->at, domain, arena);
+  return changes;
 }
 
 ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcome *outcome,
@@ -283,10 +298,14 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
   self->n_best = (int)keys.best;
   self->spares = keys.spares;
   self->n_plus = keys.n_plus;
+  self->survive = keys.survive;
   self->offline = self->objective == OBJECTIVE_THROUGHPUT && is_at_once(base->root);
   if (keys.best > 0 && self->objective == OBJECTIVE_THROUGHPUT)
     return diag_error(diag, config_place(block, "best"),
                       "'best' applies to counts that are searched, not to objective: throughput");
+  if (self->offline && self->survive)
+    return diag_error(diag, config_place(block, "survive"),
+                      "'survive' cannot be used with arrivals at once");
   if (bind_constraint(self, keys.constraint, block, diag)) return -1;
   if (keys.prices && keys.prices->kind != NODE_MAP)
     return diag_error(diag, keys.prices->at, "'prices' must be a map of machine types or pools");

@@ -114,13 +114,15 @@ static double grid_of(const Replicate *replicate) {
 
 static void count_runs(DesignOutcome *outcome, const Replicate *replicate) {
   for (int i = 0; i < replicate->result.n_steps; i++) {
-    const ProbeRun *run = replicate_find(replicate, &replicate->result.steps[i].probe);
-    if (!run) continue; // with times moved it was inferred
-    outcome->n_simulations++;
-    outcome->n_stopped += run->stopped;
-    outcome->n_reused += run->reused;
-    outcome->events += run->events;
-    outcome->saved_events += run->saved_events;
+    const Probe *probe = &replicate->result.steps[i].probe;
+    const ProbeRun *run = replicate_run(replicate, probe, 0); // with times moved it may be inferred
+    for (int d = 1; run && (run->asked || d == 1); run = replicate_run(replicate, probe, d++)) {
+      outcome->n_simulations++;
+      outcome->n_stopped += run->stopped;
+      outcome->n_reused += run->reused;
+      outcome->events += run->events;
+      outcome->saved_events += run->saved_events;
+    }
   }
 }
 

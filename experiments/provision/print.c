@@ -38,6 +38,7 @@ static void table_head(const Provision *study, FILE *out) {
   if (study->spares > 0)
     fprintf(out, ", with %lld spare%s in each", (long long)study->spares,
             study->spares > 1 ? "s" : "");
+  if (study->survive) fprintf(out, ", with any one %s down", study->survive);
   fprintf(out, "; %d seed%s\n\n", study->n_seeds, study->n_seeds > 1 ? "s" : "");
 }
 

@@ -8,15 +8,36 @@ const ProbeFigure probe_figures[PROBE_FIGURES] = {
 #include "experiments/provision/figures.def"
 };
 
+/* The number of the domain that is down in the run, and how many runs there are; UINT32_MAX: none
+ * is. */
+static uint32_t find_down(ProbeRun *self, const Provision *study) {
+  const Config *config = &self->trial.config;
+  const DomainLevel *level = config_find_level(config, study->survive);
+  uint32_t n = 0;
+  const uint32_t *worst = config_worst_domains(config, level, &n, &self->trial.arena);
+  if (n > 0) self->n_domains = (int)n;
+  return self->domain < (int)n ? worst[self->domain] : UINT32_MAX;
+}
+
 void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
                     double error_shift, const TermShifts *apart) {
   Trial *trial = &self->trial;
   trial_init(trial);
   self->has_trial = true;
+  self->n_domains = 1;
   ConfigChanges changes = provision_changes(study, design, &self->probe, seed, &trial->arena);
   changes.error_shift = error_shift;
   if (apart) changes.apart = *apart;
   self->failed = trial_load(trial, study->base, &changes) != 0;
+  const uint32_t down = self->failed || !study->survive ? UINT32_MAX : find_down(self, study);
+  if (down != UINT32_MAX) { // which only the whole configuration says
+    trial_done(trial);
+    trial_init(trial);
+    changes = provision_changes_without(study, design, &self->probe, seed, down, &trial->arena);
+    changes.error_shift = error_shift;
+    if (apart) changes.apart = *apart;
+    self->failed = trial_load(trial, study->base, &changes) != 0;
+  }
   self->measured = !self->failed;
   for (uint32_t i = 0; self->measured && i < trial->config.sim.n_pools; i++)
     self->measured = trial->config.sim.pools[i].perfmodel->measured;

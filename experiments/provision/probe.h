@@ -19,6 +19,8 @@ extern const ProbeFigure probe_figures[PROBE_FIGURES];
 
 typedef struct ProbeRun {
   Probe probe;
+  int domain;           // which of those that must be survived is down, the worst ones alone
+  int n_domains;        // of those; 1 where nothing is: so many runs are needed
   ProbeVerdict verdict; // PROBE_UNKNOWN until it has ended
   bool asked;           // the search wanted it; others were run on a guess
   bool failed;          // could not be bound or simulated; trial.diag has why

@@ -57,9 +57,22 @@ static ProbeVerdict recall(void *context, const Probe *probe) {
   const Knowledge *self = context;
   for (int i = 0; i < self->n_guesses; i++)
     if (probe_equal(&self->guessed[i], probe)) return self->guesses[i];
-  const ProbeRun *run = replicate_find(self->replicate, probe);
+  const ProbeRun *run = replicate_run(self->replicate, probe, 0);
   if (!run) return infer(self->replicate, probe);
-  return run->asked || !self->asked_alone ? run->verdict : PROBE_UNKNOWN;
+  for (int d = 1; run; run = replicate_run(self->replicate, probe, d++)) {
+    if (self->asked_alone && !run->asked) return PROBE_UNKNOWN;
+    if (run->verdict != PROBE_HOLDS || d == run->n_domains) return run->verdict;
+  }
+  return PROBE_UNKNOWN;
+}
+
+/* The first of the runs of a probe that has not begun, or not been asked for. */
+static int next_domain(const Replicate *self, const Probe *probe, bool asked) {
+  const ProbeRun *run = replicate_run(self, probe, 0);
+  int d = 0;
+  while (run && (run->asked || !asked) && d + 1 < run->n_domains)
+    run = replicate_run(self, probe, ++d);
+  return d;
 }
 
 static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_result,
@@ -79,11 +92,13 @@ static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_re
 /* Begins a probe of a replicate unless it has begun: 1 and the run when it is one for a thread.
  * What the database knows has ended at once, and what fails is of no concern until the search asks
  * for it. */
-static int begin_run(Study *self, Replicate *replicate, const Probe *probe, ProbeRun **ret_run) {
-  if (replicate_find(replicate, probe)) return 0;
+static int begin_run(Study *self, Replicate *replicate, const Probe *probe, int domain,
+                     ProbeRun **ret_run) {
+  if (replicate_run(replicate, probe, domain)) return 0;
   Results *results = replicate->direction == 0 ? self->options->results : NULL;
   ProbeRun *run = ARENA_NEW(self->arena, ProbeRun);
   *run = (ProbeRun){.probe = *probe,
+                    .domain = domain,
                     .early_stop = !self->options->no_early_stop && !is_answer(replicate, probe),
                     .kept = results != NULL};
   ARENA_RESERVE(self->arena, replicate->runs, replicate->capacity, replicate->n_runs + 1);
@@ -175,9 +190,10 @@ static int step(Study *self, Replicate *replicate, ProbeRun **ret_run, bool *ret
   if (!*ret_went_on) return 0;
   search(self, &knowledge, result, self->arena);
   if (result->done) return 0;
-  const int begun = begin_run(self, replicate, &result->needs, ret_run);
+  const int domain = next_domain(replicate, &result->needs, true);
+  const int begun = begin_run(self, replicate, &result->needs, domain, ret_run);
   if (begun != 0) return begun;
-  ProbeRun *needed = replicate_find(replicate, &result->needs);
+  ProbeRun *needed = replicate_run(replicate, &result->needs, domain);
   if (needed->failed) return diag_append(self->diag, &needed->trial.diag), -1;
   *ret_went_on = needed->verdict != PROBE_UNKNOWN;
   return *ret_went_on ? keep_run(self, needed) : 0;
@@ -218,7 +234,8 @@ static int begin_guess(Study *self, Replicate *replicate, int depth, int guess,
     knowledge.guesses[i] = guess >> i & 1 ? PROBE_HOLDS : PROBE_FAILS;
     search(self, &knowledge, &result, &scratch);
   }
-  const int status = result.done ? 0 : begin_run(self, replicate, &result.needs, ret_run);
+  const int domain = result.done ? 0 : next_domain(replicate, &result.needs, false);
+  const int status = result.done ? 0 : begin_run(self, replicate, &result.needs, domain, ret_run);
   arena_done(&scratch);
   return status;
 }

@@ -29,7 +29,10 @@
  *
  * `spares` are bought beside every count that is searched, off until a machine fails
  * (pools.NAME.spares). With `n_plus` N a cluster has to hold the rate with N machines fewer in each
- * pool that is searched, all at once.
+ * pool that is searched, all at once. With `survive: rack` it has to hold with any one of the
+ * configuration's domains of that name down for the whole run (domains.NAME.down): a run for each
+ * whose loss is not covered by that of another (config_worst_domains). The one with the least
+ * margin is that of the answer.
  *
  * All designs meet the same requests: equal seeds draw equal lengths and the same arrivals, scaled
  * to the rate. The answer of a design is that of the configuration's own seed; the other seeds say
@@ -112,6 +115,7 @@ typedef struct Provision {
   double tolerance;    // of a largest rate, requests/s
   double rate_from, rate_to;
   int64_t spares, n_plus; // of each pool whose count is searched
+  const char *survive;    // domains any one of which may be down; NULL: none is
   int n_best;             // designs that are wanted, the others are given up; 0: all
   int64_t seed;           // of the first replicate
   int n_seeds;
@@ -294,6 +298,10 @@ Setting setting_text(const char *key, Place at, const char *text, Arena *arena);
 /* What makes the base a probe's configuration. Of an offline study counts[0] is the choice. */
 ConfigChanges provision_changes(const Provision *self, const Design *design, const Probe *probe,
                                 int seed, Arena *arena);
+/* The same, with a domain of those to survive down. */
+ConfigChanges provision_changes_without(const Provision *self, const Design *design,
+                                        const Probe *probe, int seed, uint32_t domain,
+                                        Arena *arena);
 /* The rate of a probe, requests/s; 0: the configuration's. */
 double provision_probe_rate(const Provision *self, const Probe *probe);
 

@@ -3,10 +3,27 @@
 #include <math.h>
 #include <string.h>
 
-ProbeRun *replicate_find(const Replicate *self, const Probe *probe) {
+ProbeRun *replicate_run(const Replicate *self, const Probe *probe, int domain) {
   for (size_t i = 0; i < self->n_runs; i++)
-    if (probe_equal(&self->runs[i]->probe, probe)) return self->runs[i];
+    if (self->runs[i]->domain == domain && probe_equal(&self->runs[i]->probe, probe))
+      return self->runs[i];
   return NULL;
+}
+
+static double margin_of(const ProbeRun *run) {
+  const SloOutcome *binding = probe_run_binding(run);
+  return binding ? binding->margin : INFINITY;
+}
+
+ProbeRun *replicate_find(const Replicate *self, const Probe *probe) {
+  ProbeRun *least = NULL;
+  for (int d = 0, n = 1; d < n; d++) {
+    ProbeRun *run = replicate_run(self, probe, d);
+    if (!run || run->verdict == PROBE_FAILS) return run;
+    if (!least || margin_of(run) < margin_of(least)) least = run;
+    n = run->n_domains;
+  }
+  return least;
 }
 
 /* ---- The space of a design ---- */

@@ -19,7 +19,11 @@ typedef struct Replicate {
   size_t n_runs, capacity;
 } Replicate;
 
-/* The run of a probe; NULL when it has not begun. */
+/* The run of a probe with this one of its domains down, where any must be survived, else 0; NULL
+ * when it has not begun. */
+ProbeRun *replicate_run(const Replicate *self, const Probe *probe, int domain);
+/* Of these runs the first that fails, else the one with the least margin, once all have begun; NULL
+ * before. */
 ProbeRun *replicate_find(const Replicate *self, const Probe *probe);
 /* Sets the space up; `likely` (NULL: none) is an answer to begin with. */
 void replicate_begin(const Provision *study, Replicate *self, const Answer *likely, Arena *arena);

@@ -3,6 +3,7 @@
 #include "experiments/base/version.h"
 #include "experiments/fleet/fleet.h"
 #include "experiments/report/report.h"
+#include "experiments/report/uptime.h"
 #include "perfmodel/power.h"
 #include <inttypes.h>
 #include <math.h>
@@ -237,6 +238,7 @@ static void table_failures(const Report *self, FILE *out) {
           format_count(self->machines.failures, failures), 100 * away,
           format_count(self->run.losses, losses), format_count(self->run.rejected_lost, rejected),
           format_count(self->run.lost_tokens, tokens));
+  uptime_print(self, out);
 }
 
 /* How many instances there were, of those that there may be. */

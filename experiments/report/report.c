@@ -1,6 +1,7 @@
 /* Figures of a run, from its result. */
 #include "experiments/report/report.h"
 #include "experiments/fleet/fleet.h"
+#include "experiments/report/uptime.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -132,7 +133,14 @@ static double per_million(double cost_usd, double tokens) {
   return tokens > 0 ? cost_usd / tokens * 1e6 : NAN;
 }
 
-static PoolReport make_pool(const PoolResult *result, const Takes *takes, Tick span, Arena *arena) {
+/* NAN where nothing may fail. */
+static double up_share(const PoolResult *result, Tick span) {
+  if (!result->up_ticks || span == 0) return NAN;
+  return uptime_share(result, uptime_wanted(result->pool), span);
+}
+
+static PoolReport make_pool(const PoolResult *result, const Takes *takes, double expected_up,
+                            Tick span, Arena *arena) {
   const InstanceTotals *totals = &result->totals;
   const double block_bytes = (double)result->pool->kv_block_bytes;
   return (PoolReport){
@@ -287,7 +295,8 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
   for (uint32_t i = 0; i < result->n_pools; i++) {
     const Lot lot = lot_of_pool(&config->pools[i]);
     const Takes takes = lots_take(&lot, 1, NULL);
-    self->pools[i] = make_pool(&result->pools[i], &takes, result->span, arena);
+    self->pools[i] = make_pool(&result->pools[i], &takes,
+                               uptime_expected_share(&config->sim, i, arena), result->span, arena);
   }
   for (uint32_t i = 0; i < result->n_components; i++)
     self->components[i] = make_component(&config->sim.components[i], &result->components[i], arena);

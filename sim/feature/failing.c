@@ -24,8 +24,14 @@ typedef struct FaultClock {
   Rng rng;
   size_t n_faults; // so far
   bool down;
-  Slowdown *slowdowns; // [n_instances] of it, where it makes them slow
+  Slowdown *slowdowns; // of all its instances, part after part, where it makes them slow
 } FaultClock;
+
+/* The times of a pool, made slower: the last that were. */
+typedef struct SlowModel {
+  double factor;
+  const PerfModel *model; // NULL: none was
+} SlowModel;
 
 typedef struct Loss {
   uint64_t id;
@@ -33,8 +39,9 @@ typedef struct Loss {
 } Loss;
 
 typedef struct Failing {
-  FaultClock *clocks; // [config->n_faults]
-  Loss *losses;       // reused
+  FaultClock *clocks;     // [config->n_faults]
+  SlowModel *slow_models; // [config->n_pools]
+  Loss *losses;           // reused
   size_t losses_capacity;
 } Failing;
 
@@ -67,33 +74,38 @@ static void set_next(Simulation *self, uint32_t source) {
     set_after(self, source, spec->spans[clock->n_faults].from - self->now);
 }
 
-/* The model of instances that a source makes slow, which are of one pool. */
-static const PerfModel *slow_model(Simulation *self, uint32_t source) {
-  const FaultSource *specs = self->config->faults, *spec = &specs[source];
-  const PoolSpec *pool = self->instances[spec->first].pool;
-  const FaultSource *before = source > 0 ? &specs[source - 1] : NULL; // mostly of its kind
-  if (before && before->kind == FAULT_SLOW && before->factor == spec->factor &&
-      self->instances[before->first].pool == pool)
-    return failing(self)->clocks[source - 1].slowdowns[0].perfmodel;
+/* The model of a pool's instances while they are slow. */
+static const PerfModel *slow_model(Simulation *self, const PoolSpec *pool, double factor) {
+  SlowModel *last = &failing(self)->slow_models[pool - self->config->pools];
+  if (last->model && last->factor == factor) return last->model;
   PerfModel *model = ARENA_NEW(self->arena, PerfModel);
   *model = *pool->perfmodel;
-  perfmodel_scale(model, spec->factor, self->arena);
+  perfmodel_scale(model, factor, self->arena);
+  *last = (SlowModel){factor, model};
   return model;
 }
 
 static void prepare_slowdowns(Simulation *self, uint32_t source) {
   const FaultSource *spec = &self->config->faults[source];
   if (spec->kind != FAULT_SLOW && spec->kind != FAULT_LINK) return;
-  Slowdown *slowdowns = ARENA_ARRAY(self->arena, Slowdown, spec->n_instances);
-  const PerfModel *model = spec->kind == FAULT_SLOW ? slow_model(self, source) : NULL;
-  for (uint32_t i = 0; i < spec->n_instances; i++)
-    slowdowns[i] = (Slowdown){.perfmodel = model, .factor = spec->factor};
+  uint32_t n = 0;
+  for (uint32_t k = 0; k <= spec->n_others; k++)
+    n += fault_part(spec, k).n_instances;
+  Slowdown *slowdowns = ARENA_ARRAY(self->arena, Slowdown, n);
   failing(self)->clocks[source].slowdowns = slowdowns;
+  for (uint32_t k = 0; k <= spec->n_others; k++) {
+    const FaultPart part = fault_part(spec, k);
+    const PoolSpec *pool = self->instances[part.first].pool;
+    const PerfModel *model = spec->kind == FAULT_SLOW ? slow_model(self, pool, spec->factor) : NULL;
+    for (uint32_t i = 0; i < part.n_instances; i++)
+      *slowdowns++ = (Slowdown){.perfmodel = model, .factor = spec->factor};
+  }
 }
 
 static void start(Simulation *self) {
   const SimConfig *config = self->config;
   failing(self)->clocks = ARENA_ARRAY(self->arena, FaultClock, config->n_faults);
+  failing(self)->slow_models = ARENA_ARRAY(self->arena, SlowModel, config->n_pools);
   agenda_reserve(&self->agenda, EVENT_FAULT, config->n_faults);
   for (uint32_t i = 0; i < config->n_faults; i++) {
     rng_init(&failing(self)->clocks[i].rng, config->seed ^ (uint64_t)i << 32, "faults");
@@ -108,21 +120,21 @@ static GroupShape shape_of(const Instance *instance) {
   return instance->role == ROLE_DECODE ? SHAPE_DECODE : SHAPE_PREFILL;
 }
 
-/* Instances that a failure of a source takes: its own and, of groups, those of their other
- * shape. */
-static uint32_t n_struck(const Simulation *self, const FaultSource *spec) {
-  const Instance *first = &self->instances[spec->first];
-  if (spec->kind != FAULT_FAIL || !first->group) return spec->n_instances;
+/* Instances that a fault takes with a part of its source: those and, of groups that fail, those of
+ * their other shape. */
+static uint32_t n_struck(const Simulation *self, FaultKind kind, FaultPart part) {
+  const Instance *first = &self->instances[part.first];
+  if (kind != FAULT_FAIL || !first->group) return part.n_instances;
   const uint32_t *n = first->group->n_instances;
-  return spec->n_instances / n[shape_of(first)] * (n[SHAPE_PREFILL] + n[SHAPE_DECODE]);
+  return part.n_instances / n[shape_of(first)] * (n[SHAPE_PREFILL] + n[SHAPE_DECODE]);
 }
 
 /* The i-th of them. Groups that lie together do so in both shapes. */
-static Instance *struck(const Simulation *self, const FaultSource *spec, uint32_t i) {
-  Instance *first = &self->instances[spec->first];
-  if (i < spec->n_instances) return first + i;
+static Instance *struck(const Simulation *self, FaultPart part, uint32_t i) {
+  Instance *first = &self->instances[part.first];
+  if (i < part.n_instances) return first + i;
   const GroupShape other = shape_of(first) == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
-  return &self->instances[first->group->first[other] + i - spec->n_instances];
+  return &self->instances[first->group->first[other] + i - part.n_instances];
 }
 
 /* It is down: it begins no iteration. False where it was already. */
@@ -176,14 +188,14 @@ static void boot(Simulation *self, Instance *instance, Tick end) {
   sim_log(self, OUTCOME_REPAIR, NULL, instance->ix, 0, 0);
 }
 
-/* What nothing holds down any more of the instances of a source starts together; one that is not
- * wanted any more, and has nothing, stays away. */
-static void start_repaired(Simulation *self, const FaultSource *spec) {
-  const PoolSpec *pool = outages_lead(self, &self->instances[spec->first])->pool;
-  const uint32_t n_instances = n_struck(self, spec);
+/* What nothing holds down any more of a part of a source starts together; one that is not wanted
+ * any more, and has nothing, stays away. */
+static void start_repaired(Simulation *self, FaultKind kind, FaultPart part) {
+  const PoolSpec *pool = outages_lead(self, &self->instances[part.first])->pool;
+  const uint32_t n_instances = n_struck(self, kind, part);
   uint32_t n = 0;
   for (uint32_t i = 0; i < n_instances; i++) {
-    Instance *instance = struck(self, spec, i);
+    Instance *instance = struck(self, part, i);
     if (!is_repaired(instance)) continue;
     const bool is_empty = column_at(self->columns.n_assigned, instance->ix) == 0;
     if (instance->stops && is_empty && !instance->listed) { // nor may it get any
@@ -195,7 +207,7 @@ static void start_repaired(Simulation *self, const FaultSource *spec) {
   if (n == 0) return;
   const Tick end = outages_start_end(self, pool, n, self->now);
   for (uint32_t i = 0; i < n_instances; i++)
-    if (is_repaired(struck(self, spec, i))) boot(self, struck(self, spec, i), end);
+    if (is_repaired(struck(self, part, i))) boot(self, struck(self, part, i), end);
 }
 
 static void want_away(Simulation *self, Instance *instance) {
@@ -379,26 +391,40 @@ static void change_store(Simulation *self, Instance *instance, bool fails) {
   sim_mark_group(self, group);
 }
 
+static void change(Simulation *self, const FaultSource *spec, Instance *instance,
+                   Slowdown *slowdown, bool begins) {
+  switch (spec->kind) {
+  case FAULT_SLOW:
+    change_speed(self, instance, slowdown, begins);
+    break;
+  case FAULT_LINK:
+    change_link(self, instance, slowdown, begins);
+    break;
+  case FAULT_STORE:
+    change_store(self, instance, begins);
+    break;
+  case FAULT_DRAIN:
+    (begins ? want_away : want_back)(self, instance);
+    break;
+  default:
+    begins ? fail(self, instance) : (void)instance->n_faults--;
+  }
+}
+
 static void handle_fault(Simulation *self, uint32_t source) {
   const FaultSource *spec = &self->config->faults[source];
   FaultClock *clock = &failing(self)->clocks[source];
   clock->down = !clock->down;
   clock->n_faults += clock->down;
-  const uint32_t n_instances = n_struck(self, spec);
-  for (uint32_t i = 0; i < n_instances; i++) {
-    Instance *instance = struck(self, spec, i);
-    if (spec->kind == FAULT_SLOW)
-      change_speed(self, instance, &clock->slowdowns[i], clock->down);
-    else if (spec->kind == FAULT_LINK)
-      change_link(self, instance, &clock->slowdowns[i], clock->down);
-    else if (spec->kind == FAULT_STORE)
-      change_store(self, instance, clock->down);
-    else if (spec->kind == FAULT_DRAIN)
-      (clock->down ? want_away : want_back)(self, instance);
-    else
-      clock->down ? fail(self, instance) : (void)instance->n_faults--;
+  Slowdown *slowdown = clock->slowdowns;
+  for (uint32_t k = 0; k <= spec->n_others; k++) {
+    const FaultPart part = fault_part(spec, k);
+    const uint32_t n_instances = n_struck(self, spec->kind, part);
+    for (uint32_t i = 0; i < n_instances; i++)
+      change(self, spec, struck(self, part, i), slowdown ? slowdown++ : NULL, clock->down);
   }
-  if (!clock->down && spec->kind != FAULT_SLOW) start_repaired(self, spec);
+  for (uint32_t k = 0; k <= spec->n_others && !clock->down && spec->kind != FAULT_SLOW; k++)
+    start_repaired(self, spec->kind, fault_part(spec, k));
   set_next(self, source);
 }
 

@@ -8,6 +8,7 @@
 #include "sim/core/starting.h"
 #include "sim/feature/features.h"
 #include "sim/feature/groups.h"
+#include "sim/feature/uptime.h"
 #include <assert.h>
 
 Outages *outages_of(const Simulation *self) {
@@ -115,6 +116,7 @@ static void handle_boot(Simulation *self, uint32_t target) {
   assert(instance->n_faults + instance->n_drains == 0 && !instance->listed);
   instance->availability = INSTANCE_UP;
   outages_each(self, instance, outages_end);
+  outages_each(self, instance, uptime_comes_up);
   if (instance->group) groups_restart(self, instance->group);
   if (instance->starts_since >= 0) {
     instance->totals.scale_ups++;

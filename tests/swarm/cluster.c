@@ -534,7 +534,7 @@ static void draw_features(Draw *draw, Cluster *self) {
   const bool scales = rule && rule->kind == POLICY_SCALER;
   if (!rule || (scales && rule->policy != policy_list(POLICY_SCALER)[0]))
     cluster_draw_scaling(self, draw);
-  if (!rule) cluster_draw_more(self, draw);
+  if (!rule) cluster_draw_streams(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {
@@ -589,8 +589,7 @@ bool cluster_flip_layers(Cluster *cluster, Arena *arena) {
   if (!spec || !spec->key) return false;
   char *state = arena_alloc(arena, choice->policy->state_size);
   memcpy(state, choice->state, choice->policy->state_size);
-  bool *layers = (bool *)(state + spec->offset);
-  *layers = !*layers;
+  *(bool *)(state + spec->offset) ^= true;
   choice->state = state;
   return true;
 }

@@ -36,8 +36,17 @@ bool same_record(const RequestRecord *a, const RequestRecord *b) {
   return memcmp(a, b, sizeof *a) == 0;
 }
 
+/* For how long so many of its instances were up. */
+static bool same_uptime(const PoolResult *a, const PoolResult *b) {
+  if (!a->up_ticks || !b->up_ticks) return a->up_ticks == b->up_ticks;
+  const size_t n = pool_machines(a->pool) + 1;
+  return memcmp(a->up_ticks, b->up_ticks, n * sizeof *a->up_ticks) == 0;
+}
+
 bool same_pool(const PoolResult *a, const PoolResult *b) {
   PoolResult one = *a, other = *b;
+  if (!same_uptime(a, b)) return false;
+  one.up_ticks = other.up_ticks = NULL;
 #define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
   if (!same_histogram(a->field, b->field)) return false;                                           \
   one.field = other.field = NULL;

@@ -66,12 +66,16 @@ void cluster_draw_ranks(Cluster *self, const Draw *draw);
 void cluster_draw_connectors(Cluster *self, const Draw *draw);
 /* Which images its prompts have, and what its pools encode. In images.c. */
 void cluster_draw_images(Cluster *self, const Draw *draw);
-/* All that clusters of no single rule have beside it, each from a stream of its own; power last. */
-void cluster_draw_more(Cluster *self, const Draw *draw);
+/* All that has a stream of its own. In streams.c. */
+void cluster_draw_streams(Cluster *self, const Draw *draw);
+/* The power of its GPUs. In power.c. */
+void cluster_draw_powers(Cluster *self, const Draw *draw);
 /* Which of its pools speculate. In speculation.c. */
 void cluster_draw_speculation(Cluster *self, const Draw *draw);
 /* When what of a cluster breaks. From a stream of its own. In faults.c. */
 void cluster_draw_faults(Cluster *self, const Draw *draw);
+/* What of it breaks together, after all else. From a stream of its own. In faults.c. */
+void cluster_draw_domains(Cluster *self, const Draw *draw);
 /* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.
  */
 void cluster_draw_adapters(Cluster *self, const Draw *draw);

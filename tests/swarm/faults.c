@@ -1,4 +1,5 @@
 /* Faults of a cluster. See draw.h. */
+#include "sim/policies.h"
 #include "sim/router/router.h"
 #include "tests/swarm/draw.h"
 #include <assert.h>
@@ -87,4 +88,76 @@ void cluster_draw_faults(Cluster *self, const Draw *draw) {
   const int64_t prompt = 500 * config->pools[0].kv_bytes_per_token;
   config->checkpoint.bandwidth = prompt * magnitude(&own, 1, 2000);
   if (one_in(&own, 3)) config->checkpoint.capacity = prompt * between(&own, 1, 50);
+}
+
+/* Up to three, between which the replicas of all pools are dealt out; groups with both shapes. */
+enum { DOMAINS = 3 };
+
+static void deal_out(const SimConfig *config, Draw *own, FaultPart *parts[DOMAINS],
+                     uint32_t n_parts[DOMAINS], int64_t n_domains) {
+  uint32_t first = 0;
+  for (uint32_t p = 0; p < config->n_pools; first += config->pools[p++].count) {
+    const uint32_t lanes = pool_replica_lanes(&config->pools[p]);
+    if (sim_is_second_shape(config, p)) continue;
+    for (uint32_t i = 0; i < config->pools[p].count; i += lanes) {
+      const int64_t d = between(own, 0, n_domains); // the last one: it is in none
+      if (d < n_domains) parts[d][n_parts[d]++] = (FaultPart){first + i, lanes};
+    }
+  }
+}
+
+/* Of a release, which comes to one domain after another; or drawn. */
+static void draw_times(Draw *own, FaultSource *source, int64_t up, int64_t down, Tick *begins) {
+  *source = draw_fault(own, false, 0, 0, up, down);
+  if (!one_in(own, 3)) return;
+  FaultSpan *span = ARENA_NEW(own->arena, FaultSpan);
+  const Tick length = ticks(own, down);
+  *begins += ticks(own, up);
+  *span = (FaultSpan){*begins, *begins + length};
+  source->spans = span;
+  source->n_spans = 1;
+}
+
+/* A third of the clusters have domains that take instances of several pools at once; none of those
+ * whose outcomes were pinned before there were any. */
+void cluster_draw_domains(Cluster *self, const Draw *draw) {
+  SimConfig *config = &self->config;
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "domains");
+  const bool pinned = cluster_policies(POLICY_ROUTER) != policy_list(POLICY_ROUTER);
+  if (pinned || !one_in(&own, 3)) return;
+  int64_t up = magnitude(&own, 100, 20000);
+  const int64_t down = magnitude(&own, 1, up / 8), least = least_up(config, &own);
+  if (up < least) up = least;
+  uint32_t n_instances = 0;
+  Tick start = 0;
+  for (uint32_t p = 0; p < config->n_pools; n_instances += config->pools[p++].count) {
+    const Tick all = pool_start_ticks(&config->pools[p]) * config->pools[p].count;
+    if (all > start) start = all;
+  }
+  const int64_t up_least = 8 * start / (MILLISECOND * own.scale); // up before it fails again
+  if (up < up_least) up = up_least;
+  const int64_t n_domains = between(&own, 1, DOMAINS);
+  FaultPart *parts[DOMAINS];
+  uint32_t n_parts[DOMAINS] = {0};
+  for (int d = 0; d < DOMAINS; d++)
+    parts[d] = ARENA_ARRAY(own.arena, FaultPart, n_instances);
+  deal_out(config, &own, parts, n_parts, n_domains);
+  FaultSource *faults = ARENA_ARRAY(own.arena, FaultSource, config->n_faults + DOMAINS);
+  for (uint32_t i = 0; i < config->n_faults; i++)
+    faults[i] = config->faults[i];
+  Tick begins = 0;
+  for (int64_t d = 0; d < n_domains; d++) {
+    FaultSource source;
+    draw_times(&own, &source, up, down, &begins);
+    if (config->n_groups > 0) source.kind = FAULT_FAIL;
+    source.first = parts[d][0].first;
+    source.n_instances = parts[d][0].n_instances;
+    source.others = &parts[d][1];
+    source.n_others = n_parts[d] > 0 ? n_parts[d] - 1 : 0;
+    if (n_parts[d] > 0) faults[config->n_faults++] = source;
+  }
+  config->faults = faults;
+  self->exact &= config->n_faults == 0;
+  if (config->retry.limit == 0) config->retry.limit = between(&own, 0, 4);
 }

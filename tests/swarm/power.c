@@ -13,7 +13,7 @@ static const PowerModel *draw_power(Draw *self, const PerfModel *model) {
 }
 
 /* Of half of the clusters. */
-static void draw_powers(Cluster *self, const Draw *draw) {
+void cluster_draw_powers(Cluster *self, const Draw *draw) {
   Draw own = *draw;
   rng_init(&own.rng, draw->seed, "power");
   if (!one_in(&own, 2)) return;
@@ -23,13 +23,4 @@ static void draw_powers(Cluster *self, const Draw *draw) {
     pool->gpus = (double)between(&own, 1, 8);
     pool->rest_power = (double)between(&own, 0, 4000);
   }
-}
-
-void cluster_draw_more(Cluster *self, const Draw *draw) {
-  cluster_draw_pauses(self, draw);
-  cluster_draw_speculation(self, draw);
-  cluster_draw_layers(self, draw);
-  cluster_draw_connectors(self, draw);
-  cluster_draw_images(self, draw);
-  draw_powers(self, draw);
 }

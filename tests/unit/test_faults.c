@@ -435,3 +435,105 @@ Test(faults, a_machine_that_drains_can_fail) {
   expect_at(scene.records[0].first_token_at, 610000, "after maintenance and start");
   expect_at((Tick)scene.result.instances[0].down_ticks, 460000, "down, then in maintenance");
 }
+
+/* --- domains */
+
+typedef struct Seen {
+  Outcome outcome;
+  InstanceIx instance;
+  Tick at; // us
+} Seen;
+
+enum { SEEN = 16 };
+static Seen seen[SEEN];
+static size_t n_seen;
+
+static void see(void *context, Tick at, Outcome outcome, uint64_t request, InstanceIx machine,
+                int64_t a, int64_t b) {
+  (void)context, (void)request, (void)a, (void)b;
+  if (outcome != OUTCOME_FAILURE && outcome != OUTCOME_REPAIR && outcome != OUTCOME_UP) return;
+  cr_assert_lt(n_seen, SEEN);
+  seen[n_seen++] = (Seen){outcome, machine, at / US};
+}
+
+/* A rack with the second of two prefill machines and the first of two decode machines, down from
+ * 150 ms to 400 ms, and again from 1 s to 1.1 s; a start takes 20 ms and 30 ms. */
+Test(faults, a_rack_takes_exactly_the_instances_of_both_pools_that_are_in_it) {
+  static const FaultPart decode = {2, 1};
+  static const FaultSpan down[] = {{150 * MS, 400 * MS}, {1000 * MS, 1100 * MS}};
+  static const Seen want[] = {
+      {OUTCOME_FAILURE, 1, 150000},  {OUTCOME_FAILURE, 2, 150000},  {OUTCOME_REPAIR, 1, 400000},
+      {OUTCOME_REPAIR, 2, 400000},   {OUTCOME_UP, 1, 420000},       {OUTCOME_UP, 2, 430000},
+      {OUTCOME_FAILURE, 1, 1000000}, {OUTCOME_FAILURE, 2, 1000000}, {OUTCOME_REPAIR, 1, 1100000},
+      {OUTCOME_REPAIR, 2, 1100000},  {OUTCOME_UP, 1, 1120000},      {OUTCOME_UP, 2, 1130000},
+  };
+  const FaultSource rack = {.kind = FAULT_FAIL,
+                            .first = 1,
+                            .n_instances = 1,
+                            .others = &decode,
+                            .n_others = 1,
+                            .spans = down,
+                            .n_spans = 2};
+  const SimObserver observer = {.on_outcome = see};
+  scene_split(&scene, 2, 2);
+  scene.pools[0].start_up.boot = 20 * MS;
+  scene.pools[1].start_up.boot = 30 * MS;
+  scene.config.faults = &rack;
+  scene.config.n_faults = 1;
+  scene.config.observer = &observer;
+  scene.config.retry = (RetryOptions){.limit = 5};
+  const TraceRow rows[] = {row(0, 90, 3),        row(200 * MS, 90, 3), row(210 * MS, 90, 3),
+                           row(440 * MS, 90, 3), row(450 * MS, 90, 3), row(2000 * MS, 90, 3)};
+  for (int step = 0; step < 2; step++) {
+    n_seen = 0;
+    scene.config.step = step;
+    cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+    cr_assert_eq(n_seen, COUNT(want));
+    for (size_t i = 0; i < COUNT(want); i++)
+      cr_expect(seen[i].outcome == want[i].outcome && seen[i].instance == want[i].instance &&
+                    seen[i].at == want[i].at,
+                "outcome %zu: %d of %u at %lld us", i, seen[i].outcome, seen[i].instance,
+                (long long)seen[i].at);
+    static const Tick away[] = {0, 270 + 120, 280 + 130, 0}; // ms
+    for (InstanceIx m = 0; m < 4; m++)
+      cr_expect_eq((Tick)scene.result.instances[m].down_ticks, away[m] * MS, "instance %u", m);
+    for (size_t i = 1; i < 3; i++)
+      cr_expect(scene.records[i].prefill_instance == 0 && scene.records[i].decode_instance == 3,
+                "request %zu was sent into the rack", i);
+  }
+}
+
+/* Slow in both pools by the model of each: 100 ms of prefill, then steps of 11.91 and 11.92 ms. */
+Test(faults, a_slow_domain_slows_the_instances_of_each_of_its_pools) {
+  static const FaultPart decode = {1, 1};
+  static const FaultSpan all = {0, 100000 * MS};
+  const FaultSource feed = {.kind = FAULT_SLOW,
+                            .factor = 3,
+                            .n_instances = 1,
+                            .others = &decode,
+                            .n_others = 1,
+                            .spans = &all,
+                            .n_spans = 1};
+  scene_split(&scene, 1, 1);
+  scene.config.faults = &feed;
+  scene.config.n_faults = 1;
+  const TraceRow rows[] = {row(10 * MS, 90, 3)};
+  run(rows, 1);
+  expect_at(scene.records[0].first_token_at / US * US, 310000, "prefill");
+  expect_at(scene.records[0].last_token_at / US * US, 310000 + 90000 + 3 * 23830, "decode");
+}
+
+/* An instance on several machines, or under several feeds, is down while any of them is. */
+Test(faults, an_instance_is_up_when_all_its_domains_are) {
+  static const FaultSpan first = {100 * MS, 300 * MS}, second = {200 * MS, 500 * MS};
+  const FaultSource feeds[] = {
+      {.kind = FAULT_FAIL, .n_instances = 1, .spans = &first, .n_spans = 1},
+      {.kind = FAULT_FAIL, .n_instances = 2, .spans = &second, .n_spans = 1}};
+  scene.pools[0].count = 2;
+  scene.config.faults = feeds;
+  scene.config.n_faults = 2;
+  const TraceRow rows[] = {row(0, 10, 1), row(1000 * MS, 90, 3)};
+  run(rows, 2);
+  expect_at((Tick)scene.result.instances[0].down_ticks / US * US, 400000, "of both");
+  expect_at((Tick)scene.result.instances[1].down_ticks / US * US, 300000, "of one");
+}
