@@ -302,7 +302,7 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
 /* When schedulers pause, of pools that are bound. */
 int config_bind_pauses(Config *self, Arena *arena, Diag *diag);
 /* How the pool's machines start, and how many it may have. */
-int config_bind_pool_scaling(PoolConfig *pool, Diag *diag);
+int config_bind_pool_scaling(PoolConfig *pool, const Node *map, Diag *diag);
 /* After the pools, policies and groups, all in order. `node` is the value of `scaling`, NULL when
  * absent. */
 int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag);

@@ -34,6 +34,7 @@ typedef struct Candidate {
 } Candidate;
 
 typedef struct Scaling {
+  uint32_t model;
   void *state; // of the scaler
   ScalingView view;
   PoolLoad *loads;    // [view.n_pools] of the model
@@ -239,12 +240,36 @@ static void scale(Simulation *self, Scaling *scaling, Fleet *fleet) {
   const uint32_t present = scaling->loads[fleet->pool].n_machines;
   const uint32_t wanted = bounded(options, scaling->wanted[fleet->pool]);
   fleet->history[fleet->n_history++ % fleet->most_history] = (Recommendation){self->now, wanted};
-  const uint32_t next = stabilized(fleet, self->now, present, wanted);
+  uint32_t next = stabilized(fleet, self->now, present, wanted);
   if (fleet->changed_at >= 0 && self->now - fleet->changed_at < options->cool_down) return;
+  const Scaler *scaler = autoscaling(self)->scaler;
+  if (scaler->limit)
+    next = scaler->limit(scaling->state, &scaling->view, fleet->pool, wanted, next);
   uint32_t n = 0;
   if (next > present) n = grow(self, fleet, next - present);
   if (next < present) n = shrink(self, scaling, fleet, present - next);
   if (n > 0) fleet->changed_at = self->now;
+}
+
+static bool has_off(const Simulation *self, const Fleet *fleet) {
+  for (uint32_t i = 0; i < fleet->n_machines; i++)
+    if (may_start(self, lanes_at(self, fleet, i), fleet->lanes)) return true;
+  return false;
+}
+
+bool autoscaling_wakes(const Simulation *self) {
+  const Autoscaling *all = autoscaling(self);
+  for (uint32_t d = 0; all && d < self->n_deployments; d++) {
+    const Deployment *deployment = &self->deployments[d];
+    const Scaling *scaling = all->of[d];
+    if (!deployment->wakes || deployment->front.count == 0 ||
+        !all->scaler->wakes(scaling->state, deployment->front.count))
+      continue;
+    for (uint32_t i = 0; i < scaling->n_fleets; i++)
+      if (scaling->fleets[i].spec->scaling.min == 0 && has_off(self, &scaling->fleets[i]))
+        return true;
+  }
+  return false;
 }
 
 /* --- what the scaler sees */
@@ -308,6 +333,7 @@ static void look(const Simulation *self, Scaling *scaling) {
     scaling->wanted[p] = load->n_machines;
   }
   scaling->view.now = self->now;
+  scaling->view.n_front = self->deployments[scaling->model].front.count;
 }
 
 /* What is counted from one time to the next begins again. */
@@ -346,7 +372,7 @@ static void handle(Simulation *self, uint32_t target) {
 static void add_fleet(const Simulation *self, Scaling *scaling, uint32_t pool) {
   const PoolSpec *spec = scaling->loads[pool].spec;
   const PoolScaling *options = &spec->scaling;
-  assert(0 < options->min && options->min <= options->start && options->start <= options->max &&
+  assert(options->min <= options->start && options->start <= options->max &&
          pool_machines(spec) == options->max);
   const Tick window =
       options->up_window > options->down_window ? options->up_window : options->down_window;
@@ -366,7 +392,8 @@ static Scaling *scaling_new(const Simulation *self, uint32_t model, void *state)
   const SimConfig *config = self->config;
   Arena *arena = self->arena;
   Scaling *scaling = ARENA_NEW(arena, Scaling);
-  *scaling = (Scaling){.state = state,
+  *scaling = (Scaling){.model = model,
+                       .state = state,
                        .loads = ARENA_ARRAY(arena, PoolLoad, config->n_pools),
                        .firsts = ARENA_ARRAY(arena, InstanceIx, config->n_pools),
                        .wanted = ARENA_ARRAY(arena, double, config->n_pools),
@@ -382,6 +409,9 @@ static Scaling *scaling_new(const Simulation *self, uint32_t model, void *state)
     if (spec->scaling.max > 0) add_fleet(self, scaling, i);
   }
   const Scaler *scaler = autoscaling(self)->scaler;
+  if (scaler->wakes)
+    for (uint32_t i = 0; i < scaling->n_fleets; i++)
+      self->deployments[model].wakes |= scaling->fleets[i].spec->scaling.min == 0;
   if (scaler->start) scaler->start(state, &scaling->view, arena);
   return scaling;
 }

@@ -23,6 +23,7 @@ typedef struct ScalingView {
   Tick now, interval;
   const PoolLoad *pools;
   uint32_t n_pools;
+  int64_t n_front; // requests in front of the model, for which no machine is up
   /* Since the last time: */
   uint64_t arrivals;
   int64_t prompt_tokens; // of those
@@ -40,11 +41,19 @@ typedef struct Scaler {
                      Diag *diag);
   /* Whether it reads PoolLoad.kv_machines. Optional: it does not. */
   bool (*reads_kv)(const void *state);
+  /* Whether pools that may have no machine get one while so many requests are in front of them.
+   * Optional: no pool may have none, unless `keeps_one`. */
+  bool (*wakes)(const void *state, int64_t n_front);
+  bool keeps_one; // of all pools of a model one has a machine
   /* Before the first time. Optional. */
   void (*start)(void *state, const ScalingView *view, Arena *arena);
   /* Writes how many machines each pool should have: `wanted`, by pool, preset to n_machines; what
    * it says of pools that are not scaled is not read. NULL: pools stay as they are. */
   void (*plan)(void *state, const ScalingView *view, double *wanted);
+  /* How many machines a pool shall have, of which it wants `wanted` and should have `next` by what
+   * it wanted before; between its bounds. Optional: `next`. */
+  uint32_t (*limit)(void *state, const ScalingView *view, uint32_t pool, uint32_t wanted,
+                    uint32_t next);
 } Scaler;
 
 /* 0 when a pool of this name, named at `at`, is scaled; else -1 with an entry. */
