@@ -197,6 +197,18 @@ static int choose_spares(Config *self, Arena *arena, Diag *diag) {
   return choice->state ? 0 : -1;
 }
 
+/* Nobody starts the first instance of a model whose scaler only keeps one. */
+static int check_first(const Config *self, const PoolConfig *pool, const Scaler *scaler,
+                       Diag *diag) {
+  bool any = pool->count > 0 || scaler->wakes;
+  for (uint32_t p = 0; p < self->sim.n_pools; p++)
+    any |= self->pools[p].spec.model == pool->spec.model && self->pools[p].count > 0;
+  if (any) return 0;
+  const Node *map = node_find(node_find(self->root, "pools"), pool->spec.name);
+  diag_error(diag, config_place(map, "count"), "no pool of its model begins with an instance");
+  return diag_hint(diag, "the scaler 'hpa' starts the first one");
+}
+
 int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag) {
   if (choose_spares(self, arena, diag)) return -1;
   const PolicyChoice choice = self->sim.policies[POLICY_SCALER];
@@ -211,6 +223,7 @@ int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag
     if (self->pools[p].spec.scaling.max == 0) continue;
     any = true;
     status |= check_pool(self, &self->pools[p], scaler, diag);
+    status |= check_first(self, &self->pools[p], scaler, diag);
   }
   if (status) return status;
   if (!any && (scaler->plan || node)) {

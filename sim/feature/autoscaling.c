@@ -37,9 +37,10 @@ typedef struct Scaling {
   uint32_t model;
   void *state; // of the scaler
   ScalingView view;
-  PoolLoad *loads;    // [view.n_pools] of the model
-  InstanceIx *firsts; // [view.n_pools]
-  double *wanted;     // [view.n_pools]
+  PoolLoad *loads;      // [view.n_pools] of the model
+  InstanceIx *firsts;   // [view.n_pools]
+  double *wanted;       // [view.n_pools]
+  EngineLoad **engines; // [view.n_pools] that loads have; NULL: they are not read
   Fleet *fleets;
   uint32_t n_fleets;
   Candidate *candidates; // reused
@@ -305,14 +306,30 @@ static void book_end(Simulation *self, RequestIx ix, const RequestRecord *record
   view->between_ticks += record->last_token_at - record->first_token_at;
 }
 
+static int64_t n_waiting(const Instance *lane) {
+  return lane->prefill_queue.count + lane->decode_queue.count + lane->inbound.count;
+}
+
+static EngineLoad engine_load(const Simulation *self, const Instance *lane) {
+  const int64_t n_decodes = lane->n_decodes;
+  return (EngineLoad){
+      .prefill_tokens = column_at(self->columns.pending_tokens, lane->ix) - n_decodes,
+      .kv_tokens = column_at(self->columns.kv_blocks, lane->ix) * lane->pool->block_size,
+      .n_decodes = n_decodes,
+      .n_waiting = n_waiting(lane)};
+}
+
 static void look_at(const Simulation *self, PoolLoad *load, const Instance *lanes, uint32_t n,
-                    bool reads_kv) {
+                    bool reads_kv, EngineLoad *engines) {
   if (!counts(lanes, n)) return;
   load->n_machines++;
+  load->n_starting += !lanes[0].listed && lanes[0].availability == INSTANCE_BOOTS;
+  for (uint32_t i = 0; engines && i < n; i++)
+    if (lanes[i].listed) engines[load->n_engines++] = engine_load(self, &lanes[i]);
   for (uint32_t i = 0; i < n; i++) {
     const Instance *lane = &lanes[i];
     load->n_assigned += column_at(self->columns.n_assigned, lane->ix);
-    load->n_waiting += lane->prefill_queue.count + lane->decode_queue.count + lane->inbound.count;
+    load->n_waiting += n_waiting(lane);
     if (!reads_kv) continue;
     load->kv_machines +=
         (double)column_at(self->columns.kv_blocks, lane->ix) / ((double)load->spec->kv_blocks * n);
@@ -324,12 +341,13 @@ static void look(const Simulation *self, Scaling *scaling) {
   const bool reads_kv = scaler->reads_kv && scaler->reads_kv(scaling->state);
   for (uint32_t p = 0; p < scaling->view.n_pools; p++) {
     PoolLoad *load = &scaling->loads[p];
-    load->n_machines = 0;
+    load->n_machines = load->n_starting = load->n_engines = 0;
     load->n_assigned = load->n_waiting = 0;
     load->kv_machines = 0;
     const uint32_t lanes = pool_lanes(load->spec);
     for (uint32_t i = 0; i < load->spec->count; i += lanes)
-      look_at(self, load, &self->instances[scaling->firsts[p] + i], lanes, reads_kv);
+      look_at(self, load, &self->instances[scaling->firsts[p] + i], lanes, reads_kv,
+              scaling->engines[p]);
     scaling->wanted[p] = load->n_machines;
   }
   scaling->view.now = self->now;
@@ -339,8 +357,11 @@ static void look(const Simulation *self, Scaling *scaling) {
 /* What is counted from one time to the next begins again. */
 static void forget(Scaling *self) {
   const ScalingView view = self->view;
-  self->view = (ScalingView){
-      .now = view.now, .interval = view.interval, .pools = view.pools, .n_pools = view.n_pools};
+  self->view = (ScalingView){.now = view.now,
+                             .interval = view.interval,
+                             .pools = view.pools,
+                             .n_pools = view.n_pools,
+                             .max_model_len = view.max_model_len};
   for (uint32_t p = 0; p < view.n_pools; p++) {
     self->loads[p].first_tokens = 0;
     self->loads[p].ttft_ticks = 0;
@@ -397,8 +418,11 @@ static Scaling *scaling_new(const Simulation *self, uint32_t model, void *state)
                        .loads = ARENA_ARRAY(arena, PoolLoad, config->n_pools),
                        .firsts = ARENA_ARRAY(arena, InstanceIx, config->n_pools),
                        .wanted = ARENA_ARRAY(arena, double, config->n_pools),
+                       .engines = ARENA_ARRAY(arena, EngineLoad *, config->n_pools),
                        .fleets = ARENA_ARRAY(arena, Fleet, config->n_pools)};
-  scaling->view = (ScalingView){.interval = config->scaling_interval, .pools = scaling->loads};
+  scaling->view = (ScalingView){.interval = config->scaling_interval,
+                                .max_model_len = sim_model(config, model)->max_model_len,
+                                .pools = scaling->loads};
   InstanceIx first = 0;
   for (uint32_t p = 0; p < config->n_pools; first += config->pools[p].count, p++) {
     const PoolSpec *spec = &config->pools[p];
@@ -406,6 +430,8 @@ static Scaling *scaling_new(const Simulation *self, uint32_t model, void *state)
     const uint32_t i = scaling->view.n_pools++;
     scaling->loads[i].spec = spec;
     scaling->firsts[i] = first;
+    if (autoscaling(self)->scaler->reads_engines)
+      scaling->loads[i].engines = scaling->engines[i] = ARENA_ARRAY(arena, EngineLoad, spec->count);
     if (spec->scaling.max > 0) add_fleet(self, scaling, i);
   }
   const Scaler *scaler = autoscaling(self)->scaler;

@@ -47,7 +47,31 @@ static const char *draw_hpa(Draw *own) {
                       (long long)down * 30, (long long)down, down_period, polling, cooldown);
 }
 
+static const char *draw_planner(Draw *own) {
+  static const char *const targets[] = {"throughput", "latency", "sla", "sla"};
+  const char *target = targets[between(own, 0, 3)];
+  const bool by_load = one_in(own, 2), by_both = one_in(own, 2);
+  const char *ttft = milliseconds(own, 1, 2000), *itl = milliseconds(own, 1, 500);
+  const char *throughput = milliseconds(own, 5, 3000), *load = milliseconds(own, 5, 500);
+  return arena_printf(own->arena,
+                      "{optimization_target: %s, load_scaling: %s, throughput_scaling: %s, "
+                      "ttft: %s, itl: %s, throughput_interval: %s, load_interval: %s, "
+                      "max_step: %lld, sensitivity: %.3f}",
+                      target, by_load ? "true" : "false", by_load && !by_both ? "false" : "true",
+                      ttft, itl, throughput, load, (long long)between(own, 1, 4),
+                      rng_uniform(&own->rng));
+}
+
 static const char *draw_options(Draw *own, const char *name) {
+  if (strcmp(name, "dynamo_planner_1_6") == 0) return draw_planner(own);
+  if (strcmp(name, "llm_d_wva") == 0) {
+    const double up = 0.1 + 0.9 * rng_uniform(&own->rng);
+    const double down = 0.1 + 0.9 * rng_uniform(&own->rng);
+    return arena_printf(own->arena,
+                        "{scale_up_threshold: %.3f, scale_down_boundary: %.3f, "
+                        "queue_length_threshold: %lld}",
+                        up, down, (long long)between(own, 1, 6));
+  }
   if (strcmp(name, "hpa") == 0) return draw_hpa(own);
   if (strcmp(name, "target") == 0) return draw_target(own);
   if (strcmp(name, "schedule") == 0) return draw_schedule(own);
@@ -122,7 +146,7 @@ static void draw_none(Cluster *self, Draw *own) {
     PoolScaling *scaling = &self->pools[p].scaling;
     if (self->pools[p].role != ROLE_MIXED || one_in(own, 3)) continue;
     scaling->min = 0;
-    if (one_in(own, 2)) scaling->start = 0;
+    if (scaler->wakes && one_in(own, 2)) scaling->start = 0;
   }
 }
 
