@@ -159,6 +159,7 @@ extern const OptionSpec config_pause_options[];
 extern const OptionSpec config_start_up_options[];
 extern const OptionSpec config_weights_options[]; // of `start_up`
 extern const OptionSpec config_pool_scaling_options[];
+extern const OptionSpec config_early_rejection_options[];
 extern const OptionSpec config_scaling_options[];
 extern const OptionSpec config_adapter_options[]; // of an item of `adapters`
 extern const OptionSpec config_lora_options[];
@@ -299,6 +300,8 @@ int config_load_hardware(Config *self, Hardware *ret_hardware, const char *writt
 int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* What fails, of pools that are bound; `node` is the value of `faults`, NULL when absent. */
 int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* Whom loads keep out, once it is known whether requests are hedged. */
+int config_bind_early_rejection(Config *self, const Node *node, Diag *diag);
 /* When schedulers pause, of pools that are bound. */
 int config_bind_pauses(Config *self, Arena *arena, Diag *diag);
 /* How the pool's machines start, and how many it may have. */
