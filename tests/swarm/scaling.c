@@ -55,7 +55,7 @@ static const char *draw_planner(Draw *own) {
   const char *throughput = milliseconds(own, 5, 3000), *load = milliseconds(own, 5, 500);
   return arena_printf(own->arena,
                       "{optimization_target: %s, load_scaling: %s, throughput_scaling: %s, "
-                      "ttft: %s, itl: %s, throughput_interval: %s, load_interval: %s, "
+                      "ttft: %s, tpot: %s, throughput_interval: %s, load_interval: %s, "
                       "max_step: %lld, sensitivity: %.3f}",
                       target, by_load ? "true" : "false", by_load && !by_both ? "false" : "true",
                       ttft, itl, throughput, load, (long long)between(own, 1, 4),
@@ -63,7 +63,7 @@ static const char *draw_planner(Draw *own) {
 }
 
 static const char *draw_options(Draw *own, const char *name) {
-  if (strcmp(name, "dynamo_planner_1_6") == 0) return draw_planner(own);
+  if (strcmp(name, "dynamo_planner_modes") == 0) return draw_planner(own);
   if (strcmp(name, "llm_d_wva") == 0) {
     const double up = 0.1 + 0.9 * rng_uniform(&own->rng);
     const double down = 0.1 + 0.9 * rng_uniform(&own->rng);

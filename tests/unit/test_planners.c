@@ -1,4 +1,4 @@
-/* The planners dynamo_planner_1_6 and llm_d_wva on cases computed by hand. With the plain model a
+/* The planners dynamo_planner_modes and llm_d_wva on cases computed by hand. With the plain model a
  * prompt of P tokens with n decodes of C tokens of context in all takes 10 + P + n + C/100 ms. */
 #include "sim/policies.h"
 #include "sim/scaling/arima.h"
@@ -89,7 +89,7 @@ static const Role mixed[] = {ROLE_MIXED, ROLE_MIXED};
  * 105 tokens each takes 48.95 ms and serves 38.8 requests/s of 10 tokens: 6 machines. */
 Test(planners, dynamo_1_6_plans_each_180_s_for_the_predicted_rate) {
   Planned it;
-  begin(&it, "dynamo_planner_1_6", "{itl: 50 ms, ttft: 500 ms}", split, 2);
+  begin(&it, "dynamo_planner_modes", "{tpot: 50 ms, ttft: 500 ms}", split, 2);
   expect(&it, 90, 18000, 1, 1);
   expect(&it, 180, 18000, 9, 6);
   it.loads[0].n_machines = 9;
@@ -103,7 +103,7 @@ Test(planners, dynamo_1_6_plans_each_180_s_for_the_predicted_rate) {
 /* At 1/s one machine would do, but its prompt takes 2.2 times the TTFT. */
 Test(planners, dynamo_1_6_adds_machines_where_a_prompt_is_too_late) {
   Planned it;
-  begin(&it, "dynamo_planner_1_6", "{ttft: 50 ms}", split, 2);
+  begin(&it, "dynamo_planner_modes", "{ttft: 50 ms}", split, 2);
   expect(&it, 180, 180, 3, 1);
 }
 
@@ -111,7 +111,7 @@ Test(planners, dynamo_1_6_adds_machines_where_a_prompt_is_too_late) {
  * engine serves 3 / 46.15 ms / 10 = 6.5 requests/s, and 200/s need 31. */
 Test(planners, dynamo_1_6_plans_engines_of_both_phases) {
   Planned it;
-  begin(&it, "dynamo_planner_1_6", "{max_step: 100}", mixed, 1);
+  begin(&it, "dynamo_planner_modes", "{max_step: 100}", mixed, 1);
   expect(&it, 180, 36000, 31, 0);
 }
 
@@ -134,7 +134,7 @@ static void load_decode(Planned *self, int64_t first, int64_t second) {
  * above 50 from 19 on; with twice as many on one machine it must be below 40: 13, not 15. */
 Test(planners, dynamo_1_6_grows_when_all_are_late_and_shrinks_when_one_fewer_is_in_time) {
   Planned it;
-  begin(&it, "dynamo_planner_1_6", "{load_scaling: true, throughput_scaling: false}", split, 2);
+  begin(&it, "dynamo_planner_modes", "{load_scaling: true, throughput_scaling: false}", split, 2);
   load_prefill(&it, 400, 400);
   load_decode(&it, 19, 19);
   expect(&it, 5, 100, 3, 3);
@@ -155,7 +155,7 @@ Test(planners, dynamo_1_6_grows_when_all_are_late_and_shrinks_when_one_fewer_is_
 /* The floor of 200 requests/s is 22 and 6; the load alone would have one machine fewer. */
 Test(planners, dynamo_1_6_does_not_shrink_below_the_predicted_number) {
   Planned it;
-  begin(&it, "dynamo_planner_1_6", "{load_scaling: true, max_step: 100}", split, 2);
+  begin(&it, "dynamo_planner_modes", "{load_scaling: true, max_step: 100}", split, 2);
   expect(&it, 180, 36000, 22, 6);
   load_prefill(&it, 0, 0);
   load_decode(&it, 1, 1);
@@ -168,7 +168,7 @@ Test(planners, dynamo_1_6_does_not_shrink_below_the_predicted_number) {
  * above 1, and shrinks below 100 and 0.6; latency from 100 and 0.4, at 0 and below 0.1. */
 Test(planners, dynamo_1_6_goes_by_thresholds) {
   Planned it;
-  begin(&it, "dynamo_planner_1_6", "{optimization_target: throughput}", split, 2);
+  begin(&it, "dynamo_planner_modes", "{optimization_target: throughput}", split, 2);
   load_prefill(&it, 1000, 0);
   load_decode(&it, 153, 0);
   expect(&it, 5, 100, 3, 3);
@@ -178,7 +178,7 @@ Test(planners, dynamo_1_6_goes_by_thresholds) {
   load_prefill(&it, 99, 99);
   load_decode(&it, 91, 91);
   expect(&it, 15, 100, 1, 1);
-  begin(&it, "dynamo_planner_1_6", "{optimization_target: latency}", split, 2);
+  begin(&it, "dynamo_planner_modes", "{optimization_target: latency}", split, 2);
   load_prefill(&it, 0, 100);
   load_decode(&it, 0, 61);
   expect(&it, 5, 100, 3, 3);

@@ -298,7 +298,7 @@ static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pool
       n[pools[q].role] += pools[q].model == pools[p].model;
     if (n[ROLE_PREFILL] == n[ROLE_DECODE] && n[ROLE_PREFILL] + n[ROLE_MIXED] == 1) continue;
     diag_error(diag, at,
-               "scaler 'dynamo_planner_1_6' needs one pool, or one prefill pool and one decode "
+               "scaler 'dynamo_planner_modes' needs one pool, or one prefill pool and one decode "
                "pool, for each model");
     return diag_hint(diag, "the scaler 'llm_d_wva' chooses among several pools of a model");
   }
@@ -314,7 +314,7 @@ static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *
   }
   if (self->by_throughput || self->by_load) return 0;
   return diag_error(diag, owner,
-                    "scaler 'dynamo_planner_1_6' needs throughput_scaling or load_scaling");
+                    "scaler 'dynamo_planner_modes' needs throughput_scaling or load_scaling");
 }
 
 static const OptionSpec options[] = {
@@ -329,8 +329,8 @@ static const OptionSpec options[] = {
              "throughput_scaling not below the number for the predicted rate."},
     {"ttft", OPTION_TICKS, offsetof(State, ttft), "500 ms", .min = 1e-6, .max = 3600,
      .help = "Limit on TTFT."},
-    {"itl", OPTION_TICKS, offsetof(State, itl), "50 ms", .min = 1e-6, .max = 3600,
-     .help = "Limit on ITL."},
+    {"tpot", OPTION_TICKS, offsetof(State, itl), "50 ms", .min = 1e-6, .max = 3600,
+     .help = "Limit on TPOT (Dynamo ITL)."},
     {"throughput_interval", OPTION_TICKS, offsetof(State, throughput_interval), "180 s",
      .min = 1e-3, .max = 7 * 86400.0,
      .help = "Interval of throughput scaling, at multiples of scaling.interval."},
@@ -346,8 +346,8 @@ static const OptionSpec options[] = {
     {0},
 };
 
-const Scaler scaler_dynamo_planner_1_6 = {
-    .policy = {.name = "dynamo_planner_1_6",
+const Scaler scaler_dynamo_planner_modes = {
+    .policy = {.name = "dynamo_planner_modes",
                .help = "Sets the number of instances as the planner of NVIDIA Dynamo 1.6 does: by "
                        "predicted traffic, by load, or by thresholds.",
                .state_size = sizeof(State),
