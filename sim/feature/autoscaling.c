@@ -258,9 +258,10 @@ static bool has_off(const Simulation *self, const Fleet *fleet) {
   return false;
 }
 
-bool autoscaling_wakes(const Simulation *self) {
+/* Whether requests in front of a model will have a machine started that is off. */
+static bool wakes(const Simulation *self) {
   const Autoscaling *all = autoscaling(self);
-  for (uint32_t d = 0; all && d < self->n_deployments; d++) {
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
     const Deployment *deployment = &self->deployments[d];
     const Scaling *scaling = all->of[d];
     if (!deployment->wakes || deployment->front.count == 0 ||
@@ -458,6 +459,7 @@ static void start(Simulation *self) {
   all->of = ARENA_ARRAY(self->arena, Scaling *, self->n_deployments);
   for (uint32_t d = 0; d < self->n_deployments; d++)
     all->of[d] = scaling_new(self, d, policy_state_copy(&choice, self->arena));
+  outages_of(self)->wakes = wakes;
   agenda_reserve(&self->agenda, EVENT_SCALING, 1);
   set_next(self);
 }

@@ -11,6 +11,4 @@
 
 /* A machine that has drained, is repaired or starts is off. */
 void autoscaling_turn_off(Simulation *self, Instance *machine);
-/* Whether requests in front of a model will have a machine started that is off. */
-bool autoscaling_wakes(const Simulation *self);
 #endif
