@@ -170,6 +170,13 @@ typedef struct TenantSpec {
   Tick burst;            // what it did not use of the time before that is kept
 } TenantSpec;
 
+/* Requests that would be late are rejected as they arrive (early_rejection.c). */
+typedef struct EarlyRejectionOptions {
+  Tick ttft, tbt;   // limits on what is predicted; ttft 0: nobody is rejected so
+  bool predicts;    // TBT as of the end of the prefill
+  Tick decode_time; // of a request, then
+} EarlyRejectionOptions;
+
 typedef struct SimConfig {
   ModelSpec model;         // that all serve, where there are no
   const ModelSpec *models; // [n_models]: each pool serves one, each component asks for one
@@ -210,9 +217,10 @@ typedef struct SimConfig {
   uint32_t n_components;           // 0: they have nothing that tells them apart
   const AdapterSet *adapters;      // [n_adapters]
   uint32_t n_adapters;
-  const ClassSpec *classes;  // [n_classes]
-  uint32_t n_classes;        // 0: all are admitted
-  const TenantSpec *tenants; // [n_tenants] of components, where there are classes
+  const ClassSpec *classes;              // [n_classes]
+  uint32_t n_classes;                    // 0: all are admitted
+  EarlyRejectionOptions early_rejection; // not with hedging
+  const TenantSpec *tenants;             // [n_tenants] of components, where there are classes
   uint32_t n_tenants;
   double expected_requests;  // of all of it, for messages; 0: not known
   size_t memory_limit;       // bytes that the run may hold in its arena; 0: none

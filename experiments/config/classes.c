@@ -214,3 +214,28 @@ int config_bind_classes(Config *self, const Node *classes, const Node *tenants, 
   self->sim.tenants = binder.tenants;
   return binder.status;
 }
+
+/* --- early rejection */
+
+#define EARLY(field, kind, ...)                                                                    \
+  OPTION_AT(SimConfig, #field, early_rejection.field, kind, __VA_ARGS__)
+
+const OptionSpec config_early_rejection_options[] = {
+    EARLY(ttft, OPTION_TICKS, .required = true, .min = 1e-6, .max = 86400,
+          .help = "Limit on the predicted TTFT."),
+    EARLY(tbt, OPTION_TICKS, .required = true, .min = 1e-6, .max = 86400,
+          .help = "Limit on the predicted time between tokens of the decode instances."),
+    {"prediction", OPTION_BOOL, offsetof(SimConfig, early_rejection.predicts), "true",
+     .help = "Whether the time between tokens is that of the moment when the prefill ends (early "
+             "rejection based on prediction), or of the arrival."},
+    EARLY(decode_time, OPTION_TICKS, .fallback = "10 s", .min = 1e-3, .max = 86400,
+          .help = "Time that every request is taken to decode for by the prediction."),
+    {0}};
+
+int config_bind_early_rejection(Config *self, const Node *node, Diag *diag) {
+  if (option_bind(config_early_rejection_options, node, NULL, node->at, &self->sim, diag))
+    return -1;
+  if (self->sim.hedge.after == 0 && self->sim.n_groups == 0) return 0;
+  return diag_error(diag, node->key_at, "'early_rejection' cannot be used with %s",
+                    self->sim.n_groups > 0 ? "groups" : "'faults.hedge'");
+}

@@ -13,7 +13,7 @@
 typedef struct TopKeys {
   const Node *model, *models, *adapters, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window, *warm, *prices, *precision, *faults, *domains, *scaling;
+      *window, *warm, *prices, *precision, *faults, *domains, *scaling, *early_rejection;
   const Node *engine, *classes, *tenants;
   int64_t seed, tie_seed;
   int sold;
@@ -49,6 +49,9 @@ const OptionSpec config_options[] = {
         .absent = "none"),
     TOP(classes, OPTION_NODE, .help = "Classes of requests with limits on admission: {NAME: …, …}.",
         .absent = "every request is admitted"),
+    TOP(early_rejection, OPTION_NODE,
+        .help = "Limits on predicted latencies above which a request is rejected as it arrives.",
+        .absent = "none is"),
     TOP(tenants, OPTION_NODE, .help = "Tenants with limits and weights: {NAME: …, …}.",
         .absent = "none"),
     TOP(groups, OPTION_NODE, .help = "Pairs of pools that share their GPUs: {NAME: …, …}.",
@@ -268,6 +271,8 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
               config_check_acceptance(self, diag);
   if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
   if (!status) status |= config_bind_faults(self, keys.faults, keys.domains, arena, diag);
+  if (!status && keys.early_rejection)
+    status |= config_bind_early_rejection(self, keys.early_rejection, diag);
   if (!status) status |= config_bind_pauses(self, arena, diag);
   if (!status) status |= config_bind_scaling(self, keys.scaling, arena, diag);
   status |=

@@ -188,6 +188,7 @@ extern const OptionSpec config_pause_options[];
 extern const OptionSpec config_start_up_options[];
 extern const OptionSpec config_weights_options[]; // of `start_up`
 extern const OptionSpec config_pool_scaling_options[];
+extern const OptionSpec config_early_rejection_options[];
 extern const OptionSpec config_scaling_options[];
 extern const OptionSpec config_adapter_options[]; // of an item of `adapters`
 extern const OptionSpec config_lora_options[];
@@ -329,10 +330,12 @@ int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag)
 /* What fails, of pools that are bound; the values of `faults` and `domains`, NULL when absent. */
 int config_bind_faults(Config *self, const Node *node, const Node *domains, Arena *arena,
                        Diag *diag);
+/* Whom loads keep out, once it is known whether requests are hedged. */
+int config_bind_early_rejection(Config *self, const Node *node, Diag *diag);
 /* When schedulers pause, of pools that are bound. */
 int config_bind_pauses(Config *self, Arena *arena, Diag *diag);
 /* How the pool's machines start, and how many it may have. */
-int config_bind_pool_scaling(PoolConfig *pool, Diag *diag);
+int config_bind_pool_scaling(PoolConfig *pool, const Node *map, Diag *diag);
 /* Where the power of its iterations is from, and in `ret_cap` the limit of a GPU in W; 0: none. */
 int config_bind_power(PoolConfig *pool, const Hardware *hardware, const Node *node, double *ret_cap,
                       Diag *diag);

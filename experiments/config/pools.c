@@ -25,7 +25,7 @@ const OptionSpec config_pool_options[] = {
     POOL(machine, OPTION_STRING, .listed = "machines", .required = true,
          .help = "Machine type whose GPUs the instances run on, or the path of its .yaml file.",
          .also = "gpu hardware"),
-    POOL(count, OPTION_INT, .fallback = "1", .min = 1, .max = 1e6,
+    POOL(count, OPTION_INT, .fallback = "1", .max = 1e6,
          .help = "Number of instances. With data_parallel_size each of them is that many replicas "
                  "of the model.",
          .also = "replicas machines instances num_machines"),
@@ -428,7 +428,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   PoolSpec *spec = &pool->spec;
   spec->name = node->key;
   status |= bind_engine(pool, diag);
-  status |= config_bind_pool_scaling(pool, diag);
+  status |= config_bind_pool_scaling(pool, node, diag);
   if (node->kind != NODE_MAP || !pool->machine) return -1;
   Hardware hardware;
   Place machine_at = config_place(node, "machine");

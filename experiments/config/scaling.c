@@ -46,8 +46,9 @@ typedef struct ScalingKeys {
 #define SCALING(field, kind, ...) OPTION_AT(ScalingKeys, #field, scaling.field, kind, __VA_ARGS__)
 
 const OptionSpec config_pool_scaling_options[] = {
-    {"min", OPTION_INT, offsetof(ScalingKeys, min), "1", .min = 1, .max = 1e6,
-     .help = "Minimum number of instances."},
+    {"min", OPTION_INT, offsetof(ScalingKeys, min), "1", .max = 1e6,
+     .help = "Minimum number of instances. With 0 requests wait in front until the scaler starts "
+             "one, which hpa does; llm_d_wva keeps one instance of each model."},
     {"max", OPTION_INT, offsetof(ScalingKeys, max), .required = true, .min = 1, .max = 1e6,
      .help = "Maximum number of instances. The pool begins with count instances."},
     SCALING(up_window, OPTION_TICKS, .fallback = "0 s", .max = DAYS(7),
@@ -96,10 +97,18 @@ static PoolScaling spare_scaling(const PoolConfig *pool) {
                        .max = (uint32_t)(pool->count + pool->spares)};
 }
 
-int config_bind_pool_scaling(PoolConfig *pool, Diag *diag) {
+/* Only a scaler starts the first instance of a pool. */
+static int check_count(const PoolConfig *pool, const Node *map, int64_t min, Diag *diag) {
+  if (pool->count > 0 || min == 0) return 0;
+  diag_error(diag, config_place(map, "count"), "pool '%s' has no instances", pool->spec.name);
+  return diag_hint(diag, "'count' may be 0 with scaling: {min: 0}");
+}
+
+int config_bind_pool_scaling(PoolConfig *pool, const Node *map, Diag *diag) {
   ScalingKeys keys = {0};
   const int status = pool->start_up ? bind_start_up(pool, diag) : 0;
   const Node *node = pool->scaling;
+  if (!node && check_count(pool, map, 1, diag)) return -1;
   if (!node && pool->spares > 0) pool->spec.scaling = spare_scaling(pool);
   if (!node) return status;
   if (pool->spares > 0) {
@@ -108,6 +117,7 @@ int config_bind_pool_scaling(PoolConfig *pool, Diag *diag) {
     return diag_hint(diag, "a scaler replaces instances that fail: set a larger 'max'");
   }
   if (option_bind(config_pool_scaling_options, node, NULL, node->at, &keys, diag)) return -1;
+  if (check_count(pool, map, keys.min, diag)) return -1;
   if (keys.min > keys.max)
     return diag_error(diag, config_place(node, "min"),
                       "'min', %lld instances, is above 'max', %lld", (long long)keys.min,
@@ -139,6 +149,18 @@ static int check_windows(const Config *self, const PoolConfig *pool, Diag *diag)
   return 0;
 }
 
+/* Whether the scaler can do with a pool that may have no instance. */
+static int check_min(const PoolConfig *pool, const Scaler *scaler, Diag *diag) {
+  if (pool->spec.scaling.min > 0) return 0;
+  const Place at = config_place(pool->scaling, "min");
+  if (pool->spec.role != ROLE_MIXED)
+    return diag_error(diag, at, "a pool with 'min: 0' must serve both phases: role: mixed");
+  if (scaler->wakes || scaler->keeps_one) return 0;
+  diag_error(diag, at, "scaler '%s' cannot start the first instance of a pool with 'min: 0'",
+             scaler->policy.name);
+  return diag_hint(diag, "the scalers 'hpa' and 'llm_d_wva' can");
+}
+
 static int check_pool(const Config *self, const PoolConfig *pool, const Scaler *scaler,
                       Diag *diag) {
   const Node *pools = node_find(self->root, "pools");
@@ -153,7 +175,7 @@ static int check_pool(const Config *self, const PoolConfig *pool, const Scaler *
                       "'scaling' needs a pool policy under which instances keep their role: '%s'",
                       policy_list(POLICY_POOL)[0]->name);
   if (self->sim.n_groups > 0) return diag_error(diag, at, "'scaling' cannot be used with 'groups'");
-  return check_windows(self, pool, diag);
+  return check_windows(self, pool, diag) | check_min(pool, scaler, diag);
 }
 
 /* Pools with spares have the scaler of that name, which need not be chosen. */
@@ -175,6 +197,18 @@ static int choose_spares(Config *self, Arena *arena, Diag *diag) {
   return choice->state ? 0 : -1;
 }
 
+/* Nobody starts the first instance of a model whose scaler only keeps one. */
+static int check_first(const Config *self, const PoolConfig *pool, const Scaler *scaler,
+                       Diag *diag) {
+  bool any = pool->count > 0 || scaler->wakes;
+  for (uint32_t p = 0; p < self->sim.n_pools; p++)
+    any |= self->pools[p].spec.model == pool->spec.model && self->pools[p].count > 0;
+  if (any) return 0;
+  const Node *map = node_find(node_find(self->root, "pools"), pool->spec.name);
+  diag_error(diag, config_place(map, "count"), "no pool of its model begins with an instance");
+  return diag_hint(diag, "the scaler 'hpa' starts the first one");
+}
+
 int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag) {
   if (choose_spares(self, arena, diag)) return -1;
   const PolicyChoice choice = self->sim.policies[POLICY_SCALER];
@@ -189,6 +223,7 @@ int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag
     if (self->pools[p].spec.scaling.max == 0) continue;
     any = true;
     status |= check_pool(self, &self->pools[p], scaler, diag);
+    status |= check_first(self, &self->pools[p], scaler, diag);
   }
   if (status) return status;
   if (!any && (scaler->plan || node)) {

@@ -87,6 +87,9 @@ static const KeyBlock BLOCKS[] = {
      config_class_options},
     {NULL, "tenants.NAME", NULL, "A tenant, whose share of the cluster can be limited.",
      config_tenant_options},
+    {NULL, "early_rejection", NULL,
+     "Early rejection, as in Mooncake: of a request that would be late.",
+     config_early_rejection_options},
     {"Configuration: limits (SLO)", "slo", NULL,
      "The value is a name, or a map of these keys and of limits on statistics. A limit whose "
      "figure has no value in a run counts as not met.",

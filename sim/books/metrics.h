@@ -28,7 +28,7 @@ typedef enum Rejection {
   REJECTED_CONTEXT,   // its prompt leaves no room for a token in the model's context
   REJECTED_KV_MEMORY, // no instance can hold its prompt, or the prompt and output
   REJECTED_STORE,     // a group's store cannot hold its prompt
-  REJECTED_ADMISSION, // its class or tenant may have no more
+  REJECTED_ADMISSION, // its class or tenant may have no more, or it came when loads were too high
   REJECTED_LOST,      // it was lost with instances as often as it may be tried again
   REJECTIONS,
 } Rejection;

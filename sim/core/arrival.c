@@ -140,7 +140,7 @@ void sim_handle_arrival(Simulation *self, uint32_t target) {
   const Rejection rejection = placement_rejection(self, request);
   if (rejection) life_rejected(self, ix, rejection);
   const bool admitted = !rejection && ask_admits(self, ix);
-  const bool taken = admitted && front_is_open(sim_deployment(self, request));
+  const bool taken = admitted && front_takes(self, request);
   if (taken)
     sim_place(self, ix);
   else if (admitted)

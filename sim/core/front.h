@@ -6,6 +6,8 @@
 
 /* Whether the router has somebody for both phases of a request. */
 bool front_is_open(const Deployment *deployment);
+/* Whether the request can be placed now. */
+bool front_takes(const Simulation *self, const Request *request);
 /* A request that waits in front, or has been held, is placed; or it waits for that. */
 void front_take(Simulation *self, RequestIx request);
 /* A new arrival waits for that. */

@@ -45,7 +45,7 @@ typedef struct AdapterRoom {
 
 /* How many instances a pool may have, as they are bought (autoscaling.h). */
 typedef struct PoolScaling {
-  uint32_t min, max, start;    // 1 <= min <= start <= max; max 0: it is not scaled
+  uint32_t min, max, start;    // min <= start <= max; max 0: it is not scaled
   Tick up_window, down_window; // stabilization windows
   Tick cool_down;              // after a change
   double machine_rate;         // requests/s that an instance serves, for a forecast; 0: not known

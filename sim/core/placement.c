@@ -241,12 +241,32 @@ Placement sim_other_placement(Simulation *self, RequestIx ix) {
   return (Placement){.prefill = best, .decode = decode};
 }
 
+/* Whether an instance that has the room is off, and starts for requests in front. */
+static bool fits_asleep(const Simulation *self, const Request *request) {
+  const ClusterView *view = &sim_deployment(self, request)->view;
+  for (uint32_t i = 0; i < view->n_members; i++) {
+    const Instance *instance = &view->instances[view->members[i]];
+    if (instance->pool->scaling.min == 0 && instance->pool->scaling.max > 0 &&
+        fits(self, request, instance->ix, PHASE_DECODE))
+      return true;
+  }
+  return false;
+}
+
+bool placement_fits(const Simulation *self, const Request *request) {
+  if (!is_large(self, request)) return true;
+  for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++)
+    if (!fits(self, request, roomiest(self, request, phase), phase)) return false;
+  return true;
+}
+
 Rejection placement_rejection(const Simulation *self, const Request *request) {
   const int64_t context = sim_model(self->config, request->model)->max_model_len;
   if (context > 0 && request->prompt_tokens >= context) return REJECTED_CONTEXT;
   if (!is_large(self, request)) return REJECTED_NOT;
-  for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++)
-    if (!fits(self, request, roomiest(self, request, phase), phase)) return REJECTED_KV_MEMORY;
+  if (!placement_fits(self, request) &&
+      !(sim_deployment(self, request)->wakes && fits_asleep(self, request)))
+    return REJECTED_KV_MEMORY;
   return storable(self, request) ? REJECTED_NOT : REJECTED_STORE;
 }
 

@@ -5,6 +5,8 @@
 
 /* Why nobody can ever serve a request that has arrived. */
 Rejection placement_rejection(const Simulation *self, const Request *request);
+/* Whether an instance that is up, or will be, has the room for each phase. */
+bool placement_fits(const Simulation *self, const Request *request);
 /* Places it on the instances of the router's choice; sim_wake_placed follows. */
 void sim_place(Simulation *self, RequestIx request);
 /* Its instance learns of it. */

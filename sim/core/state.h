@@ -55,6 +55,7 @@ struct Deployment {
   int64_t smallest_store; // tokens of KV that fit in the store of every group
   int64_t longest_input;  // tokens that each of its encoders can encode; INT64_MAX: it has none
   bool knows_roomiest;    // until a home changes, or who takes requests
+  bool wakes;             // requests in front make a scaler start instances that are off
 };
 
 struct Simulation {

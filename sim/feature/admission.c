@@ -10,6 +10,7 @@
 #include "sim/core/counting.h"
 #include "sim/core/front.h"
 #include "sim/core/lifecycle.h"
+#include "sim/feature/early_rejection.h"
 #include "sim/feature/features.h"
 #include <assert.h>
 #include <math.h>
@@ -64,11 +65,12 @@ static Lane *find_lane(Admission *self, ClassState *class, TenantState *tenant) 
 }
 
 static bool is_used(const Simulation *self) {
-  return self->config->n_classes > 0;
+  return self->config->n_classes > 0 || self->config->early_rejection.ttft > 0;
 }
 
 static void start(Simulation *self) {
   const SimConfig *config = self->config;
+  if (config->n_classes == 0) return;
   assert(config->n_components > 0 && config->n_tenants > 0);
   Arena *arena = self->arena;
   Admission *admission = admission_of(self);
@@ -159,6 +161,7 @@ static void leave_front(Simulation *self, RequestIx ix) {
 
 /* Fewer where its class serves more than it may by cutting them. */
 static int32_t limit_output(Simulation *self, const TraceRow *row, int32_t max_tokens) {
+  if (self->config->n_classes == 0) return max_tokens;
   const Lane *lane = admission_of(self)->of[row->component];
   const ClassSpec *spec = lane->class->spec;
   const bool cut = spec->action == ADMISSION_DEGRADE && max_tokens > spec->output_tokens &&
@@ -173,6 +176,11 @@ static void set_timer(Simulation *self, Tick at) {
 }
 
 static bool admit(Simulation *self, RequestIx ix) {
+  if (early_rejection_refuses(self, ix)) {
+    life_rejected(self, ix, REJECTED_ADMISSION);
+    return false;
+  }
+  if (self->config->n_classes == 0) return true;
   Request *request = &self->requests.slots[ix];
   Lane *lane = lane_of(self, request);
   const ClassSpec *spec = lane->class->spec;
@@ -253,6 +261,7 @@ static void sum_up(Simulation *self, SimResult *result) {
 /* Those in flight and held are those that are counted. */
 static void check(const Simulation *self) {
   const Admission *admission = admission_of(self);
+  if (self->config->n_classes == 0) return;
   int64_t n_held = 0, n_in_flight = 0;
   for (size_t i = 0; i < self->requests.n_slots; i++) {
     const Request *request = &self->requests.slots[i];

@@ -34,11 +34,13 @@ typedef struct Candidate {
 } Candidate;
 
 typedef struct Scaling {
+  uint32_t model;
   void *state; // of the scaler
   ScalingView view;
-  PoolLoad *loads;    // [view.n_pools] of the model
-  InstanceIx *firsts; // [view.n_pools]
-  double *wanted;     // [view.n_pools]
+  PoolLoad *loads;      // [view.n_pools] of the model
+  InstanceIx *firsts;   // [view.n_pools]
+  double *wanted;       // [view.n_pools]
+  EngineLoad **engines; // [view.n_pools] that loads have; NULL: they are not read
   Fleet *fleets;
   uint32_t n_fleets;
   Candidate *candidates; // reused
@@ -239,12 +241,37 @@ static void scale(Simulation *self, Scaling *scaling, Fleet *fleet) {
   const uint32_t present = scaling->loads[fleet->pool].n_machines;
   const uint32_t wanted = bounded(options, scaling->wanted[fleet->pool]);
   fleet->history[fleet->n_history++ % fleet->most_history] = (Recommendation){self->now, wanted};
-  const uint32_t next = stabilized(fleet, self->now, present, wanted);
+  uint32_t next = stabilized(fleet, self->now, present, wanted);
   if (fleet->changed_at >= 0 && self->now - fleet->changed_at < options->cool_down) return;
+  const Scaler *scaler = autoscaling(self)->scaler;
+  if (scaler->limit)
+    next = scaler->limit(scaling->state, &scaling->view, fleet->pool, wanted, next);
   uint32_t n = 0;
   if (next > present) n = grow(self, fleet, next - present);
   if (next < present) n = shrink(self, scaling, fleet, present - next);
   if (n > 0) fleet->changed_at = self->now;
+}
+
+static bool has_off(const Simulation *self, const Fleet *fleet) {
+  for (uint32_t i = 0; i < fleet->n_machines; i++)
+    if (may_start(self, lanes_at(self, fleet, i), fleet->lanes)) return true;
+  return false;
+}
+
+/* Whether requests in front of a model will have a machine started that is off. */
+static bool wakes(const Simulation *self) {
+  const Autoscaling *all = autoscaling(self);
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    const Deployment *deployment = &self->deployments[d];
+    const Scaling *scaling = all->of[d];
+    if (!deployment->wakes || deployment->front.count == 0 ||
+        !all->scaler->wakes(scaling->state, deployment->front.count))
+      continue;
+    for (uint32_t i = 0; i < scaling->n_fleets; i++)
+      if (scaling->fleets[i].spec->scaling.min == 0 && has_off(self, &scaling->fleets[i]))
+        return true;
+  }
+  return false;
 }
 
 /* --- what the scaler sees */
@@ -280,14 +307,30 @@ static void book_end(Simulation *self, RequestIx ix, const RequestRecord *record
   view->between_ticks += record->last_token_at - record->first_token_at;
 }
 
+static int64_t n_waiting(const Instance *lane) {
+  return lane->prefill_queue.count + lane->decode_queue.count + lane->inbound.count;
+}
+
+static EngineLoad engine_load(const Simulation *self, const Instance *lane) {
+  const int64_t n_decodes = lane->n_decodes;
+  return (EngineLoad){
+      .prefill_tokens = column_at(self->columns.pending_tokens, lane->ix) - n_decodes,
+      .kv_tokens = column_at(self->columns.kv_blocks, lane->ix) * lane->pool->block_size,
+      .n_decodes = n_decodes,
+      .n_waiting = n_waiting(lane)};
+}
+
 static void look_at(const Simulation *self, PoolLoad *load, const Instance *lanes, uint32_t n,
-                    bool reads_kv) {
+                    bool reads_kv, EngineLoad *engines) {
   if (!counts(lanes, n)) return;
   load->n_machines++;
+  load->n_starting += !lanes[0].listed && lanes[0].availability == INSTANCE_BOOTS;
+  for (uint32_t i = 0; engines && i < n; i++)
+    if (lanes[i].listed) engines[load->n_engines++] = engine_load(self, &lanes[i]);
   for (uint32_t i = 0; i < n; i++) {
     const Instance *lane = &lanes[i];
     load->n_assigned += column_at(self->columns.n_assigned, lane->ix);
-    load->n_waiting += lane->prefill_queue.count + lane->decode_queue.count + lane->inbound.count;
+    load->n_waiting += n_waiting(lane);
     if (!reads_kv) continue;
     load->kv_machines +=
         (double)column_at(self->columns.kv_blocks, lane->ix) / ((double)load->spec->kv_blocks * n);
@@ -299,22 +342,27 @@ static void look(const Simulation *self, Scaling *scaling) {
   const bool reads_kv = scaler->reads_kv && scaler->reads_kv(scaling->state);
   for (uint32_t p = 0; p < scaling->view.n_pools; p++) {
     PoolLoad *load = &scaling->loads[p];
-    load->n_machines = 0;
+    load->n_machines = load->n_starting = load->n_engines = 0;
     load->n_assigned = load->n_waiting = 0;
     load->kv_machines = 0;
     const uint32_t lanes = pool_lanes(load->spec);
     for (uint32_t i = 0; i < load->spec->count; i += lanes)
-      look_at(self, load, &self->instances[scaling->firsts[p] + i], lanes, reads_kv);
+      look_at(self, load, &self->instances[scaling->firsts[p] + i], lanes, reads_kv,
+              scaling->engines[p]);
     scaling->wanted[p] = load->n_machines;
   }
   scaling->view.now = self->now;
+  scaling->view.n_front = self->deployments[scaling->model].front.count;
 }
 
 /* What is counted from one time to the next begins again. */
 static void forget(Scaling *self) {
   const ScalingView view = self->view;
-  self->view = (ScalingView){
-      .now = view.now, .interval = view.interval, .pools = view.pools, .n_pools = view.n_pools};
+  self->view = (ScalingView){.now = view.now,
+                             .interval = view.interval,
+                             .pools = view.pools,
+                             .n_pools = view.n_pools,
+                             .max_model_len = view.max_model_len};
   for (uint32_t p = 0; p < view.n_pools; p++) {
     self->loads[p].first_tokens = 0;
     self->loads[p].ttft_ticks = 0;
@@ -346,7 +394,7 @@ static void handle(Simulation *self, uint32_t target) {
 static void add_fleet(const Simulation *self, Scaling *scaling, uint32_t pool) {
   const PoolSpec *spec = scaling->loads[pool].spec;
   const PoolScaling *options = &spec->scaling;
-  assert(0 < options->min && options->min <= options->start && options->start <= options->max &&
+  assert(options->min <= options->start && options->start <= options->max &&
          pool_machines(spec) == options->max);
   const Tick window =
       options->up_window > options->down_window ? options->up_window : options->down_window;
@@ -366,12 +414,16 @@ static Scaling *scaling_new(const Simulation *self, uint32_t model, void *state)
   const SimConfig *config = self->config;
   Arena *arena = self->arena;
   Scaling *scaling = ARENA_NEW(arena, Scaling);
-  *scaling = (Scaling){.state = state,
+  *scaling = (Scaling){.model = model,
+                       .state = state,
                        .loads = ARENA_ARRAY(arena, PoolLoad, config->n_pools),
                        .firsts = ARENA_ARRAY(arena, InstanceIx, config->n_pools),
                        .wanted = ARENA_ARRAY(arena, double, config->n_pools),
+                       .engines = ARENA_ARRAY(arena, EngineLoad *, config->n_pools),
                        .fleets = ARENA_ARRAY(arena, Fleet, config->n_pools)};
-  scaling->view = (ScalingView){.interval = config->scaling_interval, .pools = scaling->loads};
+  scaling->view = (ScalingView){.interval = config->scaling_interval,
+                                .max_model_len = sim_model(config, model)->max_model_len,
+                                .pools = scaling->loads};
   InstanceIx first = 0;
   for (uint32_t p = 0; p < config->n_pools; first += config->pools[p].count, p++) {
     const PoolSpec *spec = &config->pools[p];
@@ -379,9 +431,14 @@ static Scaling *scaling_new(const Simulation *self, uint32_t model, void *state)
     const uint32_t i = scaling->view.n_pools++;
     scaling->loads[i].spec = spec;
     scaling->firsts[i] = first;
+    if (autoscaling(self)->scaler->reads_engines)
+      scaling->loads[i].engines = scaling->engines[i] = ARENA_ARRAY(arena, EngineLoad, spec->count);
     if (spec->scaling.max > 0) add_fleet(self, scaling, i);
   }
   const Scaler *scaler = autoscaling(self)->scaler;
+  if (scaler->wakes)
+    for (uint32_t i = 0; i < scaling->n_fleets; i++)
+      self->deployments[model].wakes |= scaling->fleets[i].spec->scaling.min == 0;
   if (scaler->start) scaler->start(state, &scaling->view, arena);
   return scaling;
 }
@@ -402,6 +459,7 @@ static void start(Simulation *self) {
   all->of = ARENA_ARRAY(self->arena, Scaling *, self->n_deployments);
   for (uint32_t d = 0; d < self->n_deployments; d++)
     all->of[d] = scaling_new(self, d, policy_state_copy(&choice, self->arena));
+  outages_of(self)->wakes = wakes;
   agenda_reserve(&self->agenda, EVENT_SCALING, 1);
   set_next(self);
 }

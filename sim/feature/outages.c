@@ -134,6 +134,7 @@ static void handle_boot(Simulation *self, uint32_t target) {
 static Repair await_repair(const Simulation *self) {
   const Outages *outages = outages_of(self);
   const uint32_t *n_pending = self->agenda.n_pending;
+  if (outages->wakes && outages->wakes(self)) return REPAIR_INSTANCES;
   if (self->n_down + outages->n_nics_down + outages->n_stores_down == 0 ||
       self->requests.n_live == 0 || n_pending[EVENT_FAULT] + n_pending[EVENT_BOOT] == 0)
     return REPAIR_NONE;

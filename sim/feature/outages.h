@@ -8,6 +8,8 @@ typedef struct Outages {
   Tick *stores_free_at;   // [n_pools] when a store is done with what it was asked (starting.h)
   uint32_t n_nics_down;   // KV over them waits
   uint32_t n_stores_down; // of groups
+  /* Whether a scaler will start an instance for requests in front. NULL: there is no scaler. */
+  bool (*wakes)(const Simulation *self);
 } Outages;
 
 Outages *outages_of(const Simulation *self);

@@ -1,8 +1,8 @@
 /* Does a request cost more in a larger cluster? Prints figures and judges nothing.
  *
- *     bench_scale [--instructions] [ROW]...
+ *     bench_scale [--instructions] [--instances FEW,MANY] [ROW]...
  *
- * Each policy that ships in a cluster that suits it, of 40 instances and of 4,000 at the same load
+ * Each policy that ships in a cluster that suits it, of 10 instances and of 1,000 at the same load
  * of each, with as many requests for each: nanoseconds of CPU per request in the loop (the least of
  * several rounds, taken in turns) and their ratio; set-up is left out. With --instructions, and
  * where callgrind is installed, instructions of the loop instead, which do not hang on what else
@@ -17,17 +17,34 @@
 #include <string.h>
 #include <time.h>
 
-enum { SMALL = 40, LARGE = 4000, PER_INSTANCE = 50, ROUNDS = 3, SETS = 8 };
+enum { PER_INSTANCE = 50, ROUNDS = 3, SETS = 8, COUNTS = 4 };
+
+static int few = 10, many = 1000; // instances
 
 /* A cluster for requests at a rate per instance; `pools` have the counts of instances as %d. */
 typedef struct Base {
   const char *text;
-  const char *counts[2]; // keys of the pools' counts
-  double shares[2];      // of the instances
-  double rate;           // requests per second and instance
+  const char *counts[COUNTS]; // keys of the pools' counts
+  double shares[COUNTS];      // of the instances
+  double rate;                // requests per second and instance
 } Base;
 
-enum { SPLIT, FULL, TOGETHER, CHAT, PAGES, RELEASED, TETRI, LANES, PIE, FLEXGEN, SEESAW, BASES };
+enum {
+  SPLIT,
+  FULL,
+  TOGETHER,
+  CHAT,
+  PAGES,
+  RELEASED,
+  TETRI,
+  LANES,
+  PIE,
+  FLEXGEN,
+  SEESAW,
+  SCALED,
+  SCALED_SPLIT,
+  BASES
+};
 
 #define SPLIT_TEXT                                                                                 \
   "model: bloom-176b\n"                                                                            \
@@ -133,6 +150,24 @@ static const Base bases[BASES] = {
                  {"pools.all.count"},
                  {1},
                  0.2},
+    // Half of the instances are on at first, more than are needed.
+    [SCALED] = {"model: bloom-176b\n"
+                "workload: {lengths: azure-conv-2023, arrivals: {process: poisson, rate: 1 /s},\n"
+                "           requests: 1}\n"
+                "pools: {all: {machine: dgx-h100, tensor_parallel_size: 8,\n"
+                "  start_up: {boot: 10 s}, scaling: {max: 1, down_window: 20 s}}}\n"
+                "policies: {router: token_jsq, batcher: continuous}\n"
+                "scaling: {interval: 5 s}\n"
+                "perfmodel: splitwise-2023\n"
+                "slo: none\n",
+                {"pools.all.count", "pools.all.scaling.max"},
+                {0.5, 1},
+                0.4},
+    [SCALED_SPLIT] = {SPLIT_TEXT "scaling: {interval: 5 s}\n",
+                      {"pools.prefill.count", "pools.decode.count", "pools.prefill.scaling.max",
+                       "pools.decode.scaling.max"},
+                      {0.4, 0.2, 0.6, 0.4},
+                      0.6},
     [SEESAW] =
         {"model: codellama-34b\n"
          "workload: {lengths: arxiv-summarization, arrivals: {process: poisson, rate: 1 /s},\n"
@@ -164,12 +199,37 @@ static const Row rows[] = {
     {"router token_jsq", SPLIT, {"policies.router=token_jsq"}},
     {"router least_kv", SPLIT, {"policies.router=least_kv"}},
     {"router power_of_two", SPLIT, {"policies.router=power_of_two"}},
+    {"router prefix_affinity", CHAT, {"policies.router=prefix_affinity"}},
     {"router dynamo_kv", CHAT, {NULL}},
     {"router dynamo_kv, pages of a token", PAGES, {NULL}},
     {"router llm_d", CHAT, {"policies.router=llm_d"}},
     {"router splitwise", SPLIT, {NULL}},
     {"router splitwise_sim_kv_jsq", SPLIT, {"policies.router=splitwise_sim_kv_jsq"}},
+    {"router splitwise_sim_kv_token_jsq", SPLIT, {"policies.router=splitwise_sim_kv_token_jsq"}},
     {"router splitwise_sim_mixed_pool", RELEASED, {NULL}},
+    {"scaler target", SCALED, {"policies.scaler={name: target, concurrency: 5}"}},
+    {"scaler forecast",
+     SCALED,
+     {"policies.scaler=forecast", "pools.all.scaling.machine_rate=1 /s"}},
+    {"scaler schedule",
+     SCALED,
+     {"policies.scaler={name: schedule, steps: [{at: 0 s, machines: 5}]}"}},
+    {"scaler dynamo_planner", SCALED_SPLIT, {"policies.scaler=dynamo_planner"}},
+    {"scaler hpa", SCALED, {"policies.scaler={name: hpa, concurrency: 5}"}},
+    {"scaler hpa, from none",
+     SCALED,
+     {"policies.scaler={name: hpa, queue: 2}", "pools.all.scaling.min=0", "pools.all.count=0"}},
+    {"scaler dynamo_planner_modes",
+     SCALED_SPLIT,
+     {"policies.scaler={name: dynamo_planner_modes, throughput_interval: 20 s}"}},
+    {"scaler dynamo_planner_modes, by load",
+     SCALED,
+     {"policies.scaler={name: dynamo_planner_modes, load_scaling: true, throughput_interval: 20 "
+      "s}"}},
+    {"scaler dynamo_planner_modes, thresholds",
+     SCALED,
+     {"policies.scaler={name: dynamo_planner_modes, optimization_target: latency}"}},
+    {"scaler llm_d_wva", SCALED, {"policies.scaler=llm_d_wva"}},
     {"pool splitwise_mixed", SPLIT, {"policies.pool=splitwise_mixed"}},
     {"pool splitwise_mixed, full", FULL, {"policies.pool=splitwise_mixed"}},
     {"pool tetriinfer_flip", TETRI, {NULL}},
@@ -220,13 +280,13 @@ static double cpu_ns(void) {
 static void configure(Config *config, const Row *row, int instances, int64_t requests, int64_t seed,
                       Arena *arena, Diag *diag) {
   const Base *base = &bases[row->base];
-  const char *sets[SETS + 4];
+  const char *sets[SETS + COUNTS + 3];
   int n = 0;
   double rate = base->rate;
+  for (int i = 0; i < COUNTS && base->counts[i]; i++)
+    sets[n++] = arena_printf(arena, "%s=%d", base->counts[i], (int)(instances * base->shares[i]));
   for (int i = 0; i < SETS && row->sets[i]; i++)
     if (sscanf(row->sets[i], "rate=%lf", &rate) != 1) sets[n++] = row->sets[i];
-  for (int i = 0; i < 2 && base->counts[i]; i++)
-    sets[n++] = arena_printf(arena, "%s=%d", base->counts[i], (int)(instances * base->shares[i]));
   sets[n++] = arena_printf(arena, "workload.requests=%" PRId64, requests);
   sets[n++] = arena_printf(arena, "workload.arrivals.rate=%.17g /s", rate * instances);
   sets[n] = NULL;
@@ -267,14 +327,14 @@ static void print_times(const Row *row) {
   double best[2] = {1e300, 1e300};
   for (int round = 0; round < ROUNDS; round++) {
     double small = 0;
-    const int repeats = LARGE / SMALL / 4;
+    const int repeats = many / few / 4 + 1;
     for (int i = 0; i < repeats; i++)
-      small += run_once(row, SMALL, PER_INSTANCE, 1 + i) / repeats;
-    const double large = run_once(row, LARGE, PER_INSTANCE, 1);
+      small += run_once(row, few, PER_INSTANCE, 1 + i) / repeats;
+    const double large = run_once(row, many, PER_INSTANCE, 1);
     if (small < best[0]) best[0] = small;
     if (large < best[1]) best[1] = large;
   }
-  printf("%-34s %10.0f %10.0f %8.2f\n", row->name, best[0], best[1], best[1] / best[0]);
+  printf("%-38s %10.0f %10.0f %8.2f\n", row->name, best[0], best[1], best[1] / best[0]);
   fflush(stdout);
 }
 
@@ -296,13 +356,13 @@ static double instructions(const char *self, int row, int instances, int64_t per
 }
 
 static void print_instructions(const char *self, int row) {
-  enum { FEW = 25 };
-  const double small = instructions(self, row, SMALL, FEW);
-  const double large = instructions(self, row, LARGE, FEW);
+  enum { EACH = 25 };
+  const double small = instructions(self, row, few, EACH);
+  const double large = instructions(self, row, many, EACH);
   if (small < 0 || large < 0)
-    printf("%-34s %10s\n", rows[row].name, "-");
+    printf("%-38s %10s\n", rows[row].name, "-");
   else
-    printf("%-34s %10.0f %10.0f %8.2f\n", rows[row].name, small, large, large / small);
+    printf("%-38s %10.0f %10.0f %8.2f\n", rows[row].name, small, large, large / small);
   fflush(stdout);
 }
 
@@ -320,13 +380,21 @@ int main(int argc, char **argv) {
     printf("%.0f ns\n", run_once(&rows[row], (int)instances, per_instance, 1));
     return 0;
   }
+  const char *self = argv[0];
   const bool counts = argc > 1 && strcmp(argv[1], "--instructions") == 0;
-  printf("%-34s %10d %10d %8s   %s\n", "instances", SMALL, LARGE, "ratio",
+  argc -= counts;
+  argv += counts;
+  if (argc > 2 && strcmp(argv[1], "--instances") == 0) {
+    if (sscanf(argv[2], "%d,%d", &few, &many) != 2 || few < 5 || many < few) return 2;
+    argc -= 2;
+    argv += 2;
+  }
+  printf("%-38s %10d %10d %8s   %s\n", "instances", few, many, "ratio",
          counts ? "instructions per request" : "ns of CPU per request");
   for (int row = 0; row < N_ROWS; row++) {
-    if (!is_named(rows[row].name, argc - 1 - counts, argv + 1 + counts)) continue;
+    if (!is_named(rows[row].name, argc - 1, argv + 1)) continue;
     if (counts)
-      print_instructions(argv[0], row);
+      print_instructions(self, row);
     else
       print_times(&rows[row]);
   }

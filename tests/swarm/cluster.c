@@ -1,5 +1,4 @@
-/* See cluster.h. Every time goes through `ticks`, which scales it; no other draw depends on the
- * scale, so two scales of one seed differ in nothing else. */
+/* See cluster.h. Every time goes through `ticks`, which scales it; no draw depends on the scale. */
 #include "tests/swarm/cluster.h"
 #include "base/hash.h"
 #include "sim/kvtier/kvtier.h"
@@ -535,6 +534,7 @@ static void draw_features(Draw *draw, Cluster *self) {
   if (!rule || (scales && rule->policy != policy_list(POLICY_SCALER)[0]))
     cluster_draw_scaling(self, draw);
   if (!rule) cluster_draw_streams(self, draw);
+  if (!rule || rule_has(rule, "early_rejection")) cluster_draw_early_rejection(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {

@@ -1,4 +1,5 @@
 /* What a cluster serves, and to whom: models, classes and tenants of components. See draw.h. */
+#include "sim/policies.h"
 #include "tests/swarm/draw.h"
 
 /* Whether the pools that serve `model` do both phases. */
@@ -76,4 +77,23 @@ void cluster_draw_components(Cluster *self, const Draw *draw) {
   TraceRow *rows = (TraceRow *)self->workload.rows;
   for (int i = 0; i < self->workload.n_rows; i++)
     rows[i].component = (uint16_t)between(&own, 0, CLUSTER_COMPONENTS - 1);
+}
+
+/* In one of three clusters, but not in those that are pinned, which had none. */
+void cluster_draw_early_rejection(Cluster *self, const Draw *draw) {
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "early rejection");
+  SimConfig *config = &self->config;
+  if (config->hedge.after > 0 || config->n_groups > 0 ||
+      cluster_policies(POLICY_ROUTER) != policy_list(POLICY_ROUTER))
+    return;
+  if (!draw->rule && !one_in(&own, 3)) return;
+  const Tick ttft = magnitude(&own, 5, 5000), tbt = magnitude(&own, 5, 500);
+  const Tick decode_time = magnitude(&own, 1, 3000);
+  config->early_rejection =
+      (EarlyRejectionOptions){.ttft = ttft * MILLISECOND * own.scale,
+                              .tbt = tbt * MILLISECOND * own.scale,
+                              .predicts = one_in(&own, 2),
+                              .decode_time = decode_time * MILLISECOND * own.scale};
+  self->exact = false; // loads are rounded
 }

@@ -95,7 +95,8 @@ static const Batcher reserving = {
 
 /* ---- Rules ---- */
 
-static const char *const features[] = {"core", "components", "adapters", "faults"};
+static const char *const features[] = {"core", "components", "adapters", "faults",
+                                       "early_rejection"};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 const Rule *rules_list(size_t *ret_n, Arena *arena) {

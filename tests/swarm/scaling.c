@@ -32,7 +32,47 @@ static const char *draw_schedule(Draw *own) {
                       steps);
 }
 
+static const char *draw_hpa(Draw *own) {
+  static const char *const keys[] = {"concurrency", "queue", "kv_use"};
+  const int64_t key = between(own, 0, 2);
+  const double target = (key == 2 ? 0.05 : 0.5) + (key == 2 ? 0.9 : 10) * rng_uniform(&own->rng);
+  const int64_t up = between(own, 0, 2), down = between(own, 0, 2);
+  const char *up_period = milliseconds(own, 1, 2000), *down_period = milliseconds(own, 1, 2000);
+  const char *polling = milliseconds(own, 1, 2000), *cooldown = milliseconds(own, 0, 3000);
+  return arena_printf(own->arena,
+                      "{%s: %.3f, up_percent: %lld, up_machines: %lld, up_period: %s, "
+                      "down_percent: %lld, down_machines: %lld, down_period: %s, "
+                      "polling_interval: %s, cooldown: %s}",
+                      keys[key], target, (long long)up * 50, (long long)up, up_period,
+                      (long long)down * 30, (long long)down, down_period, polling, cooldown);
+}
+
+static const char *draw_planner(Draw *own) {
+  static const char *const targets[] = {"throughput", "latency", "sla", "sla"};
+  const char *target = targets[between(own, 0, 3)];
+  const bool by_load = one_in(own, 2), by_both = one_in(own, 2);
+  const char *ttft = milliseconds(own, 1, 2000), *itl = milliseconds(own, 1, 500);
+  const char *throughput = milliseconds(own, 5, 3000), *load = milliseconds(own, 5, 500);
+  return arena_printf(own->arena,
+                      "{optimization_target: %s, load_scaling: %s, throughput_scaling: %s, "
+                      "ttft: %s, tpot: %s, throughput_interval: %s, load_interval: %s, "
+                      "max_step: %lld, sensitivity: %.3f}",
+                      target, by_load ? "true" : "false", by_load && !by_both ? "false" : "true",
+                      ttft, itl, throughput, load, (long long)between(own, 1, 4),
+                      rng_uniform(&own->rng));
+}
+
 static const char *draw_options(Draw *own, const char *name) {
+  if (strcmp(name, "dynamo_planner_modes") == 0) return draw_planner(own);
+  if (strcmp(name, "llm_d_wva") == 0) {
+    const double up = 0.1 + 0.9 * rng_uniform(&own->rng);
+    const double down = 0.1 + 0.9 * rng_uniform(&own->rng);
+    return arena_printf(own->arena,
+                        "{scale_up_threshold: %.3f, scale_down_boundary: %.3f, "
+                        "queue_length_threshold: %lld}",
+                        up, down, (long long)between(own, 1, 6));
+  }
+  if (strcmp(name, "hpa") == 0) return draw_hpa(own);
   if (strcmp(name, "target") == 0) return draw_target(own);
   if (strcmp(name, "schedule") == 0) return draw_schedule(own);
   if (strcmp(name, "forecast") == 0) { // one by one: arguments may be taken in any order
@@ -98,6 +138,18 @@ static PolicyChoice make_target(const Draw *own) {
                         policy_bind(policy, NULL, place_of_file("drawn"), own->arena, NULL)};
 }
 
+/* Pools that may have no machine, and perhaps begin so. */
+static void draw_none(Cluster *self, Draw *own) {
+  const Scaler *scaler = (const Scaler *)self->config.policies[POLICY_SCALER].policy;
+  if (!scaler->wakes && !scaler->keeps_one) return;
+  for (uint32_t p = 0; p < self->config.n_pools; p++) {
+    PoolScaling *scaling = &self->pools[p].scaling;
+    if (self->pools[p].role != ROLE_MIXED || one_in(own, 3)) continue;
+    scaling->min = 0;
+    if (scaler->wakes && one_in(own, 2)) scaling->start = 0;
+  }
+}
+
 /* Half of the clusters whose machines keep their roles have pools that grow and shrink. */
 void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   SimConfig *config = &self->config;
@@ -125,5 +177,6 @@ void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   config->policies[POLICY_SCALER] = draw_scaler(&own);
   if (!suits(&config->policies[POLICY_SCALER], self))
     config->policies[POLICY_SCALER] = own.rule ? none : make_target(&own);
+  draw_none(self, &own);
   self->exact = false; // loads are rounded up
 }
