@@ -124,6 +124,14 @@ static void leave_queue(PrefixCache *self, const CacheBlock *block) {
     self->blocks[block->next].previous = block->previous;
 }
 
+/* Of blocks with one key, the last. */
+static void keep_evicted(PrefixCache *self, BlockIx ix) {
+  const CacheBlock *block = &self->blocks[ix];
+  if (block->next_same != ix) return;
+  ARENA_RESERVE(self->arena, self->evicted, self->evicted_capacity, self->n_evicted + 1);
+  self->evicted[self->n_evicted++] = block->key;
+}
+
 /* The two that are next to be taken for something else. */
 static void fetch_oldest(const PrefixCache *self) {
   if (self->oldest == BLOCK_NONE) return;
@@ -144,6 +152,7 @@ static BlockIx pop_free(PrefixCache *self) {
     ix = self->oldest;
     leave_queue(self, &self->blocks[ix]);
     fetch_oldest(self);
+    if (self->keeps_evicted) keep_evicted(self, ix);
     forget_key(self, ix);
   }
   return ix;

@@ -49,6 +49,10 @@ typedef struct PrefixCache {
   CacheChange *changes;        // since they were last taken, where somebody wants them
   size_t n_changes, changes_capacity;
   bool tells_changes;
+  uint64_t *evicted; // keys that are found no more since their blocks were taken for others, since
+                     // these were last taken from here, where somebody wants them
+  size_t n_evicted, evicted_capacity;
+  bool keeps_evicted;
   bool counts; // blocks only, which are all one: nobody names any
 } PrefixCache;
 

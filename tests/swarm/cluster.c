@@ -538,7 +538,7 @@ static void draw_features(Draw *draw, Cluster *self) {
   if (!rule) cluster_draw_speculation(self, draw);
   if (!rule) cluster_draw_layers(self, draw);
   if (!rule) cluster_draw_connectors(self, draw);
-  if (!rule) cluster_draw_images(self, draw);
+  if (!rule) cluster_draw_images(self, draw), cluster_draw_tiers(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {
