@@ -28,8 +28,24 @@ static uint64_t fold_records(uint64_t hash, const RequestRecord *records, int n)
   return hash;
 }
 
+/* What tiers of KV did is the last of it, and is left out where there are none, so that figures of
+ * theirs move no other outcome. */
+static uint64_t fold_totals(uint64_t hash, const InstanceTotals *totals, uint32_t n) {
+  const size_t size = offsetof(InstanceTotals, tier_read_bytes);
+  char *bytes = malloc(n * size);
+  bool tiers = false;
+  for (uint32_t i = 0; i < n; i++) {
+    memcpy(bytes + i * size, &totals[i], size);
+    for (int kind = 0; kind < KV_STORE_KINDS; kind++)
+      tiers |= totals[i].tier_written_bytes[kind] > 0;
+  }
+  hash = fold(hash, bytes, n * size);
+  free(bytes);
+  return tiers ? fold(hash, totals, n * sizeof *totals) : hash;
+}
+
 uint64_t outcome_of(const SimResult *result, const RequestRecord *records, int n_records) {
   const uint64_t hash = fold_metrics(result->digest, &result->metrics);
-  return fold(fold_records(hash, records, n_records), result->instances,
-              result->n_instances * sizeof *result->instances);
+  return fold_totals(fold_records(hash, records, n_records), result->instances,
+                     result->n_instances);
 }
