@@ -8,6 +8,7 @@
 #include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
 #include "sim/core/memory.h"
+#include "sim/core/offloading.h"
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
@@ -172,11 +173,10 @@ static void check_groups(const Simulation *self, const Instance *instance) {
   arena_done(&arena);
 }
 
-/* Blocks of no request that its connector keeps; its own books as well. */
+/* Blocks of no request that its connector keeps. */
 static int64_t connector_kept_by(const Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
   if (!scheduler || !scheduler->connector) return 0;
-  connector_audit(scheduler->connector, scheduler);
   return connector_kept(scheduler->connector);
 }
 
@@ -226,6 +226,7 @@ static void check_tier(const Instance *instance) {
 }
 
 static void check_memory(const Simulation *self) {
+  offloading_audit(self);
   for (uint32_t m = 0; m < self->n_instances; m++) {
     const Instance *instance = &self->instances[m];
     int64_t held = connector_kept_by(instance);

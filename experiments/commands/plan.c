@@ -8,8 +8,8 @@
 
 typedef struct Options {
   Question question;
-  const char *gpus, *engines, *weights, *drafts; // lists
-  const char *columns;                           // of the trace
+  const char *gpus, *engines, *weights, *drafts, *offloads; // lists
+  const char *columns;                                      // of the trace
   const char *study, *output, *export;
   int format;
   int64_t jobs, memory;
@@ -66,6 +66,10 @@ static const OptionSpec options[] = {
          "number of draft tokens of a request in a step, by the model's MTP layers; or several "
          "of them: 0..4, or 0,1,3"),
      .absent = "no speculative decoding"},
+    {CLI_TEXT("--offload", offloads, "TIERS",
+              "memory for KV under the prefix cache, and its size for each GPU: none, cpu, "
+              "cpu=64GiB, or ssd=2TB with CPU memory above it; or several of them"),
+     .absent = "none"},
     {ASKED("--survive", STRING, survive, "DOMAIN",
            "failure domain of which any one may be down for the whole run: machine, or a name and "
            "its number of machines, such as rack=4"),
@@ -166,9 +170,11 @@ static int ask_many(Cli *cli, const Sides *sides) {
   const Options *given = cli->given;
   if (given->study || given->export || given->dry_run)
     return cli_usage(
-        cli, "'--study', '--export' and '--dry-run' need one GPU, engine, format and draft number");
+        cli, "'--study', '--export' and '--dry-run' need one GPU, engine, format, draft number and "
+             "tier");
   if (sides_count(sides) > SIDES_MAX)
-    return cli_usage(cli, "more than 64 combinations of GPU, engine, format and draft number");
+    return cli_usage(cli,
+                     "more than 64 combinations of GPU, engine, format, draft number and tier");
   const int code = sides_answer(cli, sides);
   study_interrupted(cli, given->output);
   return code;
@@ -181,6 +187,7 @@ static int run_plan(Cli *cli) {
                  .gpus = sides_list(given->gpus, cli->arena),
                  .engines = sides_list(given->engines, cli->arena),
                  .weights = sides_list(given->weights, cli->arena),
+                 .offloads = sides_list(given->offloads, cli->arena),
                  .output = given->output,
                  .format = given->format,
                  .jobs = given->jobs,
@@ -212,7 +219,8 @@ const Command command_plan = {
     .operands = "",
     CLI_OPTIONS,
     .notes = "The load is --rate or --users with --isl and --osl or --lengths, or a --trace. With "
-             "several GPUs, engines, formats of weights or numbers of drafts, separated by commas, "
+             "several GPUs, engines, formats of weights, numbers of drafts or tiers, separated by "
+             "commas, "
              "each combination is a row of one table, the best first. With --output, runs that DB "
              "already has are "
              "not repeated.",

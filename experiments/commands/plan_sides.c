@@ -13,6 +13,7 @@ typedef struct Side {
   int number;
   const char *gpu, *engine, *weights; // as they were resolved, or else asked
   int64_t drafts;                     // -1: not asked
+  const char *offload;                // NULL: not asked
   const char *design;                 // NULL: there is no answer
   const char *rests_on;               // or why there is none
   const Answer *answer;
@@ -73,12 +74,15 @@ static int count_drafts(const Sides *self) {
 }
 
 int sides_count(const Sides *self) {
-  return count(self->gpus) * count(self->engines) * count(self->weights) * count_drafts(self);
+  return count(self->gpus) * count(self->engines) * count(self->weights) * count_drafts(self) *
+         count(self->offloads);
 }
 
 int sides_question(const Sides *self, int i, Question *ret_question, Diag *diag) {
   const int n_weights = count(self->weights), n_engines = count(self->engines);
   *ret_question = *self->question;
+  ret_question->offload = self->offloads[i % count(self->offloads)];
+  i /= count(self->offloads);
   ret_question->drafts = self->drafts ? self->drafts[i % self->n_drafts] : -1;
   i /= count_drafts(self);
   const char *weights = self->weights[i % n_weights];
@@ -144,6 +148,7 @@ static int answer_side(Cli *cli, const Sides *of, Side *self) {
   diag_init(diag);
   int status = plan_make(&plan, &question, cli->arena, diag);
   self->drafts = question.drafts;
+  self->offload = question.offload;
   self->gpu = status ? question.gpu : plan.machine;
   self->engine = status ? question.engine : plan.engine;
   self->weights = question.weights >= 0 ? dtype_names[question.weights]
@@ -202,7 +207,7 @@ static const char *const *design_of(const Side *side) {
   return &side->design;
 }
 
-enum { CELLS_BEFORE = 9, CELLS_AFTER = 4, LIMITS_MAX = 8 };
+enum { CELLS_BEFORE = 10, CELLS_AFTER = 4, LIMITS_MAX = 8 };
 
 /* `limits` has the names and units of the columns of limits. */
 static void put_side(Rows *rows, const Side *self, const Answer *limits, int gpu_width,
@@ -219,6 +224,8 @@ static void put_side(Rows *rows, const Side *self, const Answer *limits, int gpu
       {CELL_OF_TEXT("weights", self->weights), COLUMN("weights", -9)},
       self->drafts < 0 ? (Cell){.kind = CELL_WHOLE} // nowhere
                        : (Cell){CELL_OF_WHOLE("drafts", self->drafts), COLUMN("drafts", 6)},
+      !self->offload ? (Cell){.kind = CELL_WHOLE}
+                     : (Cell){CELL_OF_TEXT("offload", self->offload), COLUMN("offload", -10)},
       {CELL_OF_TEXT("design", self->design), COLUMN("design", design_width)},
       {CELL_OF_NUMBER("gpus", takes->gpus + none), COLUMN("GPUs", 5), .show = "%.0f"},
       {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 8),

@@ -6,6 +6,8 @@
 #include "experiments/base/version.h"
 #include "experiments/config/config.h"
 #include "perfmodel/power.h"
+#include "sim/batcher/batcher.h"
+#include "sim/core/scheduler.h"
 #include "sim/policies.h"
 #include <errno.h>
 #include <string.h>
@@ -66,6 +68,17 @@ static void fold_sold(uint64_t *hash, const PoolConfig *pool) {
   const int64_t gpus = pool->hardware.num_gpus;
   if (pool->hardware.sold == SOLD_WHOLE && parallelism_gpus(config_degrees(pool)) < gpus)
     *hash = hash_fold(*hash, (uint64_t)gpus);
+}
+
+/* How many instances are on a machine, where they have a tier of KV together. */
+static void fold_shared(uint64_t *hash, const SimConfig *sim, const PoolSpec *pool) {
+  const PolicyChoice choice = sim_pool_policy(sim, pool, POLICY_BATCHER);
+  const Batcher *batcher = (const Batcher *)choice.policy;
+  if (!batcher->schedules || !choice.state) return;
+  const ConnectorOptions connector = batcher->schedules(choice.state).connector;
+  for (int32_t t = 0; t < connector.n_tiers; t++)
+    if (connector.tiers[t].shared == KV_STORE_OF_MACHINE)
+      *hash = hash_fold(*hash, pool->per_machine);
 }
 
 static void fold_group(uint64_t *hash, const GroupSpec *group) {
@@ -178,6 +191,8 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     fold_sold(&hash, &self->pools[i]);
   if (self->n_levels > 0) hash = hash_fold(hash, self->n_machines);
+  for (uint32_t i = 0; i < self->sim.n_pools; i++)
+    fold_shared(&hash, &self->sim, &self->sim.pools[i]);
   for (uint32_t i = 0; i < self->sim.n_groups; i++)
     fold_group(&hash, &self->sim.groups[i]);
   for (uint32_t i = 0; i < self->n_models; i++)

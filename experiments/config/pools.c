@@ -208,6 +208,7 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Llm *model,
   const int64_t machines = spec->scaling.max > 0 ? spec->scaling.max : pool->count;
   spec->count = (uint32_t)(machines * lanes);
   spec->lanes = (uint32_t)lanes;
+  spec->per_machine = (uint32_t)(hardware->num_gpus / instance_gpus(self, pool));
   spec->pipeline_stages = pool->pipeline_parallel_size;
   spec->pipeline_lanes = pipeline_lanes;
   const int64_t ranks = pool->attention_data_parallel_size;

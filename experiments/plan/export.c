@@ -45,6 +45,12 @@ static int timed_kv_cache(const Config *config, const PoolConfig *pool) {
   return times->measured && times->says_kv_cache ? times->setup.kv_cache_dtype : -1;
 }
 
+static ConnectorOptions connector_of(const PolicyChoice *batcher) {
+  const Batcher *with = (const Batcher *)batcher->policy;
+  if (!with->schedules || !batcher->state) return (ConnectorOptions){0};
+  return with->schedules(batcher->state).connector;
+}
+
 static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
   const SimConfig *sim = &config->sim;
   const PolicyChoice batcher = sim_pool_policy(sim, &pool->spec, POLICY_BATCHER);
@@ -68,6 +74,7 @@ static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
                       config->models[pool->spec.model].kv_cache_dtype == DTYPE_FP8,
       .drafts = speculation ? speculation->num_speculative_tokens : 0,
       .mtp = speculation && speculation->mtp,
+      .connector = connector_of(&batcher),
   };
 }
 
@@ -105,7 +112,20 @@ static void add_formats(const Export *self, const ExportPool *pool, const char *
   if (pool->fp8_kv_cache) words_add(words, "--kv-cache-dtype", "%s", kv_cache);
 }
 
-/* vLLM 0.33: vllm serve --help=all; docs/features/nixl_connector_usage.md. */
+/* Tiers under the prefix cache, from CPU memory on. */
+static void vllm_offloading(const ConnectorOptions *connector, Words *words) {
+  const KvStoreOptions *tiers = connector->tiers;
+  if (connector->n_tiers == 0 || tiers[0].kind != KV_STORE_CPU) return;
+  const bool disk = connector->n_tiers > 1 && tiers[1].kind == KV_STORE_SSD;
+  words_add(words, "--kv-transfer-config",
+            "{\"kv_connector\":\"OffloadingConnector\",\"kv_role\":\"kv_both\","
+            "\"kv_connector_extra_config\":{%s\"cpu_bytes_to_use\":%" PRId64 "%s}}",
+            disk ? "\"spec_name\":\"TieringOffloadingSpec\"," : "", tiers[0].capacity,
+            disk ? ",\"secondary_tiers\":[{\"type\":\"fs\",\"root_dir\":\"/mnt/kv\"}]" : "");
+}
+
+/* vLLM 0.33: vllm serve --help=all; docs/features/nixl_connector_usage.md,
+ * kv_offloading_usage.md. */
 static void vllm_arguments(const Export *self, const ExportPool *pool, Words *words) {
   words_count(words, "--tensor-parallel-size", pool->tensor);
   if (pool->pipeline > 1) words_count(words, "--pipeline-parallel-size", pool->pipeline);
@@ -121,6 +141,7 @@ static void vllm_arguments(const Export *self, const ExportPool *pool, Words *wo
   if (pool->mtp)
     words_add(words, "--speculative-config",
               "{\"method\":\"mtp\",\"num_speculative_tokens\":%" PRId64 "}", pool->drafts);
+  vllm_offloading(&pool->connector, words);
   if (!self->split) return;
   words_add(words, "--kv-transfer-config",
             "{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"%s\"}",
@@ -247,6 +268,14 @@ static void print_notes(const Export *self, const Exporter *exporter) {
     fprintf(self->out, "# The checkpoint to load is unknown: replace the name by it.\n");
   if (self->quantized && strcmp(self->quantized, "fp8") != 0)
     fprintf(self->out, "# Load a checkpoint in %s.\n", self->quantized);
+  const ConnectorOptions *connector = &self->pools[0].connector;
+  for (int32_t t = 0; t < connector->n_tiers; t++) {
+    const char *const homes[] = {NULL, "Put /mnt/kv on a disk of that size", "Add the remote tier"};
+    const KvStoreOptions *tier = &connector->tiers[t];
+    if (homes[tier->kind])
+      fprintf(self->out, "# %s: %.4g GB of KV for each instance.\n", homes[tier->kind],
+              (double)tier->capacity / 1e9);
+  }
   if (self->pools[0].drafts > 0 && !self->pools[0].mtp)
     fprintf(self->out, "# Add the drafter, which makes %" PRId64 " drafts.\n",
             self->pools[0].drafts);

@@ -5,6 +5,7 @@
 #ifndef EXPERIMENTS_PLAN_EXPORT_H
 #define EXPERIMENTS_PLAN_EXPORT_H
 #include "experiments/plan/plan.h"
+#include "sim/core/scheduler.h"
 
 typedef enum ExportFamily { FAMILY_VLLM, FAMILY_SGLANG, FAMILY_TRTLLM, FAMILIES } ExportFamily;
 
@@ -18,6 +19,7 @@ typedef struct ExportPool {
   bool fp8_kv_cache; // as its times, or the model, have it
   int64_t drafts;    // of a request in a step
   bool mtp;          // by layers of the model
+  ConnectorOptions connector;
 } ExportPool;
 
 typedef struct Export {

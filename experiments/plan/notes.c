@@ -60,6 +60,21 @@ static void note_drafter(Notes *self, const Config *config) {
     add(self, "the weights and the KV of the drafter are not counted in memory");
 }
 
+/* What tiers under the prefix cache were assumed, and what was left out for them. */
+static void note_offload(Notes *self, const Plan *plan) {
+  char cpu[32], ssd[32];
+  if (plan->offload_cpu == 0) return;
+  units_format(cpu, sizeof cpu, DIM_BYTES, (double)plan->offload_cpu);
+  units_format(ssd, sizeof ssd, DIM_BYTES, (double)plan->offload_ssd);
+  add(self, arena_printf(
+                self->arena, "KV of prompts is kept in %s of CPU memory%s%s%s per GPU", cpu,
+                plan->offload_ssd > 0 ? ", then in " : "", plan->offload_ssd > 0 ? ssd : "",
+                plan->offload_ssd > 0 ? " on an NVMe drive that reads 6.9 GB/s and writes 4.1 GB/s,"
+                                      : ""));
+  if (plan->question->split == SPLIT_BOTH || plan->offload_drops)
+    add(self, "designs that cannot offload were left out: split pools, attention ranks, pipelines");
+}
+
 /* What is known of the first pool's times against measured engines; all pools have one engine and
  * one GPU. */
 static void note_residual(Notes *self, const Config *config) {
@@ -150,6 +165,7 @@ const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
   note_acceptance(&notes, self->plan);
   note_survival(&notes, self->config, self->plan->domain);
   note_drafter(&notes, self->config);
+  note_offload(&notes, self->plan);
   note_residual(&notes, self->config);
   note_memory(&notes, &self->outcomes[self->best].answers[0], self->config, self->plan->question);
   return notes.items;

@@ -29,11 +29,12 @@ typedef struct Question {
   const char *tensor_parallel;      // "2,4"; NULL: all that can be had
   const char *survive;              // "rack=4": any one domain may be down; NULL: none
   int64_t drafts;                   // of a request in a step; 0: none; -1: as `assignments` say
-  const char *const *assignments;   // of --set, NULL-terminated; NULL: none
-  const Node *prices;               // of `prices`; NULL: those of the machine files
-  int sold;                         // Sold; -1: that of the machine
-  int split;                        // SPLIT_…
-  int objective;                    // of plan_objective_names; -1: cost where a price is known
+  const char *offload;            // "cpu=64GiB": tier for KV, and its size for each GPU; NULL: none
+  const char *const *assignments; // of --set, NULL-terminated; NULL: none
+  const Node *prices;             // of `prices`; NULL: those of the machine files
+  int sold;                       // Sold; -1: that of the machine
+  int split;                      // SPLIT_…
+  int objective;                  // of plan_objective_names; -1: cost where a price is known
   int64_t seeds;
   double power_budget;       // W that all instances may take; 0: any
   const char *gpu_power_cap; // as the key of pools; NULL: none
@@ -64,7 +65,9 @@ typedef struct Plan {
   bool mtp;               // drafts come from MTP layers of the model
   bool has_acceptance;    // and theirs is the one that is published, or assumed
   PublishedAcceptance acceptance;
-  const char *text; // the study
+  int64_t offload_cpu, offload_ssd; // bytes of each GPU under the prefix cache; 0: none
+  bool offload_drops;               // designs that cannot offload are left out
+  const char *text;                 // the study
 } Plan;
 
 /* -1 with entries at the options that are wrong. All of it lives in `arena`. */
@@ -83,6 +86,13 @@ int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *ar
 int question_resolve(Plan *self, const Question *question, Arena *arena, Diag *diag);
 /* What drafts come from, and how many are accepted. -1 with entries. */
 int question_resolve_drafts(Plan *self, const ServingEngine *engine, Diag *diag);
+/* Which tiers there are under the prefix cache. -1 with entries. */
+int question_resolve_offload(Plan *self, const ServingEngine *engine, Diag *diag);
+/* Drops shapes that cannot have them. -1 with an entry when none is left. */
+int question_keep_offloading(Plan *self, Diag *diag);
+bool plan_offloads(Parallelism shape);
+/* `kv_connector` of a shape. */
+const char *plan_offload_text(const Plan *self, Parallelism shape, Arena *arena);
 /* "tp2", "tp1-dp4-ep4". */
 const char *shape_name(Parallelism shape, Arena *arena);
 

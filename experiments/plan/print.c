@@ -59,10 +59,12 @@ static const char *load_of(const Question *asked, Arena *arena) {
 static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
   const Plan *plan = self->plan;
   const int64_t drafts = plan->question->drafts;
+  const char *offload = plan->offload_cpu > 0 ? plan->question->offload : NULL;
   fprintf(
-      out, "question    %s (%s) on %s, %s%s: %s\n", text_shown(plan->question->model, arena),
+      out, "question    %s (%s) on %s, %s%s%s%s: %s\n", text_shown(plan->question->model, arena),
       dtype_names[llm_quantization(&plan->model)], text_shown(plan->machine, arena), plan->engine,
       drafts > 0 ? arena_printf(arena, ", %" PRId64 " draft%s", drafts, drafts > 1 ? "s" : "") : "",
+      offload ? ", offload to " : "", offload ? text_shown(offload, arena) : "",
       load_of(plan->question, arena));
   fprintf(out, "            within %s, with the least %s\n", text_shown(plan->question->slo, arena),
           plan->objective);

@@ -460,6 +460,7 @@ int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag
                         diag);
   if (status || n_degrees < 0 || !self->machine || !engine || check_context(self, diag)) return -1;
   if (question_resolve_drafts(self, engine, diag)) return -1;
+  if (question_resolve_offload(self, engine, diag)) return -1;
   self->engine = engine->name;
   self->objective = choose_objective(self);
   const int64_t tokens = serving_limits(engine, &self->hardware)->max_num_batched_tokens;
@@ -470,5 +471,6 @@ int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag
     add_rooflines(self);
   }
   find_untried(self, engine, degrees, n_degrees, arena);
-  return keep_fitting(self, engine, degrees, n_degrees, arena, diag);
+  if (keep_fitting(self, engine, degrees, n_degrees, arena, diag)) return -1;
+  return question_keep_offloading(self, diag);
 }

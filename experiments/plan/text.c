@@ -164,6 +164,9 @@ static void add_whole(Text *self, Parallelism shape, int64_t batched_tokens) {
   add(self, ":\n");
   if (batched_tokens > 0)
     add(self, "      policies.batcher.max_num_batched_tokens: %" PRId64 "\n", batched_tokens);
+  if (self->plan->offload_cpu > 0)
+    add(self, "      policies.batcher.kv_connector: %s\n",
+        plan_offload_text(self->plan, shape, self->arena));
   add(self, "      pools: {serve: %s}\n      pools.serve.count: 1..%" PRId64 "\n",
       pool_of(self, "mixed", shape), most_instances(self->plan->question));
 }
@@ -188,7 +191,7 @@ static void add_designs(Text *self) {
     add_whole(self, plan->shapes[i], 0);
   for (int i = 0; i < plan->n_shapes && split != SPLIT_YES && plan->batched_tokens > 0; i++)
     add_whole(self, plan->shapes[i], plan->batched_tokens);
-  for (int i = 0; i < plan->n_shapes && split != SPLIT_NO; i++) {
+  for (int i = 0; i < plan->n_shapes && split != SPLIT_NO && plan->offload_cpu == 0; i++) {
     add_split(self, plan->shapes[i], plan->shapes[i]);
     if (i + 1 < plan->n_shapes) add_split(self, plan->shapes[i], plan->shapes[i + 1]);
   }

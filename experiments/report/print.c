@@ -283,6 +283,26 @@ static void table_power(const Report *self, FILE *out) {
   }
 }
 
+/* What of the prompts was loaded from tiers under the prefix cache, and what was moved for it. */
+static void table_kv_tiers(const Report *self, FILE *out) {
+  const char *const names[] = {"CPU memory", "SSDs", "the remote store"};
+  const double tokens[] = {self->machines.cpu_hit_tokens, self->machines.ssd_hit_tokens,
+                           self->machines.remote_hit_tokens};
+  const double read[] = {self->machines.cpu_read_bytes, self->machines.ssd_read_bytes,
+                         self->machines.remote_read_bytes};
+  const double written[] = {self->machines.cpu_written_bytes, self->machines.ssd_written_bytes,
+                            self->machines.remote_written_bytes};
+  char first[32], second[32];
+  fprintf(out, "tiers        %s loads, %s each in the mean\n",
+          format_count(self->machines.kv_loads, first),
+          format_duration(self->machines.kv_load_s / self->machines.kv_loads, second));
+  for (int i = 0; i < 3; i++)
+    if (written[i] > 0)
+      fprintf(out, "             %.1f%% of prompt tokens from %s, %s GB read, %s GB written\n",
+              100 * tokens[i] / self->machines.queried_tokens, names[i],
+              format_count(read[i] / 1e9, first), format_count(written[i] / 1e9, second));
+}
+
 static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   write_cell(self->config->path, 0, out);
@@ -314,6 +334,7 @@ static void table_head(const Report *self, FILE *out) {
   if (self->machines.cached_tokens + self->machines.refound_tokens + self->machines.evictions > 0)
     fprintf(out, "cache        %.1f%% of prompt tokens found, %s blocks evicted\n",
             100 * self->machines.cached_share, format_count(self->machines.evictions, requests));
+  if (self->machines.kv_loads > 0) table_kv_tiers(self, out);
   if (self->machines.draft_tokens > 0)
     fprintf(out, "drafts       %s verified, %.1f%% of them accepted: %.2f tokens a step\n",
             format_count(self->machines.draft_tokens, requests),

@@ -32,6 +32,7 @@ static const Reason reasons[CAUSES] = {
     [CAUSE_restore] = {"of reading its KV from the checkpoint store on %s", .whose = OF_ROOM},
     [CAUSE_prefill_queue] = {"of waiting for prefill on %s", .whose = OF_LINE},
     [CAUSE_prefill_reshard] = {"of waiting while the GPUs of %s loaded weights"},
+    [CAUSE_kv_load] = {"of waiting for its KV to be loaded to %s"},
     [CAUSE_prefill_wait] = {"of waiting between its chunks on %s", .whose = OF_PREFILLS},
     [CAUSE_prefill] = {"of computing its prompt on %s", true},
     [CAUSE_prefill_batch] = {"of other requests in its prefill iterations on %s",

@@ -139,7 +139,8 @@ static const OptionSpec options[] = {
              "acceptance_error, drafter_time, mtp_modules}."},
     {"kv_connector", OPTION_NODE, offsetof(Vllm, kv_connector), .absent = "no connector",
      .help = "KV connector: {name: offloading, cpu_bytes_to_use} keeps the KV of prompts in CPU "
-             "memory, {name: nixl, kv_role, overhead} moves it from or to other engines."},
+             "memory, {name: offloading, tiers, recompute} in CPU memory, SSDs and a remote "
+             "store, {name: nixl, kv_role, overhead} moves it from or to other engines."},
     {0},
 };
 
@@ -223,20 +224,6 @@ static SchedulerLimits schedules(const void *options_) {
       .encoder_time = self->encoder_time_per_token};
 }
 
-/* What a connector cannot be used with. */
-static const char *refuse_connector(const ConnectorOptions *connector, const PoolSpec *pool) {
-  if (pool->pipeline_stages > 1) return "'kv_connector' cannot be used with pipelines";
-  if (pool->layout) return "'kv_connector' cannot be used with layers in groups";
-  if (pool->attention_ranks > 1) return "'kv_connector' cannot be used with attention ranks";
-  if (pool->role != ROLE_MIXED) return "'kv_connector' needs a pool with role: mixed";
-  const HostLinkOptions *link = &pool->host_link.options;
-  if (connector->kind == CONNECTOR_OFFLOADING && (link->to_gpu <= 0 || link->to_cpu <= 0))
-    return "'kv_connector' needs a machine with a link to CPU memory";
-  if (connector->kind == CONNECTOR_OFFLOADING && connector->cpu_bytes < pool->kv_block_bytes)
-    return "'cpu_bytes_to_use' has no room for one KV block";
-  return NULL;
-}
-
 static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
                           const char **ret_key) {
   const Speculation *speculation = &((const Vllm *)state)->speculation;
@@ -246,7 +233,8 @@ static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
     return "'encoder_time_per_token' cannot be used with pipelines";
   *ret_key = "kv_connector";
   const ConnectorOptions *connector = &((const Vllm *)state)->connector;
-  if (connector->kind != CONNECTOR_NONE) return refuse_connector(connector, pool);
+  if (connector->kind != CONNECTOR_NONE)
+    return connector_refuse(connector, pool, ((const Vllm *)state)->enable_prefix_caching);
   *ret_key = "speculative";
   if (speculation->num_speculative_tokens == 0) return NULL;
   if (pool->pipeline_stages > 1) return "'speculative' cannot be used with pipelines";

@@ -19,6 +19,7 @@
 #include "perfmodel/perfmodel.h"
 #include "sim/books/hours.h"
 #include "sim/core/group.h"
+#include "sim/core/kv_store.h"
 
 enum { SLOWDOWN_SCALE = 1000000 };
 

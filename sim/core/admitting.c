@@ -217,6 +217,7 @@ static Fit admit(Simulation *self, Instance *instance, Decision *decision, Reque
   decision->prefills |= request->state == REQUEST_COMPUTES &&
                         request_prefill_tokens(request) - request->prefilled_tokens > 1;
   decision_schedule(self, instance, decision, ix, tokens);
+  connector_saves(self, instance);
   ScheduledItem *item = &decision->step->items[decision->step->n_items - 1];
   if (first) item->hit_tokens = (int32_t)hits;
   request->scheduled = SCHEDULED_ENDS; // until it is known how it goes on
@@ -288,6 +289,7 @@ void decision_admit(Simulation *self, Instance *instance, Decision *decision) {
   Scheduler *scheduler = instance->scheduler;
   const bool admits = decision->budget > 0;
   int64_t n_passed = 0;
+  connector_saves(self, instance);
   const bool for_batch = admits && batch_waits(self, instance, decision);
   if (for_batch) scheduler->n_waited++;
   scheduler->waits =

@@ -7,8 +7,8 @@
  * that have ended as a step ends, or by an event of its own while it has no step. */
 #ifndef SIM_CORE_CONNECTOR_H
 #define SIM_CORE_CONNECTOR_H
+#include "sim/core/connector_jobs.h"
 #include "sim/core/decision.h"
-#include "sim/core/host_cache.h"
 
 /* Request.loading. */
 typedef enum Loading {
@@ -17,36 +17,6 @@ typedef enum Loading {
   LOADING_DONE, // that has ended, which no decision has looked at
   LOADING_USED, // it may be admitted with the KV
 } Loading;
-
-/* Blocks that nobody holds any more and that are not free yet. */
-typedef struct KeptBlocks {
-  HeldBlocks held; // where there is a prefix cache
-  int64_t n;
-  uint32_t step; // number of the step with whose end they are free; of a job: 0
-} KeptBlocks;
-
-typedef struct ConnectorJob {
-  Tick end;
-  LinkDirection direction;
-  RequestIx request; // that loads; REQUEST_NONE: a store, or it has left
-  uint64_t *keys;    // of blocks in CPU memory
-  size_t n_keys, keys_capacity;
-  KeptBlocks kept;
-} ConnectorJob;
-
-struct Connector {
-  ConnectorOptions options;
-  HostCache host; // of an offloading one
-  CopyQueue nic;  // of one that moves KV between instances
-  ConnectorJob *jobs;
-  size_t n_jobs, jobs_capacity;
-  KeptBlocks *kept; // with steps that run
-  size_t n_kept, kept_capacity;
-  uint64_t *keys; // [2 · keys_capacity] of a request; reused
-  size_t keys_capacity;
-  int64_t n_loads, n_stores; // jobs begun with the newest decision, stores since the one before
-  bool sleeps;               // no step is decided until a job ends (SimConfig.connectors_sleep)
-};
 
 /* Gives an instance its connector, if its scheduler has one. */
 void connector_start(Simulation *self, Instance *instance);
@@ -61,6 +31,8 @@ int64_t connector_more(const Simulation *self, const Instance *instance, Request
                        int64_t hits);
 /* Blocks that prompts under way and those that load still need. */
 int64_t connector_reserve(const Simulation *self, const Instance *instance);
+/* The blocks that the prefix cache has evicted since then may go on to another memory. */
+void connector_saves(Simulation *self, Instance *instance);
 /* They are loaded into blocks that it takes, behind `hits` of the cache. */
 void connector_load(Simulation *self, Instance *instance, RequestIx request, int64_t hits,
                     int64_t tokens);
@@ -82,5 +54,4 @@ void sim_handle_connector(Simulation *self, uint32_t target);
 void connector_forget(Simulation *self, Instance *instance);
 /* Blocks that it keeps, and their references. */
 int64_t connector_kept(const Connector *self);
-void connector_audit(const Connector *self, const Scheduler *scheduler);
 #endif

@@ -59,6 +59,7 @@ typedef struct PoolSpec {
   uint32_t model;          // that its instances serve (SimConfig.models)
   uint32_t count;          // of pipelines, their lanes: a multiple of pool_replica_lanes
   uint32_t lanes;          // of those, in one instance as it is bought; 0: 1
+  uint32_t per_machine;    // instances that fit on one machine; 0: 1
   int64_t pipeline_stages; // 0 or 1: none
   int64_t pipeline_lanes;  // instances that share the stages of one; 1: its batches are of one
                            // scheduler (flights.h); 0: as many as it has stages

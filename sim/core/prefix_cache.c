@@ -145,6 +145,14 @@ static void leave_queue(PrefixCache *self, const CacheBlock *block) {
     self->blocks[block->next].previous = block->previous;
 }
 
+/* Of blocks with one key, the last. */
+static void keep_evicted(PrefixCache *self, BlockIx ix) {
+  const CacheBlock *block = &self->blocks[ix];
+  if (block->next_same != ix) return;
+  ARENA_RESERVE(self->arena, self->evicted, self->evicted_capacity, self->n_evicted + 1);
+  self->evicted[self->n_evicted++] = block->key;
+}
+
 /* The two that are next to be taken for something else. */
 static void fetch_oldest(const PrefixCache *self) {
   if (self->oldest == BLOCK_NONE) return;
@@ -190,6 +198,7 @@ static int64_t evict(PrefixCache *self, int64_t most) {
   } else {
     leave_queue(self, block);
     fetch_oldest(self);
+    if (self->keeps_evicted) keep_evicted(self, ix);
     forget_key(self, ix);
   }
   end_block(self, ix);

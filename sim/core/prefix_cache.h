@@ -58,8 +58,12 @@ typedef struct PrefixCache {
   CacheChange *changes;        // since they were last taken, where somebody wants them
   size_t n_changes, changes_capacity;
   bool tells_changes;
-  bool names_all; // blocks of a request alone have keys as well: somebody looks for them
-  bool counts;    // blocks only, which are all one: nobody names any
+  bool names_all;    // blocks of a request alone have keys as well: somebody looks for them
+  uint64_t *evicted; // keys that are found no more since their blocks were taken for others, since
+                     // these were last taken from here, where somebody wants them
+  size_t n_evicted, evicted_capacity;
+  bool keeps_evicted;
+  bool counts; // blocks only, which are all one: nobody names any
 } PrefixCache;
 
 /* The blocks of a request, in order: the first n_named have keys, those up to n_registered are its

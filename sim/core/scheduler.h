@@ -20,6 +20,7 @@
 #ifndef SIM_CORE_SCHEDULER_H
 #define SIM_CORE_SCHEDULER_H
 #include "perfmodel/perfmodel.h"
+#include "sim/core/kv_store.h"
 #include "sim/core/speculation.h"
 #include "sim/sim.h"
 
@@ -34,8 +35,10 @@ typedef enum ConnectorRole { CONNECTOR_BOTH, CONNECTOR_PRODUCER, CONNECTOR_CONSU
 typedef struct ConnectorOptions {
   ConnectorKind kind;
   ConnectorRole role;
-  int64_t cpu_bytes; // of an offloading one
-  Tick overhead;     // of each load or send of NIXL
+  KvStoreOptions tiers[KV_STORE_KINDS]; // [n_tiers] of an offloading one, from the GPUs on
+  int32_t n_tiers;
+  bool recomputes; // what of a prompt is computed sooner than it is loaded
+  Tick overhead;   // of each load or send of NIXL
 } ConnectorOptions;
 
 typedef struct SchedulerLimits {
@@ -103,6 +106,12 @@ typedef struct Forfeit {
   int64_t tokens;
 } Forfeit;
 
+/* A block of a tier (kv_store.h), or that is loaded to the GPUs: tier -1. */
+typedef struct TierBlock {
+  uint64_t key;
+  int32_t tier;
+} TierBlock;
+
 typedef struct Step {
   /* Of ranks in lockstep: the forward that it is in, when that is launched and begins, the wave and
    * its steps before this one, and the ticks that an executor gives. A dummy has no tokens. */
@@ -135,8 +144,9 @@ typedef struct Step {
   size_t n_items, items_capacity;
   Forfeit *forfeits; // taken back if the step does not end
   size_t n_forfeits, forfeits_capacity;
-  uint64_t *stored; // keys of blocks whose store begins as it ends (connector.h)
+  TierBlock *stored; // whose store begins as it ends (connector.h)
   size_t n_stored, stored_capacity;
+  int64_t n_copied;            // blocks that are copied from the GPUs for that
   struct StepListing *listing; // one by one, where somebody wants to know
 } Step;
 

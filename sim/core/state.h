@@ -94,6 +94,8 @@ struct Simulation {
   uint32_t n_groups;
   Links links;
   TransferTable transfers;
+  struct KvStore **kv_stores; // tiers under prefix caches (offloading.h)
+  size_t n_kv_stores, kv_stores_capacity;
   Deployment *deployments; // [n_deployments] by model
   uint32_t n_deployments;
   ClusterColumns columns;

@@ -111,7 +111,7 @@ assert rows[-1] == refused
 END
 done
 rejects 2 compare --rate 20 --slo "$limits" --gpu h100,a100 --study both.yaml
-says 'need one GPU, engine, format and draft number'
+says 'need one GPU, engine, format, draft number and tier'
 rejects 3 ask --rate 20 --slo "$limits" --weights bf16,fp9
 says "unknown number format 'fp9'"
 
@@ -167,6 +167,56 @@ rejects 3 drafts --model deepseek-r1 --speculative 1 --engine sglang
 says "--speculative: error: speculative decoding of engine 'sglang-0.5' is not modelled"
 rejects 2 drafts --model deepseek-r1 --speculative 0..64
 says 'more than 64 combinations'
+
+# Tiers of KV under the prefix cache are an axis, too, whose sizes grow with the GPUs of a design. A
+# run of the answer stores each of its prompts once.
+python3 - <<'END' >turns.jsonl
+import json
+for turn in range(60):
+    ids = [1000 * (turn % 6) + i for i in range(4 + turn // 6)]
+    print(json.dumps({'timestamp': 4000 * turn, 'input_length': 512 * len(ids) - 100,
+                      'output_length': 20, 'hash_ids': ids}))
+END
+turns() {
+  "$tandem" plan --model llama3.1-8b --gpu h100 --trace turns.jsonl --slo "$limits" --tp 1,2 \
+    --split no --seeds 1 "$@"
+}
+expect 0 turns --offload none,cpu=8GiB,ssd --format json
+python3 - <<'END' || fail 'tiers have wrong rows'
+import json
+rows = {row['offload']: row for row in json.load(open('out'))}
+assert sorted(rows) == ['cpu=8GiB', 'none', 'ssd'] and all(row['design'] for row in rows.values())
+END
+expect 0 turns --offload ssd --dry-run
+prints '{name: cpu, capacity: 250000000000 B}, {name: ssd, capacity: 7680000000000 B,'
+prints 'read_bandwidth: 13800000000 B/s, write_bandwidth: 8200000000 B/s,'
+expect 0 turns --offload cpu=8GiB --study turns.yaml
+prints 'offload to cpu=8GiB: the trace '
+prints 'note        KV of prompts is kept in 8 GiB of CPU memory per GPU'
+prints '"kv_connector_extra_config":{"cpu_bytes_to_use":8589934592}}'
+expect 0 "$tandem" run turns.yaml --format json
+python3 - <<'END' || fail 'prompts are not stored in CPU memory once'
+import json
+blocks = json.load(open('out'))['cpu_written_bytes'] / 2097152 # of 16 tokens
+assert blocks == 6 * ((13 * 512 - 100) // 16), blocks
+END
+expect 0 turns --offload ssd=1TB --export vllm
+prints '"spec_name":"TieringOffloadingSpec","cpu_bytes_to_use":125000000000,'
+prints '"secondary_tiers":[{"type":"fs","root_dir":"/mnt/kv"}]'
+for wrong in disk cpu= none=1GB cpu=5 ssd=-1GB; do
+  rejects 3 turns --offload "$wrong"
+  says "--offload: error: '$wrong' is not a tier for KV"
+done
+rejects 3 turns --offload cpu=1TB
+says "machine 'dgx-h100' has 250 GB of CPU memory for each GPU"
+rejects 3 turns --offload cpu --engine sglang
+says "KV offloading of engine 'sglang-0.5' is not modelled"
+rejects 3 turns --offload cpu --split yes
+says 'offloading in split pools is not modelled'
+rejects 3 ask --rate 20 --slo "$limits" --offload cpu
+says 'prompts without a trace share nothing'
+rejects 3 turns --model gpt-oss-120b --offload cpu
+says "whose layers have windows or states, is not modelled"
 
 # Weights that fit on no instance are refused in one line, with what comes nearest, which fits.
 large() { "$tandem" plan --model kimi-k2.5 --rate 1 --isl 500 --osl 100 --slo "$limits" "$@"; }

@@ -1,44 +1,110 @@
-/* Pools whose scheduler has a KV connector. From a stream of their own. */
+/* Pools whose scheduler has a KV connector, or tiers under its prefix cache. From streams of their
+ * own. */
 #include "base/yaml.h"
 #include "sim/batcher/batcher.h"
 #include "tests/swarm/draw.h"
 #include <string.h>
 
 /* CPU memory from a few blocks to more than there are on the GPUs. */
-static Node *draw_node(Draw *self, const PoolSpec *pool, Diag *diag) {
+static const char *draw_connector(Draw *self, const PoolSpec *pool) {
   static const char *const roles[] = {"kv_both", "kv_producer", "kv_consumer"};
   const bool offloads = one_in(self, 2);
   const int64_t blocks = magnitude(self, 1, 2 * pool->kv_blocks);
   const char *role = roles[between(self, 0, 2)];
   const int64_t overhead = between(self, 0, 2000) * self->scale;
-  const char *text = offloads
-                         ? arena_printf(self->arena, "{name: offloading, cpu_bytes_to_use: %lld B}",
-                                        (long long)(blocks * pool->kv_block_bytes))
-                         : arena_printf(self->arena, "{name: nixl, kv_role: %s, overhead: %lld us}",
-                                        role, (long long)overhead);
-  return yaml_parse("drawn", text, strlen(text), self->arena, diag);
+  return offloads ? arena_printf(self->arena, "{name: offloading, cpu_bytes_to_use: %lld B}",
+                                 (long long)(blocks * pool->kv_block_bytes))
+                  : arena_printf(self->arena, "{name: nixl, kv_role: %s, overhead: %lld us}", role,
+                                 (long long)overhead);
+}
+
+/* Gives the pool the connector, if its batcher can have it there. */
+static void choose(Draw *self, const SimConfig *config, PoolSpec *pool,
+                   const char *(*draw_text)(Draw *self, const PoolSpec *pool)) {
+  const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
+  const OptionSpec *option = find_option(batcher.policy, "kv_connector");
+  const char *key;
+  if (!option || pool->layout || pool->kv_block_bytes == 0) return;
+  void *state = arena_copy(self->arena, batcher.state, batcher.policy->state_size);
+  Diag diag;
+  diag_init(&diag);
+  const char *text = draw_text(self, pool);
+  *(Node **)((char *)state + option->offset) =
+      yaml_parse("drawn", text, strlen(text), self->arena, &diag);
+  const Batcher *vllm = (const Batcher *)batcher.policy;
+  if (!batcher.policy->check(state, NULL, place_of_file("drawn"), self->arena, &diag) &&
+      !vllm->refuse(state, pool, self->arena, &key))
+    pool->batcher = (PolicyChoice){.policy = batcher.policy, .state = state};
+  diag_done(&diag);
 }
 
 /* Of a quarter of the clusters, the pools that can. */
 void cluster_draw_connectors(Cluster *self, const Draw *draw) {
-  const SimConfig *config = &self->config;
   Draw own = *draw;
   rng_init(&own.rng, draw->seed, "connectors");
   if (!one_in(&own, 4)) return;
-  for (uint32_t p = 0; p < config->n_pools; p++) {
-    PoolSpec *pool = &self->pools[p];
-    const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
-    const OptionSpec *option = find_option(batcher.policy, "kv_connector");
-    const char *key;
-    if (!option || pool->layout || pool->kv_block_bytes == 0) continue;
-    void *state = arena_copy(own.arena, batcher.state, batcher.policy->state_size);
-    Diag diag;
-    diag_init(&diag);
-    *(Node **)((char *)state + option->offset) = draw_node(&own, pool, &diag);
-    const Batcher *vllm = (const Batcher *)batcher.policy;
-    if (!batcher.policy->check(state, NULL, place_of_file("drawn"), own.arena, &diag) &&
-        !vllm->refuse(state, pool, own.arena, &key))
-      pool->batcher = (PolicyChoice){.policy = batcher.policy, .state = state};
-    diag_done(&diag);
+  for (uint32_t p = 0; p < self->config.n_pools; p++)
+    choose(&own, &self->config, &self->pools[p], draw_connector);
+}
+
+/* A link of a tier, often of no width to speak of. */
+static const char *draw_link(Draw *self, const PoolSpec *pool, const char *way) {
+  const bool limited = one_in(self, 2), late = one_in(self, 2);
+  const int64_t blocks = magnitude(self, 1, 10000), latency = between(self, 0, 2000) * self->scale;
+  const char *bandwidth = limited ? arena_printf(self->arena, ", %s_bandwidth: %lld B/s", way,
+                                                 (long long)(blocks * pool->kv_block_bytes))
+                                  : "";
+  return late ? arena_printf(self->arena, "%s, %s_latency: %lld us", bandwidth, way,
+                             (long long)latency)
+              : bandwidth;
+}
+
+/* From a few blocks to more than there are on the GPUs. */
+static const char *draw_tier(Draw *self, const PoolSpec *pool, const char *name) {
+  static const char *const shared[] = {"instance", "machine", "cluster"};
+  static const char *const policies[] = {"lru", "lfu", "ttl"};
+  const bool evicted = one_in(self, 2), longer = one_in(self, 3);
+  const int64_t times = between(self, 2, 5), policy = between(self, 0, 2);
+  const int64_t blocks = magnitude(self, 1, 2 * pool->kv_blocks);
+  const int64_t ttl = 1 + magnitude(self, 1, 5000) * self->scale;
+  const int64_t sharing = between(self, 0, strcmp(name, "cpu") == 0 ? 1 : 2);
+  const char *read = draw_link(self, pool, "read");
+  const char *write = draw_link(self, pool, "write");
+  const char *size = !evicted && longer ? arena_printf(self->arena, ", block_size: %lld",
+                                                       (long long)(times * pool->block_size))
+                                        : "";
+  const char *lasts =
+      policy == 2 ? arena_printf(self->arena, ", ttl: %lld us", (long long)ttl) : "";
+  return arena_printf(
+      self->arena, "{name: %s, capacity: %lld B, store: %s, shared: %s, policy: %s%s%s%s%s}", name,
+      (long long)(5 * blocks * pool->kv_block_bytes), evicted ? "on_eviction" : "write_through",
+      shared[sharing], policies[policy], lasts, size, read, write);
+}
+
+static const char *draw_tiers(Draw *self, const PoolSpec *pool) {
+  static const char *const names[] = {"cpu", "ssd", "remote"};
+  const int64_t which = between(self, 1, 7);
+  const bool recomputes = one_in(self, 3);
+  const char *tiers = "";
+  for (int i = 0; i < 3; i++) {
+    const char *tier = draw_tier(self, pool, names[i]);
+    if (which >> i & 1)
+      tiers = arena_printf(self->arena, "%s%s%s", tiers, *tiers ? ", " : "", tier);
+  }
+  return arena_printf(self->arena, "{name: offloading, recompute: %s, tiers: [%s]}",
+                      recomputes ? "if_faster" : "never", tiers);
+}
+
+/* Of every other cluster, the pools that can; in half of those they are alike, so that
+ * they share a store. */
+void cluster_draw_tiers(Cluster *self, const Draw *draw) {
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "tiers");
+  if (!one_in(&own, 2)) return;
+  const bool alike = one_in(&own, 2);
+  for (uint32_t p = 0; p < self->config.n_pools; p++) {
+    Draw same = own;
+    self->pools[p].per_machine = (uint32_t)between(&same, 1, 3);
+    choose(alike ? &same : &own, &self->config, &self->pools[p], draw_tiers);
   }
 }

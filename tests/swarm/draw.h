@@ -64,6 +64,8 @@ void cluster_draw_pauses(Cluster *self, const Draw *draw);
 void cluster_draw_ranks(Cluster *self, const Draw *draw);
 /* Which of its pools have a KV connector. In connectors.c. */
 void cluster_draw_connectors(Cluster *self, const Draw *draw);
+/* Which of them have tiers under their prefix cache. In connectors.c. */
+void cluster_draw_tiers(Cluster *self, const Draw *draw);
 /* Which images its prompts have, and what its pools encode. In images.c. */
 void cluster_draw_images(Cluster *self, const Draw *draw);
 /* All that has a stream of its own. In streams.c. */

@@ -28,19 +28,8 @@ static uint64_t fold_records(uint64_t hash, const RequestRecord *records, int n)
   return hash;
 }
 
-/* Likewise: what they drew is none. */
-static uint64_t fold_instances(uint64_t hash, const InstanceTotals *instances, size_t n) {
-  const size_t size = offsetof(InstanceTotals, milliwatt_ticks);
-  char *bytes = malloc(n * size);
-  for (size_t i = 0; i < n; i++)
-    memcpy(bytes + i * size, &instances[i], size);
-  hash = fold(hash, bytes, n * size);
-  free(bytes);
-  return hash;
-}
-
 uint64_t outcome_of(const SimResult *result, const RequestRecord *records, int n_records) {
   const uint64_t hash = fold_metrics(result->digest, &result->metrics);
-  return fold_instances(fold_records(hash, records, n_records), result->instances,
-                        result->n_instances);
+  return fold(fold_records(hash, records, n_records), result->instances,
+              result->n_instances * sizeof *result->instances);
 }

@@ -25,7 +25,7 @@ static void store(HostCache *cache, const uint64_t *keys, int64_t n, int64_t wan
  * beginning makes that more recent; what is loaded stays. */
 Test(connector, the_least_recently_used_blocks_of_cpu_memory_go) {
   HostCache cache;
-  host_cache_init(&cache, 4, &arena);
+  host_cache_init(&cache, 4, HOST_LRU, 0, &arena);
   const uint64_t a[] = {11, 12, 13}, b[] = {21}, c[] = {31, 32}, d[] = {41, 42, 43, 44};
   store(&cache, a, 2, 2);
   store(&cache, b, 1, 1);
