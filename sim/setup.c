@@ -146,6 +146,12 @@ static void start_cache(Simulation *self, Instance *instance) {
   if (!instance->pool->layout) batch_keep_lists(&instance->batch, self->arena);
 }
 
+/* Of one of several ranks with schedulers of their own. */
+static const Loop *loop_of(const Instance *instance) {
+  const SchedulerLimits limits = instance->batcher->schedules(instance->batcher_options);
+  return limits.one_round ? &loop_of_rank_rounds : &loop_of_ranks;
+}
+
 /* The options are those of the pool; a batcher may keep there what its instances share. */
 static void init_instance_policies(Simulation *self) {
   const SimConfig *config = self->config;
@@ -167,7 +173,7 @@ static void init_instance_policies(Simulation *self) {
     const bool flies = pool->pipeline_stages > 1 && pool_replica_lanes(pool) == 1;
     assert(!instance->lockstep || instance->batcher->schedules);
     instance->loop = !instance->batcher->schedules ? &loop_of_plans
-                     : instance->lockstep          ? &loop_of_ranks
+                     : instance->lockstep          ? loop_of(instance)
                      : flies                       ? &loop_of_flights
                                                    : &loop_of_steps;
     if (instance->loop->start) instance->loop->start(self, instance);

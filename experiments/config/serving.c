@@ -14,7 +14,7 @@
 #define TRTLLM_OPTIONS                                                                             \
   "{" VLLM_OPTIONS("true", "true") ", enable_chunked_prefill: false, idle_sleep: 0 ms, "           \
                                    "capacity_scheduler_policy: guaranteed_no_evict, "              \
-                                   "rank_scheduling: shared}"
+                                   "rank_scheduling: together}"
 
 /* In 0.5.23 mem_fraction_static is as if its CUDA graphs of prefill were off: what they take (to
  * 1.5 GiB) hangs on the attention backend. */

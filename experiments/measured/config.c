@@ -36,10 +36,12 @@ static const char *degree_text(const char *key, int64_t degree, Arena *arena) {
 static const char *prefill_text(const MeasuredScript *script, const char *role, const char *drafts,
                                 Arena *arena) {
   if (script->prefill_tokens == 0 || strcmp(role, "prefill") != 0) return "";
+  const bool trtllm = strncmp(script->engine, "trtllm", 6) == 0;
   return arena_printf(arena,
                       ", batcher: {max_num_batched_tokens: %lld, max_num_seqs: %lld, "
-                      "enable_prefix_caching: false, async_scheduling: false%s}",
-                      (long long)script->prefill_tokens, (long long)script->max_num_seqs, drafts);
+                      "enable_prefix_caching: false%s%s}",
+                      (long long)script->prefill_tokens, (long long)script->max_num_seqs,
+                      trtllm ? ", async_scheduling: false" : "", drafts);
 }
 
 static const char *pool_text(const MeasuredPoint *point, int index, const char *role,

@@ -149,8 +149,12 @@ static int64_t budget_of(const Script *script, const MeasuredPoint *point,
   return has_least_tokens(row) && tokens < 8192 ? 8192 : tokens;
 }
 
-/* max_num_tokens of prefill instances of Dynamo (srt-slurm, recipes/trtllm), of each rank. */
+/* max_num_tokens of prefill instances of Dynamo (srt-slurm, recipes/trtllm), of each rank; and
+ * chunked_prefill_size of SGLang's on racks (recipes/gb200-fp8: 131072 for 8 ranks; gb200-fp4:
+ * 65536 for 4), of which each rank has its share. */
 static int64_t prefill_tokens_of(const MeasuredPoint *point, const InferenceXRow *row) {
+  if (point->split && row_is(row, "sglang", "DeepSeek") && strncmp(point->gpu, "gb", 2) == 0)
+    return point->pools[MEASURED_PREFILL].attention > 1 ? 16384 : 0;
   const bool is_b200_fp8 =
       strcmp(point->gpu, "b200_sxm") == 0 && strcmp(point->precision, "fp8") == 0;
   if (!point->split || !row_is(row, "trtllm", "DeepSeek")) return 0;

@@ -5,6 +5,14 @@
 
 static const char *const schedule_choices[] = {"fcfs", "lpm", NULL};
 
+enum { RANKS_OWN, RANKS_SHARED };
+static const char *const rank_choices[] = {"own", "shared", NULL};
+
+static const char *const balance_choices[] = {
+    "auto", "round_robin", "follow_bootstrap_room", "total_requests", "total_tokens", NULL};
+static const RankSpread spreads[] = {RANKS_AUTO, RANKS_IN_TURN, RANKS_BY_ROOM, RANKS_BY_REQUESTS,
+                                     RANKS_BY_TOKENS};
+
 #define ROUNDS(key, type, ...) OPTION_OF(RoundOptions, key, type, __VA_ARGS__)
 
 static const OptionSpec options[] = {
@@ -42,6 +50,15 @@ static const OptionSpec options[] = {
            .help = "Do not preempt running requests for others of a better priority."),
     ROUNDS(priority_scheduling_preemption_threshold, OPTION_INT, .fallback = "10", .max = 1e9,
            .help = "Difference of priorities above which a running request is preempted."),
+    ROUNDS(rank_scheduling, OPTION_CHOICE, .fallback = "own", .choices = rank_choices,
+           .help = "Schedulers of attention ranks: each has its own and its own KV memory, and all "
+                   "decide together (own, SGLang), or one gives prompts to all (shared). Ranks of "
+                   "a pipeline always share one."),
+    ROUNDS(load_balance_method, OPTION_CHOICE, .fallback = "auto", .choices = balance_choices,
+           .help = "Attention rank of a request: in turn (round_robin), drawn by the router "
+                   "(follow_bootstrap_room), that with the fewest requests (total_requests) or the "
+                   "least KV memory in use (total_tokens). Auto is follow_bootstrap_room on "
+                   "instances that only prefill, else round_robin."),
     {0},
 };
 
@@ -51,7 +68,13 @@ static SchedulerLimits schedules(const void *options_) {
                            .max_num_batched_tokens = self->limits.max_num_batched_tokens,
                            .max_tokens = self->limits.max_num_batched_tokens,
                            .max_num_seqs = self->limits.max_num_seqs,
+                           .rank_spread = spreads[self->load_balance_method],
+                           .one_round = true,
                            .lag = self->enable_overlap_schedule};
+}
+
+static bool has_ranks(const void *options_) {
+  return ((const RoundOptions *)options_)->rank_scheduling == RANKS_OWN;
 }
 
 static bool caches(const void *options_) {
@@ -77,6 +100,7 @@ const Batcher batcher_sglang = {
     .keeps_radix = true,
     .sorts_by_priority = sorts_by_priority,
     .schedules = schedules,
+    .has_ranks = has_ranks,
     .caches = caches,
     .wake = wake,
 };

@@ -11,7 +11,8 @@
 typedef struct Vllm {
   BatchLimits limits;
   int64_t max_num_scheduled_tokens, max_num_active_seqs, long_prefill_token_threshold;
-  int64_t prefill_schedule_interval, batch_wait_timeout_iters, attention_dp_timeout_iters;
+  int64_t prefill_schedule_interval, batch_wait_timeout_iters;
+  int64_t attention_dp_timeout_iters, attention_dp_batching_wait_iters;
   int64_t prefix_cache_retention_interval;
   int64_t max_num_encoder_input_tokens, encoder_cache_size;
   Tick encoder_time_per_token;
@@ -19,7 +20,7 @@ typedef struct Vllm {
   double batch_wait_max_tokens_ratio;
   Tick idle_sleep;
   int64_t dp_sync_interval;
-  int rank_scheduling; // RANKS_OWN or RANKS_SHARED
+  int rank_scheduling; // RANKS_OWN, RANKS_TOGETHER or RANKS_SHARED
   int first_token;     // FIRST_PREFILL or FIRST_DECODE
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
   bool long_prefill_token_threshold_adaptive, self_preemption_ends_step;
@@ -37,8 +38,8 @@ static const char *const capacity_choices[] = {"max_utilization", "guaranteed_no
 enum { FIRST_PREFILL, FIRST_DECODE };
 static const char *const first_choices[] = {"prefill", "decode", NULL};
 
-enum { RANKS_OWN, RANKS_SHARED };
-static const char *const rank_choices[] = {"own", "shared", NULL};
+enum { RANKS_OWN, RANKS_TOGETHER, RANKS_SHARED };
+static const char *const rank_choices[] = {"own", "together", "shared", NULL};
 
 enum { POLICY_FCFS, POLICY_PRIORITY };
 static const char *const policy_choices[] = {"fcfs", "priority", NULL};
@@ -118,8 +119,9 @@ static const OptionSpec options[] = {
     {"rank_scheduling", OPTION_CHOICE, offsetof(Vllm, rank_scheduling), "own",
      .choices = rank_choices,
      .help = "Schedulers of attention ranks: each has its own and its own KV memory, and their "
-             "steps begin together (own, vLLM), or one gives prompts to all (shared). Ranks of a "
-             "pipeline always share one."},
+             "steps begin together (own, vLLM) or are decided together too (together, "
+             "TensorRT-LLM), or one gives prompts to all (shared). Ranks of a pipeline always "
+             "share one."},
     {"dp_sync_interval", OPTION_INT, offsetof(Vllm, dp_sync_interval), "16", .min = 1, .max = 1e6,
      .help = "Number of steps after which attention ranks find out whether any of them has "
              "unfinished requests. Until then those without run dummy steps."},
@@ -141,6 +143,10 @@ static const OptionSpec options[] = {
      .help = "KV connector: {name: offloading, cpu_bytes_to_use} keeps the KV of prompts in CPU "
              "memory, {name: offloading, tiers, recompute} in CPU memory, SSDs and a remote "
              "store, {name: nixl, kv_role, overhead} moves it from or to other engines."},
+    {"attention_dp_batching_wait_iters", OPTION_INT,
+     offsetof(Vllm, attention_dp_batching_wait_iters), "0", .max = 1e6,
+     .help = "Number of steps that prompts wait for more once each rank has one (TensorRT-LLM "
+             "attention_dp_config: batching_wait_iters), with rank_scheduling: together."},
     {0},
 };
 
@@ -212,6 +218,9 @@ static SchedulerLimits schedules(const void *options_) {
       .batch_wait_tokens = least_whole(self->batch_wait_max_tokens_ratio *
                                        (double)self->limits.max_num_batched_tokens),
       .rank_wait_iters = self->attention_dp_timeout_iters,
+      .rank_batch_iters = self->attention_dp_batching_wait_iters,
+      .rank_spread = self->rank_scheduling == RANKS_TOGETHER ? RANKS_BALANCED : RANKS_BY_FRONT,
+      .one_round = self->rank_scheduling == RANKS_TOGETHER,
       .lag = self->async_scheduling,
       .retention = self->prefix_cache_retention_interval,
       .makes_first = self->first_token == FIRST_DECODE,
@@ -246,7 +255,7 @@ static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
 }
 
 static bool has_ranks(const void *options_) {
-  return ((const Vllm *)options_)->rank_scheduling == RANKS_OWN;
+  return ((const Vllm *)options_)->rank_scheduling != RANKS_SHARED;
 }
 
 static bool caches(const void *options_) {

@@ -32,6 +32,15 @@ static Tick host_ticks(const Simulation *self, const Instance *instance, int64_t
   return model->overhead * stages_of(instance) + model->host_per_sequence * seqs;
 }
 
+/* How much longer a step of all ranks takes than one of this rank's batch would. */
+static Tick ranks_wait_ticks(const Simulation *self, const Instance *instance,
+                             const BatchShape *shape, Tick ticks) {
+  RanksTime time = {0};
+  if (!instance->lockstep || self->config->executor) return 0;
+  perfmodel_add_rank(&time, instance->perfmodel, shape, instance->run.drafts, instance->run.beside);
+  return max(ticks - perfmodel_ranks(&time), 0);
+}
+
 /* An iteration on the instance while nothing else goes through its stages. */
 static Tick alone_ticks(const Instance *instance, const BatchShape *shape) {
   const PerfModel *model = instance->pool->perfmodel;
@@ -123,6 +132,12 @@ void parts_wait(Simulation *self, RequestIx ix, Cause cause) {
   self->parts[ix].cause = cause;
 }
 
+void parts_held(Simulation *self, RequestIx ix, bool held) {
+  const Cause from = held ? CAUSE_prefill_queue : CAUSE_rank_wait;
+  if (self->parts[ix].cause == from)
+    parts_wait(self, ix, held ? CAUSE_rank_wait : CAUSE_prefill_queue);
+}
+
 void parts_moves(Simulation *self, RequestIx ix, Tick ticks) {
   parts_wait(self, ix, CAUSE_link_wait);
   self->parts[ix].wire = ticks;
@@ -135,6 +150,7 @@ static void book_chunk(const Simulation *self, const Instance *instance, const B
   const InstanceParts *iteration = &self->instance_parts[instance->ix];
   const Tick alone = alone_ticks(instance, chunk);
   take(parts, CAUSE_prefill_stall, left - iteration->work, &left);
+  take(parts, CAUSE_prefill_ranks, iteration->ranks, &left);
   take(parts, CAUSE_prefill_host, iteration->host, &left);
   take(parts, CAUSE_prefill, alone - host_ticks(self, instance, chunk->logit_seqs), &left);
   parts->of[CAUSE_prefill_batch] += left;
@@ -160,8 +176,8 @@ void parts_chunk_ended(Simulation *self, const Instance *instance, RequestIx ix,
 }
 
 void parts_lost(Simulation *self, RequestIx ix) {
-  static const Cause lost[] = {CAUSE_prefill_wait, CAUSE_prefill, CAUSE_prefill_batch,
-                               CAUSE_prefill_host, CAUSE_prefill_stall};
+  static const Cause lost[] = {CAUSE_prefill_wait, CAUSE_prefill,       CAUSE_prefill_batch,
+                               CAUSE_prefill_host, CAUSE_prefill_stall, CAUSE_prefill_ranks};
   RequestParts *parts = &self->parts[ix];
   const Request *request = &self->requests.slots[ix];
   if (request->first_token_at >= 0 || request_resumes(request)) return; // of dropped KV
@@ -200,6 +216,7 @@ void parts_prefills_begin(Simulation *self, const Instance *instance, const Batc
                           Tick ticks) {
   InstanceParts *parts = &self->instance_parts[instance->ix];
   parts->work = ticks;
+  parts->ranks = ranks_wait_ticks(self, instance, shape, ticks);
   parts->host = min(host_ticks(self, instance, shape->logit_seqs), ticks);
   parts->decodes = parts->decode_host = 0;
   if (shape->decode_seqs == 0) return;
@@ -214,10 +231,15 @@ void parts_iterations_end(Simulation *self, const Instance *instance, bool prefi
   InstanceParts *parts = &self->instance_parts[instance->ix];
   const DecodeRun *run = &instance->run;
   if (prefills) {
-    parts->times.other += parts->work - parts->decodes;
+    const Tick other = max(parts->work - parts->decodes - parts->ranks, 0);
+    parts->times.ranks += parts->work - parts->decodes - other;
+    parts->times.other += other;
     parts->times.host += parts->decode_host;
   } else {
+    const BatchShape shape = {
+        .decode_seqs = run->seqs, .context_tokens = run->context, .logit_seqs = run->seqs};
     parts->times.host += host_ticks(self, instance, run->seqs) * run->done;
+    parts->times.ranks += ranks_wait_ticks(self, instance, &shape, run->modelled);
   }
 }
 
@@ -258,10 +280,13 @@ void parts_left(Simulation *self, const Instance *instance, RequestIx ix, int64_
   const int64_t made = tokens - parts->tokens;
   const Tick alone = decodes_alone(instance, prompt + parts->tokens, prompt + tokens);
   Tick left = self->now - parts->since;
-  if (instance->dead || !instance->lockstep) // else for the batches of other ranks
-    take(&parts->booked, instance->dead ? CAUSE_resume : CAUSE_store, now.idle - then->idle, &left);
+  const Cause idle = instance->dead       ? CAUSE_resume
+                     : instance->lockstep ? CAUSE_decode_ranks
+                                          : CAUSE_store;
+  take(&parts->booked, idle, now.idle - then->idle, &left);
   take(&parts->booked, CAUSE_decode_stall, now.stall - then->stall, &left);
   take(&parts->booked, CAUSE_decode_prefill, now.other - then->other, &left);
+  take(&parts->booked, CAUSE_decode_ranks, now.ranks - then->ranks, &left);
   take(&parts->booked, CAUSE_decode_host, now.host - then->host, &left);
   take(&parts->booked, CAUSE_decode, alone - host_ticks(self, instance, 1) * made, &left);
   parts->booked.of[CAUSE_decode_batch] += left;

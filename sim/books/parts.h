@@ -11,6 +11,8 @@
  *   decode_batch    the rest of those
  *   decode_prefill  how much longer iterations were that had prefill in them; those that only had
  *   decode_stall    waiting for copies
+ *   decode_ranks    how much longer steps of all attention ranks were than one of its own rank's
+ *                   batch would have been, and the time between two steps of its rank
  *
  * and so for chunks, without a part for other kinds of work. No outcome hangs on any of it. */
 #ifndef SIM_BOOKS_PARTS_H
@@ -25,6 +27,8 @@ void parts_begin_copy(Simulation *self, RequestIx request);
 void parts_enter(Simulation *self, RequestIx request, RequestState to);
 /* From now on it waits for another reason. */
 void parts_wait(Simulation *self, RequestIx request, Cause cause);
+/* If it waits for prefill: from now on it is held for prompts of other attention ranks, or not. */
+void parts_held(Simulation *self, RequestIx request, bool held);
 /* A chunk of `tokens` of it, after `past` others, ends with the iteration of its instance; if it is
  * the `last` it makes a token. */
 void parts_chunk_ended(Simulation *self, const Instance *instance, RequestIx request,

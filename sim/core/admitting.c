@@ -238,6 +238,7 @@ static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *dec
     next = request->next;
     if (next == REQUEST_NONE && decodes) next = instance->prefill_queue.first;
     if (instance->scheduler->pause == PAUSE_NEW && !decodes && !request->loading) break;
+    if (instance->scheduler->holds_prompts && !decodes) break;
     const bool in_flight = !decodes && flights_have(instance->scheduler, request);
     if (request->loading == LOADING_DONE) connector_use(self, instance, ix);
     const bool passed = in_flight || request->loading == LOADING_RUNS ||

@@ -42,13 +42,13 @@ static bool has_unfinished(const Instance *instance) {
 }
 
 /* Whether the engine has anything to decide: requests that ended are to be told of, too. */
-static bool has_work(const Instance *instance) {
+bool lockstep_has_work(const Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
   return has_unfinished(instance) ||
          (instance_works(instance) && (scheduler->untold || scheduler->n_pauses > 0));
 }
 
-static Tick end_of(const Instance *instance) {
+Tick lockstep_end_of(const Instance *instance) {
   const DecodeRun *run = &instance->run;
   return instance->activity == ACTIVITY_PREFILL ? run->ends_at
                                                 : run->part_began_at + series_sum(run->series, 1);
@@ -60,9 +60,9 @@ static bool is_due(const Simulation *self, const Instance *instance) {
   const Lockstep *lockstep = rank->lockstep;
   switch (rank->stage) {
   case RANK_TAKES_IN:
-    return rank->n_messages > 0 || rank->runs || rank->n_queued > 0 || has_work(instance);
+    return rank->n_messages > 0 || rank->runs || rank->n_queued > 0 || lockstep_has_work(instance);
   case RANK_AWAITS_OUTPUT:
-    return instance->activity != ACTIVITY_IDLE && end_of(instance) <= self->now;
+    return instance->activity != ACTIVITY_IDLE && lockstep_end_of(instance) <= self->now;
   case RANK_RESTS:
     return rank->until <= self->now;
   case RANK_AWAITS_LAUNCH:
@@ -117,24 +117,6 @@ void lockstep_drop(const Instance *instance, RequestIx request) {
   rank->n_messages = n;
 }
 
-/* --- the front end */
-
-InstanceIx lockstep_pick(Simulation *self, const Instance *instance) {
-  Lockstep *lockstep = instance->lockstep;
-  for (uint32_t i = 0; i < lockstep->n; i++) {
-    const Instance *rank = &lockstep->first[i];
-    lockstep->own[i] = column_at(self->columns.n_assigned, rank->ix);
-    lockstep->may[i] = rank == instance || (rank->listed && rank->role == instance->role);
-  }
-  return lockstep->first->ix +
-         rank_front_pick(&lockstep->front, self->now, lockstep->own, lockstep->may);
-}
-
-void lockstep_send(const Simulation *self, const Instance *instance) {
-  Lockstep *lockstep = instance->lockstep;
-  rank_front_send(&lockstep->front, self->now, (uint32_t)(instance - lockstep->first));
-}
-
 /* --- forwards */
 
 /* The step of a rank that is in a forward; NULL: a dummy batch is. */
@@ -179,7 +161,7 @@ static void launch(const Simulation *self, Lockstep *lockstep) {
 }
 
 /* A rank has come to its next forward; its number. */
-static uint64_t join(const Simulation *self, Rank *rank, bool vain) {
+uint64_t lockstep_join(const Simulation *self, Rank *rank, bool vain) {
   Lockstep *lockstep = rank->lockstep;
   const uint64_t number = rank->n_joined++;
   Forward *forward = forward_of(lockstep, number);
@@ -188,7 +170,7 @@ static uint64_t join(const Simulation *self, Rank *rank, bool vain) {
   return number;
 }
 
-static Tick execute(Simulation *self, Instance *instance, Step *step) {
+Tick lockstep_execute(Simulation *self, Instance *instance, Step *step) {
   Scheduler *scheduler = instance->scheduler;
   Step *present = scheduler->current;
   scheduler->current = step; // whose sequences are listed
@@ -199,7 +181,7 @@ static Tick execute(Simulation *self, Instance *instance, Step *step) {
 }
 
 /* What is told of a step: the forward that it was in. */
-static void tell_step(Simulation *self, const Instance *instance, Step *step) {
+void lockstep_tell_step(Simulation *self, const Instance *instance, Step *step) {
   const Forward *forward = forward_of(rank_of(instance)->lockstep, step->forward);
   if (!self->config->on_step) return;
   step->launched_at = forward->launched_at;
@@ -215,14 +197,14 @@ Tick lockstep_ticks(const Simulation *self, const Instance *instance,
 }
 
 /* Whether the forward of its oldest step has begun, and it does not compute that yet. */
-static bool begins(const Simulation *self, const Instance *instance) {
+bool lockstep_begins(const Simulation *self, const Instance *instance) {
   const Step *step = instance->scheduler->current;
   Lockstep *lockstep = instance->lockstep;
   return instance->activity == ACTIVITY_IDLE && step && is_launched(lockstep, step->forward) &&
          forward_of(lockstep, step->forward)->begins <= self->now;
 }
 
-static void begin(Simulation *self, Instance *instance) {
+void lockstep_begin_step(Simulation *self, Instance *instance) {
   sim_book_idleness(self, instance, false);
   scheduler_tell_of_beginnings(self, instance, instance->scheduler->current);
   scheduler_begin_step(self, instance);
@@ -256,7 +238,7 @@ static void take_in(Simulation *self, Instance *instance) {
   }
   rank->n_messages = 0;
   if (has_unfinished(instance)) take_request_in(self, rank, rank->wave); // it came in an outage
-  if (rank->runs || rank->n_queued > 0 || has_work(instance)) enter(rank, RANK_DECIDES);
+  if (rank->runs || rank->n_queued > 0 || lockstep_has_work(instance)) enter(rank, RANK_DECIDES);
 }
 
 /* Decides a step; whether it has tokens. */
@@ -267,7 +249,7 @@ static bool decide(Simulation *self, Instance *instance) {
   scheduler->limits.rules->decide(self, instance, step);
   scheduler->untold = step->dummy = false;
   if (step_is_empty(step)) return false;
-  if (self->config->executor) step->executed = execute(self, instance, step);
+  if (self->config->executor) step->executed = lockstep_execute(self, instance, step);
   step->wave = rank->wave;
   step->counter = rank->counter;
   step->forward = rank->n_joined;
@@ -277,7 +259,7 @@ static bool decide(Simulation *self, Instance *instance) {
     scheduler->current = step;
     scheduler->next = &scheduler->steps[step == &scheduler->steps[0]];
   }
-  join(self, rank, false);
+  lockstep_join(self, rank, false);
   return true;
 }
 
@@ -292,7 +274,7 @@ static bool pop(Rank *rank) {
 /* The output is taken, if one was awaited. */
 static void rest(Simulation *self, Instance *instance) {
   Rank *rank = rank_of(instance);
-  const bool sleeps = !rank->ran && has_work(instance);
+  const bool sleeps = !rank->ran && lockstep_has_work(instance);
   if (sleeps && !instance->scheduler->current && scheduler_gives_way(self, instance))
     rank->lockstep->n_vain = 0;
   rank->until = self->now + (sleeps ? instance->scheduler->limits.idle_sleep : 0);
@@ -304,11 +286,11 @@ static void begin_round(Simulation *self, Instance *instance) {
   tell(self, instance);
   rank->ran = rank->decided = false;
   bool pops = rank->n_queued > 0;
-  if (has_work(instance)) {
+  if (lockstep_has_work(instance)) {
     rank->decided = true;
     rank->ran = decide(self, instance);
     rank->queue[rank->n_queued++] = rank->ran;
-    pops = rank->n_queued == rank->most_queued || !(rank->ran || has_work(instance));
+    pops = rank->n_queued == rank->most_queued || !(rank->ran || lockstep_has_work(instance));
   }
   if (pops && pop(rank))
     enter(rank, RANK_AWAITS_OUTPUT);
@@ -318,7 +300,7 @@ static void begin_round(Simulation *self, Instance *instance) {
 
 /* What it has when it comes to a forward without tokens, for who wants to know; those that have
  * given way in the round are listed already. */
-static void list_dummy(Simulation *self, const Instance *instance, Step *step) {
+void lockstep_list_dummy(Simulation *self, const Instance *instance, Step *step) {
   const Rank *rank = rank_of(instance);
   step->shape = (BatchShape){0};
   step->dummy = true;
@@ -344,8 +326,8 @@ static void go_along(Simulation *self, Instance *instance) {
     return;
   }
   Step *step = instance->scheduler->next;
-  list_dummy(self, instance, step);
-  step->forward = join(self, rank, true);
+  lockstep_list_dummy(self, instance, step);
+  step->forward = lockstep_join(self, rank, true);
   enter(rank, RANK_AWAITS_LAUNCH);
 }
 
@@ -408,7 +390,7 @@ static void go_on(Simulation *self, Instance *instance) {
     go_along(self, instance);
     break;
   case RANK_AWAITS_LAUNCH:
-    tell_step(self, instance, instance->scheduler->next);
+    lockstep_tell_step(self, instance, instance->scheduler->next);
     enter(rank, RANK_COUNTS);
     break;
   case RANK_COUNTS:
@@ -432,7 +414,7 @@ static bool stands_still(const Lockstep *self) {
 static Instance *next_due(const Simulation *self, const Lockstep *lockstep) {
   for (uint32_t i = 0; i < lockstep->n && !stands_still(lockstep); i++) {
     Instance *instance = &lockstep->first[i];
-    if (begins(self, instance) || is_due(self, instance)) return instance;
+    if (lockstep_begins(self, instance) || is_due(self, instance)) return instance;
   }
   return NULL;
 }
@@ -466,8 +448,8 @@ bool lockstep_go_on(Simulation *self, Instance *instance) {
   Lockstep *lockstep = instance->lockstep;
   Instance *due;
   while (!self->failed && (due = next_due(self, lockstep))) {
-    if (begins(self, due))
-      begin(self, due);
+    if (lockstep_begins(self, due))
+      lockstep_begin_step(self, due);
     else
       go_on(self, due);
   }
@@ -488,7 +470,7 @@ bool lockstep_end(Simulation *self, Instance *instance, bool prefills) {
   Scheduler *scheduler = instance->scheduler;
   Step *step = scheduler->current;
   (void)prefills;
-  tell_step(self, instance, step);
+  lockstep_tell_step(self, instance, step);
   const bool changes = scheduler_end_step(self, instance);
   rank_of(instance)->ended_at = self->now;
   if (!scheduler->has_next) return changes;
@@ -511,6 +493,9 @@ static void reset(Lockstep *self, Tick now) {
   self->n_voted = 0;
   self->n_votes = self->n_vain = 0;
   self->failed = self->unfinished = false;
+  self->n_taken = 0;
+  self->empty = self->rests = false;
+  self->n_waits = self->n_held = 0;
   rank_front_forget(&self->front, now);
 }
 
@@ -541,6 +526,7 @@ void lockstep_init(Lockstep *self, Instance *first, uint32_t n, Arena *arena) {
   *self = (Lockstep){.first = first,
                      .n = n,
                      .own = ARENA_ARRAY(arena, int64_t, n),
+                     .figures = ARENA_ARRAY(arena, int64_t, n),
                      .may = ARENA_ARRAY(arena, bool, n)};
   rank_front_init(&self->front, n, arena);
   reset(self, 0);

@@ -37,8 +37,14 @@ typedef struct Lockstep {
   int64_t n_vain;                   // forwards since the newest with tokens, or since anything
                                     // happened
   bool failed;                      // and what its ranks had is not lost yet
-  int64_t *own;                     // [n] reused
-  bool *may;                        // [n] reused
+  /* Of those whose rounds are one (rank_rounds.h). */
+  uint64_t n_taken;        // forwards whose output is
+  bool empty;              // the newest round was, while a forward is in progress
+  bool rests;              // nothing is to be decided until something happens
+  int64_t n_waits, n_held; // rounds since prompts last joined, and held for more of them
+  uint32_t turn;           // whose the next request is, where they go round
+  int64_t *own, *figures;  // [n] reused
+  bool *may;               // [n] reused
 } Lockstep;
 
 /* Where a rank's loop is. */
@@ -78,10 +84,6 @@ typedef struct Rank {
 
 /* Of a pool with ranks. */
 void lockstep_init(Lockstep *self, Instance *first, uint32_t n, Arena *arena);
-/* The rank that a request goes to of those of an instance's that may take it. */
-InstanceIx lockstep_pick(Simulation *self, const Instance *instance);
-/* A request goes to this rank, which the router has chosen. */
-void lockstep_send(const Simulation *self, const Instance *instance);
 /* As Loop has them. */
 void lockstep_hear(Simulation *self, Instance *instance, RequestIx request);
 void lockstep_fail(Instance *instance);
@@ -92,6 +94,21 @@ bool lockstep_end(Simulation *self, Instance *instance, bool prefills);
 void lockstep_forget(Simulation *self, Instance *instance);
 Tick lockstep_ticks(const Simulation *self, const Instance *instance,
                     Extrapolation *ret_extrapolation);
+
+/* What loops of ranks share. The engine of a rank has something to decide. */
+bool lockstep_has_work(const Instance *instance);
+/* When what a rank computes ends. */
+Tick lockstep_end_of(const Instance *instance);
+/* The forward of its oldest step has begun, and it does not compute that yet; it does. */
+bool lockstep_begins(const Simulation *self, const Instance *instance);
+void lockstep_begin_step(Simulation *self, Instance *instance);
+/* A rank has come to its next forward, whose number is returned; the last one launches it. */
+uint64_t lockstep_join(const Simulation *self, Rank *rank, bool vain);
+/* The ticks of a step by the run's executor. */
+Tick lockstep_execute(Simulation *self, Instance *instance, Step *step);
+/* Who wants to know of steps is told of one, or of what a rank has that comes without tokens. */
+void lockstep_tell_step(Simulation *self, const Instance *instance, Step *step);
+void lockstep_list_dummy(Simulation *self, const Instance *instance, Step *step);
 
 /* A request that leaves is in no message any more. */
 void lockstep_drop(const Instance *instance, RequestIx request);

@@ -1,9 +1,10 @@
 /* The loop of an instance: how it decides what it computes next, and what the end of that brings.
- * There are four. `loop_of_plans` asks the instance's batcher for a plan whenever an iteration has
+ * There are five. `loop_of_plans` asks the instance's batcher for a plan whenever an iteration has
  * ended (plans.c). `loop_of_steps` has a scheduler decide steps, one of them ahead of the step that
  * runs where the engine does so (scheduler.h, steps.c). `loop_of_flights` has it keep several in
  * the stages of a pipeline (flights.h), and `loop_of_ranks` in step with those of other ranks
- * (lockstep.h). iteration.h drives them. */
+ * (lockstep.h), with which `loop_of_rank_rounds` also decides together (rank_rounds.h). iteration.h
+ * drives them. */
 #ifndef SIM_CORE_LOOP_H
 #define SIM_CORE_LOOP_H
 #include "sim/core/state.h"
@@ -56,5 +57,5 @@ struct Loop {
   size_t (*list)(Simulation *self, const Instance *instance, const BatchShape *shape, int64_t done);
 };
 
-extern const Loop loop_of_plans, loop_of_steps, loop_of_flights, loop_of_ranks;
+extern const Loop loop_of_plans, loop_of_steps, loop_of_flights, loop_of_ranks, loop_of_rank_rounds;
 #endif

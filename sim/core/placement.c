@@ -2,9 +2,9 @@
 #include "sim/core/placement.h"
 #include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
-#include "sim/core/lockstep.h"
 #include "sim/core/marks.h"
 #include "sim/core/moving.h"
+#include "sim/core/rank_spread.h"
 #include "sim/core/roles.h"
 #include "sim/core/waking.h"
 #include <assert.h>
@@ -70,11 +70,11 @@ static bool storable(const Simulation *self, const Request *request) {
 
 /* The rank of an instance that its front end sends a request to; routers that know what the ranks
  * have in their caches choose it themselves. */
-static InstanceIx choose_rank(Simulation *self, InstanceIx picked) {
+static InstanceIx choose_rank(Simulation *self, InstanceIx picked, RequestIx ix) {
   const Instance *instance = &self->instances[picked];
   if (!instance->lockstep) return picked;
-  if (!self->router->knows_content) return lockstep_pick(self, instance);
-  lockstep_send(self, instance);
+  if (!self->router->knows_content) return rank_spread_pick(self, instance, ix);
+  rank_spread_send(self, instance);
   return picked;
 }
 
@@ -89,7 +89,7 @@ static InstanceIx dispatch(Simulation *self, RequestIx ix) {
     decode = self->dispatcher->pick(deployment->dispatcher_state, view, ix);
   if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest(self, request, PHASE_DECODE);
   if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest_of(view, PHASE_DECODE, any);
-  decode = choose_rank(self, decode);
+  decode = choose_rank(self, decode, ix);
   sim_claim(self, &self->instances[decode], PHASE_DECODE);
   sim_books(self, request)->dispatches++;
   return decode;
@@ -120,13 +120,13 @@ void sim_dispatch(Simulation *self, RequestIx ix) {
   sim_log(self, OUTCOME_DISPATCH, request, request->prefill_instance, decode, 0);
 }
 
-static void choose_ranks(Simulation *self, Placement *placement) {
+static void choose_ranks(Simulation *self, Placement *placement, RequestIx ix) {
   const bool split = placement->decode != placement->prefill;
-  placement->prefill = choose_rank(self, placement->prefill);
+  placement->prefill = choose_rank(self, placement->prefill, ix);
   if (!split)
     placement->decode = placement->prefill;
   else if (placement->decode != INSTANCE_NONE)
-    placement->decode = choose_rank(self, placement->decode);
+    placement->decode = choose_rank(self, placement->decode, ix);
 }
 
 /* The router's placement, except that a phase too large for the instance it picked goes to the
@@ -146,7 +146,7 @@ static Placement place(Simulation *self, RequestIx ix, bool check) {
     placement.decode = INSTANCE_NONE;
   else if (check && !fits(self, request, placement.decode, PHASE_DECODE))
     placement.decode = roomiest(self, request, PHASE_DECODE);
-  choose_ranks(self, &placement);
+  choose_ranks(self, &placement, ix);
   return placement;
 }
 

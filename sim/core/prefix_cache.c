@@ -215,8 +215,10 @@ static void take_free(PrefixCache *self, int64_t n) {
 }
 
 void prefix_cache_forget(PrefixCache *self) {
+  const size_t n_evicted = self->n_evicted; // these are not taken for others
   while (self->oldest != BLOCK_NONE)
     self->n_blank += evict(self, INT64_MAX);
+  self->n_evicted = n_evicted;
 }
 
 /* --- what requests do */

@@ -12,11 +12,14 @@ enum {
   PREFILL_COUNTS = 1000, // a round with prefill, among those after which arrivals are taken in
 };
 static const double INIT_RATIO = 0.7, MIN_RATIO_FACTOR = 0.14;
+/* On schedule_conservativeness, with attention ranks. */
+static const double RANKS_FACTOR = 0.3;
 
 static void start(Simulation *self, Instance *instance) {
   Rounds *rounds = instance->scheduler->rounds = ARENA_NEW(self->arena, Rounds);
   rounds->options = instance->batcher_options;
-  const double init = INIT_RATIO * rounds->options->schedule_conservativeness;
+  const double factor = pool_ranks(instance->pool) > 1 ? RANKS_FACTOR : 1;
+  const double init = INIT_RATIO * factor * rounds->options->schedule_conservativeness;
   rounds->init_ratio = init < 1 ? init : 1;
   rounds->min_ratio = rounds->init_ratio * MIN_RATIO_FACTOR;
   rounds->decay = (rounds->init_ratio - rounds->min_ratio) / RATIO_STEPS;

@@ -22,6 +22,8 @@ typedef struct RoundOptions {
   bool enable_chunked_prefill, enable_mixed_chunk, enable_overlap_schedule, enable_prefix_caching;
   bool enable_priority_scheduling, disable_priority_preemption;
   bool schedule_low_priority_values_first;
+  int rank_scheduling;     // of attention ranks: each has a scheduler, or one is shared
+  int load_balance_method; // over those that have their own
 } RoundOptions;
 
 /* A request that an admission takes, with the tokens of its chunk. */

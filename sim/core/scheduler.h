@@ -41,6 +41,17 @@ typedef struct ConnectorOptions {
   Tick overhead;   // of each load or send of NIXL
 } ConnectorOptions;
 
+/* How requests are spread over attention ranks (rank_spread.h). */
+typedef enum RankSpread {
+  RANKS_BY_FRONT, // vLLM's front end (rank_front.h)
+  RANKS_AUTO,     // one of the next two, by the role of the instance
+  RANKS_IN_TURN,
+  RANKS_BY_ROOM,     // drawn, for prefill and decode at once
+  RANKS_BY_REQUESTS, // the fewest
+  RANKS_BY_TOKENS,   // the least KV memory, of prompts that wait too
+  RANKS_BALANCED,    // as many requests on each, then the fewest tokens of prompts
+} RankSpread;
+
 typedef struct SchedulerLimits {
   const SchedulerRules *rules;
   int64_t max_num_batched_tokens;
@@ -58,7 +69,10 @@ typedef struct SchedulerLimits {
   /* So many decisions at most those who may join wait beside decodes, while the step would have
    * fewer tokens. */
   int64_t batch_wait_iters, batch_wait_tokens;
-  int64_t rank_wait_iters; // those who may join wait for prompts on all ranks; 0: they do not
+  int64_t rank_wait_iters;  // those who may join wait for prompts on all ranks; 0: they do not
+  int64_t rank_batch_iters; // then so many decisions for more of them
+  RankSpread rank_spread;
+  bool one_round; // of all ranks (rank_rounds.h), in place of waves (lockstep.h)
   int lag;
   int64_t retention;     // KvGroupOptions
   bool makes_first;      // tokens again of prompts that were prefilled elsewhere
@@ -172,6 +186,7 @@ typedef struct Scheduler {
   int64_t n_seconds[2];   // of the batch, that have one token, by whether they are counted
   int64_t n_waited;       // decisions since somebody was admitted, in which those who might wait
   bool waits;             // the newest decision was one, or held prompts
+  bool holds_prompts;     // the next one, for prompts on other ranks (rank_rounds.h)
   int64_t let_in_at;      // ranks_clock when prompts of ranks were last let in
   int64_t n_steps;        // decided that were not empty
   int64_t prefilled_step; // number of the newest of those with prefill

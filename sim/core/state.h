@@ -21,12 +21,14 @@ typedef struct BatchTimes {
   Tick host;  // of the engine, in iterations of decodes
   Tick other; // that prefills added to those, or had for themselves
   Tick stall;
-  Tick idle; // in iterations that a failure broke off, too
+  Tick idle;  // in iterations that a failure broke off, too
+  Tick ranks; // waiting for the batches of other attention ranks
 } BatchTimes;
 
 typedef struct InstanceParts {
   BatchTimes times; // so far, but for stall and idle
   Tick work, host;  // of the iteration: without copies; of that, the engine's
+  Tick ranks;       // of it, what other attention ranks took longer
   Tick decodes;     // of it, what its decodes alone would have taken
   Tick decode_host; // of those, the engine's
 } InstanceParts;

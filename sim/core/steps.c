@@ -13,6 +13,7 @@
 #include "sim/core/moving.h"
 #include "sim/core/placement.h"
 #include "sim/core/prefill_run.h"
+#include "sim/core/rank_rounds.h"
 #include "sim/core/scheduling.h"
 #include "sim/core/step_listing.h"
 #include <assert.h>
@@ -518,9 +519,9 @@ static void book_gaps(Simulation *self, const Instance *instance, Tick end_at) {
   const Scheduler *scheduler = instance->scheduler;
   const Step *step = scheduler->current;
   const Series series = instance->run.series;
-  const Tick since = scheduler->rank                       ? scheduler->rank->ended_at
-                     : scheduler->limits.rules->alternates ? instance->decoded_at
-                                                           : instance->run.began_at;
+  const Tick since = scheduler->limits.rules->alternates ? instance->decoded_at
+                     : scheduler->rank                   ? scheduler->rank->ended_at
+                                                         : instance->run.began_at;
   const Tick ticks = end_at - since;
   const bool goes_on = instance->run.goes_on;
   for (int counted = 0; counted < 2; counted++) {
@@ -589,7 +590,11 @@ const Loop loop_of_flights = {
     DECIDED_STEPS,      .start = flights_start,   .begin = flights_begin, .goes_on = flights_go_on,
     .end = flights_end, .forget = flights_forget, .ticks = flights_ticks};
 
-const Loop loop_of_ranks = {
-    DECIDED_STEPS,         .start = lockstep_start,   .hear = lockstep_hear,
-    .fail = lockstep_fail, .begin = lockstep_begin,   .goes_on = lockstep_go_on,
-    .end = lockstep_end,   .forget = lockstep_forget, .ticks = lockstep_ticks};
+#define STEPS_OF_RANKS                                                                             \
+  DECIDED_STEPS, .start = lockstep_start, .fail = lockstep_fail, .end = lockstep_end,              \
+                 .forget = lockstep_forget, .ticks = lockstep_ticks
+
+const Loop loop_of_ranks = {STEPS_OF_RANKS, .hear = lockstep_hear, .begin = lockstep_begin,
+                            .goes_on = lockstep_go_on};
+const Loop loop_of_rank_rounds = {STEPS_OF_RANKS, .begin = rank_rounds_begin,
+                                  .goes_on = rank_rounds_go_on};

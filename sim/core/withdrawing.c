@@ -136,7 +136,7 @@ void scheduler_forget(Instance *instance) {
   Encoder *encoder = scheduler->encoder;
   if (encoder) encoder_init(encoder, encoder->size, encoder->arena);
   scheduler->current = NULL;
-  scheduler->has_next = scheduler->waits = false;
+  scheduler->has_next = scheduler->waits = scheduler->holds_prompts = false;
   scheduler->n_waited = scheduler->n_steps = 0;
   if (scheduler->by_items) scheduler->let_in_at = 0;
   scheduler->prefilled_step = -scheduler->limits.prefill_interval;
