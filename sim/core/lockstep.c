@@ -140,8 +140,10 @@ static Tick forward_ticks(const Simulation *self, Lockstep *lockstep, uint64_t n
       continue;
     }
     const Tick beside = step ? scheduler_beside_ticks(instance, step) : 0;
+    const Extrapolation flag = time.extrapolation;
     perfmodel_add_rank(&time, instance->perfmodel, step ? &step->shape : &dummy,
                        step ? step->n_drafts : 0, beside);
+    if (!step) time.extrapolation = flag; // nobody asks how well a dummy is known
   }
   if (self->config->executor) return executed;
   forward_of(lockstep, number)->extrapolation = time.extrapolation;
