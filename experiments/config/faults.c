@@ -405,7 +405,7 @@ int config_bind_faults(Config *self, const Node *node, const Node *domains, Aren
   self->sim.faults = binder.sources;
   if (status || !node || keys.hedge || self->sim.n_faults > 0) return status;
   diag_error(diag, node->key_at,
-             "'faults' applies to pools and domains that have faults, and none has");
+             "'faults' applies to pools and domains with faults, and none has any");
   return diag_hint(diag, "add them to a pool, such as pools.%s.faults: {gpu: {}}",
                    self->pools[0].spec.name);
 }

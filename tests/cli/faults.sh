@@ -183,7 +183,8 @@ rejects 3 with --set "$spare" --set 'pools.all.scaling={max: 4}'
 says "'scaling' and 'spares' of pool 'all' exclude each other"
 rejects 3 with --set policies.scaler=target --set 'pools.all.scaling={min: 5, max: 4}'
 says "'min', 5 instances, is above 'max', 4"
-wrong 'pools.all.faults=null' "'faults' applies to pools and domains that have faults, and none has" \
+wrong 'pools.all.faults=null' \
+  "'faults' applies to pools and domains with faults, and none has any" \
   'pools.all.faults: {gpu: {}}'
 
 finish
