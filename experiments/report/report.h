@@ -189,7 +189,11 @@ const char *times_text(const TimesKnown *self, Arena *arena);
  * known"; NULL where nothing is. */
 const char *times_extrapolated_text(const TimesKnown *self, const char *run, Arena *arena);
 
+/* What reports with other times are called, in the order of `moved`. */
+extern const char *const report_moves[MOVES];
 void report_print(const Report *self, OutputFormat format, FILE *out);
+void report_print_json(const Report *self, FILE *out);
+void report_print_csv(const Report *self, FILE *out);
 /* As `vllm bench serve` tells it: its block, and the JSON of --save-result on a line. */
 void report_print_vllm(const Report *self, FILE *out);
 void report_print_vllm_json(const Report *self, FILE *out);
