@@ -13,36 +13,12 @@ tandem=${TANDEM_BINARY:?}
 source_dir=${TANDEM_SOURCE_DIR:?}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+. "$source_dir/tests/bench/counting.sh"
 wanted=" $* "
-mkdir "$work/x10"
-for table in "$source_dir"/traces/lengths/*.csv; do
-  awk -F, -v OFS=, '/^[0-9]/ { $3 *= 10 } { print }' "$table" >"$work/x10/$(basename "$table")"
-done
 have() { command -v "$1" >/dev/null 2>&1; }
 is_wanted() { [ "$wanted" = '  ' ] || case $wanted in *" $1 "*) ;; *) false ;; esac; }
 row() { printf '%-16s %12s %-11s %9s %13s %7s   %s\n' "$@"; }
 now_ns() { date +%s%N; }
-
-# simulate CONFIG REQUESTS SETTINGS [PROGRAM BEFORE TANDEM...]: the run's figures as JSON
-simulate() {
-  config=$1 requests=$2 settings=$3
-  shift 3
-  IFS=';'
-  set -- "$@" "$tandem" run "$source_dir/$config" --format json
-  for setting in $(echo "$settings" | sed "s|x10/|$work/x10/|"); do
-    set -- "$@" --set "$setting"
-  done
-  unset IFS
-  "$@" --set "workload.requests=$requests"
-}
-
-# instructions CONFIG REQUESTS SETTINGS
-instructions() {
-  for n in $(($2 / 20)) $(($2 / 10)); do
-    simulate "$1" "$n" "$3" valgrind --tool=callgrind --callgrind-out-file=/dev/null 2>&1 \
-      >/dev/null | awk -v n="$n" '/Collected/ { print n, $NF }'
-  done | awk 'NR == 1 { n = $1; i = $2 } END { printf "%.0f", ($2 - i) / ($1 - n) }'
-}
 
 # figures CONFIG REQUESTS SETTINGS: requests per second of CPU and ns per token of output
 figures() {
@@ -57,7 +33,6 @@ figures() {
 cost() { awk -F'|' -v name="$1" '$1 == name { print $2 }' "$work/costs"; }
 
 row name figure unit ns/token instructions ratio aim
-sed '/^#/d; /^$/d; s/ *| */|/g' "$source_dir/tests/bench/cases" >"$work/cases"
 : >"$work/costs"
 while IFS='|' read -r name config requests settings base aim; do
   unset IFS
@@ -65,7 +40,7 @@ while IFS='|' read -r name config requests settings base aim; do
   set -- $(figures "$config" "$requests" "$settings")
   [ $# -eq 2 ] || exit 4
   counted=
-  ! have valgrind || counted=$(instructions "$config" "$requests" "$settings")
+  ! have valgrind || counted=$(instructions "$config" $((requests / 20)) "$settings")
   echo "$name|${counted:-$(echo "$1" | awk '{ print 1 / $1 }')}" >>"$work/costs"
   ratio=$(echo "$(cost "$name") $(cost "${base:-none}")" | awk 'NF == 2 { printf "%.2f", $1 / $2 }')
   row "$name" "$(printf %.0f "$1")" 'requests/s' "$(printf %.2f "$2")" "$counted" "$ratio" "$aim"
