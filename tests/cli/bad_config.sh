@@ -45,8 +45,9 @@ broken 's/count: 2/cpu_memory: 1 kB/' \
 broken 's/count: 2/cpu_memory: 12/' "error: 'cpu_memory' must be"
 broken 's/router: jsq/batcher: request_level\n  kvtier: swap/' \
   "the batcher does not support a kvtier that swaps requests out"
-broken 's/count: 2/count: 0/' "bad.yaml:7:48: error: 'count' must be from 1"
-broken 's/count: 2/count: -1/' "error: 'count' must be from 1"
+broken 's/count: 2/count: 0/' "bad.yaml:7:48: error: pool 'all' has no instances" \
+  "hint: 'count' may be 0 with scaling: {min: 0}"
+broken 's/count: 2/count: -1/' "error: 'count' must be from 0"
 broken 's/count: 2/gpu_memory_utilization: 1.5/' \
   "error: 'gpu_memory_utilization' must be from 0.01 to 1"
 broken 's/role: mixed/role: both/' "bad.yaml:7:15: error: unknown role 'both'"
@@ -210,7 +211,7 @@ broken "$today; s/dgx-h100/mi300x-x8/" 'no iteration times of llama3.1-70b_mi300
   'kernels were measured on a100-80gb, b200-180gb, '
 
 # All problems at once, of all blocks.
-broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: 0/; s/jsq/jsqq/; s/splitwise/x/' \
+broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: -1/; s/jsq/jsqq/; s/splitwise/x/' \
   "unknown model 'llama'" "unknown key 'rte'" "'count' must be" "unknown router" "unknown slo"
 
 # --set is checked like the file, and placed at itself.
