@@ -51,7 +51,8 @@ last='a sweep'
 [ "$works" -gt 0 ] || fail 'never has enough'
 
 # A run that has too little for its requests says how many it got to.
-rejects 4 limited '-v 24000' "$tandem" run "$source_dir/experiments/examples/quickstart.yaml"
-lacks ''
+rejects 4 limited '-v 40000' "$tandem" run "$source_dir/experiments/examples/quickstart.yaml" \
+  --set workload.arrivals.rate='100000 /s'
+lacks 'the run needs more memory than its limit of '
 
 finish
