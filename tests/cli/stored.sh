@@ -9,10 +9,12 @@ mkdir root
 [ ! -d "$shared" ] || ln -s "$(cd "$shared" && pwd)" shared
 cd root || exit 2
 
-# again DB : a run of it that ended by itself is asked of all that simulates it again.
+# again DB : a run of it that ended by itself and served somebody is asked of all that simulates it
+# again.
 again() {
   expect 0 "$tandem" query "$1" --format csv \
-    --sql "SELECT min(id) FROM run WHERE status IN ('done', 'stalled')"
+    --sql "SELECT min(id) FROM run JOIN machine ON run_id = id
+           WHERE status IN ('done', 'stalled') AND decode_tokens > 0"
   run=$(tail -n 1 out)
   expect 0 "$tandem" why "$1" "$run" --slowest 2
   expect 0 "$tandem" timeline "$1" "$run" -o timeline.json

@@ -99,7 +99,7 @@ expect 0 "$tandem" sweep f.yaml --output f.db
 prints '6 points: 0 were there, 4 simulated, 2 failed'
 says "2 points failed, see 'tandem query f.db failed'; the first: f.yaml:11:"
 holds 2 f.db "SELECT count(*) FROM run WHERE status = 'failed' AND digest IS NULL
-  AND reason LIKE 'f.yaml:11:%count%'"
+  AND reason LIKE 'f.yaml:11:%no instances%'"
 cp f.db again.db
 expect 0 "$tandem" sweep f.yaml --output again.db
 prints '6 points: 4 were there, 0 simulated, 2 failed'
