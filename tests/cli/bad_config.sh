@@ -211,7 +211,7 @@ broken "$today; s/dgx-h100/mi300x-x8/" 'no iteration times of llama3.1-70b_mi300
   'kernels were measured on a100-80gb, b200-180gb, '
 
 # All problems at once, of all blocks.
-broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: -1/; s/jsq/jsqq/; s/splitwise/x/' \
+broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: x/; s/jsq/jsqq/; s/splitwise/x/' \
   "unknown model 'llama'" "unknown key 'rte'" "'count' must be" "unknown router" "unknown slo"
 
 # --set is checked like the file, and placed at itself.
