@@ -53,13 +53,14 @@ static const char *draw_planner(Draw *own) {
   const bool by_load = one_in(own, 2), by_both = one_in(own, 2);
   const char *ttft = milliseconds(own, 1, 2000), *itl = milliseconds(own, 1, 500);
   const char *throughput = milliseconds(own, 5, 3000), *load = milliseconds(own, 5, 500);
+  const double sensitivity = rng_uniform(&own->rng);
+  const int64_t step = between(own, 1, 4);
   return arena_printf(own->arena,
                       "{optimization_target: %s, load_scaling: %s, throughput_scaling: %s, "
                       "ttft: %s, tpot: %s, throughput_interval: %s, load_interval: %s, "
                       "max_step: %lld, sensitivity: %.3f}",
                       target, by_load ? "true" : "false", by_load && !by_both ? "false" : "true",
-                      ttft, itl, throughput, load, (long long)between(own, 1, 4),
-                      rng_uniform(&own->rng));
+                      ttft, itl, throughput, load, (long long)step, sensitivity);
 }
 
 static const char *draw_options(Draw *own, const char *name) {
@@ -138,18 +139,6 @@ static PolicyChoice make_target(const Draw *own) {
                         policy_bind(policy, NULL, place_of_file("drawn"), own->arena, NULL)};
 }
 
-/* Pools that may have no machine, and perhaps begin so. */
-static void draw_none(Cluster *self, Draw *own) {
-  const Scaler *scaler = (const Scaler *)self->config.policies[POLICY_SCALER].policy;
-  if (!scaler->wakes && !scaler->keeps_one) return;
-  for (uint32_t p = 0; p < self->config.n_pools; p++) {
-    PoolScaling *scaling = &self->pools[p].scaling;
-    if (self->pools[p].role != ROLE_MIXED || one_in(own, 3)) continue;
-    scaling->min = 0;
-    if (scaler->wakes && one_in(own, 2)) scaling->start = 0;
-  }
-}
-
 /* Half of the clusters whose machines keep their roles have pools that grow and shrink. */
 void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   SimConfig *config = &self->config;
@@ -177,6 +166,5 @@ void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   config->policies[POLICY_SCALER] = draw_scaler(&own);
   if (!suits(&config->policies[POLICY_SCALER], self))
     config->policies[POLICY_SCALER] = own.rule ? none : make_target(&own);
-  draw_none(self, &own);
   self->exact = false; // loads are rounded up
 }
