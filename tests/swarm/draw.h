@@ -76,6 +76,7 @@ void cluster_draw_speculation(Cluster *self, const Draw *draw);
 void cluster_draw_faults(Cluster *self, const Draw *draw);
 /* What of it breaks together, after all else. From a stream of its own. In faults.c. */
 void cluster_draw_domains(Cluster *self, const Draw *draw);
+void cluster_draw_proposals(Cluster *self, const Draw *draw);
 /* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.
  */
 void cluster_draw_adapters(Cluster *self, const Draw *draw);
