@@ -5,7 +5,8 @@
 #include "sim/scaling/scaler.h"
 
 #define DAYS(n) ((n)*86400.0)
-enum { WINDOW_INTERVALS_MAX = 10000 }; // as many recommendations are kept
+enum { WINDOW_INTERVALS_MAX = 10000 };                  // as many recommendations are kept
+static const Tick DOWN_WINDOW = 300 * TICKS_PER_SECOND; // Kubernetes
 
 typedef struct StartKeys {
   StartUp start_up;
@@ -54,9 +55,10 @@ const OptionSpec config_pool_scaling_options[] = {
     SCALING(up_window, OPTION_TICKS, .fallback = "0 s", .max = DAYS(7),
             .help = "Stabilisation window for growth: the pool grows to the lowest number wanted "
                     "within it (Kubernetes)."),
-    SCALING(down_window, OPTION_TICKS, .fallback = "300 s", .max = DAYS(7),
+    SCALING(down_window, OPTION_TICKS, .max = DAYS(7),
             .help = "Stabilisation window for shrinking: the pool shrinks to the highest number "
-                    "wanted within it (Kubernetes)."),
+                    "wanted within it (Kubernetes).",
+            .absent = "300 s; 0 s with Dynamo's planners, which have none"),
     SCALING(cool_down, OPTION_TICKS, .fallback = "0 s", .max = DAYS(7),
             .help = "Minimum time between two changes."),
     SCALING(machine_rate, OPTION_RATE, .min = 1e-9, .max = 1e9,
@@ -104,8 +106,13 @@ static int check_count(const PoolConfig *pool, const Node *map, int64_t min, Dia
   return diag_hint(diag, "'count' may be 0 with scaling: {min: 0}");
 }
 
-int config_bind_pool_scaling(PoolConfig *pool, const Node *map, Diag *diag) {
-  ScalingKeys keys = {0};
+static Tick usual_window(const Config *self) {
+  const Scaler *scaler = (const Scaler *)self->sim.policies[POLICY_SCALER].policy;
+  return scaler && scaler->has_no_windows ? 0 : DOWN_WINDOW;
+}
+
+int config_bind_pool_scaling(const Config *self, PoolConfig *pool, const Node *map, Diag *diag) {
+  ScalingKeys keys = {.scaling.down_window = usual_window(self)};
   const int status = pool->start_up ? bind_start_up(pool, diag) : 0;
   const Node *node = pool->scaling;
   if (!node && check_count(pool, map, 1, diag)) return -1;
