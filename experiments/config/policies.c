@@ -86,8 +86,9 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
   const Node *nodes[POLICY_KINDS] = {NULL};
   int status = option_bind(config_policy_options, node, NULL, self->root->at, nodes, diag);
   // Machines are not known yet: pools complete the batcher of the run by theirs.
-  const ServingUse use = {serving_at(self->engine.row), NULL, self->sim.model.max_model_len,
-                          config_place(self->root, "engine")};
+  const ServingUse use = {.engine = serving_at(self->engine.row),
+                          .max_model_len = self->sim.model.max_model_len,
+                          .at = config_place(self->root, "engine")};
   for (int kind = 0; kind < POLICY_KINDS; kind++)
     status |=
         kind == POLICY_BATCHER

@@ -429,7 +429,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   PoolSpec *spec = &pool->spec;
   spec->name = node->key;
   status |= bind_engine(pool, diag);
-  status |= config_bind_pool_scaling(pool, node, diag);
+  status |= config_bind_pool_scaling(self, pool, node, diag);
   if (node->kind != NODE_MAP || !pool->machine) return -1;
   Hardware hardware;
   Place machine_at = config_place(node, "machine");

@@ -56,7 +56,7 @@ static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
   const PolicyChoice batcher = sim_pool_policy(sim, &pool->spec, POLICY_BATCHER);
   const BatchLimits limits = batcher_limits(&batcher);
   const Speculation *speculation = config_speculation(&batcher);
-  const int64_t groups = pool->attention_data_parallel_size;
+  const int64_t shared = pool->spec.attention_ranks; // limits are of so many together
   return (ExportPool){
       .name = pool->spec.name,
       .role = pool->spec.role,
@@ -64,11 +64,11 @@ static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
       .gpus = parallelism_gpus(config_degrees(pool)) / pool->data_parallel_size,
       .tensor = pool->tensor_parallel_size,
       .pipeline = pool->pipeline_parallel_size,
-      .attention = groups,
+      .attention = pool->attention_data_parallel_size,
       .expert = pool->expert_parallel_size,
       .nodes = pool->nnodes,
-      .batched_tokens = limits.max_num_batched_tokens / groups,
-      .seqs = limits.max_num_seqs / groups,
+      .batched_tokens = limits.max_num_batched_tokens / shared,
+      .seqs = limits.max_num_seqs / shared,
       .gpu_memory_utilization = pool->kv.gpu_memory_utilization,
       .fp8_kv_cache = timed_kv_cache(config, pool) == DTYPE_FP8 ||
                       config->models[pool->spec.model].kv_cache_dtype == DTYPE_FP8,

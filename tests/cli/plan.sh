@@ -252,6 +252,12 @@ provision:
 END
 expect 0 "$tandem" provision stages.yaml --export sglang
 tr -d '\\\n' <out | tr -s ' ' | grep -qF -e '--pp-size 2 ' || fail 'no pipeline of two stages'
+sed 's/pipeline_parallel_size: 2/tensor_parallel_size: 4, attention_data_parallel_size: 2/' \
+  stages.yaml >ranks.yaml
+expect 0 "$tandem" provision ranks.yaml --export sglang
+tr -d '\\\n' <out | tr -s ' ' >line
+grep -qF -e '--chunked-prefill-size 8192 --max-running-requests 4096' line ||
+  fail 'the limits are not those of both ranks'
 expect 0 "$tandem" provision study.yaml --export llm-d
 prints '"--tensor-parallel-size"'
 expect 0 ask --rate 20 --slo "$limits" --tp 1 --export dynamo

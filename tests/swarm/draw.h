@@ -70,6 +70,8 @@ void cluster_draw_tiers(Cluster *self, const Draw *draw);
 void cluster_draw_images(Cluster *self, const Draw *draw);
 /* All that has a stream of its own. In streams.c. */
 void cluster_draw_streams(Cluster *self, const Draw *draw);
+/* The power of its GPUs. In power.c. */
+void cluster_draw_powers(Cluster *self, const Draw *draw);
 /* Which of its pools speculate. In speculation.c. */
 void cluster_draw_speculation(Cluster *self, const Draw *draw);
 /* When what of a cluster breaks. From a stream of its own. In faults.c. */

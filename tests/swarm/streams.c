@@ -9,6 +9,7 @@ void cluster_draw_streams(Cluster *self, const Draw *draw) {
   cluster_draw_connectors(self, draw);
   cluster_draw_images(self, draw);
   cluster_draw_tiers(self, draw);
+  cluster_draw_powers(self, draw);
   cluster_draw_domains(self, draw);
   cluster_draw_proposals(self, draw);
 }
