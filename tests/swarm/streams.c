@@ -10,4 +10,5 @@ void cluster_draw_streams(Cluster *self, const Draw *draw) {
   cluster_draw_images(self, draw);
   cluster_draw_tiers(self, draw);
   cluster_draw_domains(self, draw);
+  cluster_draw_disaggregation(self, draw);
 }
