@@ -54,6 +54,11 @@ static inline const OptionSpec *find_option(const Policy *policy, const char *ke
   return NULL;
 }
 
+/* Whether an option came later than the streams of the others: drawn in disaggregation.c. */
+static inline bool option_is_late(const OptionSpec *spec) {
+  return strcmp(spec->key, "by_speed") == 0;
+}
+
 /* What clients allow, and say of EOS tokens. In ends.c. */
 void draw_ends(const Draw *self, TraceRow *rows, int n);
 /* Which of its pools have groups of layers. In layers.c. */
@@ -68,6 +73,8 @@ void cluster_draw_connectors(Cluster *self, const Draw *draw);
 void cluster_draw_tiers(Cluster *self, const Draw *draw);
 /* Which images its prompts have, and what its pools encode. In images.c. */
 void cluster_draw_images(Cluster *self, const Draw *draw);
+/* Whether its routers go by the speed of instances. In disaggregation.c. */
+void cluster_draw_disaggregation(Cluster *self, const Draw *draw);
 /* All that has a stream of its own. In streams.c. */
 void cluster_draw_streams(Cluster *self, const Draw *draw);
 /* The power of its GPUs. In power.c. */

@@ -12,4 +12,5 @@ void cluster_draw_streams(Cluster *self, const Draw *draw) {
   cluster_draw_powers(self, draw);
   cluster_draw_domains(self, draw);
   cluster_draw_proposals(self, draw);
+  cluster_draw_disaggregation(self, draw);
 }
