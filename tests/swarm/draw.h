@@ -82,6 +82,8 @@ void cluster_draw_adapters(Cluster *self, const Draw *draw);
 /* Which models it serves, and whose requests. From a stream of its own. In components.c. */
 void cluster_draw_components(Cluster *self, const Draw *draw);
 void cluster_draw_early_rejection(Cluster *self, const Draw *draw);
+/* How old the loads are that its router goes by. From a stream of its own. In components.c. */
+void cluster_draw_reports(Cluster *self, const Draw *draw);
 /* How many machines its pools have, and when. From a stream of its own. In scaling.c. */
 void cluster_draw_scaling(Cluster *self, const Draw *draw);
 #endif
