@@ -76,6 +76,8 @@ void cluster_draw_speculation(Cluster *self, const Draw *draw);
 void cluster_draw_faults(Cluster *self, const Draw *draw);
 /* What of it breaks together, after all else. From a stream of its own. In faults.c. */
 void cluster_draw_domains(Cluster *self, const Draw *draw);
+/* Stages of a group's copies. From a stream of its own. In streams.c. */
+void cluster_draw_pinned(Cluster *self, const Draw *draw);
 /* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.
  */
 void cluster_draw_adapters(Cluster *self, const Draw *draw);
