@@ -78,6 +78,8 @@ void cluster_draw_faults(Cluster *self, const Draw *draw);
 void cluster_draw_domains(Cluster *self, const Draw *draw);
 /* Stages of a group's copies. From a stream of its own. In streams.c. */
 void cluster_draw_pinned(Cluster *self, const Draw *draw);
+/* What sending KV layer by layer adds to a layer. Likewise. */
+void cluster_draw_layer_sync(Cluster *self, const Draw *draw);
 /* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.
  */
 void cluster_draw_adapters(Cluster *self, const Draw *draw);

@@ -14,6 +14,15 @@ void cluster_draw_pinned(Cluster *self, const Draw *draw) {
   self->group.pinned_bytes = one_in(&own, 2) ? 0 : magnitude(&own, 1, 100000000);
 }
 
+/* A third of the clusters pay for each layer that they send; likewise. */
+void cluster_draw_layer_sync(Cluster *self, const Draw *draw) {
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "layer sync");
+  if (!one_in(&own, 3) || cluster_policies(POLICY_ROUTER) != policy_list(POLICY_ROUTER)) return;
+  for (uint32_t i = 0; i < self->config.n_pools; i++)
+    self->pools[i].kv_layer_sync = ticks_or_zero(&own, 2);
+}
+
 void cluster_draw_streams(Cluster *self, const Draw *draw) {
   cluster_draw_pauses(self, draw);
   cluster_draw_speculation(self, draw);
@@ -23,4 +32,5 @@ void cluster_draw_streams(Cluster *self, const Draw *draw) {
   cluster_draw_tiers(self, draw);
   cluster_draw_domains(self, draw);
   cluster_draw_pinned(self, draw);
+  cluster_draw_layer_sync(self, draw);
 }
