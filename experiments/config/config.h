@@ -264,6 +264,8 @@ int config_bind_classes(Config *self, const Node *classes, const Node *tenants, 
                         Diag *diag);
 /* Whether the router can work with these pools, all of which are bound. */
 int config_check_router(const Config *self, Diag *diag);
+/* Whether reports of block `monitor`, which may be NULL, fit each other and the router. */
+int config_check_reports(const Config *self, const Node *monitor, Diag *diag);
 /* Whether some pool minds the priorities of the workload, if it has any. */
 int config_check_priorities(const Config *self, Diag *diag);
 int config_check_images(const Config *self, Diag *diag);

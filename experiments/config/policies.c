@@ -167,6 +167,19 @@ int config_check_images(const Config *self, Diag *diag) {
   return diag_hint(diag, "batcher vllm does, as do the engines vllm-*");
 }
 
+int config_check_reports(const Config *self, const Node *monitor, Diag *diag) {
+  const Router *router = (const Router *)sim_policy(&self->sim, POLICY_ROUTER).policy;
+  const ReportOptions options = {self->sim.report_interval, self->sim.report_delay};
+  if (!monitor || reports_check(&options, "report_delay", monitor, monitor->at, diag))
+    return monitor ? -1 : 0;
+  if (options.interval == 0 || router->reads_loads) return 0;
+  diag_error(diag, config_place(monitor, "report_interval"),
+             "'report_interval' applies to routers that go by loads, and router '%s' %s",
+             router->policy.name, router->reports ? "has an 'interval' of its own" : "does not");
+  return diag_hint(diag,
+                   "token_jsq, jsq, least_kv, power_of_two, prefix_affinity and splitwise do");
+}
+
 int config_check_router(const Config *self, Diag *diag) {
   const Router *router = (const Router *)self->sim.policies[POLICY_ROUTER].policy;
   if (!router->needs_caches || config_keeps_caches(self)) return 0;

@@ -12,6 +12,7 @@ const Router router_token_jsq = {
                .state_size = sizeof(Ties),
                .options = router_load_options,
                .draws = router_ties_draw},
+    .reads_loads = true,
     .start = router_start_ties,
     .pick = pick,
 };

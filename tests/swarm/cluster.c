@@ -535,6 +535,7 @@ static void draw_features(Draw *draw, Cluster *self) {
     cluster_draw_scaling(self, draw);
   if (!rule) cluster_draw_streams(self, draw);
   if (!rule || rule_has(rule, "early_rejection")) cluster_draw_early_rejection(self, draw);
+  if (!rule || rule_has(rule, "reports")) cluster_draw_reports(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {

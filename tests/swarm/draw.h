@@ -86,12 +86,18 @@ void cluster_draw_faults(Cluster *self, const Draw *draw);
 /* What of it breaks together, after all else. From a stream of its own. In faults.c. */
 void cluster_draw_domains(Cluster *self, const Draw *draw);
 void cluster_draw_proposals(Cluster *self, const Draw *draw);
+/* Stages of a group's copies. From a stream of its own. In streams.c. */
+void cluster_draw_pinned(Cluster *self, const Draw *draw);
+/* What sending KV layer by layer adds to a layer. Likewise. */
+void cluster_draw_layer_sync(Cluster *self, const Draw *draw);
 /* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.
  */
 void cluster_draw_adapters(Cluster *self, const Draw *draw);
 /* Which models it serves, and whose requests. From a stream of its own. In components.c. */
 void cluster_draw_components(Cluster *self, const Draw *draw);
 void cluster_draw_early_rejection(Cluster *self, const Draw *draw);
+/* How old the loads are that its router goes by. From a stream of its own. In components.c. */
+void cluster_draw_reports(Cluster *self, const Draw *draw);
 /* How many machines its pools have, and when. From a stream of its own. In scaling.c. */
 void cluster_draw_scaling(Cluster *self, const Draw *draw);
 #endif
