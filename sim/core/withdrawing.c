@@ -15,13 +15,20 @@ int32_t scheduler_scrub(Step *step, RequestIx ix) {
   return n;
 }
 
-/* Chunks of it in a step that will never have been computed. */
+/* Chunks of it in a step that will never have been computed. One from before it was preempted is
+ * among the tokens that were dropped then, unless that ended its prefill. */
 static void take_back_chunks(Simulation *self, const Instance *instance, const Step *step,
                              RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
   for (size_t i = 0; i < step->n_items; i++) {
-    if (step->items[i].request != ix || step->items[i].kind != STEP_CHUNK) continue;
-    const int32_t tokens = step->items[i].tokens - step->items[i].drafts;
-    self->requests.slots[ix].prefilled_tokens -= tokens;
+    const ScheduledItem *item = &step->items[i];
+    if (item->request != ix || item->kind != STEP_CHUNK) continue;
+    const int32_t tokens = item->tokens - item->drafts;
+    if (request->state == REQUEST_WAITS_PREFILL || item->admission != request->admission) {
+      if (!item->last) sim_books(self, request)->dropped_tokens -= tokens;
+      continue;
+    }
+    request->prefilled_tokens -= tokens;
     column_add(self->columns.pending_tokens, instance->ix, tokens);
   }
 }
