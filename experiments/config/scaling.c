@@ -156,12 +156,16 @@ static int check_windows(const Config *self, const PoolConfig *pool, Diag *diag)
   return 0;
 }
 
-/* Whether the scaler can do with a pool that may have no instance. */
-static int check_min(const PoolConfig *pool, const Scaler *scaler, Diag *diag) {
+/* Whether the scaler can do with a pool that may have no instance. What other pools of its model
+ * prefill may be decoded by nobody else, and nobody would start it. */
+static int check_min(const Config *self, const PoolConfig *pool, const Scaler *scaler, Diag *diag) {
   if (pool->spec.scaling.min > 0) return 0;
   const Place at = config_place(pool->scaling, "min");
-  if (pool->spec.role != ROLE_MIXED)
-    return diag_error(diag, at, "a pool with 'min: 0' must serve both phases: role: mixed");
+  for (uint32_t p = 0; p < self->sim.n_pools; p++)
+    if (self->pools[p].spec.model == pool->spec.model && self->pools[p].spec.role != ROLE_MIXED)
+      return diag_error(diag, at,
+                        "all pools of the model of one with 'min: 0' must serve both phases: "
+                        "role: mixed");
   if (scaler->wakes || scaler->keeps_one) return 0;
   diag_error(diag, at, "scaler '%s' cannot start the first instance of a pool with 'min: 0'",
              scaler->policy.name);
@@ -182,7 +186,7 @@ static int check_pool(const Config *self, const PoolConfig *pool, const Scaler *
                       "'scaling' needs a pool policy under which instances keep their role: '%s'",
                       policy_list(POLICY_POOL)[0]->name);
   if (self->sim.n_groups > 0) return diag_error(diag, at, "'scaling' cannot be used with 'groups'");
-  return check_windows(self, pool, diag) | check_min(pool, scaler, diag);
+  return check_windows(self, pool, diag) | check_min(self, pool, scaler, diag);
 }
 
 /* Pools with spares have the scaler of that name, which need not be chosen. */

@@ -18,13 +18,13 @@ static const char *draw_connector(Draw *self, const PoolSpec *pool) {
                                  (long long)overhead);
 }
 
-/* Gives the pool the connector, if its batcher can have it there. */
-static void choose(Draw *self, const SimConfig *config, PoolSpec *pool,
+/* Gives the pool the connector, if its batcher can have it there; whether it does. */
+static bool choose(Draw *self, const SimConfig *config, PoolSpec *pool,
                    const char *(*draw_text)(Draw *self, const PoolSpec *pool)) {
   const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
   const OptionSpec *option = find_option(batcher.policy, "kv_connector");
   const char *key;
-  if (!option || pool->layout || pool->kv_block_bytes == 0) return;
+  if (!option || pool->layout || pool->kv_block_bytes == 0) return false;
   void *state = arena_copy(self->arena, batcher.state, batcher.policy->state_size);
   Diag diag;
   diag_init(&diag);
@@ -32,10 +32,12 @@ static void choose(Draw *self, const SimConfig *config, PoolSpec *pool,
   *(Node **)((char *)state + option->offset) =
       yaml_parse("drawn", text, strlen(text), self->arena, &diag);
   const Batcher *vllm = (const Batcher *)batcher.policy;
-  if (!batcher.policy->check(state, NULL, place_of_file("drawn"), self->arena, &diag) &&
-      !vllm->refuse(state, pool, self->arena, &key))
-    pool->batcher = (PolicyChoice){.policy = batcher.policy, .state = state};
+  const bool good =
+      !batcher.policy->check(state, NULL, place_of_file("drawn"), self->arena, &diag) &&
+      !vllm->refuse(state, pool, self->arena, &key);
+  if (good) pool->batcher = (PolicyChoice){.policy = batcher.policy, .state = state};
   diag_done(&diag);
+  return good;
 }
 
 /* Of a quarter of the clusters, the pools that can. */
@@ -44,7 +46,8 @@ void cluster_draw_connectors(Cluster *self, const Draw *draw) {
   rng_init(&own.rng, draw->seed, "connectors");
   if (!one_in(&own, 4)) return;
   for (uint32_t p = 0; p < self->config.n_pools; p++)
-    choose(&own, &self->config, &self->pools[p], draw_connector);
+    self->exact &=
+        !choose(&own, &self->config, &self->pools[p], draw_connector); // rates do not scale
 }
 
 /* A link of a tier, often of no width to speak of. */
@@ -105,6 +108,7 @@ void cluster_draw_tiers(Cluster *self, const Draw *draw) {
   for (uint32_t p = 0; p < self->config.n_pools; p++) {
     Draw same = own;
     self->pools[p].per_machine = (uint32_t)between(&same, 1, 3);
-    choose(alike ? &same : &own, &self->config, &self->pools[p], draw_tiers);
+    const bool chosen = choose(alike ? &same : &own, &self->config, &self->pools[p], draw_tiers);
+    self->exact &= !chosen;
   }
 }

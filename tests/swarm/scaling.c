@@ -139,13 +139,20 @@ static PolicyChoice make_target(const Draw *own) {
                         policy_bind(policy, NULL, place_of_file("drawn"), own->arena, NULL)};
 }
 
+/* Whether every pool of the model serves both phases. */
+static bool all_mixed(const Cluster *self, uint32_t model) {
+  for (uint32_t p = 0; p < self->config.n_pools; p++)
+    if (self->pools[p].model == model && self->pools[p].role != ROLE_MIXED) return false;
+  return true;
+}
+
 /* Pools that may have no machine, and perhaps begin so. */
 static void draw_none(Cluster *self, Draw *own) {
   const Scaler *scaler = (const Scaler *)self->config.policies[POLICY_SCALER].policy;
   if (!scaler->wakes && !scaler->keeps_one) return;
   for (uint32_t p = 0; p < self->config.n_pools; p++) {
     PoolScaling *scaling = &self->pools[p].scaling;
-    if (self->pools[p].role != ROLE_MIXED || one_in(own, 3)) continue;
+    if (!all_mixed(self, self->pools[p].model) || one_in(own, 3)) continue;
     scaling->min = 0;
     if (scaler->wakes && one_in(own, 2)) scaling->start = 0;
   }
