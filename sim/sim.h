@@ -94,6 +94,15 @@ typedef struct StepRecord {
   bool full;
 } StepRecord;
 
+/* Instances, as they are bought, that take turns on the same GPUs (feature/switching.c). Each model
+ * has one pool, of both phases, with `scaling` from 0 to all of it; nothing fails. */
+typedef struct SleepOptions {
+  uint32_t awake;     // that may be awake at a time; 0: nobody sleeps
+  Tick min_residence; // from when one is up until it may have to sleep for another model
+  double queue;       // waiting requests per instance above which one more wakes, where an instance
+                      // of another model has nothing to do; 0: one is enough
+} SleepOptions;
+
 /* What a scheduler may do, as it is told from time to time (vLLM's pause and resume). */
 typedef enum PauseMode {
   PAUSE_NONE, // all
@@ -212,6 +221,7 @@ typedef struct SimConfig {
   Tick report_delay;       // until a report is known
   bool report_leaves_sent; // what was sent since does not count
   Tick scaling_interval;   // at which the scaler is asked, if there is one; > 0 then
+  SleepOptions sleep;      // of all pools, which no scaler scales
   int64_t heavy_above;     // predicted output tokens beyond which a decode is heavy
   /* From the arrival of a request until the router sees it: what servers and tokenizers take. Its
    * latencies and patience count from the arrival; who gives up before is seen to then. */

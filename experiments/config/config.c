@@ -13,7 +13,7 @@
 typedef struct TopKeys {
   const Node *model, *models, *adapters, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window, *warm, *prices, *precision, *faults, *domains, *scaling, *early_rejection;
+      *window, *warm, *prices, *precision, *faults, *domains, *scaling, *early_rejection, *sleep;
   const Node *engine, *classes, *tenants;
   int64_t seed, tie_seed;
   int sold;
@@ -66,6 +66,8 @@ const OptionSpec config_options[] = {
         .absent = "the defaults of its keys"),
     TOP(scaling, OPTION_NODE, .help = "Autoscaling of pools, for all of them.",
         .absent = "the defaults of its keys"),
+    TOP(sleep, OPTION_NODE, .help = "Sleep of instances, whose models take turns on the same GPUs.",
+        .absent = "each pool has GPUs of its own"),
     TOP(policies, OPTION_NODE, .help = "Policies by kind.", .absent = "the default of each kind"),
     TOP(perfmodel, OPTION_NODE,
         .help = "Performance model that gives the iteration times, by name or as a map.",
@@ -271,6 +273,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   self->cost_per_hour = keys.cost_per_hour;
   self->gpu_cost_per_hour = keys.gpu_cost_per_hour;
   if (keys.prices) status |= config_bind_prices(self, keys.prices, arena, diag);
+  if (keys.sleep) status |= config_bind_sleep(self, keys.sleep, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   if (!status)
     status |= config_check_router(self, diag) | config_check_priorities(self, diag) |
@@ -281,7 +284,9 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (!status && keys.early_rejection)
     status |= config_bind_early_rejection(self, keys.early_rejection, diag);
   if (!status) status |= config_bind_pauses(self, arena, diag);
-  if (!status) status |= config_bind_scaling(self, keys.scaling, arena, diag);
+  if (!status)
+    status |= keys.sleep ? config_check_sleep(self, diag)
+                         : config_bind_scaling(self, keys.scaling, arena, diag);
   status |=
       option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);
   if (!status) status |= config_check_reports(self, keys.monitor, diag);

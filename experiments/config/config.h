@@ -106,6 +106,14 @@ typedef struct DomainLevel {
   uint32_t *of_machine; // the domain of each machine, all pools together
 } DomainLevel;
 
+/* The block `sleep`; instances 0: nobody sleeps. */
+typedef struct SleepConfig {
+  int64_t instances, level;
+  Tick min_residence;
+  double queue, efficiency;
+  Tick sleep_time, wake_time;
+} SleepConfig;
+
 typedef struct Config {
   const char *path;      // as the user wrote it
   const char *directory; // of the file; relative paths are tried from here too
@@ -130,6 +138,7 @@ typedef struct Config {
   PoolConfig *pools;                       // [sim.n_pools]
   DomainLevel *levels;                     // [n_levels] of `domains`
   uint32_t n_levels, n_machines;           // machines that lie in them
+  SleepConfig sleep;
   WorkloadConfig workload;
   LengthConfig length;
   const SloSet *slo;
@@ -189,6 +198,7 @@ extern const OptionSpec config_start_up_options[];
 extern const OptionSpec config_weights_options[]; // of `start_up`
 extern const OptionSpec config_pool_scaling_options[];
 extern const OptionSpec config_early_rejection_options[];
+extern const OptionSpec config_sleep_options[];
 extern const OptionSpec config_scaling_options[];
 extern const OptionSpec config_adapter_options[]; // of an item of `adapters`
 extern const OptionSpec config_lora_options[];
@@ -346,6 +356,13 @@ void config_fill_power(PoolConfig *pool, double share, const Hardware *hardware)
 /* After the pools, policies and groups, all in order. `node` is the value of `scaling`, NULL when
  * absent. */
 int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* The value of `sleep`, before pools. */
+int config_bind_sleep(Config *self, const Node *node, Diag *diag);
+/* How long instances of a pool fall asleep and wake, if they do; with an entry where that hangs on
+ * what is not known. */
+int config_fill_sleep(const Config *self, const Node *node, PoolConfig *pool, Diag *diag);
+/* Whether what is bound suits it. */
+int config_check_sleep(const Config *self, Diag *diag);
 /* The value of `warm`. Its file is read only where all else is in order (`whole`). */
 int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, Diag *diag);
 /* After the workload and `warm`; `precision` is the value of that key, NULL when absent. */

@@ -58,6 +58,8 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
   *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
   if (pool->window_bytes_per_token + pool->state_bytes > 0 || pool->layout) fold_layers(hash, pool);
   if (pool->ranks > 1) *hash = hash_fold(*hash, (uint64_t)pool->ranks);
+  if (pool->wake_ticks > 0) *hash = hash_fold(*hash, (uint64_t)pool->wake_ticks);
+  if (pool->sleep_ticks > 0) *hash = hash_fold(*hash, (uint64_t)pool->sleep_ticks);
   fold_reals(hash, reals, sizeof reals / sizeof *reals);
   if (pool->perfmodel->power) fold_power(hash, pool);
   *hash = hash_fold(*hash, pool->perfmodel->digest);
@@ -161,6 +163,7 @@ const char *config_epoch(const Config *self, Arena *arena) {
   if (sim->early_rejection.ttft > 0) add_rule(&rules, "early_rejection");
   if (sim->report_interval > 0) add_rule(&rules, "reports");
   if (sim->n_adapters > 0) add_rule(&rules, "adapters");
+  if (sim->sleep.awake > 0) add_rule(&rules, "sleep");
   return epoch_of(rules.names, rules.n, arena);
 }
 

@@ -494,7 +494,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
       check_batcher(self, spec, pool->batcher ? pool->batcher : node_find(node, "engine"), arena,
                     diag))
     return -1;
-  return check_tier(self, node, spec, diag);
+  return config_fill_sleep(self, node, pool, diag) | check_tier(self, node, spec, diag);
 }
 
 static int check_phases(const Config *self, uint32_t model, const Node *node, Diag *diag) {

@@ -99,6 +99,13 @@ static PoolScaling spare_scaling(const PoolConfig *pool) {
                        .max = (uint32_t)(pool->count + pool->spares)};
 }
 
+/* All may be awake, or none; the rest of those that begin awake is refused later (sleep.c). */
+static PoolScaling sleep_scaling(const Config *self, const PoolConfig *pool) {
+  const int64_t most = self->sleep.instances;
+  return (PoolScaling){.start = (uint32_t)(pool->count < most ? pool->count : most),
+                       .max = (uint32_t)most};
+}
+
 /* Only a scaler starts the first instance of a pool. */
 static int check_count(const PoolConfig *pool, const Node *map, int64_t min, Diag *diag) {
   if (pool->count > 0 || min == 0) return 0;
@@ -115,6 +122,10 @@ int config_bind_pool_scaling(const Config *self, PoolConfig *pool, const Node *m
   ScalingKeys keys = {.scaling.down_window = usual_window(self)};
   const int status = pool->start_up ? bind_start_up(pool, diag) : 0;
   const Node *node = pool->scaling;
+  if (self->sleep.instances > 0) {
+    pool->spec.scaling = sleep_scaling(self, pool);
+    return status;
+  }
   if (!node && check_count(pool, map, 1, diag)) return -1;
   if (!node && pool->spares > 0) pool->spec.scaling = spare_scaling(pool);
   if (!node) return status;

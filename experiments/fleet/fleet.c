@@ -38,7 +38,8 @@ Lot lot_of_pool(const PoolConfig *pool) {
 Lot *lots_of_config(const Config *config, int *ret_n, Arena *arena) {
   Lot *lots = ARENA_ARRAY(arena, Lot, config->sim.n_pools);
   *ret_n = 0;
-  for (uint32_t i = 0; i < config->sim.n_pools; i++)
+  const bool in_turn = config->sleep.instances > 0; // all on the GPUs of any of them
+  for (uint32_t i = 0; i < (in_turn ? 1 : config->sim.n_pools); i++)
     if (!sim_is_second_shape(&config->sim, i)) lots[(*ret_n)++] = lot_of_pool(&config->pools[i]);
   return lots;
 }

@@ -26,7 +26,7 @@ typedef struct Lot {
 
 /* The lot of a pool that is bound, as many as it has; points to its machine type. */
 Lot lot_of_pool(const PoolConfig *pool);
-/* Of all pools; of two that are shapes of the same GPUs, one. */
+/* Of all pools; of those that are on the same GPUs in turn, one. */
 Lot *lots_of_config(const Config *config, int *ret_n, Arena *arena);
 /* Of lots[n] together. `counts` are those that are searched; NULL: none are. */
 Takes lots_take(const Lot *lots, int n, const int64_t *counts);

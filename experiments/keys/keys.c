@@ -115,6 +115,10 @@ static const KeyBlock BLOCKS[] = {
      config_weights_options},
     {NULL, "pools.NAME.scaling", NULL, "Bounds on the number of instances of a pool.",
      config_pool_scaling_options},
+    {NULL, "sleep", NULL,
+     "Sleep mode, as in vLLM: models take turns on the same GPUs. All pools have it, one for each "
+     "model.",
+     config_sleep_options},
     {NULL, "scaling", NULL, "Scaling of all pools that have `scaling`.", config_scaling_options},
     {"Configuration: failures", "pools.NAME.faults", NULL, "The failures of a pool.",
      config_pool_faults_options},

@@ -116,10 +116,12 @@ static double instance_hours(const SimResult *result) {
   return hours;
 }
 
-/* An instance that is off costs nothing, whatever else is on its machine. */
+/* An instance that is off costs nothing, whatever else is on its machine, unless others take turns
+ * on its GPUs. */
 static double paid_of(const Report *self, double max_cost_usd) {
   const SimResult *result = self->result;
   double cost = max_cost_usd;
+  if (self->config->sleep.instances > 0) return cost;
   for (uint32_t i = 0; i < result->n_pools; i++) {
     const Lot lot = lot_of_pool(&self->config->pools[i]);
     const double hours = off_hours(&result->pools[i]);

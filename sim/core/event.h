@@ -29,6 +29,7 @@ typedef enum EventKind {
   EVENT_PAUSE,     // target 0: the next pause of schedulers, before all else but arrivals
   EVENT_CONNECTOR, // target: instance without a step, one of whose KV loads or stores ends
   EVENT_PATIENCE,  // target 0: the earliest deadline of a request, after all else of its tick
+  EVENT_SWITCH,    // target 0: who shall wake is decided, after all else of its tick (switching.c)
   EVENT_KINDS,
 } EventKind;
 

@@ -88,6 +88,7 @@ typedef struct PoolSpec {
   PolicyChoice batcher, kvtier; // of this pool; without a policy: those of the run
   StartUp start_up;
   PoolScaling scaling;
+  Tick sleep_ticks, wake_ticks; // with SimConfig.sleep: to fall asleep and to wake
   AdapterRoom adapters;
 } PoolSpec;
 

@@ -123,13 +123,7 @@ void autoscaling_turn_off(Simulation *self, Instance *machine) {
   sim_log(self, OUTCOME_OFF, NULL, machine->ix, 0, 0);
 }
 
-/* Those of its lanes that are off. */
-static void start_lanes(Simulation *self, Instance *lanes, uint32_t n) {
-  uint32_t n_off = 0;
-  for (uint32_t i = 0; i < n; i++)
-    n_off += lanes[i].availability == INSTANCE_OFF;
-  if (n_off == 0) return;
-  const Tick end = outages_start_end(self, lanes->pool, n_off, self->now);
+void autoscaling_start(Simulation *self, Instance *lanes, uint32_t n, Tick end) {
   for (uint32_t i = 0; i < n; i++) {
     Instance *lane = &lanes[i];
     if (lane->availability != INSTANCE_OFF) continue;
@@ -142,6 +136,15 @@ static void start_lanes(Simulation *self, Instance *lanes, uint32_t n) {
     outages_set_boot(self, lane, end);
     sim_log(self, OUTCOME_START, NULL, lane->ix, 0, 0);
   }
+}
+
+/* Those of its lanes that are off. */
+static void start_lanes(Simulation *self, Instance *lanes, uint32_t n) {
+  uint32_t n_off = 0;
+  for (uint32_t i = 0; i < n; i++)
+    n_off += lanes[i].availability == INSTANCE_OFF;
+  if (n_off == 0) return;
+  autoscaling_start(self, lanes, n, outages_start_end(self, lanes->pool, n_off, self->now));
 }
 
 static void stay_or_start(Simulation *self, Instance *lanes, uint32_t n) {

@@ -11,4 +11,6 @@
 
 /* A machine that has drained, is repaired or starts is off. */
 void autoscaling_turn_off(Simulation *self, Instance *machine);
+/* Those of its n lanes that are off start, to be up at `end`. */
+void autoscaling_start(Simulation *self, Instance *lanes, uint32_t n, Tick end);
 #endif

@@ -526,6 +526,7 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
 
 static void draw_features(Draw *draw, Cluster *self) {
   const Rule *rule = draw->rule;
+  if (rule && rule_has(rule, "sleep")) cluster_draw_mixed(self);
   if (!rule) cluster_draw_ranks(self, draw);
   if (!rule || rule_has(rule, "components")) cluster_draw_components(self, draw);
   if (!rule || rule_has(rule, "adapters")) cluster_draw_adapters(self, draw);
@@ -536,6 +537,7 @@ static void draw_features(Draw *draw, Cluster *self) {
   if (!rule) cluster_draw_streams(self, draw);
   if (!rule || rule_has(rule, "early_rejection")) cluster_draw_early_rejection(self, draw);
   if (!rule || rule_has(rule, "reports")) cluster_draw_reports(self, draw);
+  if (!rule || rule_has(rule, "sleep")) cluster_draw_sleep(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {

@@ -98,6 +98,10 @@ void cluster_draw_components(Cluster *self, const Draw *draw);
 void cluster_draw_early_rejection(Cluster *self, const Draw *draw);
 /* How old the loads are that its router goes by. From a stream of its own. In components.c. */
 void cluster_draw_reports(Cluster *self, const Draw *draw);
+/* All its pools serve both phases; and which of them take turns, from a stream of its own. In
+ * sleep.c. */
+void cluster_draw_mixed(Cluster *self);
+void cluster_draw_sleep(Cluster *self, const Draw *draw);
 /* How many machines its pools have, and when. From a stream of its own. In scaling.c. */
 void cluster_draw_scaling(Cluster *self, const Draw *draw);
 #endif

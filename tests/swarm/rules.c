@@ -95,8 +95,8 @@ static const Batcher reserving = {
 
 /* ---- Rules ---- */
 
-static const char *const features[] = {"core",   "components",      "adapters",
-                                       "faults", "early_rejection", "reports"};
+static const char *const features[] = {
+    "core", "components", "adapters", "faults", "early_rejection", "reports", "sleep"};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 const Rule *rules_list(size_t *ret_n, Arena *arena) {
@@ -131,6 +131,7 @@ static const struct Companion {
     {"predictor.oracle", POLICY_DISPATCHER, "power_of_two"},
     {"transfer.chunked", POLICY_BATCHER, "sarathi"},
     {"scaler.spares", POLICY_KINDS, "faults"},
+    {"sleep", POLICY_KINDS, "components"},
 };
 
 static const struct Companion *companion(const Rule *self) {

@@ -76,6 +76,7 @@ typedef enum Count {
   COUNT_LOSSES,
   COUNT_REDIRECTS,
   COUNT_MODELS,
+  COUNT_TURNS_OF_MODELS,
   COUNT_ADAPTERS,
   COUNT_FETCHES,
   COUNT_ENCODED,
@@ -122,6 +123,7 @@ static const char *const count_names[COUNTS] = {
     [COUNT_LOSSES] = "losses of requests with machines",
     [COUNT_REDIRECTS] = "requests that another machine decoded than was to",
     [COUNT_MODELS] = "clusters that serve two models",
+    [COUNT_TURNS_OF_MODELS] = "clusters whose models take turns on their GPUs",
     [COUNT_ADAPTERS] = "adapters that came to GPUs",
     [COUNT_FETCHES] = "of those, that CPU memory did not have",
     [COUNT_ENCODED] = "tokens of images encoded",
@@ -352,6 +354,7 @@ static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, 
   Trial *first = run(cluster, false, true, 0, arena);
   const char *wrong = check_books(cluster, first);
   if (wrong) return wrong;
+  tally->counts[COUNT_TURNS_OF_MODELS] += cluster->config.sleep.awake > 0;
   if ((wrong = check_same(cluster, first, run(cluster, false, false, 0, arena))))
     return arena_printf(arena, "run again, %s", wrong);
   Trial *stepped = run(cluster, true, true, 0, arena);
