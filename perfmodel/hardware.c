@@ -238,13 +238,30 @@ int64_t hardware_experts_held(const Llm *llm, int64_t expert_parallel_size) {
   return (llm->num_experts + expert_parallel_size - 1) / expert_parallel_size;
 }
 
-/* Of all GPUs of a replica: each attention group has all but the experts, and each share of these
- * takes what the largest does. */
+static double part_all_bytes(const Llm *llm, LlmPart part) {
+  return (double)llm_part_parameters(llm, part) * llm_part_bytes(llm, part);
+}
+
+/* Of each of the GPUs that have the FFNs alone: whole experts, and slices of all else. */
+static int64_t ffn_weights(const Llm *llm, int64_t gpus) {
+  const double held = llm->num_experts > 0
+                          ? (double)hardware_experts_held(llm, gpus) / (double)llm->num_experts
+                          : 0;
+  const double sliced = part_all_bytes(llm, LLM_MLP) + part_all_bytes(llm, LLM_SHARED_EXPERTS);
+  return (int64_t)(part_all_bytes(llm, LLM_EXPERTS) * held + sliced / (double)gpus);
+}
+
+/* Of all GPUs of a replica that hold KV: each attention group has all but the experts, and each
+ * share of these takes what the largest does; or the FFNs are on other GPUs. */
 static int64_t replica_weights(const Llm *llm, Parallelism degrees) {
+  if (degrees.ffn > 0)
+    return degree_of(degrees.attention) *
+           (llm->weight_bytes -
+            (int64_t)(part_all_bytes(llm, LLM_MLP) + part_all_bytes(llm, LLM_SHARED_EXPERTS) +
+                      part_all_bytes(llm, LLM_EXPERTS)));
   const int64_t groups = degree_of(degrees.attention), shares = degree_of(degrees.expert);
   const int64_t held = hardware_experts_held(llm, shares) * shares;
-  const double experts =
-      (double)llm_part_parameters(llm, LLM_EXPERTS) * llm_part_bytes(llm, LLM_EXPERTS);
+  const double experts = part_all_bytes(llm, LLM_EXPERTS);
   const int64_t room = held > llm->num_experts
                            ? (int64_t)(experts * (double)held / (double)llm->num_experts)
                            : (int64_t)experts;
@@ -363,7 +380,9 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism 
 /* "tensor_parallel_size 8 x pipeline_parallel_size 2 x data_parallel_size 1" */
 static void name_degrees(char *ret_text, size_t size, Parallelism degrees) {
   int n = snprintf(ret_text, size, "tensor_parallel_size %lld", (long long)degrees.tensor);
-  if (parallelism_gpus(degrees) == degrees.tensor) return;
+  if (degrees.ffn > 0)
+    n += snprintf(ret_text + n, size - (size_t)n, " and %lld ffn_gpus", (long long)degrees.ffn);
+  if (replica_gpus(degrees) * degrees.data == degrees.tensor) return;
   if (degree_of(degrees.attention) > 1)
     n += snprintf(ret_text + n, size - (size_t)n, " x attention_data_parallel_size %lld",
                   (long long)degrees.attention);
@@ -432,6 +451,20 @@ static int check_experts(const Llm *llm, Parallelism degrees, Place at, Diag *di
   return -1;
 }
 
+/* FFNs on GPUs of their own: whole experts, in one stage. */
+static int check_ffn(const Llm *llm, Parallelism degrees, Place at, Diag *diag) {
+  if (degrees.ffn == 0) return 0;
+  if (degrees.pipeline > 1)
+    return diag_error(diag, at, "'attention_ffn' and pipelines exclude each other");
+  if (degree_of(degrees.expert) > 1)
+    return diag_error(diag, at,
+                      "with 'attention_ffn' experts are spread over the ffn_gpus: omit "
+                      "expert_parallel_size");
+  if (llm->num_experts == 0 || degrees.ffn <= llm->num_experts) return 0;
+  return diag_error(diag, at, "%lld ffn_gpus are more than the %lld experts of model '%s'",
+                    (long long)degrees.ffn, (long long)llm->num_experts, llm->name);
+}
+
 /* Floats of 4 bits are read by kernels that compute in bf16, floats of 8 bits are not. */
 static int check_formats(const Llm *llm, const Hardware *hardware, Place at, Diag *diag) {
   if (hardware->sm == 0 || hardware->dense_fp8_flops > 0) return 0;
@@ -462,6 +495,7 @@ int hardware_check_split(const Llm *llm, const Hardware *hardware, Parallelism d
     return diag_error(diag, at,
                       "pipeline_parallel_size %lld does not divide the %lld layers of model '%s'",
                       (long long)degrees.pipeline, (long long)llm->num_hidden_layers, llm->name);
+  if (check_ffn(llm, degrees, at, diag)) return -1;
   return check_experts(llm, degrees, at, diag) || check_formats(llm, hardware, at, diag) ? -1 : 0;
 }
 
@@ -495,10 +529,30 @@ static int64_t add_freed(int64_t said, const KvCapacity *fitting, int64_t freed)
   return all < most ? all : most;
 }
 
+/* Whether the FFNs fit into the memory of their own GPUs. */
+static int check_ffn_memory(const Llm *llm, const Hardware *hardware, Parallelism degrees,
+                            const KvOptions *options, Place at, Diag *diag) {
+  if (degrees.ffn == 0) return 0;
+  const int64_t weights = ffn_weights(llm, degrees.ffn);
+  const double share = options->of_free ? 1 : options->gpu_memory_utilization;
+  const double room =
+      share * (double)hardware->gpu_memory_bytes - (double)options->activation_bytes;
+  if ((double)weights <= room) return 0;
+  char wanted[32], limit[32];
+  units_format(wanted, sizeof wanted, DIM_BYTES, (double)weights);
+  units_format(limit, sizeof limit, DIM_BYTES, fmax(room, 0));
+  return diag_error(diag, at,
+                    "the FFNs of model '%s' take %s on each of %lld GPUs, of whose memory %s is "
+                    "left for weights",
+                    llm->name, wanted, (long long)degrees.ffn, limit);
+}
+
 int kv_capacity(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag) {
   assert(degrees.tensor >= 1 && degrees.pipeline >= 1 && options->block_size >= 1);
-  if (hardware_check_split(llm, hardware, degrees, at, diag)) return -1;
+  if (hardware_check_split(llm, hardware, degrees, at, diag) ||
+      check_ffn_memory(llm, hardware, degrees, options, at, diag))
+    return -1;
   KvOptions used = *options;
   if (options->kv_cache_memory_bytes > 0) used.gpu_memory_utilization = 1;
   const KvCapacity fitting = capacity_of(llm, hardware, degrees, &used);

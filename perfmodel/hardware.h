@@ -51,16 +51,18 @@ typedef struct Hardware {
  * experts in parallel, SGLang's --enable-dp-attention, TensorRT-LLM's enable_attention_dp); experts
  * are spread over all of tensor × attention, `expert` ways by whole experts and the rest within
  * each. The GPUs lie evenly on `nodes` machines (vLLM's and SGLang's --nnodes), those of a tensor
- * group together, then groups, stages and replicas one after the other. 0 is 1 of the last
- * three. */
+ * group together, then groups, stages and replicas one after the other. With `ffn` GPUs more, these
+ * have the MLPs and experts, and the others have attention and all else (attention_ffn.h). 0 is 1
+ * of attention, expert and nodes. */
 typedef struct Parallelism {
   int64_t tensor, pipeline, data; // degrees
   int64_t attention, expert;
   int64_t nodes;
+  int64_t ffn, micro_batches; // GPUs of a replica; that a batch is divided into. 0: none
 } Parallelism;
 
 static inline int64_t parallelism_gpus(Parallelism self) {
-  return self.tensor * self.pipeline * self.data * degree_of(self.attention);
+  return (self.tensor * self.pipeline * degree_of(self.attention) + self.ffn) * self.data;
 }
 
 /* Machines that `gpus` of them, one after the other, lie on. */
@@ -127,18 +129,18 @@ typedef struct KvOptions {
 } KvOptions;
 
 /* floor((utilization·HBM·g − weights − activations·g) / block_bytes), with of_free
- * floor(utilization·(HBM·g − weights − activations·g) / block_bytes), of the g = tensor ×
- * attention × pipeline GPUs of one replica, with the weights that are on them: experts once, the
- * rest in each attention group. KV heads are split over the tensor degree and copied once there
- * are fewer of them; latent KV is one head. Layers with a sliding window have
- * kv_bytes_per_sequence of max_num_seqs sequences set aside, or are counted as if they saw all
- * tokens, whichever leaves room for more tokens. States of linear attention are set aside for
- * max_num_seqs sequences, up to 0.47 of the memory beside the weights. With a layout all layers
- * take from one pool of its blocks, and nothing is set aside. An option that says it
- * outright is of GPUs with all of the weights: what others leave is added. Error at `at` when
- * hardware_check_split has one, when the weights do not fit, saying which tensor_parallel_size of
- * the machine would, or when kv_cache_memory_bytes is less than a block or more than all of the
- * GPUs' memory has room for. */
+ * floor(utilization·(HBM·g − weights − activations·g) / block_bytes), of the g = tensor × attention
+ * × pipeline GPUs of one replica, with the weights that are on them: experts once, the rest in each
+ * attention group. KV heads are split over the tensor degree and copied once there are fewer of
+ * them; latent KV is one head. Layers with a sliding window have kv_bytes_per_sequence of
+ * max_num_seqs sequences set aside, or are counted as if they saw all tokens, whichever leaves room
+ * for more tokens. States of linear attention are set aside for max_num_seqs sequences, up to 0.47
+ * of the memory beside the weights. With a layout all layers take from one pool of its blocks, and
+ * nothing is set aside. An option that says it outright is of GPUs with all of the weights: what
+ * others leave is added. Error at `at` when hardware_check_split has one, when the weights do not
+ * fit, saying which tensor_parallel_size of the machine would, or when kv_cache_memory_bytes is
+ * less than a block or more than all of the GPUs' memory has room for. With FFNs on GPUs of their
+ * own the others have no MLPs and experts, and there is an error if these do not fit. */
 int kv_capacity(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag);
 #endif

@@ -11,13 +11,15 @@ typedef struct Shard {
   double hidden, q, kv, o, mlp;  // elements per token: hidden state, queries, keys and values, what
                                  // attention gives, MLP
   double mlp_in;                 // matrices that lead into the MLP: gate and up, or up alone
+  double dense_mlp;              // of `mlp`, that of dense layers
   double dense, moe;             // share of the layers
   double weight_bytes, products; // read; parameters, by their rates
   double states;                 // numbers of a sequence's states of linear attention
   double bytes;                  // of an element
   double flops, memory, network,
-      exchange;   // per second; of links: within tensor groups, between them
-  double latency; // of an all-reduce
+      exchange;          // per second; of links: within tensor groups, between them
+  double latency;        // of an all-reduce
+  double attends, feeds; // 1: it has attention, MLPs and experts; 0: others have
 } Shard;
 
 /* `parameters` of a part in a GPU's share of a mean layer, added up. */
@@ -58,23 +60,38 @@ static void add_linear(Shard *s, const Llm *llm, const Hardware *hardware, int64
   s->products += STATE_PRODUCTS * s->states;
 }
 
-/* MLPs of dense layers and shared experts, and the rows that choose among the others. */
+static void add_all_attention(Shard *s, const Llm *llm, const Hardware *hardware, int64_t tp) {
+  const LlmAttention full = llm_full_attention(llm), sliding = llm_sliding_attention(llm);
+  add_attention(s, llm, hardware, &full, tp);
+  if (llm->kv_share == 0) add_attention(s, llm, hardware, &sliding, tp);
+  if (llm->num_linear_layers > 0) add_linear(s, llm, hardware, tp);
+  if (llm->index_topk > 0) // each GPU has it whole
+    add_product(s, llm, hardware, LLM_QKV, index_share(llm) * llm_index_parameters(llm));
+}
+
+/* MLPs of dense layers and shared experts. */
 static void add_mlp(Shard *s, const Llm *llm, const Hardware *hardware) {
   const double dense = (double)llm->intermediate_size / s->gpus;
   const double shared = (double)llm->shared_expert_intermediate_size / s->gpus;
   const double matrices = s->mlp_in + 1;
+  s->dense_mlp = s->dense * dense;
   s->mlp = s->dense * dense + s->moe * shared;
   add_product(s, llm, hardware, LLM_MLP, s->dense * (matrices * dense * s->hidden));
   if (s->moe == 0) return;
   add_product(s, llm, hardware, LLM_SHARED_EXPERTS, s->moe * (matrices * shared * s->hidden));
+}
+
+/* The rows that choose among the others. */
+static void add_router(Shard *s, const Llm *llm) {
+  if (s->moe == 0) return;
   const double rows = s->moe * (double)llm->num_experts * s->hidden;
   s->weight_bytes += s->bytes * rows;
   s->products += rows;
 }
 
-static Shard shard_of(const Llm *llm, const Hardware *hardware, Parallelism degrees) {
+static Shard shard_of(const Llm *llm, const Hardware *hardware, Parallelism degrees,
+                      RooflineSide side) {
   const int64_t tp = degrees.tensor, pp = degrees.pipeline;
-  const LlmAttention full = llm_full_attention(llm), sliding = llm_sliding_attention(llm);
   const double all = (double)llm->num_hidden_layers, groups = (double)degree_of(degrees.attention);
   Shard s = {
       .gpus = (double)tp,
@@ -91,13 +108,12 @@ static Shard shard_of(const Llm *llm, const Hardware *hardware, Parallelism degr
       .exchange = hardware_exchange_rate(
           hardware, parallelism_nodes_of(degrees, tp * degree_of(degrees.attention))),
       .latency = tp * groups > 1 ? tick_seconds(hardware->all_reduce_latency) : 0,
+      .attends = side != ROOFLINE_FFN,
+      .feeds = side != ROOFLINE_ATTENTION,
   };
-  add_attention(&s, llm, hardware, &full, tp);
-  if (llm->kv_share == 0) add_attention(&s, llm, hardware, &sliding, tp);
-  if (llm->num_linear_layers > 0) add_linear(&s, llm, hardware, tp);
-  if (llm->index_topk > 0) // each GPU has it whole
-    add_product(&s, llm, hardware, LLM_QKV, index_share(llm) * llm_index_parameters(llm));
-  add_mlp(&s, llm, hardware);
+  if (side != ROOFLINE_FFN) add_all_attention(&s, llm, hardware, tp);
+  if (side != ROOFLINE_ATTENTION) add_mlp(&s, llm, hardware);
+  if (side != ROOFLINE_FFN) add_router(&s, llm);
   return s;
 }
 
@@ -116,8 +132,11 @@ static double exchanged(const Shard *s, const Llm *llm) {
 /* Two all-reduces a layer, of a token's hidden state; between groups an exchange stands for that
  * of experts. */
 static RooflineLink linear_link(const Shard *s) {
-  const double reduces = s->groups > 1 ? 1 + s->dense : 2;
-  const double exchanges = s->groups > 1 ? 2 * s->moe : 0;
+  const double reduces = s->feeds == 0     ? 1
+                         : s->attends == 0 ? s->dense + (s->mlp > s->dense_mlp ? s->moe : 0)
+                         : s->groups > 1   ? 1 + s->dense
+                                           : 2;
+  const double exchanges = s->groups > 1 && s->feeds > 0 ? 2 * s->moe : 0;
   const double reduced = 2 * reduces * ring_share(s->gpus) * s->hidden / s->groups;
   return (RooflineLink){s->layers * (reduces + exchanges) * s->latency,
                         s->layers * s->bytes * reduced / s->network};
@@ -125,14 +144,14 @@ static RooflineLink linear_link(const Shard *s) {
 
 /* The engine's own time for each layer is inside it: norms, attention and products have it. */
 static RooflineTerm linear_term(const Shard *s, const RooflineLink *link, Tick engine_per_layer) {
-  const double product_io = s->hidden + (s->q + s->kv)       // qkv
-                            + s->o + s->hidden               // o
-                            + s->hidden + s->mlp_in * s->mlp // up, and gate
-                            + s->mlp + s->hidden;            // down
-  const double other_io = 2 * 4 * s->hidden                  // residual add and norm, twice
-                          + 2 * (s->q + s->kv)               // rotation, append to the KV
-                          + (s->mlp_in + 1) * s->mlp         // activation function
-                          + (s->q + s->kv + s->o);           // attention: q, k, v, o
+  const double product_io = s->attends * s->hidden + (s->q + s->kv)     // qkv
+                            + s->o + s->attends * s->hidden             // o
+                            + s->feeds * s->hidden + s->mlp_in * s->mlp // up, and gate
+                            + s->mlp + s->feeds * s->hidden;            // down
+  const double other_io = s->attends * (2 * 4 * s->hidden) // residual add and norm, twice
+                          + 2 * (s->q + s->kv)             // rotation, append to the KV
+                          + (s->mlp_in + 1) * s->mlp       // activation function
+                          + (s->q + s->kv + s->o);         // attention: q, k, v, o
   return (RooflineTerm){
       .fixed = link->fixed + s->layers * tick_seconds(engine_per_layer),
       .slope = s->layers * s->bytes * (other_io / s->groups) / s->memory + link->slope,
@@ -254,18 +273,28 @@ double roofline_send(const Llm *llm, const Hardware *hardware, Parallelism degre
          hardware_stage_rate(hardware, degrees);
 }
 
-void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Parallelism degrees,
-                   const EnginePreset *preset, Arena *arena) {
+void roofline_init_side(Roofline *self, const Llm *llm, const Hardware *hardware,
+                        Parallelism degrees, const EnginePreset *preset, RooflineSide side,
+                        Arena *arena) {
+  if (side == ROOFLINE_FFN)
+    degrees = (Parallelism){.tensor = degrees.ffn,
+                            .pipeline = 1,
+                            .data = 1,
+                            .expert = llm->num_experts > 0 ? degrees.ffn : 1,
+                            .nodes = (degrees.ffn + hardware->num_gpus - 1) / hardware->num_gpus};
   assert(degrees.tensor >= 1 && degrees.pipeline >= 1 &&
          degrees.pipeline <= llm->num_hidden_layers);
-  const Shard shard = shard_of(llm, hardware, degrees), *s = &shard;
+  const Shard shard = shard_of(llm, hardware, degrees, side), *s = &shard;
   const RooflineLink linear = linear_link(s), head = head_link(s, llm);
+  const Tick per_layer = preset->per_layer + preset->kernels_per_layer;
   *self = (Roofline){
       .name = arena_printf(arena, "%s_%s_%s_roofline-%s", llm->name, hardware->gpu,
                            degrees_name(degrees, arena), preset->name),
-      .linear = linear_term(s, &linear, preset->per_layer + preset->kernels_per_layer),
+      .linear = linear_term(s, &linear, side == ROOFLINE_WHOLE ? per_layer : per_layer / 2),
       .head = head_term(s, llm, &head),
-      .experts = experts_of(s, llm, hardware, (double)degree_of(degrees.expert)),
+      .experts = side == ROOFLINE_ATTENTION
+                     ? (RooflineExperts){0}
+                     : experts_of(s, llm, hardware, (double)degree_of(degrees.expert)),
       .linear_link = linear,
       .head_link = head,
       .overhead = tick_seconds(preset->per_iteration),
@@ -273,8 +302,13 @@ void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Par
       .stages = degrees.pipeline,
       .ranks = degrees.attention,
   };
-  attention_init(self, s, llm, hardware, degrees.tensor);
+  if (side != ROOFLINE_FFN) attention_init(self, s, llm, hardware, degrees.tensor);
   self->head.slope += tick_seconds(preset->per_sequence);
+}
+
+void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Parallelism degrees,
+                   const EnginePreset *preset, Arena *arena) {
+  roofline_init_side(self, llm, hardware, degrees, preset, ROOFLINE_WHOLE, arena);
 }
 
 static void scale_link(RooflineTerm *term, RooflineLink *link, double scale) {

@@ -93,9 +93,26 @@ double roofline_term_seconds(const RooflineTerm *self, double x);
 /* Seconds per token that a stage takes to hand it to the next one: its hidden state, from each GPU
  * to its like there. */
 double roofline_send(const Llm *llm, const Hardware *hardware, Parallelism degrees);
+/* What of a layer its GPUs have: all, or the side of attention or that of MLPs and experts alone
+ * (attention_ffn.h). */
+typedef enum RooflineSide { ROOFLINE_WHOLE, ROOFLINE_ATTENTION, ROOFLINE_FFN } RooflineSide;
+
+/* One side of a layer's GPUs: of attention with `degrees` without `ffn`; of FFNs on degrees.ffn
+ * GPUs, which have whole experts each and slices of MLPs, of which an all-reduce adds up the
+ * products. The preset's times per layer count half on each side. */
+void roofline_init_side(Roofline *self, const Llm *llm, const Hardware *hardware,
+                        Parallelism degrees, const EnginePreset *preset, RooflineSide side,
+                        Arena *arena);
 /* One pipeline stage of `llm` on GPUs of `hardware`, as hardware_check_split demands. */
 void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Parallelism degrees,
                    const EnginePreset *preset, Arena *arena);
+/* Seconds of `linear` and experts of x tokens; of attention of decodes, and of prompts. */
+double roofline_linear_seconds(const Roofline *self, double tokens);
+double roofline_decode_seconds(const Roofline *self, double seqs, double context);
+/* Numbers of sequences or tokens that curves are sampled at: four to each power of two, all below
+ * 8, up to the first that is `last` or more. */
+enum { ROOFLINE_SIZES_MAX = 96, ROOFLINE_LAST_KNOT = 1 << 20 }; // the last line goes on
+int roofline_sizes(int64_t sizes[ROOFLINE_SIZES_MAX], int64_t last);
 /* Seconds of the experts of x tokens, and of their exchange; of attention in windows. */
 double roofline_experts_seconds(const RooflineExperts *self, double tokens);
 double roofline_window_decode(const RooflineWindow *self, double seqs, double context);

@@ -28,7 +28,7 @@ double roofline_window_prefill(const RooflineWindow *self, double area2) {
   return self->prefill_slope * (length <= window ? area2 : 2 * length * window - window * window);
 }
 
-static double linear_seconds(const Roofline *self, double tokens) {
+double roofline_linear_seconds(const Roofline *self, double tokens) {
   return roofline_term_seconds(&self->linear, tokens) +
          roofline_experts_seconds(&self->experts, tokens);
 }
@@ -40,7 +40,7 @@ static double prefill_seconds(const Roofline *self, double area2) {
   return seconds;
 }
 
-static double decode_seconds(const Roofline *self, double seqs, double context) {
+double roofline_decode_seconds(const Roofline *self, double seqs, double context) {
   double seconds = roofline_term_seconds(&self->decode_attention, context);
   for (int i = 0; i < ROOFLINE_WINDOWS; i++)
     seconds += roofline_window_decode(&self->windows[i], seqs, context);
@@ -54,7 +54,6 @@ double roofline_spread_share(const Roofline *self, double tokens) {
 
 /* ---- To curves ---- */
 
-enum { LAST_KNOT = 1 << 20 }; // from there the last line goes on
 /* Ranges that no batch leaves. That of contexts is smaller because their pieces go on to twice the
  * range, where times must stay within a Tick. */
 #define ANY_COUNT   (INT64_C(1) << 60)
@@ -75,12 +74,12 @@ static Pwl term_curve(const RooflineTerm *term, Arena *arena) {
   if (jumps) knots[n++] = knot_at(term, first);
   const double gain = term->compute_slope - term->memory_slope;
   const double bend = gain > 0 ? term->memory_fixed / gain : 0;
-  if (bend > (double)first && bend < LAST_KNOT - 1) {
+  if (bend > (double)first && bend < ROOFLINE_LAST_KNOT - 1) {
     const int64_t before = (int64_t)bend;
     if (before > first) knots[n++] = knot_at(term, before);
     knots[n++] = knot_at(term, before + 1);
   }
-  knots[n++] = knot_at(term, LAST_KNOT);
+  knots[n++] = knot_at(term, ROOFLINE_LAST_KNOT);
   Pwl curve;
   pwl_init(&curve, knots, n, false, arena);
   curve.high = ANY_COUNT;
@@ -89,13 +88,13 @@ static Pwl term_curve(const RooflineTerm *term, Arena *arena) {
 
 /* ---- What has more than one bend ---- */
 
-enum { KNOTS_MAX = 512, SIZES_MAX = 96 };
+enum { KNOTS_MAX = 512 };
 
 /* Four to each power of two, all below 8, up to the first that is `last` or more. */
-static int sizes_of(int64_t sizes[SIZES_MAX], int64_t last) {
+int roofline_sizes(int64_t sizes[ROOFLINE_SIZES_MAX], int64_t last) {
   int n = 0;
   int64_t power = 1;
-  for (int64_t size = 1; n<SIZES_MAX; size += power> 4 ? power / 4 : 1) {
+  for (int64_t size = 1; n<ROOFLINE_SIZES_MAX; size += power> 4 ? power / 4 : 1) {
     if (size >= 2 * power) power *= 2;
     sizes[n++] = size;
     if (size >= last) break;
@@ -137,8 +136,8 @@ static double experts_seconds(const Roofline *self, double tokens) {
 /* The bend of the line, beside the sizes at which experts are sampled. */
 static Pwl experts_curve(const Roofline *self, Seconds *seconds, Arena *arena) {
   Knots knots = {.roofline = self, .seconds = seconds};
-  int64_t sizes[SIZES_MAX];
-  const int n = sizes_of(sizes, LAST_KNOT);
+  int64_t sizes[ROOFLINE_SIZES_MAX];
+  const int n = roofline_sizes(sizes, ROOFLINE_LAST_KNOT);
   knots_to(&knots, 0);
   for (int i = 0; i < n; i++)
     knots_to(&knots, sizes[i]);
@@ -155,7 +154,7 @@ static bool has_windows(const Roofline *self) {
 /* Experts are apart where they see other tokens than the busiest rank. */
 static void linear_curves(const Roofline *self, PerfModel *model, Arena *arena) {
   const bool experts = self->experts.held > 0, apart = experts && self->ranks > 1;
-  model->linear = experts && !apart ? experts_curve(self, linear_seconds, arena)
+  model->linear = experts && !apart ? experts_curve(self, roofline_linear_seconds, arena)
                                     : term_curve(&self->linear, arena);
   if (apart) model->spread = experts_curve(self, experts_seconds, arena);
 }
@@ -165,8 +164,8 @@ static Pwl prefill_curve(const Roofline *self, Arena *arena) {
   enum { LONGEST = 1 << 18 };
   if (!has_windows(self)) return term_curve(&self->prefill_attention, arena);
   Knots knots = {.roofline = self, .seconds = prefill_seconds};
-  int64_t sizes[SIZES_MAX];
-  const int n = sizes_of(sizes, LONGEST);
+  int64_t sizes[ROOFLINE_SIZES_MAX];
+  const int n = roofline_sizes(sizes, LONGEST);
   knots_to(&knots, 0);
   for (int i = 0; i < n; i++)
     knots_to(&knots, sizes[i] * sizes[i]);
@@ -181,7 +180,7 @@ static Pwl decode_curve(const Roofline *self, int64_t seqs, Arena *arena) {
   bends[n++] = 0;
   for (int i = 0; i < ROOFLINE_WINDOWS; i++) {
     const int64_t window = self->windows[i].window;
-    if (window > 0 && window < LAST_KNOT && seqs < LAST_KNOT / window * 512)
+    if (window > 0 && window < ROOFLINE_LAST_KNOT && seqs < ROOFLINE_LAST_KNOT / window * 512)
       bends[n++] = seqs * window;
   }
   if (n == 3 && bends[1] > bends[2]) {
@@ -189,13 +188,13 @@ static Pwl decode_curve(const Roofline *self, int64_t seqs, Arena *arena) {
     bends[2] = bends[1];
     bends[1] = first;
   }
-  bends[n] = bends[n - 1] + LAST_KNOT;
+  bends[n] = bends[n - 1] + ROOFLINE_LAST_KNOT;
   PwlKnot knots[ROOFLINE_WINDOWS + 2];
   int count = 0;
   for (int i = 0; i <= n; i++)
     if (i == 0 || bends[i] > bends[i - 1])
-      knots[count++] =
-          (PwlKnot){bends[i], fmin(decode_seconds(self, (double)seqs, (double)bends[i]), limit)};
+      knots[count++] = (PwlKnot){
+          bends[i], fmin(roofline_decode_seconds(self, (double)seqs, (double)bends[i]), limit)};
   Pwl curve;
   pwl_init(&curve, knots, count, false, arena);
   curve.high = ANY_CONTEXT;
@@ -203,8 +202,8 @@ static Pwl decode_curve(const Roofline *self, int64_t seqs, Arena *arena) {
 }
 
 static CurveTable decode_table(const Roofline *self, int64_t max_decode_seqs, Arena *arena) {
-  int64_t sizes[SIZES_MAX];
-  const int n = has_windows(self) ? sizes_of(sizes, max_decode_seqs) : 0;
+  int64_t sizes[ROOFLINE_SIZES_MAX];
+  const int n = has_windows(self) ? roofline_sizes(sizes, max_decode_seqs) : 0;
   CurveRow *rows = ARENA_ARRAY(arena, CurveRow, n > 0 ? n : 1);
   rows[0] = (CurveRow){1, term_curve(&self->decode_attention, arena)};
   rows[0].curve.high = ANY_CONTEXT;

@@ -54,6 +54,12 @@ typedef enum PowerSource {
 
 /* One entry of `pools:` as written. A key that the simulator has under the same name is bound where
  * it finds that, in `spec`; the rest of `spec` is filled from the others. */
+/* Of attention and FFNs on GPUs of their own; 0: they are not. */
+typedef struct AttentionFfnKeys {
+  int64_t ffn_gpus, micro_batches;
+} AttentionFfnKeys;
+extern const OptionSpec config_attention_ffn_options[];
+
 typedef struct PoolConfig {
   PoolSpec spec;
   const char *model; // of several; NULL: the only one
@@ -61,6 +67,8 @@ typedef struct PoolConfig {
   int64_t count, tensor_parallel_size, pipeline_parallel_size, data_parallel_size;
   int64_t attention_data_parallel_size, expert_parallel_size, nnodes;
   bool enable_eplb;
+  const Node *attention_ffn; // NULL: all GPUs have both
+  AttentionFfnKeys sides;
   Hardware hardware;         // of the machine type, once it is loaded
   int power;                 // PowerSource
   const Node *gpu_power_cap; // a power, or a share of that of the GPU; NULL: none
@@ -299,6 +307,9 @@ int config_check_pool_engine(const Config *self, const Node *node, const PoolCon
 int64_t config_max_decode_seqs(const PolicyChoice *batcher);
 /* How the GPUs of one machine of the pool share the model. */
 Parallelism config_degrees(const PoolConfig *pool);
+/* `host_link` and `attention_ffn` of a pool, the former with its hardware and degrees known. */
+int config_bind_host(PoolConfig *pool, const Node *node, Arena *arena, Diag *diag);
+int config_bind_sides(PoolConfig *pool, Diag *diag);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* `node` is the value of a key `perfmodel`, NULL when absent: then it is what was measured
  * of an engine. */

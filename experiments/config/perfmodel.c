@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "experiments/config/config.h"
+#include "perfmodel/attention_ffn.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
 #include "perfmodel/host_time.h"
@@ -292,6 +293,10 @@ static int check_file(PerfModel *self, const PerfModelLoad *load, Arena *arena, 
 static int load_measured(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
   const PerfModelInputs *of = load->of;
   const PerfSetup *setup = &load->setup;
+  if (of->degrees.ffn > 0) {
+    diag_error(diag, load->at, "no iteration times were measured with 'attention_ffn'");
+    return diag_hint(diag, "set 'perfmodel: roofline'");
+  }
   if (check_engine(load, diag)) return -1;
   if (strcmp(of->name, FITTED) == 0)
     return perfmodel_load_nearest(self,
@@ -333,9 +338,24 @@ static void add_send(PerfModel *self, const PerfModelInputs *of, Arena *arena) {
                                self->taken ? self->taken : "");
 }
 
+/* Attention and FFNs on GPUs of their own. */
+static int make_sides(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
+  const PerfModelInputs *of = load->of;
+  AttentionFfn sides;
+  attention_ffn_init(&sides, of->model, of->hardware, of->degrees, of->added, arena);
+  roofline_scale_all_reduces(&sides.attention, of->all_reduce_scale);
+  roofline_scale_all_reduces(&sides.ffn, of->all_reduce_scale);
+  if (of->captured_batch_sizes &&
+      captured_bind(&sides.attention.captured, of->captured_batch_sizes, arena, diag))
+    return -1;
+  attention_ffn_compile(&sides, self, of->max_decode_seqs, arena);
+  return 0;
+}
+
 static int make_roofline(PerfModel *self, const PerfModelLoad *load, Arena *arena, Diag *diag) {
   const PerfModelInputs *of = load->of;
   if (hardware_check_split(of->model, of->hardware, of->degrees, load->at, diag)) return -1;
+  if (of->degrees.ffn > 0) return make_sides(self, load, arena, diag);
   Roofline roofline;
   roofline_init(&roofline, of->model, of->hardware, of->degrees, of->added, arena);
   roofline_scale_all_reduces(&roofline, of->all_reduce_scale);
@@ -463,7 +483,7 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
 
 /* Of a preset all but the name, and of fields of kind `words` all, are words of 64 bits. */
 _Static_assert(sizeof(EnginePreset) == sizeof(char *) + 4 * sizeof(Tick) &&
-                   sizeof(Parallelism) == 6 * sizeof(int64_t) &&
+                   sizeof(Parallelism) == 8 * sizeof(int64_t) &&
                    sizeof(HostTimes) == 6 * sizeof(int64_t) &&
                    sizeof(TermShifts) == TERM_MOVES * sizeof(double),
                "hashed as they stand, without a gap");

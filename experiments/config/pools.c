@@ -50,6 +50,10 @@ const OptionSpec config_pool_options[] = {
     POOL(enable_eplb, OPTION_BOOL, .fallback = "false",
          .help = "Whether experts over several machines have equal loads, as with vLLM's and "
                  "SGLang's --enable-eplb; else loads are by a power law."),
+    POOL(attention_ffn, OPTION_NODE,
+         .help = "Attention and FFNs on GPUs of their own: {ffn_gpus: 8, micro_batches: 3}. The "
+                 "GPUs of the other degrees then have attention and the KV.",
+         .absent = "all GPUs have both"),
     POOL(
         data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
         .help =
@@ -120,27 +124,15 @@ const OptionSpec config_pool_options[] = {
          .absent = "that of policies"),
     {0}};
 
-#define PEAK .min = 1e6, .max = 1e15
-
-typedef struct HostLinkKeys {
-  HostLinkOptions link;
-} HostLinkKeys;
-
-const OptionSpec config_host_link_options[] = {
-    {"to_gpu_bandwidth", OPTION_BANDWIDTH, offsetof(HostLinkKeys, link.to_gpu), PEAK,
-     .help = "Peak bandwidth from CPU memory to one GPU.", .absent = "that of the machine type"},
-    {"to_cpu_bandwidth", OPTION_BANDWIDTH, offsetof(HostLinkKeys, link.to_cpu), PEAK,
-     .help = "Peak bandwidth from one GPU to CPU memory.", .absent = "that of the machine type"},
-    HOST_LINK_USE(HostLinkKeys, link),
-    {0}};
-
 Parallelism config_degrees(const PoolConfig *pool) {
   return (Parallelism){.tensor = pool->tensor_parallel_size,
                        .pipeline = pool->pipeline_parallel_size,
                        .data = pool->data_parallel_size,
                        .attention = pool->attention_data_parallel_size,
                        .expert = pool->expert_parallel_size,
-                       .nodes = pool->nnodes};
+                       .nodes = pool->nnodes,
+                       .ffn = pool->sides.ffn_gpus,
+                       .micro_batches = pool->sides.micro_batches};
 }
 
 /* Of one stage of one replica. */
@@ -163,24 +155,30 @@ static int64_t ranks_of(const Config *self, const PoolConfig *pool) {
   const void *options = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER).state;
   const Batcher *batcher = batcher_of(self, pool);
   if (!options || !batcher->has_ranks || !batcher->has_ranks(options)) return 1;
+  if (pool->sides.ffn_gpus > 0) return 1; // one decides for all of a batch
   return pool->pipeline_parallel_size > 1 ? 1 : pool->attention_data_parallel_size;
 }
 
-/* Of one instance. */
-static int64_t instance_gpus(const Config *self, const PoolConfig *pool) {
+/* Of one instance: those with attention and KV, and all. */
+static int64_t kv_gpus(const Config *self, const PoolConfig *pool) {
   return stage_gpus(pool) * pool->pipeline_parallel_size / lanes_of(self, pool) /
          ranks_of(self, pool);
 }
 
-static double share_of(const Config *self, const PoolConfig *pool, const Hardware *hardware) {
-  return (double)instance_gpus(self, pool) / (double)hardware->num_gpus;
+static int64_t instance_gpus(const Config *self, const PoolConfig *pool) {
+  return kv_gpus(self, pool) + pool->sides.ffn_gpus;
+}
+
+static double kv_share_of(const Config *self, const PoolConfig *pool, const Hardware *hardware) {
+  return (double)kv_gpus(self, pool) / (double)hardware->num_gpus;
 }
 
 /* CPU memory for KV: as written, or the instance's share. */
 static int fit_cpu_memory(const Config *self, PoolConfig *pool, const Node *node,
                           const Hardware *hardware, const KvCapacity *capacity, Diag *diag) {
   if (!node_find(node, "cpu_memory")) {
-    pool->cpu_memory = llround(share_of(self, pool, hardware) * (double)hardware->cpu_memory_bytes);
+    pool->cpu_memory =
+        llround(kv_share_of(self, pool, hardware) * (double)hardware->cpu_memory_bytes);
     return 0;
   }
   char given[32], limit[32];
@@ -204,7 +202,8 @@ static int fit_cpu_memory(const Config *self, PoolConfig *pool, const Node *node
 static void fill_spec(const Config *self, PoolConfig *pool, const Llm *model,
                       const Hardware *hardware, const KvCapacity *capacity) {
   PoolSpec *spec = &pool->spec;
-  const double share = share_of(self, pool, hardware);
+  const double share = (double)instance_gpus(self, pool) / (double)hardware->num_gpus;
+  const double kv_share = kv_share_of(self, pool, hardware);
   const int64_t pipeline_lanes = lanes_of(self, pool), own_ranks = ranks_of(self, pool);
   const int64_t lanes = pipeline_lanes * own_ranks * pool->data_parallel_size;
   spec->machine = hardware->name;
@@ -230,8 +229,8 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Llm *model,
   spec->num_hidden_layers = self->models[spec->model].num_hidden_layers;
   spec->num_nextn_predict_layers = model->num_nextn_predict_layers;
   if (spec->nic_bandwidth == 0)
-    spec->nic_bandwidth = llround(share * (double)hardware->nic_bandwidth);
-  spec->nvlink_bandwidth = instance_gpus(self, pool) * hardware->nvlink_bandwidth;
+    spec->nic_bandwidth = llround(kv_share * (double)hardware->nic_bandwidth);
+  spec->nvlink_bandwidth = kv_gpus(self, pool) * hardware->nvlink_bandwidth;
   spec->kv_transfer_overhead = hardware->kv_transfer_overhead;
   config_fill_power(pool, share, hardware);
   spec->cost_per_hour = share * hardware->cost_per_hour;
@@ -366,19 +365,6 @@ static int bind_engine(PoolConfig *pool, Diag *diag) {
   return serving_bind(&pool->engine, pool->engine_node, diag);
 }
 
-static int bind_host(const Node *node, const PoolConfig *pool, const Hardware *hardware,
-                     PoolSpec *spec, Arena *arena, Diag *diag) {
-  const int64_t gpus = stage_gpus(pool) * pool->pipeline_parallel_size;
-  HostLinkOptions link = {.to_gpu = hardware->host_to_gpu_bandwidth,
-                          .to_cpu = hardware->gpu_to_host_bandwidth};
-  if (option_bind(config_host_link_options, pool->host_link, NULL, node->at, &link, diag))
-    return -1;
-  link.to_gpu *= gpus; // each has its own link
-  link.to_cpu *= gpus;
-  link.half_size *= gpus;
-  return host_link_init(&spec->host_link, &link, arena, diag);
-}
-
 static int check_tier(const Config *self, const Node *node, const PoolSpec *pool, Diag *diag) {
   const PolicyChoice choice = sim_pool_policy(&self->sim, pool, POLICY_KVTIER);
   const KvTier *tier = (const KvTier *)choice.policy;
@@ -425,6 +411,15 @@ static int check_eplb(const PoolConfig *pool, const Node *node, Diag *diag) {
                     "'attention_data_parallel_size' and 'expert_parallel_size'");
 }
 
+/* What the other degrees leave of the GPUs of an instance's machines. */
+static int64_t tensor_left(const PoolConfig *pool) {
+  const int64_t others =
+      pool->pipeline_parallel_size * pool->data_parallel_size * pool->attention_data_parallel_size;
+  const int64_t all = pool->hardware.num_gpus * pool->nnodes;
+  const int64_t left = all - pool->sides.ffn_gpus * pool->data_parallel_size;
+  return left > others ? left / others : 1;
+}
+
 /* The spec is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *arena, Diag *diag) {
   pool->engine = self->engine;
@@ -432,6 +427,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   PoolSpec *spec = &pool->spec;
   spec->name = node->key;
   status |= bind_engine(pool, diag);
+  status |= config_bind_sides(pool, diag);
   status |= config_bind_pool_scaling(self, pool, node, diag);
   if (node->kind != NODE_MAP || !pool->machine) return -1;
   Hardware hardware;
@@ -447,10 +443,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
     return -1;
   const Llm *model = &self->models[spec->model];
   if (status || !model->name) return -1;
-  const int64_t others =
-      pool->pipeline_parallel_size * pool->data_parallel_size * pool->attention_data_parallel_size;
-  const int64_t all = hardware.num_gpus * pool->nnodes;
-  if (pool->tensor_parallel_size == 0) pool->tensor_parallel_size = all > others ? all / others : 1;
+  if (pool->tensor_parallel_size == 0) pool->tensor_parallel_size = tensor_left(pool);
   const Parallelism degrees = config_degrees(pool);
   if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
@@ -490,7 +483,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (!spec->perfmodel) return -1;
   config_give_host_times(pool, arena);
   fill_spec(self, pool, &held, &hardware, &capacity);
-  if (bind_host(node, pool, &hardware, spec, arena, diag) ||
+  if (config_bind_host(pool, node, arena, diag) ||
       check_batcher(self, spec, pool->batcher ? pool->batcher : node_find(node, "engine"), arena,
                     diag))
     return -1;

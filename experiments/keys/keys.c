@@ -27,6 +27,8 @@ static const KeyBlock BLOCKS[] = {
      config_perfmodel_options},
     {NULL, "pools.NAME", NULL, "A pool: instances with one role and one configuration.",
      config_pool_options},
+    {NULL, "pools.NAME.attention_ffn", NULL, "Attention and FFNs on GPUs of their own.",
+     config_attention_ffn_options},
     {NULL, "pools.NAME.host_link", NULL, "The link between the memory of GPUs and CPU.",
      config_host_link_options},
     {NULL, "pools.NAME.host_link.background", NULL, "Each item of the list has these keys.",

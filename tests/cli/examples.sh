@@ -10,7 +10,7 @@ cd root || exit 2
 # of_today : the last command took times that an engine of today was measured to take.
 of_today() {
   case $name in
-  splitwise-* | seesaw | roofline-*) ;; # a paper's, and facts that nobody measured
+  splitwise-* | seesaw | roofline-* | attention-ffn) ;; # a paper's, and facts that nobody measured
   *) says 'note: iteration times are those of ' ;;
   esac
 }

@@ -73,7 +73,8 @@ void cluster_draw_connectors(Cluster *self, const Draw *draw);
 void cluster_draw_tiers(Cluster *self, const Draw *draw);
 /* Which images its prompts have, and what its pools encode. In images.c. */
 void cluster_draw_images(Cluster *self, const Draw *draw);
-/* Whether its routers go by the speed of instances. In disaggregation.c. */
+/* Whether its routers go by the speed of instances, and which of its pools have attention and FFNs
+ * apart. In disaggregation.c. */
 void cluster_draw_disaggregation(Cluster *self, const Draw *draw);
 /* All that has a stream of its own. In streams.c. */
 void cluster_draw_streams(Cluster *self, const Draw *draw);
