@@ -54,6 +54,14 @@ static CacheGroup *group_of(Reports *self, const Instance *instance) {
   return self->groups = group;
 }
 
+static void know_changes(Reports *self, InstanceIx m, const CacheChange *changes, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (changes[i].cached)
+      holders_add(&self->cached, changes[i].key, m);
+    else
+      holders_remove(&self->cached, changes[i].key, m);
+}
+
 static void join_group(Reports *self, const Instance *instance) {
   CacheGroup *group = group_of(self, instance);
   group->members[group->n_members++] = instance->ix;
@@ -61,10 +69,9 @@ static void join_group(Reports *self, const Instance *instance) {
     radix_join_index(instance->radix, group->index, instance->ix);
     return;
   }
-  const PrefixCache *cache = instance->cache;
-  instance->cache->tells_changes = instance->cache->names_all = true;
-  for (size_t i = 0; i < cache->n_slots; i++) // it may be warm
-    if (cache->slots[i].key != 0) holders_add(&self->cached, cache->slots[i].key, instance->ix);
+  prefix_cache_tell_changes(instance->cache); // it may be warm
+  know_changes(self, instance->ix, instance->cache->changes, instance->cache->n_changes);
+  instance->cache->n_changes = 0;
 }
 
 Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
@@ -131,14 +138,6 @@ void reports_make(Reports *self) {
 
 /* --- known */
 
-static void know_changes(Reports *self, InstanceIx m, const CacheChange *changes, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (changes[i].cached)
-      holders_add(&self->cached, changes[i].key, m);
-    else
-      holders_remove(&self->cached, changes[i].key, m);
-}
-
 static void know(Reports *self, const Report *report) {
   size_t begin = 0;
   for (uint32_t k = 0; k < self->view->n_members; k++) {
@@ -182,16 +181,12 @@ static int64_t match_radix(const Reports *self, InstanceIx m, const PromptKeys *
 
 int64_t reports_match(const Reports *self, InstanceIx m, PromptKeys *keys, int64_t n) {
   assert(self->of_caches);
-  const PrefixCache *cache = self->view->instances[m].cache;
   const int64_t block_size = self->view->instances[m].pool->block_size;
   if (self->view->instances[m].radix) return match_radix(self, m, keys, n);
-  if (!cache) return 0;
-  const bool is_exact = self->options.interval == 0;
+  if (!self->view->instances[m].cache) return 0;
   int64_t i = 0;
-  for (; i < n; i++) {
-    const uint64_t key = prompt_key(keys, block_size, i);
-    if (is_exact ? !prefix_cache_has(cache, key) : !holders_has(&self->cached, key, m)) break;
-  }
+  while (i < n && holders_has(&self->cached, prompt_key(keys, block_size, i), m))
+    i++;
   return i;
 }
 
