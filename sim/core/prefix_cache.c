@@ -24,28 +24,26 @@ static uint64_t key_of(const PrefixCache *self, const CacheRun *run, int64_t i) 
   return content_key_of(run->id, (i + 1) * self->block_size + self->lookahead);
 }
 
-static void tell(PrefixCache *self, uint64_t key, bool cached) {
+static void tell(PrefixCache *self, const CacheRun *run, int64_t from, int64_t until, bool cached) {
+  if (!self->tells_changes) return;
   ARENA_RESERVE(self->arena, self->changes, self->changes_capacity, self->n_changes + 1);
-  self->changes[self->n_changes++] = (CacheChange){key, cached};
+  self->changes[self->n_changes++] =
+      (CacheChange){run->id, (int32_t)from, (int32_t)(until - from), cached};
 }
 
 /* Blocks of a run are found from now on that were not. */
 static void tell_found(PrefixCache *self, const CacheRun *run, int64_t from, int64_t until) {
   self->n_keys += until - from;
-  for (int64_t i = from; self->tells_changes && i < until; i++)
-    tell(self, key_of(self, run, i), true);
+  tell(self, run, from, until, true);
 }
 
 /* Blocks of a run are found no more, from the last to the first. */
 static void tell_lost(PrefixCache *self, const CacheRun *run, int64_t from, int64_t until) {
   self->n_keys -= until - from;
-  if (!self->tells_changes && !self->keeps_evicted) return;
-  for (int64_t i = until - 1; i >= from; i--) {
-    const uint64_t key = key_of(self, run, i);
-    if (self->tells_changes) tell(self, key, false);
-    if (!self->keeps_evicted) continue;
+  tell(self, run, from, until, false);
+  for (int64_t i = until - 1; self->keeps_evicted && i >= from; i--) {
     ARENA_RESERVE(self->arena, self->evicted, self->evicted_capacity, self->n_evicted + 1);
-    self->evicted[self->n_evicted++] = key;
+    self->evicted[self->n_evicted++] = key_of(self, run, i);
   }
 }
 
@@ -398,9 +396,7 @@ static void visit_all(const PrefixCache *self, Visit visit, void *context) {
 }
 
 static void tell_cached(void *context, const CacheRun *run, int64_t from, int64_t until) {
-  PrefixCache *self = context;
-  for (int64_t i = from; i < until; i++)
-    tell(self, key_of(self, run, i), true);
+  tell(context, run, from, until, true);
 }
 
 void prefix_cache_tell_changes(PrefixCache *self) {

@@ -22,9 +22,10 @@
 #include "sim/core/cache_runs.h"
 #include "sim/core/content.h"
 
-/* A key became one that is found, or is no more. */
+/* Blocks that were not found are, or that were are no more: as in CacheRun. */
 typedef struct CacheChange {
-  uint64_t key;
+  uint64_t id;
+  int32_t first, n;
   bool cached;
 } CacheChange;
 

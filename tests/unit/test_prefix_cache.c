@@ -250,12 +250,14 @@ static void release(Scene *self, int r) {
 static void follow(Scene *self, bool *cached) {
   for (size_t i = 0; i < self->cache.n_changes; i++) {
     const CacheChange *change = &self->cache.changes[i];
-    size_t k = 0;
-    while (k < self->n_keys && self->keys[k] != change->key)
-      k++;
-    cr_assert_lt(k, self->n_keys);
-    cr_assert_neq(cached[k], change->cached, "told twice");
-    cached[k] = change->cached;
+    for (int32_t b = change->first; b < change->first + change->n; b++) {
+      size_t k = 0;
+      while (k < self->n_keys && (self->names[k].id != change->id || self->names[k].first != b))
+        k++;
+      cr_assert_lt(k, self->n_keys);
+      cr_assert_neq(cached[k], change->cached, "told twice");
+      cached[k] = change->cached;
+    }
   }
   self->cache.n_changes = 0;
 }
