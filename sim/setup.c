@@ -138,11 +138,11 @@ static void start_cache(Simulation *self, Instance *instance) {
   }
   instance->cache = ARENA_NEW(self->arena, PrefixCache);
   prefix_cache_init(instance->cache, instance->pool->kv_blocks, self->arena);
-  instance->cache->names_all = self->config->hedge.after > 0; // two may have the same
   if (instance->scheduler)
     instance->cache->lookahead = instance->scheduler->limits.speculation.prefill_lookahead;
   if (self->config->saved_caches)
-    prefix_cache_load(instance->cache, &self->config->saved_caches->instances[instance->ix]);
+    prefix_cache_load(instance->cache, &self->config->saved_caches->instances[instance->ix],
+                      instance->pool->block_size);
   if (!instance->pool->layout) batch_keep_lists(&instance->batch, self->arena);
 }
 

@@ -174,7 +174,8 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelInputs 
   const bool map = node && node->kind == NODE_MAP;
   if (map && option_bind(config_perfmodel_options, node, NULL, node->at, &keys, diag)) return -1;
   if (node && !map && option_bind_one(&bare, node, &keys.name, diag)) return -1;
-  if (!map && text_is_one(keys.name, finder_engines(self->perfmodel_root, arena))) {
+  const bool named = strcmp(keys.name, FITTED) != 0 && strcmp(keys.name, ROOFLINE) != 0;
+  if (!map && named && text_is_one(keys.name, finder_engines(self->perfmodel_root, arena))) {
     keys.engine = keys.name; // alone it says of whose tables the times are
     keys.name = FITTED;
     keys.engine_at = node->at;

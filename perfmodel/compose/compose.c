@@ -15,9 +15,12 @@
 /* A folder of an engine has at least one of these. */
 static const char PRODUCTS[] = "gemm", LAYERS[] = "linear";
 
+static bool has_tables(const char *path, Arena *arena) {
+  return kernel_folder_has(path, PRODUCTS, arena) || kernel_folder_has(path, LAYERS, arena);
+}
+
 static bool is_of_engine(const char *path, const char *name, PerfSetup *ret_there, Arena *arena) {
-  return setup_parse_folder(ret_there, name, arena) &&
-         (kernel_folder_has(path, PRODUCTS, arena) || kernel_folder_has(path, LAYERS, arena));
+  return setup_parse_folder(ret_there, name, arena) && has_tables(path, arena);
 }
 
 static const char *gpu_folder(const char *gpu, const char *data_dir, Arena *arena) {
@@ -104,12 +107,11 @@ static void add_engines(const char *folder, const char ***engines, size_t *n, si
                         Arena *arena) {
   for (const char *const *name = folder_names(folder, "*", arena); *name; name++) {
     PerfSetup there;
-    const char *path = arena_printf(arena, "%s/%s", folder, *name);
-    if (!is_of_engine(path, *name, &there, arena)) continue;
+    if (!setup_parse_folder(&there, *name, arena)) continue;
     size_t i = 0;
     while (i < *n && strcmp((*engines)[i], there.engine) != 0)
       i++;
-    if (i < *n) continue;
+    if (i < *n || !has_tables(arena_printf(arena, "%s/%s", folder, *name), arena)) continue;
     ARENA_RESERVE(arena, *engines, *capacity, *n + 2);
     (*engines)[(*n)++] = there.engine;
   }

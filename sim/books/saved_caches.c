@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char first_line[] = "tandem caches 1";
-enum { KEY_DIGITS = 16 };
+static const char first_line[] = "tandem caches 2";
+enum { ID_DIGITS = 16 };
 
 /* --- reading */
 
@@ -18,9 +18,9 @@ typedef struct Reading {
   bool found; // a machine that both have
 } Reading;
 
-/* "machine INDEX BLOCK_SIZE KEYS POOL" */
+/* "machine INDEX BLOCK_SIZE RUNS POOL" */
 typedef struct Heading {
-  int64_t machine, block_size, n_keys;
+  int64_t machine, block_size, n_runs;
   Field pool;
 } Heading;
 
@@ -59,26 +59,40 @@ static int read_heading(const Line *line, Heading *ret_heading, Diag *diag) {
   const bool good = field_is(take_word(&at, end), "machine") &&
                     read_count(take_word(&at, end), 0, UINT32_MAX, &ret_heading->machine) &&
                     read_count(take_word(&at, end), 1, INT32_MAX, &ret_heading->block_size) &&
-                    read_count(take_word(&at, end), 0, BLOCK_NONE, &ret_heading->n_keys);
+                    read_count(take_word(&at, end), 0, BLOCK_NONE, &ret_heading->n_runs);
   ret_heading->pool = (Field){at, (int)(end - at)};
   if (good) return 0;
   return field_error(line, (Field){line->text, line->length}, "line",
-                     "of the form 'machine INDEX BLOCK_SIZE KEYS POOL'", diag);
+                     "of the form 'machine INDEX BLOCK_SIZE RUNS POOL'", diag);
 }
 
-static int read_key(const Line *line, uint64_t *ret_key, Diag *diag) {
+/* One above 0. */
+static bool read_id(Field word, uint64_t *ret_id) {
   static const char digits[] = "0123456789abcdef";
-  uint64_t key = 0;
-  bool good = line->length == KEY_DIGITS;
-  for (int i = 0; good && i < line->length; i++) {
-    const char *digit = memchr(digits, line->text[i], 16);
+  uint64_t id = 0;
+  bool good = word.length == ID_DIGITS;
+  for (int i = 0; good && i < word.length; i++) {
+    const char *digit = memchr(digits, word.text[i], 16);
     good = digit != NULL;
-    if (good) key = key << 4 | (uint64_t)(digit - digits);
+    if (good) id = id << 4 | (uint64_t)(digit - digits);
   }
-  *ret_key = key;
-  if (good && key != 0) return 0;
-  return field_error(line, (Field){line->text, line->length}, "key",
-                     "16 hexadecimal digits with a value above 0", diag);
+  *ret_id = id;
+  return good && id != 0;
+}
+
+static int read_run(const Line *line, SavedRun *ret_run, Diag *diag) {
+  const char *at = line->text, *end = line->text + line->length;
+  int64_t first = 0, n = 0;
+  bool good = read_id(take_word(&at, end), &ret_run->id);
+  const Field place = take_word(&at, end);
+  const bool by_key = field_is(place, "-1");
+  good = good && (by_key || read_count(place, 0, TRACE_TOKENS_MAX, &first)) &&
+         read_count(take_word(&at, end), 1, by_key ? 1 : TRACE_TOKENS_MAX, &n) && at == end;
+  ret_run->first = by_key ? BLOCK_BY_KEY : (int32_t)first;
+  ret_run->n = (int32_t)n;
+  if (good) return 0;
+  return field_error(line, (Field){line->text, line->length}, "run",
+                     "of the form 'ID FIRST BLOCKS', an ID being 16 hexadecimal digits", diag);
 }
 
 /* The pool of the run that a machine of the file is in, and its first machine; NULL: none. */
@@ -92,21 +106,21 @@ static const PoolSpec *pool_of(const Reading *self, const Heading *heading,
   return NULL;
 }
 
-/* The keys of a machine; the last `kept` of them go to `cache`, which is NULL if that is 0. */
-static int read_keys(Reading *self, int64_t n, SavedCache *cache, int64_t kept) {
+/* The runs of a machine, for `cache` unless that is NULL. */
+static int read_runs(Reading *self, int64_t n, SavedCache *cache) {
   const Place heading = {.path = self->reader->path, .line = self->reader->line_number};
   for (int64_t i = 0; i < n; i++) {
     Line line;
-    uint64_t key;
+    SavedRun run;
     const int status = next_line(self, &line);
     if (status == 0)
       return diag_error(self->diag, heading,
-                        "the file ends after %lld of the %lld keys of this instance", (long long)i,
+                        "the file ends after %lld of the %lld runs of this instance", (long long)i,
                         (long long)n);
-    if (status < 0 || read_key(&line, &key, self->diag)) return -1;
-    if (i < n - kept) continue;
-    ARENA_RESERVE(self->arena, cache->keys, cache->capacity, (size_t)cache->n + 1);
-    cache->keys[cache->n++] = key;
+    if (status < 0 || read_run(&line, &run, self->diag)) return -1;
+    if (!cache) continue;
+    ARENA_RESERVE(self->arena, cache->runs, cache->capacity, (size_t)cache->n + 1);
+    cache->runs[cache->n++] = run;
   }
   return 0;
 }
@@ -130,14 +144,13 @@ static int read_machine(Reading *self, const Line *line) {
   const PoolSpec *pool = pool_of(self, &heading, &cache);
   if (pool && pool->block_size != heading.block_size)
     return refuse_blocks(self, at, pool, heading.block_size);
-  if (!pool || heading.machine >= pool->count) return read_keys(self, heading.n_keys, NULL, 0);
+  if (!pool || heading.machine >= pool->count) return read_runs(self, heading.n_runs, NULL);
   cache += heading.machine;
   if (cache->given)
     return diag_error(self->diag, at, "instance %lld of pool '%s' occurs twice",
                       (long long)heading.machine, text_shown(pool->name, self->arena));
   cache->given = self->found = true;
-  return read_keys(self, heading.n_keys, cache,
-                   heading.n_keys < pool->kv_blocks ? heading.n_keys : pool->kv_blocks);
+  return read_runs(self, heading.n_runs, cache);
 }
 
 static int refuse_all(const Reading *self, Place at) {
@@ -175,7 +188,8 @@ static void write_machine(const PoolSpec *pool, uint32_t i, const PrefixCache *c
   fprintf(file, "machine %" PRIu32 " %" PRId64 " %" PRId64 " %s\n", i, pool->block_size, saved.n,
           pool->name);
   for (int64_t k = 0; k < saved.n; k++)
-    fprintf(file, "%016" PRIx64 "\n", saved.keys[k]);
+    fprintf(file, "%016" PRIx64 " %" PRId32 " %" PRId32 "\n", saved.runs[k].id, saved.runs[k].first,
+            saved.runs[k].n);
 }
 
 int saved_caches_save(const SimResult *result, FILE *file, Place at, Arena *arena, Diag *diag) {

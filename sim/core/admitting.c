@@ -330,7 +330,7 @@ int64_t scheduler_watch(const Simulation *self, const Instance *instance) {
   const int64_t end = (hits + 1) * instance->pool->block_size;
   if (end >= request_prefill_tokens(&slots[waiting])) return INT64_MAX;
   const Content *content = &self->memory[waiting].content;
-  if (prefix_cache_shared(instance->cache, content, instance->pool->block_size, hits + 1) == hits)
+  if (end + instance->cache->lookahead > content->own_from && self->config->hedge.after == 0)
     return INT64_MAX; // nobody can make it
   const uint64_t key = content_key(content, end);
   for (size_t i = 0; i < instance->batch.n_seqs; i++) {

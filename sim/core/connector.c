@@ -18,7 +18,6 @@ void connector_start(Simulation *self, Instance *instance) {
   Connector *connector = instance->scheduler->connector = ARENA_NEW(self->arena, Connector);
   connector->options = *options;
   instance->scheduler->by_items = self->keeps_content = true;
-  if (instance->cache) instance->cache->names_all = true;
   offloading_start(self, instance);
   agenda_reserve(&self->agenda, EVENT_CONNECTOR, self->n_instances);
 }

@@ -77,7 +77,5 @@ int32_t content_segment(const Content *self, int64_t last) {
 
 uint64_t content_key(const Content *self, int64_t tokens) {
   assert(tokens > 0 && tokens <= INT32_MAX);
-  const TraceSegment *segment = &self->segments[content_segment(self, tokens - 1)];
-  const uint64_t key = hash_fold(hash_mix(segment->id), (uint64_t)tokens);
-  return key == 0 || key == CONTENT_OWN ? 1 : key;
+  return content_key_of(self->segments[content_segment(self, tokens - 1)].id, tokens);
 }

@@ -15,7 +15,7 @@ typedef struct Content {
   TraceSegment *segments; // the last one ends at INT32_MAX
   size_t capacity;
   int32_t n_segments;
-  int32_t own_from; // tokens from here on are this request's alone; INT32_MAX: none are
+  int32_t own_from; // tokens from here on are the request's alone, and of copies of it
 } Content;
 
 /* As the row has it, and then the request's own, named by its id or another number that no other
@@ -29,8 +29,11 @@ void content_mark(Content *self, const TraceInput *inputs, int32_t n, Arena *are
 void content_copy(Content *self, const Content *other, Arena *arena);
 /* The segment that token `last` >= 0 is in. */
 int32_t content_segment(const Content *self, int64_t last);
-/* Stands for the key of a beginning that nobody else has and nobody looks for. */
-#define CONTENT_OWN UINT64_MAX
-/* The key of the first `tokens` > 0 of it, neither 0 nor CONTENT_OWN. */
+/* The key of the first `tokens` > 0 of what a segment names; it is not 0. */
+static inline uint64_t content_key_of(uint64_t id, int64_t tokens) {
+  const uint64_t key = hash_fold(hash_mix(id), (uint64_t)tokens);
+  return key + (key == 0);
+}
+/* That of the first `tokens` of a content. */
 uint64_t content_key(const Content *self, int64_t tokens);
 #endif

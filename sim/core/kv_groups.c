@@ -57,7 +57,7 @@ void kv_groups_init(KvGroups *self, const KvLayout *layout, const KvGroupOptions
                      .groups = ARENA_ARRAY(arena, KvGroup, layout->n_groups),
                      .n_groups = layout->n_groups,
                      .alignment = 1,
-                     .found = ARENA_ARRAY(arena, HeldBlocks, layout->n_groups),
+                     .found = ARENA_ARRAY(arena, FoundBlocks, layout->n_groups),
                      .arena = arena};
   for (int32_t g = 0; g < self->n_groups; g++) {
     KvGroup *group = &self->groups[g];
@@ -89,7 +89,7 @@ static uint64_t key_of(const KvGroups *self, int32_t g, const Content *content, 
 }
 
 static BlockIx *found_at(KvGroups *self, int32_t g, int64_t i) {
-  HeldBlocks *found = &self->found[g];
+  FoundBlocks *found = &self->found[g];
   ARENA_RESERVE(self->arena, found->blocks, found->capacity, (size_t)i + 1);
   return &found->blocks[i];
 }
@@ -217,7 +217,7 @@ static int64_t unheld(const KvGroups *self, int32_t g, int64_t from) {
   int64_t n = 0;
   for (int64_t i = from; i < self->found[g].n; i++) {
     const BlockIx ix = self->found[g].blocks[i];
-    n += ix != BLOCK_NONE && self->pool->blocks[ix].references == 0;
+    n += ix != BLOCK_NONE && self->pool->runs.items[ix].references == 0;
   }
   return n;
 }
@@ -481,7 +481,7 @@ void kv_groups_audit_holds(const KvGroups *self, const GroupHolds *holds, int64_
     for (int32_t i = 0; i < holds->of[g].n; i++) {
       const BlockIx ix = holds->of[g].blocks[i];
       if (ix == BLOCK_NONE) continue;
-      assert(self->pool->counts || self->pool->blocks[ix].references > 0);
+      assert(self->pool->counts || self->pool->runs.items[ix].references > 0);
       held[g]++;
       n++;
     }

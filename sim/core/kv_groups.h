@@ -38,6 +38,13 @@ typedef struct KvGroup {
   int64_t n_held;   // by requests, each counted for all that hold it
 } KvGroup;
 
+/* Of one of them, by the newest match. */
+typedef struct FoundBlocks {
+  BlockIx *blocks;
+  size_t capacity;
+  int32_t n;
+} FoundBlocks;
+
 typedef struct KvGroups {
   PrefixCache *pool;
   KvGroupOptions options;
@@ -46,7 +53,7 @@ typedef struct KvGroups {
   int64_t alignment;         // tokens of which all hits are multiples
   int32_t n_narrow;          // kinds that do not keep all tokens
   bool has_states;           // with a place in the prefix cache: chunks end where one can be kept
-  HeldBlocks *found;         // [n_groups] by the newest match
+  FoundBlocks *found;        // [n_groups] by the newest match
   int64_t matched, junction; // tokens; junction 0: none
   uint64_t *fresh;           // keys of states registered since the newest decision began
   size_t n_fresh, fresh_capacity;

@@ -172,7 +172,7 @@ void life_finished(Simulation *self, Instance *instance, RequestIx ix) {
   Instance *decode = &self->instances[request->decode_instance];
   request->last_token_at = self->now;
   change(self, instance, ix, REQUEST_NOWHERE);
-  sim_free_held(self, instance, ix);
+  sim_release_blocks(self, instance, ix);
   life_leave_store(self, instance, request);
   life_count_decode(self, request, decode, -1);
   column_add(self->columns.n_assigned, decode->ix, -1);

@@ -178,7 +178,7 @@ void sim_hold_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t
   sim_take_blocks(self, instance, n);
 }
 
-void sim_free_held(Simulation *self, Instance *instance, RequestIx ix) {
+void sim_release_blocks(Simulation *self, Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   int64_t n = request->kv_blocks;
   if (instance->kv_groups) {
@@ -200,14 +200,6 @@ void sim_free_held(Simulation *self, Instance *instance, RequestIx ix) {
   }
   request->kv_blocks = 0;
   sim_take_blocks(self, instance, -n);
-}
-
-void sim_release_blocks(Simulation *self, Instance *instance, RequestIx ix) {
-  RequestMemory *memory = &self->memory[ix];
-  if (instance->cache && !instance->kv_groups)
-    prefix_cache_name_own(instance->cache, &memory->held, &memory->content,
-                          instance->pool->block_size);
-  sim_free_held(self, instance, ix);
 }
 
 /* Up to where it was matched. */

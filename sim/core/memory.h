@@ -28,11 +28,9 @@ int64_t sim_needed_blocks(const Simulation *self, const Instance *instance, Requ
 void sim_hold_reach(Simulation *self, Instance *instance, RequestIx request, const KvReach *reach);
 /* Gives back what its layers need no more once `computed` tokens of it surely are. */
 void sim_slide_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t computed);
-/* A request takes `n` >= 0 blocks more; gives all that it holds back, to be hit if it comes back;
- * gives all of it back because it is done. */
+/* A request takes `n` >= 0 blocks more; gives all that it holds back. */
 void sim_hold_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t n);
 void sim_release_blocks(Simulation *self, Instance *instance, RequestIx request);
-void sim_free_held(Simulation *self, Instance *instance, RequestIx request);
 /* A request without blocks holds the first `tokens` of its prompt, which its instance's cache
  * has. */
 void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);

@@ -5,210 +5,129 @@
 void prefix_cache_init(PrefixCache *self, int64_t n_blocks, Arena *arena) {
   assert(0 < n_blocks && n_blocks < BLOCK_NONE);
   *self = (PrefixCache){.arena = arena,
+                        .runs = {.arena = arena, .unused = BLOCK_NONE},
                         .n_blocks = n_blocks,
                         .n_free = n_blocks,
                         .n_blank = n_blocks,
-                        .unused = BLOCK_NONE,
                         .oldest = BLOCK_NONE,
                         .newest = BLOCK_NONE};
 }
 
-/* --- keys */
-
-/* Blocks and slots are all over the memory, and waiting for it is most of what they cost: what is
- * needed so many of them later is fetched ahead. */
-enum { AHEAD = 8 };
-
-/* Where a key is first looked for. */
-static size_t home_of(const PrefixCache *self, uint64_t key) {
-  return (size_t)hash_mix(key) & (self->n_slots - 1);
+static int64_t lesser(int64_t a, int64_t b) {
+  return a < b ? a : b;
 }
 
-static void fetch_slot(const PrefixCache *self, uint64_t key) {
-  if (self->n_slots > 0) __builtin_prefetch(&self->slots[home_of(self, key)], 1);
+/* --- what is told */
+
+static uint64_t key_of(const PrefixCache *self, const CacheRun *run, int64_t i) {
+  if (run->first == BLOCK_BY_KEY) return run->id;
+  return content_key_of(run->id, (i + 1) * self->block_size + self->lookahead);
 }
 
-/* Where a key is or would be. */
-static size_t slot_of(const PrefixCache *self, uint64_t key) {
-  const size_t mask = self->n_slots - 1;
-  size_t i = home_of(self, key);
-  while (self->slots[i].key != 0 && self->slots[i].key != key)
-    i = (i + 1) & mask;
-  return i;
-}
-
-BlockIx prefix_cache_find(const PrefixCache *self, uint64_t key) {
-  if (self->n_slots == 0) return BLOCK_NONE;
-  const CacheSlot *slot = &self->slots[slot_of(self, key)];
-  return slot->key == 0 ? BLOCK_NONE : slot->first;
-}
-
-bool prefix_cache_has(const PrefixCache *self, uint64_t key) {
-  return prefix_cache_find(self, key) != BLOCK_NONE;
-}
-
-/* Twice the slots, and each key put anew. */
-static void grow(PrefixCache *self) {
-  const size_t n_old = self->n_slots;
-  CacheSlot *old = self->slots;
-  self->n_slots = n_old > 0 ? 2 * n_old : 64;
-  self->slots = ARENA_ARRAY(self->arena, CacheSlot, self->n_slots);
-  for (size_t i = 0; i < n_old; i++)
-    if (old[i].key != 0) self->slots[slot_of(self, old[i].key)] = old[i];
-}
-
-static void tell(PrefixCache *self, uint64_t key, bool cached) {
-  self->n_keys += cached ? 1 : -1;
+static void tell(PrefixCache *self, const CacheRun *run, int64_t from, int64_t until, bool cached) {
   if (!self->tells_changes) return;
   ARENA_RESERVE(self->arena, self->changes, self->changes_capacity, self->n_changes + 1);
-  self->changes[self->n_changes++] = (CacheChange){key, cached};
+  self->changes[self->n_changes++] =
+      (CacheChange){run->id, (int32_t)from, (int32_t)(until - from), cached};
 }
 
-void prefix_cache_name(PrefixCache *self, BlockIx ix, uint64_t key) {
-  CacheBlock *block = &self->blocks[ix];
-  assert(block->key == 0 && key != CONTENT_OWN);
-  block->key = key;
-  if (2 * (size_t)(self->n_keys - self->n_own + 1) > self->n_slots) grow(self);
-  CacheSlot *slot = &self->slots[slot_of(self, key)];
-  if (slot->key == 0) {
-    *slot = (CacheSlot){key, ix};
-    block->next_same = block->previous_same = ix;
-    tell(self, key, true);
-    return;
+/* Blocks of a run are found from now on that were not. */
+static void tell_found(PrefixCache *self, const CacheRun *run, int64_t from, int64_t until) {
+  self->n_keys += until - from;
+  tell(self, run, from, until, true);
+}
+
+/* Blocks of a run are found no more, from the last to the first. */
+static void tell_lost(PrefixCache *self, const CacheRun *run, int64_t from, int64_t until) {
+  self->n_keys -= until - from;
+  tell(self, run, from, until, false);
+  for (int64_t i = until - 1; self->keeps_evicted && i >= from; i--) {
+    ARENA_RESERVE(self->arena, self->evicted, self->evicted_capacity, self->n_evicted + 1);
+    self->evicted[self->n_evicted++] = key_of(self, run, i);
   }
-  CacheBlock *first = &self->blocks[slot->first];
-  block->next_same = slot->first;
-  block->previous_same = first->previous_same;
-  self->blocks[first->previous_same].next_same = ix;
-  first->previous_same = ix;
 }
 
-/* Empties a slot; those behind it that could be nearer to their place move up. */
-static void empty_slot(PrefixCache *self, size_t hole) {
-  const size_t mask = self->n_slots - 1;
-  for (size_t i = (hole + 1) & mask; self->slots[i].key != 0; i = (i + 1) & mask) {
-    const size_t home = home_of(self, self->slots[i].key);
-    if (((i - home) & mask) < ((i - hole) & mask)) continue;
-    self->slots[hole] = self->slots[i];
-    hole = i;
-  }
-  self->slots[hole] = (CacheSlot){0};
-}
+/* --- what is registered */
 
-static void forget_key(PrefixCache *self, BlockIx ix) {
-  CacheBlock *block = &self->blocks[ix];
-  const size_t slot = slot_of(self, block->key);
-  assert(self->slots[slot].key == block->key);
-  self->n_evictions++;
-  if (block->next_same == ix) {
-    tell(self, block->key, false);
-    empty_slot(self, slot);
+/* The last `n` blocks of a run are registered no more. */
+static void forget_blocks(PrefixCache *self, BlockIx ix, int64_t n) {
+  const CacheRun *run = &self->runs.items[ix];
+  const int64_t end = cache_run_end(run);
+  self->n_evictions += n;
+  const bool alone = run->previous_same == BLOCK_NONE && run->next_same == BLOCK_NONE;
+  const BlockIx first = alone ? BLOCK_NONE : cache_runs_first(&self->runs, ix);
+  if (!cache_runs_overlap(&self->runs, first, ix, ix, end - n, end, 0)) {
+    tell_lost(self, run, end - n, end);
   } else {
-    if (self->slots[slot].first == ix) self->slots[slot].first = block->next_same;
-    self->blocks[block->next_same].previous_same = block->previous_same;
-    self->blocks[block->previous_same].next_same = block->next_same;
+    int64_t until;
+    for (int64_t i = end - 1; i >= end - n; i--)
+      if (cache_runs_find(&self->runs, first, ix, i, &until) == BLOCK_NONE)
+        tell_lost(self, run, i, i + 1);
   }
-  block->key = 0;
-}
-
-/* --- what stands for a block */
-
-static BlockIx begin_block(PrefixCache *self, int32_t references) {
-  BlockIx ix = self->unused;
-  if (ix != BLOCK_NONE) {
-    self->unused = self->blocks[ix].next;
-  } else {
-    ix = self->n_used++;
-    ARENA_RESERVE(self->arena, self->blocks, self->capacity, (size_t)self->n_used);
-  }
-  self->blocks[ix] = (CacheBlock){.references = references};
-  return ix;
-}
-
-static void end_block(PrefixCache *self, BlockIx ix) {
-  CacheBlock *block = &self->blocks[ix];
-  *block = (CacheBlock){.next = self->unused};
-  self->unused = ix;
+  self->runs.items[ix].n -= (int32_t)n;
 }
 
 /* --- the free queue */
 
-/* A free block with a key, or a run, leaves the queue. */
-static void leave_queue(PrefixCache *self, const CacheBlock *block) {
-  if (block->previous == BLOCK_NONE)
-    self->oldest = block->next;
+static void leave_queue(PrefixCache *self, const CacheRun *run) {
+  if (run->previous == BLOCK_NONE)
+    self->oldest = run->next;
   else
-    self->blocks[block->previous].next = block->next;
-  if (block->next == BLOCK_NONE)
-    self->newest = block->previous;
+    self->runs.items[run->previous].next = run->next;
+  if (run->next == BLOCK_NONE)
+    self->newest = run->previous;
   else
-    self->blocks[block->next].previous = block->previous;
+    self->runs.items[run->next].previous = run->previous;
 }
 
-/* Of blocks with one key, the last. */
-static void keep_evicted(PrefixCache *self, BlockIx ix) {
-  const CacheBlock *block = &self->blocks[ix];
-  if (block->next_same != ix) return;
-  ARENA_RESERVE(self->arena, self->evicted, self->evicted_capacity, self->n_evicted + 1);
-  self->evicted[self->n_evicted++] = block->key;
-}
-
-/* The two that are next to be taken for something else. */
-static void fetch_oldest(const PrefixCache *self) {
-  if (self->oldest == BLOCK_NONE) return;
-  const CacheBlock *block = &self->blocks[self->oldest];
-  if (block->key != CONTENT_OWN) fetch_slot(self, block->key);
-  if (block->next != BLOCK_NONE) __builtin_prefetch(&self->blocks[block->next], 1);
+/* The newest free run, and the one before it where that is the blocks behind its own, are one. Of
+ * those in other runs as well the one that was registered first would not be known. */
+static void join_newest(PrefixCache *self) {
+  const BlockIx ix = self->newest, rest = self->runs.items[ix].previous;
+  if (rest == BLOCK_NONE) return;
+  CacheRun *run = &self->runs.items[ix];
+  const CacheRun *behind = &self->runs.items[rest];
+  if (run->id != behind->id || behind->first != cache_run_end(run)) return;
+  if (run->first == BLOCK_BY_KEY) return;
+  const bool two =
+      run->previous_same == BLOCK_NONE && run->next_same == rest && behind->next_same == BLOCK_NONE;
+  if (!two && cache_runs_overlap(&self->runs, cache_runs_first(&self->runs, ix), ix, rest,
+                                 run->first, cache_run_end(behind), 0))
+    return;
+  run->n += behind->n;
+  leave_queue(self, behind);
+  cache_runs_leave(&self->runs, rest);
+  cache_runs_end(&self->runs, rest);
 }
 
 static void enter_queue(PrefixCache *self, BlockIx ix) {
-  CacheBlock *block = &self->blocks[ix];
-  block->next = BLOCK_NONE;
-  block->previous = self->newest;
+  CacheRun *run = &self->runs.items[ix];
+  run->next = BLOCK_NONE;
+  run->previous = self->newest;
   if (self->newest == BLOCK_NONE)
     self->oldest = ix;
   else
-    self->blocks[self->newest].next = ix;
+    self->runs.items[self->newest].next = ix;
   self->newest = ix;
+  join_newest(self);
 }
 
-/* `n` blocks that are registered as CONTENT_OWN. */
-static void enter_own(PrefixCache *self, int32_t n) {
-  if (self->newest == BLOCK_NONE || self->blocks[self->newest].key != CONTENT_OWN) {
-    const BlockIx ix = begin_block(self, 0);
-    self->blocks[ix].key = CONTENT_OWN;
-    enter_queue(self, ix);
-  }
-  self->blocks[self->newest].references += n;
-}
-
-/* The oldest block with a key loses it, or at most `most` of the oldest run; how many. */
+/* At most `most` blocks of the oldest free run are free and registered no more; how many. */
 static int64_t evict(PrefixCache *self, int64_t most) {
   const BlockIx ix = self->oldest;
-  CacheBlock *block = &self->blocks[ix];
-  int64_t n = 1;
-  if (block->key == CONTENT_OWN) {
-    n = block->references < most ? block->references : most;
-    block->references -= (int32_t)n;
-    self->n_own -= n;
-    self->n_keys -= n;
-    self->n_evictions += n;
-    if (block->references > 0) return n;
-    leave_queue(self, block);
-  } else {
-    leave_queue(self, block);
-    fetch_oldest(self);
-    if (self->keeps_evicted) keep_evicted(self, ix);
-    forget_key(self, ix);
-  }
-  end_block(self, ix);
+  const int64_t n = lesser(self->runs.items[ix].n, most);
+  forget_blocks(self, ix, n);
+  if (self->runs.items[ix].n > 0) return n;
+  leave_queue(self, &self->runs.items[ix]);
+  cache_runs_leave(&self->runs, ix);
+  cache_runs_end(&self->runs, ix);
   return n;
 }
 
 /* `n` <= n_free blocks are free no more. */
 static void take_free(PrefixCache *self, int64_t n) {
+  const int64_t blank = lesser(n, self->n_blank);
   self->n_free -= n;
-  const int64_t blank = n < self->n_blank ? n : self->n_blank;
   self->n_blank -= blank;
   for (n -= blank; n > 0;)
     n -= evict(self, n);
@@ -221,18 +140,25 @@ void prefix_cache_forget(PrefixCache *self) {
   self->n_evicted = n_evicted;
 }
 
-/* --- what requests do */
+/* --- single blocks, and runs as such */
 
-static void add_named(PrefixCache *self, HeldBlocks *held, BlockIx ix) {
-  ARENA_RESERVE(self->arena, held->blocks, held->capacity, (size_t)held->n_named + 1);
-  held->blocks[held->n_named++] = ix;
+BlockIx prefix_cache_find(const PrefixCache *self, uint64_t key) {
+  int64_t until;
+  return cache_runs_find(&self->runs, cache_runs_list(&self->runs, key), BLOCK_NONE, BLOCK_BY_KEY,
+                         &until);
+}
+
+bool prefix_cache_has(const PrefixCache *self, uint64_t id, int64_t i) {
+  int64_t until;
+  return cache_runs_find(&self->runs, cache_runs_list(&self->runs, id), BLOCK_NONE, i, &until) !=
+         BLOCK_NONE;
 }
 
 void prefix_cache_hold(PrefixCache *self, BlockIx ix) {
-  CacheBlock *block = &self->blocks[ix];
-  if (block->references++ > 0) return;
-  leave_queue(self, block);
-  self->n_free--;
+  CacheRun *run = &self->runs.items[ix];
+  if (run->references++ > 0) return;
+  leave_queue(self, run);
+  self->n_free -= run->n;
 }
 
 BlockIx prefix_cache_pop(PrefixCache *self) {
@@ -242,7 +168,7 @@ BlockIx prefix_cache_pop(PrefixCache *self) {
     return 0;
   }
   take_free(self, 1);
-  return begin_block(self, 1);
+  return cache_runs_begin(&self->runs, (CacheRun){.n = 1, .references = 1});
 }
 
 void prefix_cache_drop(PrefixCache *self, BlockIx ix) {
@@ -250,73 +176,112 @@ void prefix_cache_drop(PrefixCache *self, BlockIx ix) {
     self->n_free++;
     return;
   }
-  assert(self->blocks[ix].references > 0);
-  if (--self->blocks[ix].references > 0) return;
-  self->n_free++;
-  if (self->blocks[ix].key != 0) {
+  CacheRun *run = &self->runs.items[ix];
+  assert(run->references > 0);
+  if (--run->references > 0) return;
+  self->n_free += run->n;
+  if (run->id != 0) {
     enter_queue(self, ix);
     return;
   }
   self->n_blank++;
-  end_block(self, ix);
+  cache_runs_end(&self->runs, ix);
 }
 
-/* The keys of the `n` <= AHEAD blocks after the first `from`. */
-static void keys_of(const PrefixCache *self, const Content *content, int64_t block_size,
-                    int64_t from, int64_t n, uint64_t *ret_keys) {
-  for (int64_t i = 0; i < n; i++) {
-    ret_keys[i] = content_key(content, (from + i + 1) * block_size + self->lookahead);
-    fetch_slot(self, ret_keys[i]);
+/* Those of blocks from `from` on up to `until`, which a run of this id is about to have, that are
+ * not found. */
+static void tell_new(PrefixCache *self, const CacheRun *run, int64_t from, int64_t until) {
+  const BlockIx first = cache_runs_list(&self->runs, run->id);
+  for (int64_t i = from, end; i < until; i = end) {
+    const BlockIx found = cache_runs_find(&self->runs, first, BLOCK_NONE, i, &end);
+    end = lesser(end, until);
+    if (found == BLOCK_NONE) tell_found(self, run, i, end);
   }
 }
 
-/* Of those blocks, how many of the first are found. */
-static int64_t find_some(const PrefixCache *self, const uint64_t *keys, int64_t n,
-                         BlockIx *ret_found) {
-  int64_t i = 0;
-  for (; i < n && (ret_found[i] = prefix_cache_find(self, keys[i])) != BLOCK_NONE; i++)
-    __builtin_prefetch(&self->blocks[ret_found[i]], 1);
-  return i;
+void prefix_cache_name(PrefixCache *self, BlockIx ix, uint64_t key) {
+  CacheRun *run = &self->runs.items[ix];
+  assert(run->id == 0);
+  run->id = key;
+  run->first = BLOCK_BY_KEY;
+  tell_new(self, run, BLOCK_BY_KEY, BLOCK_BY_KEY + 1);
+  cache_runs_join(&self->runs, ix);
 }
 
-static int64_t at_most(int64_t n) {
-  return n < AHEAD ? n : AHEAD;
+/* A run loses its blocks from i on to another one, which is returned. */
+static BlockIx cut(PrefixCache *self, BlockIx ix, int64_t i) {
+  const BlockIx rest = cache_runs_begin(&self->runs, self->runs.items[ix]);
+  CacheRun *run = &self->runs.items[ix], *behind = &self->runs.items[rest];
+  behind->first = (int32_t)i;
+  behind->n = (int32_t)(cache_run_end(run) - i);
+  run->n -= behind->n;
+  run->rest = rest;
+  cache_runs_link(&self->runs, rest, ix);
+  if (run->references > 0) return rest;
+  behind->next = ix;
+  run->previous = rest;
+  if (behind->previous == BLOCK_NONE)
+    self->oldest = rest;
+  else
+    self->runs.items[behind->previous].next = rest;
+  return rest;
 }
 
-int64_t prefix_cache_shared(const PrefixCache *self, const Content *content, int64_t block_size,
-                            int64_t n) {
-  const int64_t tokens = content->own_from - self->lookahead;
-  if (self->names_all || tokens >= n * block_size) return n;
-  return tokens > 0 ? tokens / block_size : 0;
+/* --- what requests do */
+
+/* The blocks of a content from i on that end in one segment. */
+typedef struct Part {
+  uint64_t id;
+  int64_t until;
+} Part;
+
+static Part part_of(const PrefixCache *self, const Content *content, int64_t block_size,
+                    int64_t i) {
+  const int64_t last = (i + 1) * block_size + self->lookahead - 1;
+  const TraceSegment *segment = &content->segments[content_segment(content, last)];
+  return (Part){segment->id + (segment->id == 0), (segment->end - self->lookahead) / block_size};
+}
+
+static void add_run(PrefixCache *self, HeldBlocks *held, BlockIx ix, int64_t n) {
+  ARENA_RESERVE(self->arena, held->runs, held->capacity, (size_t)held->n_runs + 1);
+  held->runs[held->n_runs++] = (HeldRun){ix, (int32_t)n};
 }
 
 int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int64_t block_size,
                            int64_t most, int64_t *ret_unheld) {
-  uint64_t keys[AHEAD];
-  BlockIx found[AHEAD];
-  int64_t n = 0, n_found = AHEAD;
-  most = prefix_cache_shared(self, content, block_size, most);
+  int64_t i = 0, until;
   *ret_unheld = 0;
-  for (; n < most && n_found == AHEAD; n += n_found) {
-    keys_of(self, content, block_size, n, at_most(most - n), keys);
-    n_found = find_some(self, keys, at_most(most - n), found);
-    for (int64_t i = 0; i < n_found; i++)
-      *ret_unheld += self->blocks[found[i]].references == 0;
+  while (i < most && self->runs.n_ids > 0) {
+    const Part part = part_of(self, content, block_size, i);
+    const int64_t end = lesser(part.until, most);
+    BlockIx at = cache_runs_list(&self->runs, part.id);
+    for (; i < end; i = lesser(until, end)) {
+      while (at != BLOCK_NONE && cache_run_end(&self->runs.items[at]) <= i)
+        at = self->runs.items[at].next_same;
+      const BlockIx found = cache_runs_find(&self->runs, at, BLOCK_NONE, i, &until);
+      if (found == BLOCK_NONE) return i;
+      if (self->runs.items[found].references == 0) *ret_unheld += lesser(until, end) - i;
+    }
   }
-  return n;
+  return i;
 }
 
 void prefix_cache_hit(PrefixCache *self, HeldBlocks *held, const Content *content,
                       int64_t block_size, int64_t n) {
   assert(held->n == 0);
-  for (int64_t i = 0; i < n; i++) {
-    const uint64_t key = content_key(content, (i + 1) * block_size + self->lookahead);
-    const BlockIx ix = prefix_cache_find(self, key);
+  int64_t until;
+  for (int64_t i = 0; i < n; i = until) {
+    const Part part = part_of(self, content, block_size, i);
+    BlockIx ix =
+        cache_runs_find(&self->runs, cache_runs_list(&self->runs, part.id), BLOCK_NONE, i, &until);
     assert(ix != BLOCK_NONE);
+    until = lesser(until, lesser(part.until, n));
+    if (self->runs.items[ix].first < i) ix = cut(self, ix, i);
+    if (until < cache_run_end(&self->runs.items[ix])) cut(self, ix, until);
     prefix_cache_hold(self, ix);
-    add_named(self, held, ix);
+    add_run(self, held, ix, until - i);
   }
-  held->n = held->n_registered = held->n_named;
+  held->n = held->n_registered = (int32_t)n;
 }
 
 void prefix_cache_take(PrefixCache *self, HeldBlocks *held, int64_t n) {
@@ -325,126 +290,168 @@ void prefix_cache_take(PrefixCache *self, HeldBlocks *held, int64_t n) {
   held->n += (int32_t)n;
 }
 
-/* Up to the first `until` of its blocks get their keys. */
-static void name_until(PrefixCache *self, HeldBlocks *held, const Content *content,
-                       int64_t block_size, int64_t until) {
-  uint64_t keys[AHEAD];
-  while (held->n_named < until) {
-    const int64_t n = at_most(until - held->n_named);
-    keys_of(self, content, block_size, held->n_named, n, keys);
-    for (int64_t i = 0; i < n; i++) {
-      const BlockIx ix = begin_block(self, 1);
-      prefix_cache_name(self, ix, keys[i]);
-      add_named(self, held, ix);
-    }
-  }
+/* The run with the last of its registered blocks. */
+static BlockIx last_run(const PrefixCache *self, const HeldBlocks *held) {
+  if (held->n_runs == 0) return BLOCK_NONE;
+  const HeldRun *last = &held->runs[held->n_runs - 1];
+  BlockIx ix = last->run;
+  for (int64_t n = self->runs.items[ix].n; n < last->n; n += self->runs.items[ix].n)
+    ix = self->runs.items[ix].rest;
+  return ix;
 }
 
-static void count_own(PrefixCache *self, int64_t n) {
-  self->n_own += n;
-  self->n_keys += n;
+/* Whether the run can have the blocks behind its own, too: one request holds it, and whoever has
+ * those registered them before it began. */
+static bool can_extend(const PrefixCache *self, BlockIx ix, uint64_t id, int64_t from,
+                       int64_t until) {
+  if (ix == BLOCK_NONE) return false;
+  const CacheRun *run = &self->runs.items[ix];
+  if (run->id != id || run->references > 1) return false;
+  assert(cache_run_end(run) == from);
+  const bool alone = run->previous_same == BLOCK_NONE && run->next_same == BLOCK_NONE;
+  return alone || !cache_runs_overlap(&self->runs, cache_runs_first(&self->runs, ix), ix, ix, from,
+                                      until, run->registered);
+}
+
+/* The next blocks of a request, all of one segment, are registered. */
+static void register_part(PrefixCache *self, HeldBlocks *held, uint64_t id, int64_t until) {
+  const int64_t from = held->n_registered;
+  BlockIx ix = last_run(self, held);
+  if (can_extend(self, ix, id, from, until)) {
+    CacheRun *run = &self->runs.items[ix];
+    if (run->previous_same == BLOCK_NONE && run->next_same == BLOCK_NONE)
+      tell_found(self, run, from, until);
+    else
+      tell_new(self, run, from, until);
+    run->n += (int32_t)(until - from);
+    held->runs[held->n_runs - 1].n += (int32_t)(until - from);
+  } else {
+    const int32_t n = (int32_t)(until - from);
+    ix = cache_runs_begin(&self->runs,
+                          (CacheRun){.id = id, .first = (int32_t)from, .n = n, .references = 1});
+    tell_new(self, &self->runs.items[ix], from, until);
+    cache_runs_join(&self->runs, ix);
+    add_run(self, held, ix, until - from);
+  }
+  held->n_registered = (int32_t)until;
 }
 
 void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *content,
                            int64_t block_size, int64_t tokens) {
   const int64_t full = tokens / block_size;
   assert(full <= held->n);
-  if (full <= held->n_registered) return;
-  const int64_t shared = prefix_cache_shared(self, content, block_size, full);
-  name_until(self, held, content, block_size, shared);
-  count_own(self, full - (shared > held->n_registered ? shared : held->n_registered));
-  held->n_registered = (int32_t)full;
+  self->block_size = block_size;
+  while (held->n_registered < full) {
+    const Part part = part_of(self, content, block_size, held->n_registered);
+    register_part(self, held, part.id, lesser(part.until, full));
+  }
 }
 
-void prefix_cache_name_own(PrefixCache *self, HeldBlocks *held, Content *content,
-                           int64_t block_size) {
-  content->own_from = INT32_MAX;
-  count_own(self, held->n_named - held->n_registered);
-  name_until(self, held, content, block_size, held->n_registered);
+/* What is held of a run and of those cut off from it, from the last to the first. */
+static void drop_run(PrefixCache *self, const HeldRun *held) {
+  size_t n = 0;
+  BlockIx ix = held->run;
+  for (int64_t left = held->n; left > 0;
+       left -= self->runs.items[ix].n, ix = self->runs.items[ix].rest) {
+    ARENA_RESERVE(self->arena, self->pieces, self->pieces_capacity, n + 1);
+    self->pieces[n++] = ix;
+  }
+  while (n > 0)
+    prefix_cache_drop(self, self->pieces[--n]);
 }
 
 void prefix_cache_release(PrefixCache *self, HeldBlocks *held) {
-  const int32_t blank = held->n - held->n_registered, own = held->n_registered - held->n_named;
+  const int32_t blank = held->n - held->n_registered;
   self->n_blank += blank;
-  self->n_free += blank + own;
-  if (own > 0) enter_own(self, own);
-  while (held->n_named > 0) {
-    const BlockIx ix = held->blocks[--held->n_named];
-    if (held->n_named >= AHEAD)
-      __builtin_prefetch(&self->blocks[held->blocks[held->n_named - AHEAD]], 1);
-    prefix_cache_drop(self, ix);
-  }
+  self->n_free += blank;
+  while (held->n_runs > 0)
+    drop_run(self, &held->runs[--held->n_runs]);
   held->n = held->n_registered = 0;
 }
 
-/* --- from run to run */
+/* --- from run to run, and who listens */
 
-static void save_key(SavedCache *saved, uint64_t key, int64_t n, Arena *arena) {
-  ARENA_RESERVE(arena, saved->keys, saved->capacity, (size_t)(saved->n + n));
-  for (int64_t i = 0; i < n; i++)
-    saved->keys[saved->n++] = key;
+/* Calls for each stretch of blocks of a run that are found in it, from its end. */
+typedef void (*Visit)(void *context, const CacheRun *run, int64_t from, int64_t until);
+
+static void visit_found(const PrefixCache *self, BlockIx ix, Visit visit, void *context) {
+  const CacheRun *run = &self->runs.items[ix];
+  const BlockIx first = cache_runs_first(&self->runs, ix);
+  int64_t until = cache_run_end(run), i = until, end;
+  while (i-- > run->first) {
+    if (cache_runs_find(&self->runs, first, BLOCK_NONE, i, &end) == ix) continue;
+    if (i + 1 < until) visit(context, run, i + 1, until);
+    until = i;
+  }
+  if (run->first < until) visit(context, run, run->first, until);
 }
 
-static void save_block(const PrefixCache *self, SavedCache *saved, BlockIx ix, Arena *arena) {
-  const CacheBlock *block = &self->blocks[ix];
-  if (block->key == CONTENT_OWN)
-    save_key(saved, block->key, block->references, arena);
-  else if (block->key != 0 && prefix_cache_find(self, block->key) == ix)
-    save_key(saved, block->key, 1, arena);
+/* The free ones, and then the others. */
+static void visit_all(const PrefixCache *self, Visit visit, void *context) {
+  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->runs.items[ix].next)
+    visit_found(self, ix, visit, context);
+  for (BlockIx ix = 0; ix < self->runs.n_used; ix++)
+    if (self->runs.items[ix].references > 0 && self->runs.items[ix].id != 0)
+      visit_found(self, ix, visit, context);
+}
+
+static void tell_cached(void *context, const CacheRun *run, int64_t from, int64_t until) {
+  tell(context, run, from, until, true);
+}
+
+void prefix_cache_tell_changes(PrefixCache *self) {
+  if (self->tells_changes) return;
+  self->tells_changes = true;
+  visit_all(self, tell_cached, self);
+}
+
+typedef struct Saving {
+  SavedCache *saved;
+  Arena *arena;
+} Saving;
+
+static void save_run(void *context, const CacheRun *run, int64_t from, int64_t until) {
+  const Saving *self = context;
+  SavedCache *saved = self->saved;
+  ARENA_RESERVE(self->arena, saved->runs, saved->capacity, (size_t)saved->n + 1);
+  saved->runs[saved->n++] = (SavedRun){run->id, (int32_t)from, (int32_t)(until - from)};
 }
 
 void prefix_cache_save(const PrefixCache *self, SavedCache *ret_saved, Arena *arena) {
-  int64_t n_own = self->n_own;
   *ret_saved = (SavedCache){.given = true};
-  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->blocks[ix].next) {
-    save_block(self, ret_saved, ix, arena);
-    if (self->blocks[ix].key == CONTENT_OWN) n_own -= self->blocks[ix].references;
-  }
-  save_key(ret_saved, CONTENT_OWN, n_own, arena);
-  for (BlockIx ix = 0; ix < self->n_used; ix++)
-    if (self->blocks[ix].references > 0 && self->blocks[ix].key != CONTENT_OWN)
-      save_block(self, ret_saved, ix, arena);
+  visit_all(self, save_run, &(Saving){ret_saved, arena});
 }
 
-void prefix_cache_load(PrefixCache *self, const SavedCache *saved) {
-  assert(self->n_used == 0);
-  int64_t i = saved->n > self->n_blocks ? saved->n - self->n_blocks : 0;
-  for (; i < saved->n; i++) {
-    if (saved->keys[i] == CONTENT_OWN) {
-      self->n_blank--;
-      count_own(self, 1);
-      enter_own(self, 1);
-      continue;
-    }
-    const BlockIx ix = prefix_cache_pop(self);
-    prefix_cache_name(self, ix, saved->keys[i]);
-    prefix_cache_drop(self, ix);
+void prefix_cache_load(PrefixCache *self, const SavedCache *saved, int64_t block_size) {
+  assert(self->runs.n_used == 0);
+  self->block_size = block_size;
+  int64_t passed_over = -self->n_blocks;
+  for (int64_t i = 0; i < saved->n; i++)
+    passed_over += saved->runs[i].n;
+  for (int64_t i = 0; i < saved->n; i++) {
+    const SavedRun *run = &saved->runs[i];
+    const int64_t n = run->n - (passed_over > 0 ? lesser(passed_over, run->n) : 0);
+    passed_over -= run->n - n;
+    if (n == 0) continue;
+    self->n_blank -= n;
+    const BlockIx ix = cache_runs_begin(
+        &self->runs, (CacheRun){.id = run->id, .first = run->first, .n = (int32_t)n});
+    tell_new(self, &self->runs.items[ix], run->first, run->first + n);
+    cache_runs_join(&self->runs, ix);
+    enter_queue(self, ix);
   }
 }
 
 /* --- audit */
 
-static void check_ring(const PrefixCache *self, const CacheSlot *slot, int64_t *n_keyed) {
-  BlockIx ix = slot->first;
-  do {
-    const CacheBlock *block = &self->blocks[ix];
-    assert(block->key == slot->key);
-    assert(self->blocks[block->next_same].previous_same == ix);
-    ++*n_keyed;
-    ix = block->next_same;
-  } while (ix != slot->first);
-}
-
 /* The queue; how many blocks are in it. */
-static int64_t check_queue(const PrefixCache *self, int64_t *n_own) {
+static int64_t check_queue(const PrefixCache *self) {
   int64_t n = 0;
   BlockIx previous = BLOCK_NONE;
-  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->blocks[ix].next) {
-    const CacheBlock *block = &self->blocks[ix];
-    assert(block->key != 0 && block->previous == previous);
-    assert(block->key == CONTENT_OWN ? block->references > 0 : block->references == 0);
-    if (block->key == CONTENT_OWN) *n_own += block->references;
-    n += block->key == CONTENT_OWN ? block->references : 1;
+  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->runs.items[ix].next) {
+    const CacheRun *run = &self->runs.items[ix];
+    assert(run->id != 0 && run->previous == previous && run->references == 0);
+    n += run->n;
     previous = ix;
   }
   assert(self->newest == previous);
@@ -456,23 +463,15 @@ void prefix_cache_audit(const PrefixCache *self, int64_t n_references) {
     assert(self->n_free + n_references == self->n_blocks);
     return;
   }
-  int64_t n_free_own = 0, n_held = 0, n_keys = self->n_own, n_keyed = 0;
-  assert(self->n_free == self->n_blank + check_queue(self, &n_free_own));
-  for (BlockIx ix = 0; ix < self->n_used; ix++) {
-    const CacheBlock *block = &self->blocks[ix];
-    if (block->key == CONTENT_OWN) continue;
-    assert(block->references >= 0);
-    n_held += block->references > 0;
-    n_references -= block->references;
-    n_keyed -= block->key != 0;
-    assert(block->key == 0 || prefix_cache_has(self, block->key));
+  int64_t n_held = 0;
+  assert(self->n_free == self->n_blank + check_queue(self));
+  for (BlockIx ix = 0; ix < self->runs.n_used; ix++) {
+    const CacheRun *run = &self->runs.items[ix];
+    assert(run->references >= 0);
+    n_held += run->references > 0 ? run->n : 0;
+    n_references -= (int64_t)run->references * run->n;
   }
-  assert(n_references >= self->n_own - n_free_own); // those without a key that are looked for
+  assert(n_references >= 0); // of blocks that are a number
   assert(self->n_free + n_held + n_references == self->n_blocks);
-  for (size_t i = 0; i < self->n_slots; i++) {
-    if (self->slots[i].key == 0) continue;
-    n_keys++;
-    check_ring(self, &self->slots[i], &n_keyed);
-  }
-  assert(n_keys == self->n_keys && n_keyed == 0);
+  assert(cache_runs_audit(&self->runs) == self->n_keys);
 }

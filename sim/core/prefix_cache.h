@@ -1,64 +1,48 @@
 /* The cached keeper of an instance's KV memory: blocks with references, found again by what is in
  * them, reused least recently used first, as vLLM's block pool has it.
  *
- * A block is free (nobody holds it) or held by some. One that is full may be registered under a
- * key, which names its tokens together with all before them (content.h). A free block keeps its key
- * and can be hit until it is taken for something else. Free blocks are a queue: those without a key
- * first, then those with one in the order in which they became free. A request gives its blocks
- * back from the last to the first, so that beginnings, which more can use, stay longest. Of blocks
- * with one key the one registered first is found; the others are kept.
+ * A block is free (nobody holds it) or held by some. One that is full may be registered under what
+ * names its tokens together with all before them (content.h). A free block stays registered and can
+ * be hit until it is taken for something else. Free blocks are a queue: those that are not
+ * registered first, then the others in the order in which they became free. A request gives its
+ * blocks back from the last to the first, so that beginnings, which more can use, stay longest. Of
+ * blocks with equal content the one registered first is found; the others are kept.
  *
- * Only blocks that somebody may look for need an identity. Blocks without a key are a number. A
- * block with tokens of its request alone (Content.own_from) is registered as CONTENT_OWN: it stays
- * in the queue as long as one with a key and is counted as often, but neighbours in the queue are
- * one node, a run, and a request knows how many it holds. A request that may come back has such
- * blocks named before it leaves.
+ * Neighbours are kept together. A run is blocks of one segment behind each other that the same
+ * requests hold, or that became free together: it is registered, found, held, freed and evicted as
+ * one. It is cut where somebody needs a part of it, and joined again where both parts become free
+ * one after the other. Blocks that are not registered are a number. So what a request does costs
+ * O(1) a run, of which it has few, however many blocks those are; blocks count only where somebody
+ * listens to changes. Runs of a segment are a list, found by its id. Memory follows the most runs
+ * that there were at once.
  *
- * Everything costs O(1) a block with a key, and O(1) for all others of a request together. Memory
- * follows the most blocks that had a key at once. */
+ * Blocks of layers in groups (kv_groups.h) are held one by one and named by keys. */
 #ifndef SIM_CORE_PREFIX_CACHE_H
 #define SIM_CORE_PREFIX_CACHE_H
+#include "sim/core/cache_runs.h"
 #include "sim/core/content.h"
 
-typedef uint32_t BlockIx;
-#define BLOCK_NONE UINT32_MAX
-
-/* A block that a key may find or that is held by itself, or a run of free blocks. */
-typedef struct CacheBlock {
-  uint64_t key;                     // 0: none; CONTENT_OWN: a run
-  int32_t references;               // of a run: its blocks
-  BlockIx next, previous;           // in the queue of free blocks
-  BlockIx next_same, previous_same; // with this key, a ring in order of registration
-} CacheBlock;
-
-typedef struct CacheSlot {
-  uint64_t key;  // 0: empty
-  BlockIx first; // of its ring
-} CacheSlot;
-
-/* A key became one that is found, or is no more. */
+/* Blocks that were not found are, or that were are no more: as in CacheRun. */
 typedef struct CacheChange {
-  uint64_t key;
+  uint64_t id;
+  int32_t first, n;
   bool cached;
 } CacheChange;
 
 typedef struct PrefixCache {
   Arena *arena;
-  CacheBlock *blocks; // those below n_used
-  size_t capacity;
+  CacheRuns runs;
   int64_t n_blocks, n_free;
-  int64_t lookahead;      // tokens behind a block that its key names too
-  int64_t n_blank;        // free blocks without a key
-  BlockIx n_used, unused; // of `blocks`; those of them that stand for nothing, through `next`
-  BlockIx oldest, newest; // free blocks with a key
-  CacheSlot *slots;       // a power of two of them, linear probing
-  size_t n_slots;
-  int64_t n_keys, n_evictions; // keys found; blocks that lost theirs
-  int64_t n_own;               // of those keys, CONTENT_OWN
-  CacheChange *changes;        // since they were last taken, where somebody wants them
+  int64_t block_size;          // tokens of a block of a run
+  int64_t lookahead;           // tokens behind a block that its name tells too
+  int64_t n_blank;             // free blocks that are not registered
+  BlockIx oldest, newest;      // free runs
+  int64_t n_keys, n_evictions; // blocks found; blocks that were taken for others while registered
+  BlockIx *pieces;             // of what is given back
+  size_t pieces_capacity;
+  CacheChange *changes; // since they were last taken, where somebody wants them
   size_t n_changes, changes_capacity;
   bool tells_changes;
-  bool names_all;    // blocks of a request alone have keys as well: somebody looks for them
   uint64_t *evicted; // keys that are found no more since their blocks were taken for others, since
                      // these were last taken from here, where somebody wants them
   size_t n_evicted, evicted_capacity;
@@ -66,17 +50,29 @@ typedef struct PrefixCache {
   bool counts; // blocks only, which are all one: nobody names any
 } PrefixCache;
 
-/* The blocks of a request, in order: the first n_named have keys, those up to n_registered are its
- * own, the others not registered. Zeroed: none. */
+/* `n` blocks from the first of a run on, and of what was cut off from it. */
+typedef struct HeldRun {
+  BlockIx run;
+  int32_t n;
+} HeldRun;
+
+/* The blocks of a request: the first n_registered are in runs, in order, the others are not
+ * registered. Zeroed: none. */
 typedef struct HeldBlocks {
-  BlockIx *blocks; // [n_named]
+  HeldRun *runs;
   size_t capacity;
-  int32_t n, n_registered, n_named;
+  int32_t n, n_registered, n_runs;
 } HeldBlocks;
 
-/* What a cache has of each key, from the least to the most recently used. */
+/* Blocks that were found, as in CacheRun. */
+typedef struct SavedRun {
+  uint64_t id;
+  int32_t first, n;
+} SavedRun;
+
+/* What a cache has, from the least to the most recently used; of a run the last block is that. */
 typedef struct SavedCache {
-  uint64_t *keys;
+  SavedRun *runs;
   size_t capacity;
   int64_t n;
   bool given; // somebody said what it has, if only nothing
@@ -84,9 +80,6 @@ typedef struct SavedCache {
 
 /* `n_blocks` > 0 free blocks. */
 void prefix_cache_init(PrefixCache *self, int64_t n_blocks, Arena *arena);
-/* Of the first `n` blocks of `content`, how many may have a key that somebody looks for. */
-int64_t prefix_cache_shared(const PrefixCache *self, const Content *content, int64_t block_size,
-                            int64_t n);
 /* The longest run of the first `most` blocks of `content`, of `block_size` tokens, that is found;
  * of those, how many nobody holds: they would leave the free queue. */
 int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int64_t block_size,
@@ -94,15 +87,11 @@ int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int6
 /* A request without blocks takes the first `n` blocks of its content, which are found. */
 void prefix_cache_hit(PrefixCache *self, HeldBlocks *held, const Content *content,
                       int64_t block_size, int64_t n);
-/* Takes `n` <= n_free blocks from the head of the queue; keys that they have are forgotten. */
+/* Takes `n` <= n_free blocks from the head of the queue, which are found no more. */
 void prefix_cache_take(PrefixCache *self, HeldBlocks *held, int64_t n);
 /* Registers those of its blocks that `tokens` fill and that are not yet. */
 void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *content,
                            int64_t block_size, int64_t tokens);
-/* Those that are registered as its own get their keys: it may come back. From then on `content` has
- * nothing of its own. */
-void prefix_cache_name_own(PrefixCache *self, HeldBlocks *held, Content *content,
-                           int64_t block_size);
 /* Gives all of its blocks back, from the last to the first. */
 void prefix_cache_release(PrefixCache *self, HeldBlocks *held);
 /* The same of single blocks: the one that a key finds, or BLOCK_NONE; holds one that is found;
@@ -114,12 +103,14 @@ void prefix_cache_drop(PrefixCache *self, BlockIx block);
 void prefix_cache_name(PrefixCache *self, BlockIx block, uint64_t key);
 /* Free blocks are found no more. */
 void prefix_cache_forget(PrefixCache *self);
+/* From now on changes are told; the first ones are that all that is found is found. */
+void prefix_cache_tell_changes(PrefixCache *self);
 /* The blocks that are found; those that are held count as most recently used. */
 void prefix_cache_save(const PrefixCache *self, SavedCache *ret_saved, Arena *arena);
 /* A new one begins with the most recent of those that were saved, as many as it has blocks. */
-void prefix_cache_load(PrefixCache *self, const SavedCache *saved);
-/* Whether the key is found. */
-bool prefix_cache_has(const PrefixCache *self, uint64_t key);
+void prefix_cache_load(PrefixCache *self, const SavedCache *saved, int64_t block_size);
+/* Whether block i of what a segment names is found. */
+bool prefix_cache_has(const PrefixCache *self, uint64_t id, int64_t i);
 /* The books against each other; the references against `n_references`, those that requests hold.
  * Asserts. O(blocks). */
 void prefix_cache_audit(const PrefixCache *self, int64_t n_references);

@@ -42,10 +42,14 @@ static InstanceReport report_of(const ClusterView *view, InstanceIx m) {
 /* That of an instance that keeps a cache. */
 static CacheGroup *group_of(Reports *self, const Instance *instance) {
   const int64_t block_size = instance->pool->block_size;
+  const bool by_key = instance->kv_groups != NULL;
   for (CacheGroup *group = self->groups; group; group = group->next)
-    if (group->block_size == block_size && !group->index == !instance->radix) return group;
+    if (group->block_size == block_size && !group->index == !instance->radix &&
+        group->by_key == by_key)
+      return group;
   CacheGroup *group = ARENA_NEW(self->arena, CacheGroup);
   *group = (CacheGroup){.block_size = block_size,
+                        .by_key = by_key,
                         .members = ARENA_ARRAY(self->arena, InstanceIx, self->view->n_members),
                         .next = self->groups};
   if (instance->radix) {
@@ -55,6 +59,22 @@ static CacheGroup *group_of(Reports *self, const Instance *instance) {
   return self->groups = group;
 }
 
+/* A block whose name tells more tokens than it has is another one for who asks by its own. */
+static void know_changes(Reports *self, InstanceIx m, const CacheChange *changes, size_t n) {
+  if (n == 0) return;
+  const Instance *instance = &self->view->instances[m];
+  const int64_t block_size = instance->pool->block_size, behind = instance->cache->lookahead;
+  for (size_t i = 0; i < n; i++) {
+    const CacheChange *change = &changes[i];
+    const int64_t from = change->first + behind / block_size, to = from + change->n;
+    if (change->first == BLOCK_BY_KEY)
+      (change->cached ? holders_add : holders_remove)(&self->keyed, change->id, m);
+    else if (behind % block_size == 0)
+      (change->cached ? segment_holders_add : segment_holders_remove)(&self->cached, m, change->id,
+                                                                      from, to);
+  }
+}
+
 static void join_group(Reports *self, const Instance *instance) {
   CacheGroup *group = group_of(self, instance);
   group->members[group->n_members++] = instance->ix;
@@ -62,10 +82,9 @@ static void join_group(Reports *self, const Instance *instance) {
     radix_join_index(instance->radix, group->index, instance->ix);
     return;
   }
-  const PrefixCache *cache = instance->cache;
-  instance->cache->tells_changes = instance->cache->names_all = true;
-  for (size_t i = 0; i < cache->n_slots; i++) // it may be warm
-    if (cache->slots[i].key != 0) holders_add(&self->cached, cache->slots[i].key, instance->ix);
+  prefix_cache_tell_changes(instance->cache); // it may be warm
+  know_changes(self, instance->ix, instance->cache->changes, instance->cache->n_changes);
+  instance->cache->n_changes = 0;
 }
 
 /* In one order. */
@@ -138,7 +157,8 @@ Reports *reports_new(const ReportOptions *options, bool of_caches, const Cluster
                     .known = ARENA_ARRAY(arena, InstanceReport, view->n_instances),
                     .made_at = -1};
   self->runs = ARENA_ARRAY(arena, int64_t, view->n_instances);
-  holders_init(&self->cached, view->n_instances, arena);
+  segment_holders_init(&self->cached, view->n_instances, arena);
+  holders_init(&self->keyed, view->n_instances, arena);
   for (uint32_t k = 0; k < view->n_members; k++) {
     const InstanceIx m = view->members[k];
     self->known[m] = report_of(view, m);
@@ -195,14 +215,6 @@ void reports_make(Reports *self) {
 
 /* --- known */
 
-static void know_changes(Reports *self, InstanceIx m, const CacheChange *changes, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (changes[i].cached)
-      holders_add(&self->cached, changes[i].key, m);
-    else
-      holders_remove(&self->cached, changes[i].key, m);
-}
-
 static void know(Reports *self, const Report *report) {
   size_t begin = 0;
   for (uint32_t k = 0; k < self->view->n_members; k++) {
@@ -247,16 +259,14 @@ static int64_t match_radix(const Reports *self, InstanceIx m, const PromptKeys *
 
 int64_t reports_match(const Reports *self, InstanceIx m, PromptKeys *keys, int64_t n) {
   assert(self->of_caches);
-  const PrefixCache *cache = self->view->instances[m].cache;
   const int64_t block_size = self->view->instances[m].pool->block_size;
   if (self->view->instances[m].radix) return match_radix(self, m, keys, n);
-  if (!cache) return 0;
-  const bool is_exact = self->options.interval == 0;
+  if (!self->view->instances[m].cache) return 0;
+  if (!self->view->instances[m].kv_groups)
+    return segment_holders_match_one(&self->cached, m, keys->content, block_size, n);
   int64_t i = 0;
-  for (; i < n; i++) {
-    const uint64_t key = prompt_key(keys, block_size, i);
-    if (is_exact ? !prefix_cache_has(cache, key) : !holders_has(&self->cached, key, m)) break;
-  }
+  while (i < n && holders_has(&self->keyed, prompt_key(keys, block_size, i), m))
+    i++;
   return i;
 }
 
@@ -272,13 +282,17 @@ static bool look_at_radix(void *reports, InstanceIx m) {
   return instance->radix->n_free - growth < (int64_t)instance->batch.n_seqs;
 }
 
+static const int64_t *match_group(Reports *self, const CacheGroup *group, PromptKeys *keys,
+                                  int64_t n) {
+  if (group->index) return radix_index_match(group->index, keys->content, n, look_at_radix, self);
+  return group->by_key ? holders_match(&self->keyed, keys, group->block_size, n)
+                       : segment_holders_match(&self->cached, keys->content, group->block_size, n);
+}
+
 const int64_t *reports_match_all(Reports *self, PromptKeys *keys, int64_t prompt_tokens) {
   assert(self->of_caches);
   for (const CacheGroup *group = self->groups; group; group = group->next) {
-    const int64_t n = prompt_tokens / group->block_size;
-    const int64_t *runs =
-        group->index ? radix_index_match(group->index, keys->content, n, look_at_radix, self)
-                     : holders_match(&self->cached, keys, group->block_size, n);
+    const int64_t *runs = match_group(self, group, keys, prompt_tokens / group->block_size);
     if (group == self->groups && !group->next) return runs;
     for (uint32_t i = 0; i < group->n_members; i++)
       self->runs[group->members[i]] = runs[group->members[i]];

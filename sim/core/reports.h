@@ -9,6 +9,7 @@
 #define SIM_CORE_REPORTS_H
 #include "sim/core/cluster.h"
 #include "sim/core/holders.h"
+#include "sim/core/segment_holders.h"
 #include "sim/policy.h"
 
 typedef struct ReportOptions {
@@ -57,7 +58,8 @@ enum { REPORTED = 5 };
 /* Instances whose caches are asked alike. */
 typedef struct CacheGroup {
   int64_t block_size;
-  RadixIndex *index;   // NULL: `cached` has them
+  RadixIndex *index;   // of radix trees; NULL: others
+  bool by_key;         // `keyed` has them, else `cached`
   InstanceIx *members; // [n_members]
   uint32_t n_members;
   struct CacheGroup *next;
@@ -69,7 +71,8 @@ struct Reports {
   Arena *arena;
   const ClusterView *view;
   InstanceReport *known; // [n_instances] with an interval
-  Holders cached;        // what caches of blocks hold
+  SegmentHolders cached; // what caches of blocks hold
+  Holders keyed;         // the same where layers are in groups
   CacheGroup *groups;
   int64_t *runs;   // [n_instances] of the last match
   Tick made_at;    // the last report; -1: none

@@ -73,13 +73,27 @@ static bool same_timeline(const Timeline *a, const Timeline *b) {
   return same;
 }
 
-/* What is left in them, in the order in which it would go. */
+/* The next of the free blocks of a cache to go, `n` blocks of the run having gone; 0: none. */
+static uint64_t next_free(const PrefixCache *self, BlockIx *run, int32_t *n) {
+  if (*run != BLOCK_NONE && *n == self->runs.items[*run].n) {
+    *run = self->runs.items[*run].next;
+    *n = 0;
+  }
+  if (*run == BLOCK_NONE) return 0;
+  const CacheRun *at = &self->runs.items[*run];
+  return content_key_of(at->id, at->first + at->n - (*n)++ + 1);
+}
+
+/* What is left in them, in the order in which it would go; neighbours may be cut otherwise. */
 static bool same_cache(const PrefixCache *a, const PrefixCache *b) {
   if (!a || !b) return a == b;
   BlockIx i = a->oldest, j = b->oldest;
-  for (; i != BLOCK_NONE && j != BLOCK_NONE; i = a->blocks[i].next, j = b->blocks[j].next)
-    if (a->blocks[i].key != b->blocks[j].key) return false;
-  return i == j && a->n_keys == b->n_keys && a->n_evictions == b->n_evictions;
+  int32_t n_a = 0, n_b = 0;
+  for (;;) {
+    const uint64_t next = next_free(a, &i, &n_a);
+    if (next != next_free(b, &j, &n_b)) return false;
+    if (next == 0) return a->n_keys == b->n_keys && a->n_evictions == b->n_evictions;
+  }
 }
 
 static bool same_run(const SimResult *a, const SimResult *b) {

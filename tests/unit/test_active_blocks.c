@@ -87,5 +87,5 @@ Test(active_blocks, count_and_runs_are_those_of_all_blocks) {
     if (prompts[p].active)
       active_blocks_remove(&active, prompts[p].instance, &prompts[p].content, prompts[p].block_size,
                            prompts[p].n);
-  cr_expect_eq(active.names.n_keys + active.segments.n_keys, 0);
+  cr_expect_eq(active.of.names.n_keys + active.of.segments.n_keys, 0);
 }

@@ -1,8 +1,8 @@
 /* What requests' tokens are, and blocks that are found again by it. Pinned: keys are equal exactly
  * where segment and length are, and never 0; random operations against arrays that are looked at
- * from end to end, with the books audited after each; the order in which blocks are taken, and
- * which of several with one key is found. Not pinned: keys' values, which block without a key is
- * taken. */
+ * from end to end, with the books and the queue of free blocks compared after each; the order in
+ * which blocks are taken, and which of several with equal content is found; that neighbours are
+ * one run. Not pinned: keys' values, where else runs are cut. */
 #include "base/rng.h"
 #include "sim/core/prefix_cache.h"
 #include "tests/unit/testing.h"
@@ -124,7 +124,6 @@ typedef struct NaiveBlock {
   uint64_t key; // 0: none
   int references;
   int64_t freed, registered; // when
-  BlockIx ix;                // the cache's
 } NaiveBlock;
 
 typedef struct Naive {
@@ -166,34 +165,27 @@ typedef struct Scene {
   Naive naive;
   Content contents[REQUESTS];
   HeldBlocks held[REQUESTS];
-  uint64_t keys[KEYS_MAX]; // all that were ever asked for
+  uint64_t keys[KEYS_MAX];  // all that were ever asked for
+  SavedRun names[KEYS_MAX]; // the blocks that they are of
   size_t n_keys;
-  uint64_t n_requests;
-  bool comes_back[REQUESTS];
   Rng rng;
 } Scene;
 
-/* Keys of tokens from here on are of no use to any other request. */
-static int32_t own_from(const Scene *self, const Content *content) {
-  return self->cache.names_all ? INT32_MAX : content->own_from;
-}
-
-/* A request with what others may have too, or with what nobody has; or one that comes back. Where
- * all blocks are named, it may be another one that came before. */
+/* A request with what others may have too, or with what only its namesakes have. */
 static void begin(Scene *self, int r) {
   TraceSegment segments[DEPTH];
-  if (self->comes_back[r]) return;
   const int32_t n = draw_segments(&self->rng, segments);
-  const uint64_t id = self->n_requests++;
-  self->contents[r] = content_of(segments, n, self->cache.names_all ? id % 8 : id);
-  for (int64_t tokens = BLOCK; tokens <= own_from(self, &self->contents[r]); tokens += BLOCK) {
-    if (tokens > TOKENS_MAX) break;
-    const uint64_t key = content_key(&self->contents[r], tokens);
+  self->contents[r] = content_of(segments, n, rng_below(&self->rng, 8));
+  const Content *content = &self->contents[r];
+  for (int32_t tokens = BLOCK; tokens <= TOKENS_MAX; tokens += BLOCK) {
+    const uint64_t key = content_key(content, tokens);
     size_t k = 0;
     while (k < self->n_keys && self->keys[k] != key)
       k++;
     if (k < self->n_keys) continue;
     cr_assert_lt(k, COUNT(self->keys));
+    self->names[k] = (SavedRun){content->segments[content_segment(content, tokens - 1)].id,
+                                tokens / BLOCK - 1, 1};
     self->keys[self->n_keys++] = key;
   }
 }
@@ -215,7 +207,6 @@ static void match_and_hit(Scene *self, int r) {
     const int found = naive_find(naive, content_key(content, (i + 1) * BLOCK));
     naive->blocks[found].references++;
     naive->held[r][naive->n_held[r]++] = found;
-    cr_assert_eq(self->held[r].blocks[i], naive->blocks[found].ix, "the one registered first");
   }
 }
 
@@ -243,18 +234,12 @@ static void fill_blocks(Scene *self, int r) {
     if (block->key != 0) continue;
     block->key = content_key(&self->contents[r], (i + 1) * BLOCK);
     block->registered = naive->now++;
-    if (i < self->held[r].n_named) block->ix = self->held[r].blocks[i];
   }
 }
 
 static void release(Scene *self, int r) {
   Naive *naive = &self->naive;
-  HeldBlocks *held = &self->held[r];
-  self->comes_back[r] = !self->cache.names_all && rng_below(&self->rng, 2);
-  if (self->comes_back[r]) prefix_cache_name_own(&self->cache, held, &self->contents[r], BLOCK);
-  for (int32_t i = 0; i < held->n_named; i++)
-    naive->blocks[naive->held[r][i]].ix = held->blocks[i];
-  prefix_cache_release(&self->cache, held);
+  prefix_cache_release(&self->cache, &self->held[r]);
   while (naive->n_held[r] > 0) {
     NaiveBlock *block = &naive->blocks[naive->held[r][--naive->n_held[r]]];
     if (--block->references == 0) block->freed = naive->now++;
@@ -265,15 +250,38 @@ static void release(Scene *self, int r) {
 static void follow(Scene *self, bool *cached) {
   for (size_t i = 0; i < self->cache.n_changes; i++) {
     const CacheChange *change = &self->cache.changes[i];
-    size_t k = 0;
-    while (k < self->n_keys && self->keys[k] != change->key)
-      k++;
-    cr_assert(k < self->n_keys || !self->cache.names_all);
-    if (k == self->n_keys) continue; // of one that comes back
-    cr_assert_neq(cached[k], change->cached, "told twice");
-    cached[k] = change->cached;
+    for (int32_t b = change->first; b < change->first + change->n; b++) {
+      size_t k = 0;
+      while (k < self->n_keys && (self->names[k].id != change->id || self->names[k].first != b))
+        k++;
+      cr_assert_lt(k, self->n_keys);
+      cr_assert_neq(cached[k], change->cached, "told twice");
+      cached[k] = change->cached;
+    }
   }
   self->cache.n_changes = 0;
+}
+
+/* Free blocks that are registered, in the order in which they go. */
+static void expect_same_queue(const Scene *self) {
+  const PrefixCache *cache = &self->cache;
+  int64_t before = -1;
+  for (BlockIx ix = cache->oldest; ix != BLOCK_NONE; ix = cache->runs.items[ix].next) {
+    const CacheRun *run = &cache->runs.items[ix];
+    for (int32_t i = run->n; i-- > 0;) {
+      int next = -1;
+      for (int k = 0; k < BLOCKS; k++) {
+        const NaiveBlock *block = &self->naive.blocks[k];
+        if (block->references == 0 && block->key != 0 && block->freed > before &&
+            (next < 0 || block->freed < self->naive.blocks[next].freed))
+          next = k;
+      }
+      cr_assert_geq(next, 0);
+      before = self->naive.blocks[next].freed;
+      cr_assert_eq(self->naive.blocks[next].key,
+                   content_key_of(run->id, (run->first + i + 1) * BLOCK));
+    }
+  }
 }
 
 static void expect_same(Scene *self, bool *cached) {
@@ -284,14 +292,13 @@ static void expect_same(Scene *self, bool *cached) {
   for (int r = 0; r < REQUESTS; r++) {
     n_references += naive->n_held[r];
     cr_assert_eq(self->held[r].n, naive->n_held[r]);
-    for (int i = 0; i < self->held[r].n_named; i++)
-      cr_assert_eq(self->held[r].blocks[i], naive->blocks[naive->held[r][i]].ix);
   }
   prefix_cache_audit(&self->cache, n_references);
+  expect_same_queue(self);
   follow(self, cached);
   for (size_t k = 0; k < self->n_keys; k++) {
     const bool found = naive_find(naive, self->keys[k]) >= 0;
-    cr_assert_eq(prefix_cache_has(&self->cache, self->keys[k]), found);
+    cr_assert_eq(prefix_cache_has(&self->cache, self->names[k].id, self->names[k].first), found);
     cr_assert_eq(cached[k], found);
   }
   cr_assert_eq(self->cache.n_keys, n_keys);
@@ -299,7 +306,7 @@ static void expect_same(Scene *self, bool *cached) {
   cr_assert_eq(self->cache.n_evictions, naive->n_evictions);
 }
 
-static void agree_with_arrays(bool names_all) {
+Test(prefix_cache, agrees_with_arrays_under_random_operations) {
   static void (*const operations[])(Scene *, int) = {take, take, fill_blocks, fill_blocks, release};
   int64_t n_evictions = 0;
   for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -308,7 +315,6 @@ static void agree_with_arrays(bool names_all) {
     rng_init(&scene->rng, seed, "prefix_cache");
     prefix_cache_init(&scene->cache, BLOCKS, &arena);
     scene->cache.tells_changes = true;
-    scene->cache.names_all = names_all;
     for (int i = 0; i < 2000; i++) {
       const int r = (int)rng_below(&scene->rng, REQUESTS);
       if (scene->naive.n_held[r] == 0) {
@@ -323,28 +329,29 @@ static void agree_with_arrays(bool names_all) {
   cr_expect_gt(n_evictions, 3000);
 }
 
-Test(prefix_cache, agrees_with_arrays_under_random_operations) {
-  agree_with_arrays(true);
-}
-
-Test(prefix_cache, agrees_with_arrays_where_blocks_of_a_request_alone_have_no_keys) {
-  agree_with_arrays(false);
-}
-
-/* Nothing of three requests is shared: neither a table nor a block stands for what they leave. */
-Test(prefix_cache, what_nobody_shares_costs_nothing) {
+/* What one request leaves is one run, however it came to be; so is what another takes up whole. One
+ * that needs a part cuts it, and it is one again when all are gone. */
+Test(prefix_cache, neighbours_are_one_run) {
   PrefixCache cache;
-  prefix_cache_init(&cache, 9, &arena);
-  for (uint64_t id = 0; id < 6; id++) {
-    const Content content = content_of(NULL, 0, id);
-    HeldBlocks held = {0};
-    prefix_cache_take(&cache, &held, 3);
-    prefix_cache_register(&cache, &held, &content, BLOCK, 3 * BLOCK);
-    prefix_cache_release(&cache, &held);
-    prefix_cache_audit(&cache, 0);
-  }
-  cr_expect(cache.n_keys == 9 && cache.n_evictions == 9);
-  cr_expect(cache.n_slots == 0 && cache.n_used == 1);
+  prefix_cache_init(&cache, 900, &arena);
+  const Content content = endless(1);
+  HeldBlocks first = {0}, second = {0};
+  prefix_cache_take(&cache, &first, 300);
+  for (int64_t tokens = 0; tokens <= 300 * BLOCK; tokens++)
+    prefix_cache_register(&cache, &first, &content, BLOCK, tokens);
+  cr_expect(first.n_runs == 1 && cache.runs.n_used == 1);
+  prefix_cache_release(&cache, &first);
+  prefix_cache_hit(&cache, &first, &content, BLOCK, 300);
+  prefix_cache_take(&cache, &first, 100);
+  prefix_cache_register(&cache, &first, &content, BLOCK, 400 * BLOCK);
+  cr_expect(first.n_runs == 1 && cache.runs.n_used == 1);
+  prefix_cache_hit(&cache, &second, &content, BLOCK, 200);
+  cr_expect_eq(cache.runs.n_used, 2u);
+  prefix_cache_release(&cache, &first);
+  cr_expect(cache.n_free == 700 && cache.n_keys == 400);
+  prefix_cache_release(&cache, &second);
+  prefix_cache_audit(&cache, 0);
+  cr_expect(cache.runs.items[cache.oldest].n == 400 && cache.oldest == cache.newest);
 }
 
 /* --- the order in which blocks are taken, and found */
@@ -408,11 +415,11 @@ Test(prefix_cache, blocks_without_a_key_go_first) {
   cr_expect(found(&cache, &a) == 1 && cache.n_evictions == 1);
 }
 
-/* The block that is found for the first one of this. */
+/* The run that is found for the first block of this. */
 static BlockIx found_block(PrefixCache *cache, const Content *content) {
   HeldBlocks held = {0};
   prefix_cache_hit(cache, &held, content, BLOCK, 1);
-  const BlockIx ix = held.blocks[0];
+  const BlockIx ix = held.runs[0].run;
   prefix_cache_release(cache, &held);
   return ix;
 }
@@ -426,7 +433,7 @@ Test(prefix_cache, of_blocks_with_one_key_the_first_is_found_and_then_the_next) 
   BlockIx order[3];
   for (size_t i = 0; i < 3; i++) {
     copies[i] = fill(&cache, &a, 1);
-    order[i] = copies[i].blocks[0];
+    order[i] = copies[i].runs[0].run;
   }
   cr_expect_eq(found_block(&cache, &a), order[0]);
   for (size_t i = 0; i < 3; i++)

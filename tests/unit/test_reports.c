@@ -89,7 +89,6 @@ Test(reports, a_cache_that_is_warm_is_told_of) {
   stage_init(&stage, "MM", 100, 16, &arena);
   stage.machines[1].cache = ARENA_NEW(&arena, PrefixCache);
   prefix_cache_init(stage.machines[1].cache, 100, &arena);
-  stage.machines[1].cache->names_all = true;
   const Content *content = content_of(1);
   fill(content, 4);
   const ReportOptions options = {10 * MS, 0};

@@ -35,6 +35,13 @@ static int load(SavedCaches *ret_saved, const char *text) {
                            &diag);
 }
 
+static int64_t n_blocks(const SavedCache *cache) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < cache->n; i++)
+    n += cache->runs[i].n;
+  return n;
+}
+
 static int64_t run_rows(TraceRow *rows, size_t first, size_t n) {
   const Tick start = rows[first].at;
   for (size_t i = first; i < first + n; i++)
@@ -64,46 +71,49 @@ Test(saved_caches, two_halves_find_what_the_whole_does) {
   cr_expect_eq(first + warm, whole);
   SavedCaches again;
   cr_assert_eq(load(&again, saved_text()), 0);
-  cr_expect_gt(again.instances[0].n, saved.instances[0].n);
+  cr_expect_gt(n_blocks(&again.instances[0]), n_blocks(&saved.instances[0]));
   cr_expect_neq(again.salt, saved.salt);
 }
 
-/* A cache with these keys, in the order in which they were used. */
-static PrefixCache cache_of(int64_t n_blocks, const SavedCache *saved) {
+/* A cache with these runs, in the order in which they were used. */
+static PrefixCache cache_of(int64_t n, const SavedCache *saved) {
   PrefixCache cache;
-  prefix_cache_init(&cache, n_blocks, &arena);
-  prefix_cache_load(&cache, saved);
+  prefix_cache_init(&cache, n, &arena);
+  prefix_cache_load(&cache, saved, 16);
   prefix_cache_audit(&cache, 0);
   return cache;
 }
 
 Test(saved_caches, the_most_recent_stay_and_the_least_go_first) {
-  uint64_t keys[] = {11, 22, 33, 44};
-  PrefixCache cache = cache_of(3, &(SavedCache){.keys = keys, .n = 4});
-  cr_expect(!prefix_cache_has(&cache, 11) && prefix_cache_has(&cache, 22));
-  HeldBlocks held = {.blocks = NULL};
-  ARENA_RESERVE(&arena, held.blocks, held.capacity, 4);
+  SavedRun runs[] = {{11, 0, 2}, {22, 5, 3}, {33, 0, 1}, {44, BLOCK_BY_KEY, 1}};
+  PrefixCache cache = cache_of(4, &(SavedCache){.runs = runs, .n = 4});
+  cr_expect(!prefix_cache_has(&cache, 11, 0) && !prefix_cache_has(&cache, 22, 7));
+  cr_expect(prefix_cache_has(&cache, 22, 5) && prefix_cache_has(&cache, 22, 6));
+  cr_expect_neq(prefix_cache_find(&cache, 44), BLOCK_NONE);
+  HeldBlocks held = {0};
   prefix_cache_take(&cache, &held, 1);
-  cr_expect(!prefix_cache_has(&cache, 22) && prefix_cache_has(&cache, 33));
+  cr_expect(prefix_cache_has(&cache, 22, 5) && !prefix_cache_has(&cache, 22, 6));
   SavedCache saved;
   prefix_cache_save(&cache, &saved, &arena);
-  cr_assert_eq(saved.n, 2);
-  cr_expect(saved.keys[0] == 33 && saved.keys[1] == 44);
+  cr_assert_eq(saved.n, 3);
+  cr_expect(saved.runs[0].id == 22 && saved.runs[0].first == 5 && saved.runs[0].n == 1);
+  cr_expect(saved.runs[1].id == 33 && saved.runs[2].first == BLOCK_BY_KEY);
 }
 
 Test(saved_caches, machines_are_found_by_pool_and_number) {
   SavedCaches saved;
-  scene.pools[0].kv_blocks = 2;
   const char *name = scene.pools[0].name;
   const char *text = arena_printf(&arena,
-                                  "tandem caches 1\nmachine 7 16 1 %s\n00000000000000aa\n"
-                                  "machine 0 99 1 other pool\n00000000000000bb\n"
-                                  "machine 0 16 3 %s\n0000000000000001\n0000000000000002\n"
-                                  "0000000000000003\n",
+                                  "tandem caches 2\nmachine 7 16 1 %s\n00000000000000aa 0 9\n"
+                                  "machine 0 99 1 other pool\n00000000000000bb -1 1\n"
+                                  "machine 0 16 2 %s\n0000000000000001 7 1\n"
+                                  "0000000000000002 -1 1\n",
                                   name, name);
   cr_assert_eq(load(&saved, text), 0);
   cr_assert_eq(saved.instances[0].n, 2);
-  cr_expect(saved.instances[0].keys[0] == 2 && saved.instances[0].keys[1] == 3);
+  const SavedRun *runs = saved.instances[0].runs;
+  cr_expect(runs[0].id == 1 && runs[0].first == 7 && runs[0].n == 1);
+  cr_expect(runs[1].id == 2 && runs[1].first == BLOCK_BY_KEY);
 }
 
 Test(saved_caches, what_is_wrong_is_said_where_it_stands) {
@@ -112,15 +122,17 @@ Test(saved_caches, what_is_wrong_is_said_where_it_stands) {
     int line;
   } cases[] = {
       {"caches\n", "begin with", 1},
-      {"tandem caches 1\nmachine 0 16\n", "of the form 'machine INDEX BLOCK_SIZE KEYS POOL'", 2},
-      {"tandem caches 1\nmachine 0 0 1 POOL\n", "of the form 'machine INDEX BLOCK_SIZE KEYS POOL'",
+      {"tandem caches 2\nmachine 0 16\n", "of the form 'machine INDEX BLOCK_SIZE RUNS POOL'", 2},
+      {"tandem caches 2\nmachine 0 0 1 POOL\n", "of the form 'machine INDEX BLOCK_SIZE RUNS POOL'",
        2},
-      {"tandem caches 1\nmachine 0 32 0 POOL\n", "blocks of 32 tokens", 2},
-      {"tandem caches 1\nmachine 0 16 2 POOL\n00000000000000aa\n", "ends after 1 of the 2", 2},
-      {"tandem caches 1\nmachine 0 16 1 POOL\naa\n", "16 hexadecimal digits", 3},
-      {"tandem caches 1\nmachine 0 16 1 POOL\n0000000000000000\n", "16 hexadecimal digits", 3},
-      {"tandem caches 1\nmachine 0 16 0 POOL\nmachine 0 16 0 POOL\n", "occurs twice", 3},
-      {"tandem caches 1\nmachine 0 16 0 x\n", "'file' has no cache", 0},
+      {"tandem caches 2\nmachine 0 32 0 POOL\n", "blocks of 32 tokens", 2},
+      {"tandem caches 2\nmachine 0 16 2 POOL\n00000000000000aa 0 1\n", "ends after 1 of the 2", 2},
+      {"tandem caches 2\nmachine 0 16 1 POOL\naa 0 1\n", "16 hexadecimal digits", 3},
+      {"tandem caches 2\nmachine 0 16 1 POOL\n0000000000000000 0 1\n", "16 hexadecimal digits", 3},
+      {"tandem caches 2\nmachine 0 16 1 POOL\n00000000000000aa 0 0\n", "'ID FIRST BLOCKS'", 3},
+      {"tandem caches 2\nmachine 0 16 1 POOL\n00000000000000aa -1 2\n", "'ID FIRST BLOCKS'", 3},
+      {"tandem caches 2\nmachine 0 16 0 POOL\nmachine 0 16 0 POOL\n", "occurs twice", 3},
+      {"tandem caches 2\nmachine 0 16 0 x\n", "'file' has no cache", 0},
   };
   scene.pools[0].name = "POOL";
   for (size_t i = 0; i < COUNT(cases); i++) {
