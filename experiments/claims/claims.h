@@ -197,4 +197,16 @@ int claim_model_figure(const Trial *trial, const char *name, const double *argum
 /* Provisions, and keeps "DESIGN.rate" and so on; `jobs` threads. */
 int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
                     Diag *diag);
+
+/* What FlexGen's search finds for the first pool of a configuration. */
+typedef enum FlexGenFigure {
+  FLEXGEN_WEIGHTS_ON_CPU, // shares
+  FLEXGEN_KV_ON_CPU,
+  FLEXGEN_ACTIVATIONS_ON_CPU,
+  FLEXGEN_SEQUENCES, // of a block
+  FLEXGEN_TOKENS_PER_S,
+} FlexGenFigure;
+
+/* Of prompts and outputs of so many tokens; NAN: there is no policy. */
+double claim_flexgen(const Config *config, FlexGenFigure figure, double prompt, double output);
 #endif
