@@ -258,12 +258,16 @@ done
 expect 0 "$tandem" provision "$source_dir/experiments/papers/tetriinfer/versus.yaml" \
   --set provision.seeds=1 --set 'workload.duration=20 s'
 prints 'chunks-1024 '
+expect 0 "$tandem" provision "$source_dir/experiments/race/race.yaml" \
+  --set provision.seeds=1 --set 'workload.duration=3 s' --set 'provision.tolerance=40 /s'
+grep -q "^vllm  *none: 'tbt.p99', limit 0.05 s" out || fail 'chunks of 8192 tokens are steady'
+grep -q '^vllm-split  *[1-9] prefill, [1-9] decode' out || fail 'separate phases hold nothing'
 expect 0 "$tandem" report claims pie --only PI-F4
 prints ', 0 outside, 0 input-missing, 0 reported; inputs, formulas and fits: 9 within, 0 outside'
 expect 0 "$tandem" report claims pie --only PI-EXP
 prints ', 0 outside, 0 input-missing, 0 reported; inputs, formulas and fits: 5 within, 0 outside'
 expect 0 "$tandem" report claims pie --only PI-F1
-prints ', 0 outside, 0 input-missing, 1 reported; inputs, formulas and fits: 2 within, 0 outside'
+prints ', 0 outside, 0 input-missing, 1 reported; inputs, formulas and fits: 3 within, 0 outside'
 expect 0 "$tandem" report claims pie --only PI-F6
 prints '1 claims by tandem: 1 within, 3 outside, 0 input-missing, 4 reported'
 finish
