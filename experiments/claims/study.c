@@ -32,6 +32,15 @@ static int expand_design(Node *design, const Node *designs, Arena *arena, Diag *
   return 0;
 }
 
+/* Leaves out the prices of machines that a column of one machine does not have. */
+static void drop_prices(Node *block, const char *machine) {
+  Node *prices = (Node *)node_find(block, "prices");
+  for (Node *price = prices ? prices->first : NULL, *next; price; price = next) {
+    next = price->next;
+    if (strcmp(price->key, machine) != 0) node_take(prices, price->key);
+  }
+}
+
 /* Leaves out what starts from a design that the column does not have. */
 static void drop_designs(Node *designs, const Node *known) {
   for (Node *design = designs->first, *next; design; design = next) {
@@ -60,6 +69,7 @@ static const Node *load_block(const Paper *paper, const ClaimSource *source, Cla
   }
   const PaperColumn *of = &paper->columns[column];
   if (designs && of->machine) drop_designs(designs, of->designs);
+  if (of->machine) drop_prices(block, of->machine);
   for (Node *design = designs ? designs->first : NULL; design; design = design->next)
     if (design->kind == NODE_MAP && expand_design(design, of->designs, arena, diag)) return NULL;
   return block;
