@@ -1,9 +1,10 @@
 /* The claims of a paper, and what Tandem has to say about each.
  *
  * A folder of experiments/papers/ is a paper: paper.yaml, and one file per claim, SW-F15.yaml. Each
- * claim is put to up to two columns: `released`, with the tables and rules of the simulator that
- * its authors released, where there is one, and `tandem`, with the batch-true model. A column is a
- * configuration and named designs, lists of settings on it. A claim has sources, each a name and
+ * claim is put to up to three columns: `released`, with the tables and rules of the simulator that
+ * its authors released, where there is one, `tandem`, with the batch-true model, and `h100`, with
+ * times that were measured on that machine, for sources on no other. A column is a configuration
+ * and named designs, lists of settings on it. A claim has sources, each a name and
  * settings on top of a design: `runs` are simulated, `models` bound, `studies` provisioned; and
  * figures, expressions over the sources' figures with what the paper says and how far off is near
  * enough. A claim with `seeds` has its runs made on as many, and a figure is the mean of what its
@@ -17,7 +18,7 @@
 #include "experiments/report/report.h"
 #include "experiments/sweep/sweep.h"
 
-typedef enum ClaimColumn { COLUMN_RELEASED, COLUMN_TANDEM, CLAIM_COLUMNS } ClaimColumn;
+typedef enum ClaimColumn { COLUMN_RELEASED, COLUMN_TANDEM, COLUMN_H100, CLAIM_COLUMNS } ClaimColumn;
 extern const char *const claim_columns[CLAIM_COLUMNS];
 
 typedef enum Verdict {
@@ -109,6 +110,9 @@ typedef struct PaperColumn {
   bool present;
   TrialBase base;
   const Node *designs; // NULL: none
+  /* NULL: any; else sources of the tandem column are in this one as far as they can be, that is if
+   * it has their design, and binds, and all their pools are on this machine. */
+  const char *machine;
 } PaperColumn;
 
 typedef struct Paper {
@@ -194,7 +198,21 @@ void run_record_times(const RunRecord *self, TimesKnown *times);
 /* The figure `name` (after the source's) of a trial that is bound. */
 int claim_model_figure(const Trial *trial, const char *name, const double *arguments,
                        int n_arguments, Place at, double *ret_value, Diag *diag);
+/* Whether a source is in a column: NULL for one that does not bind there. */
+bool claim_is_of_column(const PaperColumn *column, const Config *config);
 /* Provisions, and keeps "DESIGN.rate" and so on; `jobs` threads. */
 int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
                     Diag *diag);
+
+/* What FlexGen's search finds for the first pool of a configuration. */
+typedef enum FlexGenFigure {
+  FLEXGEN_WEIGHTS_ON_CPU, // shares
+  FLEXGEN_KV_ON_CPU,
+  FLEXGEN_ACTIVATIONS_ON_CPU,
+  FLEXGEN_SEQUENCES, // of a block
+  FLEXGEN_TOKENS_PER_S,
+} FlexGenFigure;
+
+/* Of prompts and outputs of so many tokens; NAN: there is no policy. */
+double claim_flexgen(const Config *config, FlexGenFigure figure, double prompt, double output);
 #endif

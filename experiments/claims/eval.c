@@ -28,6 +28,13 @@ static Trial *trial_new(Arena *arena) {
   return trial;
 }
 
+bool claim_is_of_column(const PaperColumn *column, const Config *config) {
+  if (!column->machine) return true;
+  for (uint32_t i = 0; config && i < config->sim.n_pools; i++)
+    if (strcmp(config->pools[i].machine, column->machine) != 0) return false;
+  return config != NULL;
+}
+
 /* Binds the source with the seed that is `ahead` of its first; 0: its own. */
 static int load_trial(Trial *trial, Paper *paper, const ClaimSource *source, ClaimColumn column,
                       int ahead, Arena *arena, Diag *diag) {
@@ -36,8 +43,12 @@ static int load_trial(Trial *trial, Paper *paper, const ClaimSource *source, Cla
   Setting *settings;
   if (claim_settings(paper, source, column, &settings, &changes.n_settings, arena, diag)) return -1;
   changes.settings = settings;
-  if (trial_load(trial, &paper->columns[column].base, &changes))
-    return take_failure(outcome, &trial->diag, arena, diag);
+  const bool failed = trial_load(trial, &paper->columns[column].base, &changes) != 0;
+  if (!claim_is_of_column(&paper->columns[column], failed ? NULL : &trial->config)) {
+    outcome->wanted = false;
+    return 0;
+  }
+  if (failed) return take_failure(outcome, &trial->diag, arena, diag);
   const int64_t seed = (int64_t)trial->config.sim.seed;
   if (ahead == 0) outcome->seed = seed;
   if (seed != outcome->seed + ahead)
@@ -114,7 +125,7 @@ static int load(void *context, ClaimSource *source, ClaimColumn column) {
     return bind_source(self->paper, source, column, self->arena, self->diag);
   if (source->kind != SOURCE_RUN) return 0;
   if (check_source(self->paper, source, column, self->arena, self->diag)) return -1;
-  if (outcome->gap) return 0;
+  if (outcome->gap || !outcome->wanted) return 0;
   ARENA_RESERVE(self->arena, self->sources, self->capacity, self->n_sources + 1);
   self->sources[self->n_sources++] = (Runs){source, column};
   source->outcomes[column].runs = ARENA_ARRAY(self->arena, RunRecord *, source->n_runs);
@@ -180,7 +191,10 @@ static int run_study(void *context, ClaimSource *source, ClaimColumn column) {
   Diag failure;
   diag_init(&failure);
   claim_run_study(self->paper, source, column, self->jobs, self->arena, &failure);
-  const int status = take_failure(&source->outcomes[column], &failure, self->arena, self->diag);
+  const bool optional = self->paper->columns[column].machine != NULL;
+  SourceOutcome *outcome = &source->outcomes[column];
+  if (optional && failure.n_entries > 0) outcome->wanted = false;
+  const int status = outcome->wanted ? take_failure(outcome, &failure, self->arena, self->diag) : 0;
   diag_done(&failure);
   return status;
 }
@@ -215,6 +229,10 @@ static int find_source_figure(FigureScope *scope, ClaimSource *source, const cha
       run_record_figure(outcome->runs[is_study ? 0 : scope->replicate], name, arguments,
                         n_arguments, ret_value))
     return 0;
+  if (is_study && scope->paper->columns[scope->column].machine) {
+    *ret_value = NAN; // of a design that is on other machines
+    return 0;
+  }
   if (is_study)
     return diag_error(diag, at, "the study has no figure '%s'; a figure is DESIGN.rate or the like",
                       name);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-const char *const claim_columns[CLAIM_COLUMNS] = {"released", "tandem"};
+const char *const claim_columns[CLAIM_COLUMNS] = {"released", "tandem", "h100"};
 const char *const verdict_names[VERDICTS] = {"within", "outside", "input-missing", "reported"};
 const char *const figure_kinds[] = {"prediction", "input", "formula", "fit", NULL};
 
@@ -27,10 +27,12 @@ static const OptionSpec paper_options[] = {
         .help = "Rules and tables of the authors' simulator: {config, designs}."),
     KEY("tandem", PaperKeys, columns[COLUMN_TANDEM], OPTION_NODE,
         .help = "Tandem's own model of batches: {config, designs}."),
+    KEY("h100", PaperKeys, columns[COLUMN_H100], OPTION_NODE,
+        .help = "Times measured on one machine: {config, designs, machine}."),
     {0}};
 
 typedef struct ColumnKeys {
-  const char *config;
+  const char *config, *machine;
   const Node *designs;
 } ColumnKeys;
 
@@ -38,6 +40,8 @@ static const OptionSpec column_options[] = {
     KEY("config", ColumnKeys, config, OPTION_STRING, .required = true,
         .help = "Configuration in the paper's folder, the base of all sources."),
     KEY("designs", ColumnKeys, designs, OPTION_NODE, .help = "Named changes of the configuration."),
+    KEY("machine", ColumnKeys, machine, OPTION_STRING,
+        .help = "Machine type that all pools of a source must be on; column h100 needs it."),
     {0}};
 
 static int load_column(Paper *self, ClaimColumn column, const Node *node, Arena *arena,
@@ -46,7 +50,10 @@ static int load_column(Paper *self, ClaimColumn column, const Node *node, Arena 
   ColumnKeys keys = {0};
   if (!node) return 0;
   if (option_bind(column_options, node, NULL, node->at, &keys, diag)) return -1;
+  if ((column == COLUMN_H100) != (keys.machine != NULL))
+    return diag_error(diag, node->at, "column 'h100' has a 'machine', and no other has");
   to->designs = keys.designs;
+  to->machine = keys.machine;
   const char *path = arena_printf(arena, "%s/%s", self->folder, keys.config);
   to->present = trial_base_init(&to->base, path, NULL, arena, diag) == 0;
   return to->present ? 0 : -1;
@@ -138,11 +145,21 @@ static int bind_figures(Claim *self, FigureKind kind, const Node *list, Arena *a
 
 /* ---- Sources ---- */
 
+/* What the tandem column has, with its design. */
+static void follow_tandem(const Paper *paper, ClaimSource *source) {
+  const PaperColumn *column = &paper->columns[COLUMN_H100];
+  const Node *design = node_find(source->node, "design");
+  const bool known = !design || (design->text && node_find(column->designs, design->text));
+  source->outcomes[COLUMN_H100].wanted =
+      column->present && known && source->outcomes[COLUMN_TANDEM].wanted;
+}
+
 /* A source is for the columns that its `columns` lists, else for all there are. */
 static int want_columns(const Paper *paper, ClaimSource *source, Diag *diag) {
   const Node *listed = node_find(source->node, "columns");
   for (int c = 0; c < CLAIM_COLUMNS; c++)
     source->outcomes[c].wanted = paper->columns[c].present && !listed;
+  follow_tandem(paper, source);
   if (!listed) return 0;
   if (listed->kind != NODE_LIST) return diag_error(diag, listed->at, "'columns' must be a list");
   for (const Node *item = listed->first; item; item = item->next) {
@@ -154,13 +171,14 @@ static int want_columns(const Paper *paper, ClaimSource *source, Diag *diag) {
                         item->text ? item->text : "");
     source->outcomes[c].wanted = true;
   }
+  follow_tandem(paper, source);
   return 0;
 }
 
 /* Keys that are not settings: all but those of columns. */
 static int check_keys(const ClaimSource *source, Diag *diag) {
   static const char *const keys[] = {"design",   "set",    "columns", "study",
-                                     "released", "tandem", NULL};
+                                     "released", "tandem", "h100",    NULL};
   int status = 0;
   for (const Node *child = source->node->first; child; child = child->next) {
     int k = 0;
@@ -215,8 +233,9 @@ int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn co
   if (name && !design)
     return diag_error(diag, name->at, "no design '%s' in column '%s'", name->text ? name->text : "",
                       claim_columns[column]);
-  const Node *maps[] = {design, node_find(source->node, "set"),
-                        node_find(source->node, claim_columns[column])};
+  const Node *own = node_find(source->node, claim_columns[column]);
+  if (!own && column == COLUMN_H100) own = node_find(source->node, claim_columns[COLUMN_TANDEM]);
+  const Node *maps[] = {design, node_find(source->node, "set"), own};
   int capacity = source->n_moved, n = 0;
   for (int i = 0; i < 3; i++)
     capacity += maps[i] ? maps[i]->n_children : 0;

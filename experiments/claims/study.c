@@ -32,6 +32,24 @@ static int expand_design(Node *design, const Node *designs, Arena *arena, Diag *
   return 0;
 }
 
+/* Leaves out the prices of machines that a column of one machine does not have. */
+static void drop_prices(Node *block, const char *machine) {
+  Node *prices = (Node *)node_find(block, "prices");
+  for (Node *price = prices ? prices->first : NULL, *next; price; price = next) {
+    next = price->next;
+    if (strcmp(price->key, machine) != 0) node_take(prices, price->key);
+  }
+}
+
+/* Leaves out what starts from a design that the column does not have. */
+static void drop_designs(Node *designs, const Node *known) {
+  for (Node *design = designs->first, *next; design; design = next) {
+    next = design->next;
+    const Node *name = design->kind == NODE_MAP ? node_find(design, "design") : NULL;
+    if (name && !(name->text && node_find(known, name->text))) node_take(designs, design->key);
+  }
+}
+
 /* The `provision:` block of the file that the source names, its designs expanded. */
 static const Node *load_block(const Paper *paper, const ClaimSource *source, ClaimColumn column,
                               Arena *arena, Diag *diag) {
@@ -49,10 +67,11 @@ static const Node *load_block(const Paper *paper, const ClaimSource *source, Cla
     diag_error(diag, place_of_file(path), "'%s' must hold 'provision:' and nothing else", path);
     return NULL;
   }
+  const PaperColumn *of = &paper->columns[column];
+  if (designs && of->machine) drop_designs(designs, of->designs);
+  if (of->machine) drop_prices(block, of->machine);
   for (Node *design = designs ? designs->first : NULL; design; design = design->next)
-    if (design->kind == NODE_MAP &&
-        expand_design(design, paper->columns[column].designs, arena, diag))
-      return NULL;
+    if (design->kind == NODE_MAP && expand_design(design, of->designs, arena, diag)) return NULL;
   return block;
 }
 

@@ -120,6 +120,10 @@ static const char *verdict_text(const Paper *paper, const ClaimFigure *figure, A
   if (first && paper->columns[COLUMN_TANDEM].present && tandem != VERDICTS && released != tandem)
     text = arena_printf(arena, "%s; %s: %s", text, claim_columns[COLUMN_TANDEM],
                         judged_text(figure, COLUMN_TANDEM, arena));
+  const Verdict h100 = figure->by[COLUMN_H100], shown = first ? released : tandem;
+  if (paper->columns[COLUMN_H100].present && h100 != VERDICTS && h100 != shown)
+    text = arena_printf(arena, "%s; %s: %s", text, claim_columns[COLUMN_H100],
+                        judged_text(figure, COLUMN_H100, arena));
   if (figure->kind == KIND_PREDICTION || isnan(figure->low)) return text;
   return arena_printf(arena, "%s (%s)", text, figure_kinds[figure->kind]);
 }
@@ -172,6 +176,17 @@ static void print_all_times(const Paper *paper, Arena *arena, FILE *out) {
   }
 }
 
+static bool has_h100(const Paper *paper) {
+  return paper->columns[COLUMN_H100].present;
+}
+
+/* Its cell, where the paper has that column. */
+static const char *h100_text(const Paper *paper, const ClaimFigure *figure, Arena *arena) {
+  char text[FIGURE_TEXT];
+  if (!has_h100(paper)) return "";
+  return arena_printf(arena, " %12s", figure_text(figure->values[COLUMN_H100], figure->unit, text));
+}
+
 static void print_table(const Paper *paper, bool sensitivity, Arena *arena, FILE *out) {
   const char *told[CLAIM_COLUMNS] = {0};
   fprintf(out, "%s\n", paper->title);
@@ -182,13 +197,14 @@ static void print_table(const Paper *paper, bool sensitivity, Arena *arena, FILE
       const ClaimFigure *figure = &claim->figures[f];
       char released[FIGURE_TEXT], tandem[FIGURE_TEXT], allowed[2 * FIGURE_TEXT + 4];
       if (i + f == 0)
-        fprintf(out, "  %-38s %-14s %12s %12s  %-20s %s\n", "", "paper", "released", "tandem",
-                "within", "");
-      fprintf(out, "  %-38s %-14s %12s %12s  %-20s %s%s%s\n", figure->what, figure->paper,
+        fprintf(out, "  %-38s %-14s %12s %12s%s  %-20s %s\n", "", "paper", "released", "tandem",
+                has_h100(paper) ? "         h100" : "", "within", "");
+      fprintf(out, "  %-38s %-14s %12s %12s%s  %-20s %s%s%s\n", figure->what, figure->paper,
               figure_text(figure->values[COLUMN_RELEASED], figure->unit, released),
               figure_text(figure->values[COLUMN_TANDEM], figure->unit, tandem),
-              allowed_text(figure, allowed), verdict_text(paper, figure, arena),
-              figure->gap ? ": " : "", figure->gap ? figure->gap : "");
+              h100_text(paper, figure, arena), allowed_text(figure, allowed),
+              verdict_text(paper, figure, arena), figure->gap ? ": " : "",
+              figure->gap ? figure->gap : "");
       print_ranges(claim, f, arena, out);
     }
     if (*claim->note) fprintf(out, "  note: %s\n", claim->note);
@@ -273,6 +289,9 @@ static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
                     {CELL_OF_TEXT("by_tandem", by_text(paper, figure, COLUMN_TANDEM))},
                     {CELL_OF_NUMBER("miss_released", miss_by(figure, COLUMN_RELEASED))},
                     {CELL_OF_NUMBER("miss_tandem", miss_by(figure, COLUMN_TANDEM))},
+                    {CELL_OF_NUMBER("h100", figure->values[COLUMN_H100])},
+                    {CELL_OF_TEXT("by_h100", by_text(paper, figure, COLUMN_H100))},
+                    {CELL_OF_NUMBER("miss_h100", miss_by(figure, COLUMN_H100))},
                     {0}});
 }
 
@@ -338,9 +357,11 @@ const Command command_report_claims = {
                                              "folder; all papers by default"},
                                    {0}},
     CLI_OPTIONS,
-    .notes = "Column 'released' uses the rules and tables of the simulator that the authors "
-             "released, if there is one; column 'tandem' uses Tandem's own model of batches. The "
-             "verdict is that of the first column that has a figure.",
+    .notes =
+        "Column 'released' uses the rules and tables of the simulator that the authors "
+        "released, if there is one; column 'tandem' uses Tandem's own model of batches; column "
+        "'h100' uses times measured on an H100, for claims of that machine alone. The "
+        "verdict is that of the first column that has a figure.",
     .examples = "tandem report claims splitwise --only SW-F15",
     .run = run_report,
 };

@@ -5,9 +5,10 @@
  *     s(W·weights/n)/to_gpu + s(K·KV of the context/n)/to_gpu + s(K·KV of the new tokens/n)/to_cpu
  *
  * to its compute time, where s(b) = b + half_size is what a copy of b bytes costs (host_link.h).
- * These are the terms of FlexGen's cost model (Sheng et al. 2023, §4.3) for weights and KV; its
+ * These are the terms of FlexGen's cost model (Sheng et al. 2023, §4.3) for weights and KV. Its
  * max(), which stands for copies and compute at the same time, is a sum here, as swapping on demand
- * overlaps nothing. Attention is computed on the GPU. Activations stay there.
+ * overlaps nothing; with `overlap` it is that max: of compute, of what comes in and of what goes
+ * out. Attention is computed on the GPU. Activations stay there. flexgen_policy.h searches shares.
  *
  * What weights leave of the GPU's memory, KV has (kv_capacity): capacity is bounded by both sides;
  * the layer that computes is counted to the activations. Sharing
@@ -17,6 +18,7 @@
 
 typedef struct State {
   double weights_on_cpu, kv_on_cpu; // shares
+  bool overlap;
 } State;
 
 typedef struct InstanceState {
@@ -91,6 +93,45 @@ static Tick copy_ticks(const PoolSpec *pool, const TierLoad *load, LinkDirection
   return tick_from_seconds(((double)bytes + extra) / rate);
 }
 
+/* Times of an iteration that are lines: the i-th takes first + step·i. */
+typedef struct Line {
+  Tick first, step;
+} Line;
+
+/* Whether iteration `i` takes the copies of `line` longer than what it is held against. */
+static bool is_longer(Line line, const Series *compute, Line other, int64_t i) {
+  const Tick ticks = line.first + line.step * i;
+  return fine_from_ticks(ticks) > series_fine(*compute, i) && ticks >= other.first + other.step * i;
+}
+
+/* The longest of compute and copies each way, for as many of `count` iterations as it is. */
+static Series longest(Series compute, Line in, Line out, int64_t *count) {
+  const Line lines[] = {in, out}, others[] = {out, in};
+  for (int k = 0; k < 2; k++) {
+    if (!is_longer(lines[k], &compute, others[k], 0)) continue;
+    int64_t low = 1, high = *count; // the last that it is
+    while (low < high) {
+      const int64_t middle = low + (high - low + 1) / 2;
+      if (is_longer(lines[k], &compute, others[k], middle - 1))
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    *count = low;
+    return (Series){.first = lines[k].first, .step = lines[k].step, .carry = compute.carry};
+  }
+  int64_t low = 1, high = *count;
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2, i = middle - 1;
+    if (is_longer(in, &compute, out, i) || is_longer(out, &compute, in, i))
+      high = middle - 1;
+    else
+      low = middle;
+  }
+  *count = low;
+  return compute;
+}
+
 static TierSpan plan(const void *state, void *instance_state, const TierLoad *load, Series compute,
                      int64_t count) {
   const State *self = state;
@@ -105,12 +146,18 @@ static TierSpan plan(const void *state, void *instance_state, const TierLoad *lo
   instance->in_bytes = weights + token * load->context_tokens;
   instance->in_bytes_step = token * load->decode_seqs;
   instance->out_bytes = token * (load->prefill_tokens + load->decode_seqs);
-  Series series = compute;
-  if (weights > 0) series.first += copy_ticks(pool, load, LINK_TO_GPU, weights);
+  Line in = {.step = per_token * load->decode_seqs}, out = {0};
+  if (weights > 0) in.first += copy_ticks(pool, load, LINK_TO_GPU, weights);
   if (token > 0 && load->context_tokens > 0)
-    series.first += copy_ticks(pool, load, LINK_TO_GPU, 0) + per_token * load->context_tokens;
-  if (token > 0) series.first += copy_ticks(pool, load, LINK_TO_CPU, instance->out_bytes);
-  series.step += per_token * load->decode_seqs;
+    in.first += copy_ticks(pool, load, LINK_TO_GPU, 0) + per_token * load->context_tokens;
+  if (token > 0) out.first = copy_ticks(pool, load, LINK_TO_CPU, instance->out_bytes);
+  Series series = compute;
+  if (self->overlap) {
+    series = longest(compute, in, out, &count);
+  } else {
+    series.first += in.first + out.first;
+    series.step += in.step;
+  }
   const Tick change = host_link_next_change(link, load->copies, now);
   if (change < TICK_MAX) // those that begin before
     count = smaller(count, series_ended(series, change - now - 1) + 1);
@@ -136,6 +183,10 @@ static const OptionSpec options[] = {
      .help = "Share of the weights that is copied from the CPU in every iteration."},
     {"kv_on_cpu", OPTION_REAL, offsetof(State, kv_on_cpu), "0", .max = 1,
      .help = "Share of the KV that is copied from the CPU in every iteration."},
+    {"overlap", OPTION_BOOL, offsetof(State, overlap), "false",
+     .help =
+         "Copy while layers compute, so that an iteration takes as long as the longest of compute, "
+         "copies in and copies out."},
     {0}};
 
 const KvTier kvtier_flexgen = {

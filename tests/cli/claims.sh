@@ -127,6 +127,50 @@ prints "cannot read 'nowhere.csv'"
 expect 0 "$tandem" report claims ./paper --format json
 prints '"id": "P-1", "claim": "what it says", "figure": "off", "stated": "41", "released": 40'
 
+# A column of measured times follows `tandem` where all is on its machine, with designs of its own.
+cp -r paper three
+cat >>three/paper.yaml <<'END'
+h100:
+  config: base.yaml
+  machine: dgx-h100
+  designs:
+    twice: {pools.all.count: 4, workload.requests: 30}
+END
+cat >three/P-1.yaml <<'END'
+claim: what it says
+where: §1
+runs:
+  base: {columns: [tandem]}
+  twice: {design: twice, tandem: {seed: 5}}
+  other: {set: {pools.all.machine: dgx-a100}}
+  first: {columns: [released]}
+studies:
+  least: {study: rates.yaml}
+figures:
+  - {what: follows, value: base.completed}
+  - {what: design, value: twice.completed, paper: 20, rule: exact}
+  - {what: machine, value: other.completed}
+  - {what: not in tandem, value: first.completed}
+  - {what: study, value: least.any.machines}
+END
+third() { # FIGURE TANDEM H100
+  found=$(grep "^P-1,[^,]*,$1," out | cut -d, -f6,21)
+  [ "$found" = "$2,$3" ] || fail "figure $1: '$found', not '$2,$3'"
+}
+expect 0 "$tandem" report claims ./three --format csv
+prints 'by_tandem,miss_released,miss_tandem,h100,by_h100,miss_h100'
+third follows 40 40
+third design 20 30
+third machine 40 ''
+third 'not in tandem' '' ''
+third study 1 1
+expect 0 "$tandem" report claims ./three
+prints '1 claims by h100: 0 within, 1 outside'
+grep -q ' released       tandem         h100  within' out || fail 'no column h100'
+sed -i 's/  machine: dgx-h100//' three/paper.yaml
+rejects 3 "$tandem" report claims ./three
+says "column 'h100' has a 'machine', and no other has"
+
 # With seeds a figure is the mean of what it is on each; an ordering is the share of them.
 seeded() { # SET FIGURE
   cat <<END
@@ -214,12 +258,16 @@ done
 expect 0 "$tandem" provision "$source_dir/experiments/papers/tetriinfer/versus.yaml" \
   --set provision.seeds=1 --set 'workload.duration=20 s'
 prints 'chunks-1024 '
+expect 0 "$tandem" provision "$source_dir/experiments/race/race.yaml" \
+  --set provision.seeds=1 --set 'workload.duration=3 s' --set 'provision.tolerance=40 /s'
+grep -q "^vllm  *none: 'tbt.p99', limit 0.05 s" out || fail 'chunks of 8192 tokens are steady'
+grep -q '^vllm-split  *[1-9] prefill, [1-9] decode' out || fail 'separate phases hold nothing'
 expect 0 "$tandem" report claims pie --only PI-F4
 prints ', 0 outside, 0 input-missing, 0 reported; inputs, formulas and fits: 9 within, 0 outside'
 expect 0 "$tandem" report claims pie --only PI-EXP
 prints ', 0 outside, 0 input-missing, 0 reported; inputs, formulas and fits: 5 within, 0 outside'
 expect 0 "$tandem" report claims pie --only PI-F1
-prints ', 0 outside, 0 input-missing, 1 reported; inputs, formulas and fits: 2 within, 0 outside'
+prints ', 0 outside, 0 input-missing, 1 reported; inputs, formulas and fits: 3 within, 0 outside'
 expect 0 "$tandem" report claims pie --only PI-F6
 prints '1 claims by tandem: 1 within, 3 outside, 0 input-missing, 4 reported'
 finish

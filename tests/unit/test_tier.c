@@ -285,6 +285,30 @@ Test(tier, flexgen_iterations_copy_at_the_rate_with_which_they_begin) {
   }
 }
 
+/* FlexGen's own max(): of 20 ms to prefill 10 tokens, 10 to copy the weights in and 20 to copy
+ * their KV out, none is more than the 20; of decodes of 11 and 12 tokens, in 11.11 and 11.12 ms, 21
+ * and 22 ms to copy weights and KV in. */
+static void check_overlap(void) {
+  cr_expect_eq(scene.records[0].first_token_at, 20 * MS);
+  cr_expect_eq(scene.records[0].last_token_at, (20 + 21 + 22) * MS);
+}
+
+/* KV alone: 1 ms a token in. A decode computes for 11.1 ms and 10 us a token, so copies take longer
+ * from the twelfth token on. */
+static void check_overlap_ends(void) {
+  cr_expect_eq(scene.records[0].last_token_at, (20000 + 11110) * US + (12 + 13 + 14) * MS);
+}
+
+Test(tier, flexgen_copies_beside_compute_where_it_overlaps) {
+  const TraceRow rows[] = {row(0, 10, 3)}, longer[] = {row(0, 10, 5)};
+  use_host(1000000000, 500000000);
+  scene_choose(&scene, POLICY_KVTIER, "flexgen", "{kv_on_cpu: 1, overlap: true}");
+  run_both(rows, COUNT(rows), check_overlap);
+  scene_choose(&scene, POLICY_KVTIER, "flexgen",
+               "{weights_on_cpu: 0, kv_on_cpu: 1, overlap: true}");
+  run_both(longer, COUNT(longer), check_overlap_ends);
+}
+
 /* Each copy of ten layers costs 100 kB more: 1 ms in, 2 ms out, of what is copied at all. */
 static Tick small_copies;
 
