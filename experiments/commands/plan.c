@@ -2,6 +2,7 @@
 #include "experiments/plan/plan.h"
 #include "base/output.h"
 #include "experiments/commands/plan_sides.h"
+#include "experiments/plot/plot.h"
 #include "perfmodel/datafile.h"
 #include <limits.h>
 #include <string.h>
@@ -10,12 +11,12 @@ typedef struct Options {
   Question question;
   const char *gpus, *engines, *weights, *drafts, *offloads; // lists
   const char *columns;                                      // of the trace
-  const char *study, *output, *export;
+  const char *study, *output, *export, *figure;
   int format;
   int64_t jobs, memory;
   const Node *set;
   MoneyOptions money;
-  bool dry_run;
+  bool dry_run, curve;
 } Options;
 
 #define ASKED(key, type, field, value, help) CLI_ROW(key, type, question.field, value, help)
@@ -74,6 +75,16 @@ static const OptionSpec options[] = {
            "failure domain of which any one may be down for the whole run: machine, or a name and "
            "its number of machines, such as rack=4"),
      .absent = "nothing fails"},
+    {ASKED(
+         "--spares", STRING, spares, "N-1",
+         "spare instances: the limits must hold with so many instances of each pool down, such as "
+         "N-1"),
+     .absent = "none"},
+    {ASKED("--headroom", REAL, headroom, "SHARE",
+           "share by which the load may grow and the limits must still hold, such as 20%"),
+     .max = 100, .fallback = "0"},
+    {ASKED("--max-gpus", INT, max_gpus, "N", "most GPUs of all instances"), .min = 1, .max = 1e9,
+     .absent = "any"},
     {ASKED("--split", CHOICE, split, "SPLIT", "separate pools for prefill and decode"),
      .choices = plan_split_names, .fallback = "both"},
     {ASKED("--objective", CHOICE, objective, "OBJECTIVE", "quantity to minimize"),
@@ -91,6 +102,12 @@ static const OptionSpec options[] = {
     {CLI_MONEY_SOLD},
     {.group = "Output", CLI_FORMAT},
     {CLI_OUTPUT},
+    {CLI_FLAG("--curve", curve,
+              "simulate the best designs at loads around the one asked, and print the share of "
+              "requests within the limits and the goodput against the rate")},
+    {CLI_TEXT("--figure", figure, "FILE",
+              "draw what tokens cost against how fast users get them, or the curve of --curve; "
+              ".png or .svg")},
     {CLI_TEXT("--study", study, "FILE", "write the question as a study, for run and provision")},
     {CLI_EXPORT},
     {CLI_SET("gpu_cost_per_hour='2.10 $/h'")},
@@ -106,18 +123,34 @@ static int save_study(const char *path, const char *text, Arena *arena, Diag *di
   return output_commit(&output, diag);
 }
 
+/* Draws the curve, or else the front. */
+static int draw(Cli *cli, const PlanAnswer *answer) {
+  const Options *given = cli->given;
+  const PlotPlace place = {.path = given->figure};
+  const char *title = plan_title(answer->plan->question, answer->plan->machine, cli->arena);
+  if (!given->figure) return 0;
+  if (answer->curve)
+    return plot_curve(answer->curve, answer->plan->quantile, title, &place, cli->arena, cli->diag);
+  return plot_fronts(&(PlotFront){answer->front, NULL}, 1, title, &place, cli->arena, cli->diag);
+}
+
 /* The exit code when `diag` stays empty. */
 static int answer(Cli *cli, const Plan *plan, Study *study) {
   const Options *given = cli->given;
   Config *config = ARENA_NEW(cli->arena, Config);
   Front front = {0};
+  Curve curve = {0};
   const int status = study_search(study, given->output, false, true);
   study_note_times(study);
   if (status) return EXIT_INPUT;
   if (study->best >= 0 && given->export) return study_export(study, given->export);
-  const int wanted = given->format == OUTPUT_TABLE ? PLAN_FRONT_SHOWN : INT_MAX;
+  const bool all = given->format != OUTPUT_TABLE || given->figure;
+  const int wanted = all ? INT_MAX : PLAN_FRONT_SHOWN;
   if (front_make(&front, &study->provision, study->outcomes, wanted, study->jobs, cli->arena,
                  cli->diag))
+    return EXIT_INPUT;
+  if (given->curve &&
+      curve_make(&curve, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
     return EXIT_INPUT;
   if (study->best >= 0 && study_bind_answer(study, 0, config)) return EXIT_INPUT;
   const Provision *provision = &study->provision;
@@ -129,10 +162,11 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
                              .best = study->best,
                              .runner_up = second ? order[1] : -1,
                              .front = &front,
+                             .curve = given->curve ? &curve : NULL,
                              .config = config,
                              .path = given->study};
   plan_print(&answer, given->format, stdout, cli->arena);
-  if (study->best >= 0) return EXIT_DONE;
+  if (study->best >= 0) return draw(cli, &answer) ? EXIT_INPUT : EXIT_DONE;
   study_explain(study);
   return EXIT_INPUT;
 }
@@ -168,10 +202,10 @@ static int ask_one(Cli *cli, const Question *question) {
 
 static int ask_many(Cli *cli, const Sides *sides) {
   const Options *given = cli->given;
-  if (given->study || given->export || given->dry_run)
+  if (given->study || given->export || given->dry_run || given->curve)
     return cli_usage(
-        cli, "'--study', '--export' and '--dry-run' need one GPU, engine, format, draft number and "
-             "tier");
+        cli, "'--study', '--export', '--curve' and '--dry-run' need one GPU, engine, format, draft "
+             "number and tier");
   if (sides_count(sides) > SIDES_MAX)
     return cli_usage(cli,
                      "more than 64 combinations of GPU, engine, format, draft number and tier");
@@ -189,11 +223,14 @@ static int run_plan(Cli *cli) {
                  .weights = sides_list(given->weights, cli->arena),
                  .offloads = sides_list(given->offloads, cli->arena),
                  .output = given->output,
+                 .figure = given->figure,
                  .format = given->format,
                  .jobs = given->jobs,
                  .memory = given->memory};
   const int usage = study_check_export(given->export, cli->arena);
   if (usage != EXIT_DONE) return usage;
+  if (given->figure && !gnuplot_can_draw(given->figure))
+    return cli_usage(cli, "'--figure' needs a file that ends in .png or .svg");
   if (cli_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
   if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
     return cli_usage(cli, "'--columns', '--time' and '--sort' need '--trace'");

@@ -2,8 +2,10 @@
 #include "experiments/commands/plan_sides.h"
 #include "experiments/base/cells.h"
 #include "experiments/base/interrupt.h"
+#include "experiments/plot/plot.h"
 #include "sim/core/speculation.h"
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@ typedef struct Side {
   const char *design;                 // NULL: there is no answer
   const char *rests_on;               // or why there is none
   const Answer *answer;
+  Front front; // empty: no figure is drawn
 } Side;
 
 const char *const *sides_list(const char *text, Arena *arena) {
@@ -132,6 +135,10 @@ static int search_side(Side *self, const Sides *of, const Plan *plan, Study *stu
   Node *root = yaml_parse("(the study)", plan->text, strlen(plan->text), arena, diag);
   if (!root || study_open(study, "(the study)", root, NULL, of->jobs, of->memory, arena, diag) ||
       study_search(study, of->output, false, true))
+    return -1;
+  if (study->best >= 0 && of->figure &&
+      front_make(&self->front, &study->provision, study->outcomes, INT_MAX, study->jobs, arena,
+                 diag))
     return -1;
   if (study->best >= 0) return take_answer(self, plan, study, arena);
   self->rests_on = study->outcomes[0].why_not;
@@ -258,6 +265,21 @@ static void print_sides(const Side *sides, int n, OutputFormat format) {
   rows_end(&rows);
 }
 
+/* All fronts in one figure. */
+static int draw(Cli *cli, const Sides *self, const Side *sides, int n) {
+  PlotFront *fronts = ARENA_ARRAY(cli->arena, PlotFront, n);
+  const PlotPlace place = {.path = self->figure};
+  const char *title = plan_title(self->question, NULL, cli->arena);
+  int n_fronts = 0;
+  for (int i = 0; i < n; i++) {
+    const Side *side = &sides[i];
+    const char *name = arena_printf(cli->arena, "%s %s", side->gpu, side->weights);
+    if (count(self->engines) > 1) name = arena_printf(cli->arena, "%s %s", name, side->engine);
+    if (side->front.n > 0) fronts[n_fronts++] = (PlotFront){&side->front, name};
+  }
+  return plot_fronts(fronts, n_fronts, title, &place, cli->arena, cli->diag);
+}
+
 int sides_answer(Cli *cli, const Sides *self) {
   const int n = sides_count(self), objective = self->question->objective;
   Side *sides = ARENA_ARRAY(cli->arena, Side, n);
@@ -267,5 +289,6 @@ int sides_answer(Cli *cli, const Sides *self) {
   }
   sort(sides, n, objective);
   print_sides(sides, n, self->format);
+  if (self->figure && sides[0].design && draw(cli, self, sides, n)) return EXIT_INPUT;
   return sides[0].design ? EXIT_DONE : EXIT_INPUT;
 }

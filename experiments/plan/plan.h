@@ -28,6 +28,9 @@ typedef struct Question {
   const char *slo;                  // "ttft.p99<2s,tpot.p99<50ms"
   const char *tensor_parallel;      // "2,4"; NULL: all that can be had
   const char *survive;              // "rack=4": any one domain may be down; NULL: none
+  const char *spares;               // "N-1": with an instance of each pool down; NULL: none
+  int64_t max_gpus;                 // 0: any
+  double headroom;                  // share of the load that must be held beside it
   int64_t drafts;                   // of a request in a step; 0: none; -1: as `assignments` say
   const char *offload;            // "cpu=64GiB": tier for KV, and its size for each GPU; NULL: none
   const char *const *assignments; // of --set, NULL-terminated; NULL: none
@@ -62,11 +65,13 @@ typedef struct Plan {
   int64_t batched_tokens; // of the smaller batch; 0: the engine has no such key
   const char *domain;     // that must be survived; NULL: none
   int64_t domain_size;    // machines of it
+  int64_t spares;         // instances of each pool that may be down
   bool mtp;               // drafts come from MTP layers of the model
   bool has_acceptance;    // and theirs is the one that is published, or assumed
   PublishedAcceptance acceptance;
   int64_t offload_cpu, offload_ssd; // bytes of each GPU under the prefix cache; 0: none
   bool offload_drops;               // designs that cannot offload are left out
+  double quantile;                  // the highest that is limited; 0: none
   const char *text;                 // the study
 } Plan;
 
@@ -130,6 +135,39 @@ int front_make(Front *self, const Provision *study, const DesignOutcome *outcome
  * runs. */
 const FrontPoint *front_asked(const Front *self, const DesignOutcome *outcome);
 
+/* ---- The curve ---- */
+
+enum { CURVE_DESIGNS = 3 };
+
+/* Of the first seed, and over all seeds and times moved by their error. */
+typedef struct CurveRange {
+  double value, low, high;
+} CurveRange;
+
+/* An answer at some load. */
+typedef struct CurvePoint {
+  const DesignOutcome *outcome;
+  double load;         // of what was asked
+  double rate;         // requests/s that came
+  CurveRange attained; // share of the requests that kept all limits, each by itself
+  CurveRange goodput;  // those per second
+} CurvePoint;
+
+typedef struct Curve {
+  CurvePoint *points; // [n]; the best design first, of each by load
+  int n;
+  const char *limits; // of a request, as `slo.goodput` has them
+} Curve;
+
+/* Simulates the best answers of a study at loads around the one that was asked. A limit on a
+ * statistic counts as one of each request; limits on other metrics than TTFT, TPOT and E2E do not
+ * count. */
+int curve_make(Curve *self, const Provision *study, const DesignOutcome *outcomes, int jobs,
+               Arena *arena, Diag *diag);
+/* The highest rate up to which such a share of requests keeps the limits on all seeds and with
+ * times moved; 0: none. */
+double curve_knee(const Curve *self, const DesignOutcome *outcome, double share);
+
 /* ---- On paper ---- */
 
 /* Everything but the search, which found `outcomes`. `path` is where the study is kept, NULL:
@@ -140,12 +178,20 @@ typedef struct PlanAnswer {
   const DesignOutcome *outcomes;
   int best, runner_up; // designs; -1: none
   const Front *front;
+  const Curve *curve;   // NULL: not asked
   const Config *config; // of the best answer; NULL: none
   const char *path;
 } PlanAnswer;
 
 /* What the answer rests on that its figures do not say; NULL-terminated. */
 const char *const *plan_notes(const PlanAnswer *self, Arena *arena);
+/* "6", or "4 + 2" of a split. */
+const char *plan_instances(const Answer *answer, Arena *arena);
+/* "llama3.1-8b on dgx-h100: 20 requests/s, 500 + 100 tokens, within ttft.p99<2s"; `on` NULL: it is
+ * left out. */
+const char *plan_title(const Question *asked, const char *on, Arena *arena);
+/* private: print_curve.c */
+void plan_print_curve(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *arena);
 void plan_print(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *arena);
 
 /* ---- To start it ---- */

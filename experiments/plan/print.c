@@ -19,8 +19,7 @@ static int64_t count_instances(const Answer *answer) {
   return n[ROLE_PREFILL] + n[ROLE_DECODE] + n[ROLE_MIXED];
 }
 
-/* "6", or "4 + 2" of a split. */
-static const char *instances(const Answer *answer, Arena *arena) {
+const char *plan_instances(const Answer *answer, Arena *arena) {
   if (answer->fleet.n[ROLE_DECODE] > 0)
     return arena_printf(arena, "%" PRId64 " + %" PRId64, answer->fleet.n[ROLE_PREFILL],
                         answer->fleet.n[ROLE_DECODE]);
@@ -29,7 +28,7 @@ static const char *instances(const Answer *answer, Arena *arena) {
 
 static const char *named_instances(const DesignOutcome *outcome, Arena *arena) {
   const Answer *answer = &outcome->answers[0];
-  return arena_printf(arena, "%s instance%s of %s", instances(answer, arena),
+  return arena_printf(arena, "%s instance%s of %s", plan_instances(answer, arena),
                       count_instances(answer) == 1 ? "" : "s", outcome->design->name);
 }
 
@@ -56,6 +55,12 @@ static const char *load_of(const Question *asked, Arena *arena) {
   return what;
 }
 
+const char *plan_title(const Question *asked, const char *on, Arena *arena) {
+  return arena_printf(arena, "%s%s%s: %s, within %s", text_shown(asked->model, arena),
+                      on ? " on " : "", on ? on : "", load_of(asked, arena),
+                      text_shown(asked->slo, arena));
+}
+
 static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
   const Plan *plan = self->plan;
   const int64_t drafts = plan->question->drafts;
@@ -71,6 +76,12 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
   if (plan->question->power_budget > 0)
     fprintf(out, "            within %s kW of provisioned power\n",
             amount(plan->question->power_budget / 1000, arena));
+  if (plan->question->max_gpus > 0)
+    fprintf(out, "            with at most %" PRId64 " GPU%s\n", plan->question->max_gpus,
+            plan->question->max_gpus > 1 ? "s" : "");
+  if (plan->question->headroom > 0)
+    fprintf(out, "            limits are those of %.6g times the load\n",
+            1 + plan->question->headroom);
   if (plan->roofline)
     fprintf(
         out,
@@ -233,7 +244,7 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
       continue;
     }
     fprintf(out, "%-*s  %9s %5s %9s %10s %7s %7s  %-10s %6.1f%%\n", width, outcome->design->name,
-            instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
+            plan_instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
             amount(answer->fleet.takes.cost_per_hour, arena),
             amount(point ? front_cost(point) : NAN, arena),
             amount(answer->fleet.takes.power_kw, arena), amount(point ? point->joules : NAN, arena),
@@ -250,7 +261,7 @@ static void put_point(Rows *rows, const FrontPoint *point, int width, bool price
       rows,
       (Cell[]){
           {CELL_OF_TEXT("design", point->outcome->design->name), COLUMN("design", -width)},
-          {CELL_OF_TEXT("instances", instances(answer, arena)), COLUMN(" instances", 10)},
+          {CELL_OF_TEXT("instances", plan_instances(answer, arena)), COLUMN(" instances", 10)},
           {CELL_OF_NUMBER("gpus", point->gpus), .only = CELL_IN_CSV | CELL_IN_JSON},
           {CELL_OF_NUMBER("load", point->load), COLUMN_PERCENT("load", 5, "%.0f")},
           {CELL_OF_NUMBER("requests_per_s", point->rate), COLUMN("requests/s", 10), .show = "%.4g"},
@@ -308,7 +319,10 @@ static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
   }
   print_designs(self, out, arena);
   if (self->best < 0) return;
-  print_front(self, out, arena);
+  if (self->curve)
+    plan_print_curve(self, OUTPUT_TABLE, out, arena);
+  else
+    print_front(self, out, arena);
   print_start(self, out, arena);
 }
 
@@ -344,6 +358,10 @@ static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
   Rows rows = {OUTPUT_JSON, out, "", .gap = "\n  ", .end = "]"};
   put_points(self, &rows, arena);
   rows_end(&rows);
+  if (self->curve) {
+    fputs(",\n \"curve\": ", out);
+    plan_print_curve(self, OUTPUT_JSON, out, arena);
+  }
   fputs("}\n", out);
 }
 
@@ -352,6 +370,8 @@ void plan_print(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *a
     print_table(self, out, arena);
   } else if (format == OUTPUT_JSON) {
     print_json(self, out, arena);
+  } else if (self->curve) {
+    plan_print_curve(self, OUTPUT_CSV, out, arena);
   } else {
     Rows rows = {.format = OUTPUT_CSV, .out = out};
     put_points(self, &rows, arena);

@@ -130,12 +130,20 @@ static void add_workload(Text *self, double quantile) {
 
 /* More instances of a design than any load of this size takes. */
 static int64_t most_instances(const Question *asked) {
-  if (asked->users > 0) return asked->users;
-  const double wanted = asked->rate > 0 ? 2 * asked->rate : 256;
+  const double load = 1 + asked->headroom;
+  if (asked->users > 0) return (int64_t)ceil(load * (double)asked->users);
+  const double wanted = asked->rate > 0 ? 2 * load * asked->rate : 256 * load;
   int64_t most = 16;
   while ((double)most < wanted && most < 1000000 / 2)
     most *= 2;
   return most;
+}
+
+/* The range of instances that is searched. */
+static const char *counts_of(const Text *self) {
+  const int64_t spares = self->plan->spares;
+  return arena_printf(self->arena, "%" PRId64 "..%" PRId64, 1 + spares,
+                      most_instances(self->plan->question) + spares);
 }
 
 static const char *pool_of(const Text *self, const char *role, Parallelism shape) {
@@ -167,20 +175,20 @@ static void add_whole(Text *self, Parallelism shape, int64_t batched_tokens) {
   if (self->plan->offload_cpu > 0)
     add(self, "      policies.batcher.kv_connector: %s\n",
         plan_offload_text(self->plan, shape, self->arena));
-  add(self, "      pools: {serve: %s}\n      pools.serve.count: 1..%" PRId64 "\n",
-      pool_of(self, "mixed", shape), most_instances(self->plan->question));
+  add(self, "      pools: {serve: %s}\n      pools.serve.count: %s\n",
+      pool_of(self, "mixed", shape), counts_of(self));
 }
 
 static void add_split(Text *self, Parallelism prefill, Parallelism decode) {
   Arena *arena = self->arena;
   const char *first = shape_name(prefill, arena), *second = shape_name(decode, arena);
-  const int64_t most = most_instances(self->plan->question);
+  const char *counts = counts_of(self);
   add(self, "    split-%s", first);
   if (strcmp(first, second) != 0) add(self, "-%s", second);
   add(self,
       ":\n      pools:\n        prefill: %s\n        decode: %s\n"
-      "      pools.prefill.count: 1..%" PRId64 "\n      pools.decode.count: 1..%" PRId64 "\n",
-      pool_of(self, "prefill", prefill), pool_of(self, "decode", decode), most, most);
+      "      pools.prefill.count: %s\n      pools.decode.count: %s\n",
+      pool_of(self, "prefill", prefill), pool_of(self, "decode", decode), counts, counts);
 }
 
 static void add_designs(Text *self) {
@@ -255,6 +263,37 @@ static int read_survive(Plan *self, const char *asked, Arena *arena, Diag *diag)
   return diag_hint(diag, "write machine, or a name and its number of machines, such as rack=4");
 }
 
+/* "N-1", or "1". */
+static int read_spares(Plan *self, const char *asked, Diag *diag) {
+  if (!asked) return 0;
+  const char *digits = *asked == 'N' || *asked == 'n' ? asked + 1 : asked;
+  char *end = NULL;
+  const bool signs = (digits == asked) == (*digits != '-');
+  self->spares = strtoll(digits, &end, 10);
+  if (self->spares < 0) self->spares = -self->spares;
+  if (signs && end != digits && !*end && 1 <= self->spares && self->spares <= 1000000) return 0;
+  diag_error(diag, place_of_file("--spares"), "'%s' is not a number of spare instances", asked);
+  return diag_hint(diag, "write N-1 for limits that hold with one instance of each pool down");
+}
+
+/* What a cluster must hold beside the limits. */
+static void add_constraints(Text *self) {
+  const Question *asked = self->plan->question;
+  const char *both = asked->power_budget > 0 && asked->max_gpus > 0 ? ", " : "";
+  if (asked->power_budget > 0 || asked->max_gpus > 0) {
+    add(self, "  constraint: {");
+    if (asked->power_budget > 0) add(self, "power: %.12g W", asked->power_budget);
+    if (asked->max_gpus > 0) add(self, "%sgpus: %" PRId64, both, asked->max_gpus);
+    add(self, "}\n");
+  }
+  if (self->plan->domain) add(self, "  survive: %s\n", quote_yaml(self->plan->domain, self->arena));
+  if (self->plan->spares > 0)
+    add(self, "  n_plus: %" PRId64 " # instances of each pool that may be down\n",
+        self->plan->spares);
+  if (asked->headroom > 0)
+    add(self, "  headroom: %.12g # share of the load that is held beside it\n", asked->headroom);
+}
+
 static void add_domains(Text *self) {
   const Plan *plan = self->plan;
   if (!plan->domain) return;
@@ -265,10 +304,11 @@ static void add_domains(Text *self) {
 }
 
 int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
-  double quantile = 0;
   const int status = question_resolve(self, asked, arena, diag);
-  const char *limits = limits_of(asked->slo, &quantile, arena, diag);
-  if (status || !limits || read_survive(self, asked->survive, arena, diag)) return -1;
+  const char *limits = limits_of(asked->slo, &self->quantile, arena, diag);
+  if (status || !limits || read_survive(self, asked->survive, arena, diag) ||
+      read_spares(self, asked->spares, diag))
+    return -1;
   Text text = {self, "", arena};
   add(&text,
       "# A question of 'tandem plan' as a study. 'tandem provision FILE' searches it, 'tandem "
@@ -281,13 +321,12 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   if (asked->perfmodel) add(&text, "perfmodel: %s\n", quote_yaml(asked->perfmodel, arena));
   if (asked->prices) add(&text, "prices: %s\n", node_text(asked->prices, arena));
   if (asked->sold >= 0) add(&text, "sold: %s\n", hardware_sold_names[asked->sold]);
-  add_workload(&text, quantile);
+  add_workload(&text, self->quantile);
   add_policies(&text);
   add_domains(&text);
   add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n  best: %d\n  seeds: %" PRId64 "\n", limits,
       self->objective, PLAN_BEST, asked->seeds);
-  if (asked->power_budget > 0) add(&text, "  constraint: {power: %.12g W}\n", asked->power_budget);
-  if (self->domain) add(&text, "  survive: %s\n", quote_yaml(self->domain, arena));
+  add_constraints(&text);
   add_designs(&text);
   self->text = text.text;
   return 0;

@@ -1,0 +1,91 @@
+#!/bin/sh
+# `tandem plan`: what answers must hold beside the limits, how they do at other loads, and pictures.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+limits='ttft.p90<2s,tpot.p90<50ms'
+ask() {
+  "$tandem" plan --model llama3.1-8b --gpu h100 --isl 500 --osl 100 --slo "$limits" --sold gpu "$@"
+}
+
+# Headroom and spares are of the search, the figures of the load itself; both cost GPUs.
+expect 0 ask --rate 200 --tp 1 --split no --seeds 1 --headroom 20% --spares N-1 --study hard.yaml \
+  --format json
+cp out hard.json
+expect 0 ask --rate 200 --tp 1 --split no --seeds 1 --format json
+cp out easy.json
+expect 0 ask --rate 240 --tp 1 --split no --seeds 1 --format json
+cp out more.json
+grep -qx '  n_plus: 1 # instances of each pool that may be down' hard.yaml || fail 'no spare'
+grep -q '^  headroom: 0.2 # share of the load' hard.yaml || fail 'no headroom'
+grep -qx '      pools.serve.count: 2..513' hard.yaml || fail 'the range leaves no instance'
+python3 - <<'END' || fail 'what must be held is not'
+import json
+def best(name):
+    plan = json.load(open(name))
+    design, = [d for d in plan['answers']['designs'] if d['design'] == plan['best']]
+    return plan, design['answers'][0]
+hard, easy, more = best('hard.json'), best('easy.json'), best('more.json')
+# One instance more than the load with headroom takes.
+assert hard[1]['gpus'] == more[1]['gpus'] + 1 > easy[1]['gpus']
+assert hard[1]['rate_rps'] == 200
+asked, = [run for run in hard[0]['runs'] if run['load'] == 1 and run['design'] == hard[0]['best']]
+assert 150 < asked['requests_per_s'] < 220, asked
+assert any('1 instance down during the whole run' in note for note in hard[0]['notes'])
+END
+expect 0 "$tandem" provision hard.yaml --format json
+python3 - <<'END' || fail 'provision has another answer'
+import json
+study, plan = json.load(open('out')), json.load(open('hard.json'))
+assert study['best'] == plan['best'] and study['designs'] == plan['answers']['designs']
+END
+# Of users and of traces as well.
+expect 0 ask --users 400 --tp 1 --split no --seeds 1 --headroom 0.5
+prints 'limits are those of 1.5 times the load'
+
+# At most so many GPUs; of equally dear designs the one with the fewest.
+expect 3 ask --rate 200 --tp 1,2 --split no --seeds 1 --max-gpus 1
+says 'what meets the limits takes 4 GPUs of at most 1'
+expect 0 ask --rate 2 --seeds 1 --sold whole
+prints 'answer      1 instance of tp1: 1 GPU, '
+expect 0 ask --rate 20 --tp 1 --seeds 1 --max-gpus 8 --power-budget '20 kW' --dry-run
+prints 'constraint: {power: 20000 W, gpus: 8}'
+for spares in N-0 N+1 N1 -1 some; do
+  rejects 3 ask --rate 20 "--spares=$spares"
+  says "is not a number of spare instances"
+done
+
+# Attainment falls beyond the knee, and no point is outside its range.
+expect 0 ask --rate 20 --tp 1 --split no --seeds 2 --curve
+prints 'requests that keep all limits by themselves, against the rate'
+grep -Eq '^tp1 \(1\): 90% of the requests keep the limits up to [0-9.]+ requests/s in all' out ||
+  fail 'no knee'
+expect 0 ask --rate 20 --tp 1 --split no --seeds 2 --curve --format json
+python3 - <<'END' || fail 'the curve is wrong'
+import json
+curve = json.load(open('out'))['curve']
+by = {}
+for point in curve:
+    by.setdefault(point['design'], []).append(point)
+    assert 0 <= point['attained_low'] <= point['attained'] <= point['attained_high'] <= 1
+    assert point['goodput_rps_low'] <= point['goodput_rps'] <= point['goodput_rps_high']
+    assert point['goodput_rps'] < 1.1 * point['requests_per_s']
+assert by
+for points in by.values():
+    loads = [point['load'] for point in points]
+    assert loads == sorted(loads) and 1 in loads
+    assert points[0]['attained'] > 0.99 and points[-1]['attained'] < 0.5
+END
+rejects 3 ask --rate 20 --tp 1 --seeds 1 --slo 'tbt.p99<1s' --curve
+says 'no limit is one that a request can keep'
+rejects 2 ask --rate 20 --figure front.pdf
+says "'--figure' needs a file that ends in .png or .svg"
+if command -v gnuplot >/dev/null; then
+  expect 0 ask --rate 20 --tp 1 --split no --seeds 1 --curve --figure curve.svg
+  expect 0 "$tandem" plan --model llama3.1-8b --gpu h100,b200 --isl 500 --osl 100 --rate 20 \
+    --slo "$limits" --tp 1 --split no --seeds 1 --figure front.svg
+  for text in 'curve.svg:goodput, requests/s' 'curve.svg:tp1 (1)' 'curve.svg:llama3.1-8b on dgx' \
+    'front.svg:dgx-b200 bf16' 'front.svg:$ per million output tokens' 'front.svg:1 / mean TPOT'; do
+    grep -qF "${text#*:}" "${text%%:*}" || fail "no '${text#*:}' in ${text%%:*}"
+  done
+fi
+finish
