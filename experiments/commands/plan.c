@@ -1,6 +1,7 @@
 /* `tandem plan`: one question, as a study that is written, searched and answered. */
 #include "experiments/plan/plan.h"
 #include "base/output.h"
+#include "experiments/commands/plan_rate.h"
 #include "experiments/commands/plan_sides.h"
 #include "experiments/plot/plot.h"
 #include "perfmodel/datafile.h"
@@ -34,10 +35,14 @@ static const OptionSpec options[] = {
     {ASKED("--isl", INT, isl, "N", "input length: tokens of each prompt"), .min = 1, .max = 1e7},
     {ASKED("--osl", INT, osl, "N", "output length: tokens of each output"), .min = 1, .max = 1e7},
     {.group = "Other workloads",
-     ASKED("--users", INT, users, "N",
-           "number of users, in place of --rate; each waits for an answer before the next request"),
+     ASKED("--gpus", INT, gpus, "N",
+           "number of GPUs, in place of --rate: the highest rate that they hold, the design, and "
+           "what the next instance adds"),
      .min = 1,
      .max = 1e6},
+    {ASKED("--users", INT, users, "N",
+           "number of users, in place of --rate; each waits for an answer before the next request"),
+     .min = 1, .max = 1e6},
     {ASKED("--lengths", STRING, lengths, "TABLE",
            "table of token counts, in place of --isl and --osl"),
      .listed = "lengths"},
@@ -123,6 +128,11 @@ static int save_study(const char *path, const char *text, Arena *arena, Diag *di
   return output_commit(&output, diag);
 }
 
+static RateSearch search_of(Cli *cli) {
+  const Options *given = cli->given;
+  return (RateSearch){given->jobs, given->memory, cli->arena, cli->diag};
+}
+
 /* Draws the curve, or else the front. */
 static int draw(Cli *cli, const PlanAnswer *answer) {
   const Options *given = cli->given;
@@ -153,6 +163,10 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
       curve_make(&curve, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
     return EXIT_INPUT;
   if (study->best >= 0 && study_bind_answer(study, 0, config)) return EXIT_INPUT;
+  const RateSearch how = search_of(cli);
+  const bool rates = plan->question->gpus > 0;
+  MoreGpus more = {0};
+  if (rates && study->best >= 0 && rate_next(&how, plan->question, study, &more)) return EXIT_INPUT;
   const Provision *provision = &study->provision;
   const int *order = plan_order(provision, study->outcomes, cli->arena);
   const bool second = provision->n_designs > 1 && study->outcomes[order[1]].answers[0].found;
@@ -163,6 +177,7 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
                              .runner_up = second ? order[1] : -1,
                              .front = &front,
                              .curve = given->curve ? &curve : NULL,
+                             .more = rates ? &more : NULL,
                              .config = config,
                              .path = given->study};
   plan_print(&answer, given->format, stdout, cli->arena);
@@ -184,8 +199,12 @@ static int load_and_answer(Cli *cli, const Plan *plan, Study *study) {
 /* The exit code of one question. */
 static int ask_one(Cli *cli, const Question *question) {
   const Options *given = cli->given;
+  const RateSearch how = search_of(cli);
+  Question narrowed = *question;
   Plan plan;
-  if (plan_make(&plan, question, cli->arena, cli->diag) ||
+  if (question->gpus > 0 && !given->dry_run && rate_narrow(&how, question, &narrowed))
+    return EXIT_INPUT;
+  if (plan_make(&plan, &narrowed, cli->arena, cli->diag) ||
       plan_set_keys(&plan, cli->arena, cli->diag))
     return EXIT_INPUT;
   if (given->study && save_study(given->study, plan.text, cli->arena, cli->diag)) return EXIT_INPUT;

@@ -2,6 +2,7 @@
 #include "experiments/commands/plan_sides.h"
 #include "experiments/base/cells.h"
 #include "experiments/base/interrupt.h"
+#include "experiments/commands/plan_rate.h"
 #include "experiments/plot/plot.h"
 #include "sim/core/speculation.h"
 #include <ctype.h>
@@ -14,6 +15,7 @@
 typedef struct Side {
   int number;
   const char *gpu, *engine, *weights; // as they were resolved, or else asked
+  bool rated;                         // by its highest rate
   int64_t drafts;                     // -1: not asked
   const char *offload;                // NULL: not asked
   const char *design;                 // NULL: there is no answer
@@ -153,7 +155,11 @@ static int answer_side(Cli *cli, const Sides *of, Side *self) {
   Diag *diag = ARENA_NEW(cli->arena, Diag); // what an answer points to is in its arena
   if (sides_question(of, self->number, &question, cli->diag)) return -1;
   diag_init(diag);
-  int status = plan_make(&plan, &question, cli->arena, diag);
+  const RateSearch how = {of->jobs, of->memory, cli->arena, diag};
+  const Question whole = question;
+  int status = whole.gpus > 0 ? rate_narrow(&how, &whole, &question) : 0;
+  if (status == 0) status = plan_make(&plan, &question, cli->arena, diag);
+  self->rated = question.gpus > 0;
   self->drafts = question.drafts;
   self->offload = question.offload;
   self->gpu = status ? question.gpu : plan.machine;
@@ -176,6 +182,7 @@ static int answer_side(Cli *cli, const Sides *of, Side *self) {
 
 static double value_of(const Side *self, int objective) {
   static const Objective objectives[] = {OBJECTIVE_COST, OBJECTIVE_GPUS, OBJECTIVE_POWER};
+  if (self->rated) return self->design ? -self->answer->rate : INFINITY;
   const double value = self->design ? takes_value(&self->answer->fleet.takes,
                                                   objectives[objective < 0 ? 0 : objective])
                                     : INFINITY;
@@ -214,7 +221,7 @@ static const char *const *design_of(const Side *side) {
   return &side->design;
 }
 
-enum { CELLS_BEFORE = 10, CELLS_AFTER = 4, LIMITS_MAX = 8 };
+enum { CELLS_BEFORE = 11, CELLS_AFTER = 4, LIMITS_MAX = 8 };
 
 /* `limits` has the names and units of the columns of limits. */
 static void put_side(Rows *rows, const Side *self, const Answer *limits, int gpu_width,
@@ -234,6 +241,8 @@ static void put_side(Rows *rows, const Side *self, const Answer *limits, int gpu
       !self->offload ? (Cell){.kind = CELL_WHOLE}
                      : (Cell){CELL_OF_TEXT("offload", self->offload), COLUMN("offload", -10)},
       {CELL_OF_TEXT("design", self->design), COLUMN("design", design_width)},
+      !self->rated ? (Cell){.kind = CELL_WHOLE}
+                   : (Cell){CELL_OF_NUMBER("rate_rps", answer->rate + none), COLUMN("req/s", 8)},
       {CELL_OF_NUMBER("gpus", takes->gpus + none), COLUMN("GPUs", 5), .show = "%.0f"},
       {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 8),
        .show = "%.4g"},

@@ -90,7 +90,8 @@ static ConfigChanges changes_of(const Runs *self, const CurvePoint *point, int v
   ConfigChanges changes = provision_answer_changes(study, point->outcome, self->arena);
   Setting *settings = ARENA_ARRAY(self->arena, Setting, changes.n_settings + 2);
   memcpy(settings, changes.settings, (size_t)changes.n_settings * sizeof *settings);
-  settings[changes.n_settings++] = provision_load_setting(study, point->load, at, self->arena);
+  settings[changes.n_settings++] =
+      provision_answer_load(study, point->outcome, point->load, self->arena);
   settings[changes.n_settings++] = limit_setting(self, at);
   changes.settings = settings;
   if (variant >= study->n_seeds)

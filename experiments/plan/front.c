@@ -36,7 +36,7 @@ static ConfigChanges changes_at(const Provision *study, const DesignOutcome *out
   if (load == 1) return changes;
   Setting *settings = ARENA_ARRAY(arena, Setting, changes.n_settings + 1);
   memcpy(settings, changes.settings, (size_t)changes.n_settings * sizeof *settings);
-  settings[changes.n_settings++] = provision_load_setting(study, load, outcome->design->at, arena);
+  settings[changes.n_settings++] = provision_answer_load(study, outcome, load, arena);
   changes.settings = settings;
   return changes;
 }

@@ -15,6 +15,12 @@ enum { SPLIT_BOTH, SPLIT_YES, SPLIT_NO };
 extern const char *const plan_split_names[];     // NULL-terminated
 extern const char *const plan_objective_names[]; // likewise: of what is least
 
+/* A design that is searched, and of a split how many prefill instances; 0: any number. */
+typedef struct PlanOnly {
+  const char *name;
+  int64_t low, high;
+} PlanOnly;
+
 /* What is asked, as its options have it. */
 typedef struct Question {
   const char *model, *gpu, *engine; // engine NULL: the newest vLLM; "sglang": the newest of those
@@ -30,8 +36,12 @@ typedef struct Question {
   const char *survive;              // "rack=4": any one domain may be down; NULL: none
   const char *spares;               // "N-1": with an instance of each pool down; NULL: none
   int64_t max_gpus;                 // 0: any
-  double headroom;                  // share of the load that must be held beside it
-  int64_t drafts;                   // of a request in a step; 0: none; -1: as `assignments` say
+  int64_t gpus;                     // whose highest rate is searched; 0: the load is given
+  double likely_rate;               // then, requests/s, where the search begins; 0: not known
+  const PlanOnly *only;             // [n_only] designs; NULL: all
+  int n_only;
+  double headroom;                // share of the load that must be held beside it
+  int64_t drafts;                 // of a request in a step; 0: none; -1: as `assignments` say
   const char *offload;            // "cpu=64GiB": tier for KV, and its size for each GPU; NULL: none
   const char *const *assignments; // of --set, NULL-terminated; NULL: none
   const Node *prices;             // of `prices`; NULL: those of the machine files
@@ -170,6 +180,12 @@ double curve_knee(const Curve *self, const DesignOutcome *outcome, double share)
 
 /* ---- On paper ---- */
 
+/* What the next instance adds to the highest rate. */
+typedef struct MoreGpus {
+  int64_t gpus; // of it
+  double rate;  // requests/s with it; 0: not known
+} MoreGpus;
+
 /* Everything but the search, which found `outcomes`. `path` is where the study is kept, NULL:
  * nowhere. */
 typedef struct PlanAnswer {
@@ -179,6 +195,7 @@ typedef struct PlanAnswer {
   int best, runner_up; // designs; -1: none
   const Front *front;
   const Curve *curve;   // NULL: not asked
+  const MoreGpus *more; // NULL: the load was given
   const Config *config; // of the best answer; NULL: none
   const char *path;
 } PlanAnswer;

@@ -71,8 +71,11 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
       drafts > 0 ? arena_printf(arena, ", %" PRId64 " draft%s", drafts, drafts > 1 ? "s" : "") : "",
       offload ? ", offload to " : "", offload ? text_shown(offload, arena) : "",
       load_of(plan->question, arena));
-  fprintf(out, "            within %s, with the least %s\n", text_shown(plan->question->slo, arena),
-          plan->objective);
+  const int64_t gpus = plan->question->gpus;
+  const char *wanted = gpus > 0 ? arena_printf(arena, "the highest rate of %" PRId64 " GPU%s", gpus,
+                                               gpus > 1 ? "s" : "")
+                                : arena_printf(arena, "with the least %s", plan->objective);
+  fprintf(out, "            within %s, %s\n", text_shown(plan->question->slo, arena), wanted);
   if (plan->question->power_budget > 0)
     fprintf(out, "            within %s kW of provisioned power\n",
             amount(plan->question->power_budget / 1000, arena));
@@ -190,6 +193,18 @@ static void print_sure(const PlanAnswer *self, const DesignOutcome *outcome, FIL
           100 * answer->run.extrapolated);
 }
 
+/* "holds 640 requests/s, to within 20; 1 more GPU: 650 requests/s (+1.6%)" */
+static void print_rate(const PlanAnswer *self, const Answer *answer, FILE *out, Arena *arena) {
+  const MoreGpus *more = self->more;
+  fprintf(out, "            holds %.6g requests/s, to within %s; ", answer->rate,
+          amount(self->study->tolerance, arena));
+  if (more->rate > 0)
+    fprintf(out, "%" PRId64 " more GPU%s: %.6g requests/s (%+.1f%%)\n", more->gpus,
+            more->gpus > 1 ? "s" : "", more->rate, 100 * (more->rate / answer->rate - 1));
+  else
+    fprintf(out, "what more GPUs add is not known\n");
+}
+
 static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   const DesignOutcome *outcome = &self->outcomes[self->best];
   const Answer *answer = &outcome->answers[0];
@@ -200,6 +215,7 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   fputs("            ", out);
   lots_print_machines(lots, n, out);
   fputs("\n", out);
+  if (self->more) print_rate(self, answer, out, arena);
   print_limits(answer, out, arena);
   print_sure(self, outcome, out, arena);
   const char *const *notes = plan_notes(self, arena);
@@ -217,7 +233,12 @@ static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
   const double best = provision_value(self->study, &self->outcomes[self->best].answers[0]);
   const double more = provision_value(self->study, answer) - best;
   fprintf(out, "runner-up   %s: ", named_instances(outcome, arena));
-  if (more == 0)
+  if (self->more && more < 0)
+    fprintf(out, "%s requests/s less (%.0f%%)%s\n", amount(-more, arena), -100 * more / best,
+            provision_rivals(self->study, self->outcomes, self->best, self->runner_up)
+                ? "; within the error of the times it may be as good"
+                : "");
+  else if (more == 0)
     fprintf(out, "needs as much, with a margin of %.1f%% on %s\n", 100 * answer->margin,
             answer->binds);
   else
@@ -234,7 +255,8 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
   const int width = provision_name_width(self->study), n = self->study->n_designs;
   const int *order = plan_order(self->study, self->outcomes, arena);
   fprintf(out, "\n%-*s  %9s %5s %9s %10s %7s %7s  %-10s %7s\n", width, "design", "instances",
-          "GPUs", "$/h", cost_unit(is_priced(self)), "kW", "J/token", "binds", "margin");
+          "GPUs", "$/h", cost_unit(is_priced(self)), self->more ? "req/s" : "kW", "J/token",
+          "binds", "margin");
   for (int i = 0; i < n && i < PLAN_BEST; i++) {
     const DesignOutcome *outcome = &self->outcomes[order[i]];
     const Answer *answer = &outcome->answers[0];
@@ -247,8 +269,8 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
             plan_instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
             amount(answer->fleet.takes.cost_per_hour, arena),
             amount(point ? front_cost(point) : NAN, arena),
-            amount(answer->fleet.takes.power_kw, arena), amount(point ? point->joules : NAN, arena),
-            answer->binds, 100 * answer->margin);
+            amount(self->more ? answer->rate : answer->fleet.takes.power_kw, arena),
+            amount(point ? point->joules : NAN, arena), answer->binds, 100 * answer->margin);
   }
   if (n > PLAN_BEST)
     fprintf(out, "%-*s  %d more need as much or more, or miss the limits\n", width, "...",
@@ -352,6 +374,9 @@ static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
     write_json_string(notes[i], out);
   }
   write_json_text("],\n ", "study", plan->text, out);
+  if (self->more)
+    fprintf(out, ", \"next\": {\"gpus\": %" PRId64 ", \"rate_rps\": %.9g}", self->more->gpus,
+            self->more->rate);
   fputs(",\n \"answers\": ", out);
   provision_print(study, self->outcomes, OUTPUT_JSON, out);
   fputs(", \"runs\": ", out);

@@ -72,15 +72,32 @@ static const char *limits_of(const char *asked, double *ret_quantile, Arena *are
 
 /* Requests beyond the highest percentile that is limited; what a run must last, in seconds and in
  * answers at a reader's pace; and where it is too long to search with. */
-enum { BEYOND = 40, LASTS_S = 30, LASTS_ANSWERS = 5, REQUESTS_MAX = 50000 };
+enum {
+  BEYOND = 40,
+  LASTS_S = 30,
+  LASTS_ANSWERS = 5,
+  REQUESTS_MAX = 50000,
+  RATED_MAX = 200000,
+  FIRST_S = 15
+};
 #define PACE_S 0.05 // a token
+/* Steps of a rate that is searched; one GPU more of a hundred must be seen. */
+enum { RATE_STEPS = 200 };
+
+/* Where the rate is searched: the likely one, or what each GPU may hold of short requests. */
+static double asked_rate(const Question *asked) {
+  const double tokens = asked->osl > 0 ? (double)asked->osl : 200;
+  const double likely =
+      asked->likely_rate > 0 ? asked->likely_rate : 1000 * (double)asked->gpus / tokens;
+  return asked->gpus > 0 ? likely : asked->rate;
+}
 
 static int64_t count_requests(const Question *asked, double quantile) {
   const double seconds = fmax(LASTS_S, LASTS_ANSWERS * PACE_S * (double)asked->osl);
   const double tail = quantile < 1 ? BEYOND / (1 - quantile) : 0;
   const double turns = asked->users > 0 ? 4.0 * LASTS_ANSWERS * (double)asked->users : 0;
-  const double requests = fmax(fmax(tail, turns), asked->rate * seconds);
-  return (int64_t)fmin(ceil(requests - 1e-6), REQUESTS_MAX);
+  const double requests = fmax(fmax(tail, turns), asked_rate(asked) * seconds);
+  return (int64_t)fmin(ceil(requests - 1e-6), asked->gpus > 0 ? RATED_MAX : REQUESTS_MAX);
 }
 
 /* How the trace is read, as far as that was said. */
@@ -103,7 +120,7 @@ static void add_workload(Text *self, double quantile) {
   if (asked->trace) {
     add(self, "  trace: %s\n", quote_yaml(asked->trace, arena));
     add_reading(self, &asked->reading);
-    if (asked->rate > 0) add(self, "  rate: %.12g /s\n", asked->rate);
+    if (asked_rate(asked) > 0) add(self, "  rate: %.12g /s\n", asked_rate(asked));
     if (asked->users > 0)
       add(self, "  closed_loop: {clients: %" PRId64 "} # replaces the times of the trace\n",
           asked->users);
@@ -121,9 +138,12 @@ static void add_workload(Text *self, double quantile) {
   if (asked->users > 0)
     add(self, "  closed_loop: {clients: %" PRId64 ", requests: %" PRId64 "}\n", asked->users,
         requests);
+  else if (asked->gpus > 0 && asked->likely_rate == 0)
+    add(self, "  arrivals: {process: poisson, rate: %.12g /s}\n  duration: %d s\n",
+        asked_rate(asked), FIRST_S);
   else
     add(self, "  arrivals: {process: poisson, rate: %.12g /s}\n  requests: %" PRId64 "\n",
-        asked->rate, requests);
+        asked_rate(asked), requests);
 }
 
 /* ---- Designs ---- */
@@ -131,6 +151,7 @@ static void add_workload(Text *self, double quantile) {
 /* More instances of a design than any load of this size takes. */
 static int64_t most_instances(const Question *asked) {
   const double load = 1 + asked->headroom;
+  if (asked->gpus > 0) return asked->gpus;
   if (asked->users > 0) return (int64_t)ceil(load * (double)asked->users);
   const double wanted = asked->rate > 0 ? 2 * load * asked->rate : 256 * load;
   int64_t most = 16;
@@ -165,11 +186,21 @@ static const char *pool_of(const Text *self, const char *role, Parallelism shape
   return arena_printf(arena, "%s}", pool);
 }
 
+/* The design of this name, if it is searched; `all` where any is. NULL: it is not. */
+static const PlanOnly *find_only(const Text *self, const char *name) {
+  static const PlanOnly all;
+  const Question *asked = self->plan->question;
+  for (int i = 0; i < asked->n_only; i++)
+    if (strcmp(asked->only[i].name, name) == 0) return &asked->only[i];
+  return asked->only ? NULL : &all;
+}
+
 static void add_whole(Text *self, Parallelism shape, int64_t batched_tokens) {
   const char *name = shape_name(shape, self->arena);
-  add(self, "    %s", name);
-  if (batched_tokens > 0) add(self, "-batch-%" PRId64, batched_tokens);
-  add(self, ":\n");
+  if (batched_tokens > 0)
+    name = arena_printf(self->arena, "%s-batch-%" PRId64, name, batched_tokens);
+  if (!find_only(self, name)) return;
+  add(self, "    %s:\n", name);
   if (batched_tokens > 0)
     add(self, "      policies.batcher.max_num_batched_tokens: %" PRId64 "\n", batched_tokens);
   if (self->plan->offload_cpu > 0)
@@ -182,13 +213,18 @@ static void add_whole(Text *self, Parallelism shape, int64_t batched_tokens) {
 static void add_split(Text *self, Parallelism prefill, Parallelism decode) {
   Arena *arena = self->arena;
   const char *first = shape_name(prefill, arena), *second = shape_name(decode, arena);
-  const char *counts = counts_of(self);
-  add(self, "    split-%s", first);
-  if (strcmp(first, second) != 0) add(self, "-%s", second);
+  const char *counts = counts_of(self), *prefills = counts;
+  const char *name = arena_printf(arena, "split-%s", first);
+  if (strcmp(first, second) != 0) name = arena_printf(arena, "%s-%s", name, second);
+  const PlanOnly *only = find_only(self, name);
+  if (!only) return;
+  if (only->high > 0)
+    prefills = arena_printf(arena, "%" PRId64 "..%" PRId64, only->low, only->high);
+  add(self, "    %s", name);
   add(self,
       ":\n      pools:\n        prefill: %s\n        decode: %s\n"
       "      pools.prefill.count: %s\n      pools.decode.count: %s\n",
-      pool_of(self, "prefill", prefill), pool_of(self, "decode", decode), counts, counts);
+      pool_of(self, "prefill", prefill), pool_of(self, "decode", decode), prefills, counts);
 }
 
 static void add_designs(Text *self) {
@@ -279,11 +315,12 @@ static int read_spares(Plan *self, const char *asked, Diag *diag) {
 /* What a cluster must hold beside the limits. */
 static void add_constraints(Text *self) {
   const Question *asked = self->plan->question;
-  const char *both = asked->power_budget > 0 && asked->max_gpus > 0 ? ", " : "";
-  if (asked->power_budget > 0 || asked->max_gpus > 0) {
+  const int64_t gpus = asked->gpus > 0 ? asked->gpus : asked->max_gpus;
+  const char *both = asked->power_budget > 0 && gpus > 0 ? ", " : "";
+  if (asked->power_budget > 0 || gpus > 0) {
     add(self, "  constraint: {");
     if (asked->power_budget > 0) add(self, "power: %.12g W", asked->power_budget);
-    if (asked->max_gpus > 0) add(self, "%sgpus: %" PRId64, both, asked->max_gpus);
+    if (gpus > 0) add(self, "%sgpus: %" PRId64, both, gpus);
     add(self, "}\n");
   }
   if (self->plan->domain) add(self, "  survive: %s\n", quote_yaml(self->plan->domain, self->arena));
@@ -324,8 +361,10 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   add_workload(&text, self->quantile);
   add_policies(&text);
   add_domains(&text);
-  add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n  best: %d\n  seeds: %" PRId64 "\n", limits,
-      self->objective, PLAN_BEST, asked->seeds);
+  add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n", limits, self->objective);
+  if (asked->gpus == 0) add(&text, "  best: %d\n", PLAN_BEST);
+  if (asked->likely_rate > 0) add(&text, "  tolerance: %.1g /s\n", asked->likely_rate / RATE_STEPS);
+  add(&text, "  seeds: %" PRId64 "\n", asked->seeds);
   add_constraints(&text);
   add_designs(&text);
   self->text = text.text;

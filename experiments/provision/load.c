@@ -219,15 +219,15 @@ static Setting set_spares(const Provision *self, const Design *design, int i, Ar
   return set_whole(arena_printf(arena, "%.*s.spares", pool, key), design->at, self->spares, arena);
 }
 
-Setting provision_load_setting(const Provision *self, double load, Place at, Arena *arena) {
+Setting provision_load_setting(const Provision *self, double rate, double load, Place at,
+                               Arena *arena) {
   const Node *loop = node_find(node_find(self->base->root, "workload"), "closed_loop");
   const Node *clients = node_find(loop, "clients");
   if (clients)
     return setting_text("workload.closed_loop.clients", at,
                         arena_printf(arena, "%.0f", fmax(1, load * atof(clients->text))), arena);
-  if (self->base_rate > 0)
-    return setting_text(self->rate_key, at, arena_printf(arena, "%.12g /s", load * self->base_rate),
-                        arena);
+  if (rate > 0)
+    return setting_text(self->rate_key, at, arena_printf(arena, "%.12g /s", load * rate), arena);
   return setting_text("workload.rate_scale", at, arena_printf(arena, "%.12g", load), arena);
 }
 
@@ -253,7 +253,7 @@ static ConfigChanges changes_of(const Provision *self, const Design *design, con
     settings[n++] =
         setting_text(self->rate_key, design->at, arena_printf(arena, "%.12g /s", rate), arena);
   else if (load != 1 && self->rate_key) // which is bound after designs are tried
-    settings[n++] = provision_load_setting(self, load, design->at, arena);
+    settings[n++] = provision_load_setting(self, self->base_rate, load, design->at, arena);
   // The first replicate is the configuration as it stands, so that its digest is that of a sweep.
   return (ConfigChanges){.seed = seed > 0 ? self->seed + seed : -1,
                          .tie_seed = -1,
@@ -285,6 +285,13 @@ ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcom
   else if (self->objective == OBJECTIVE_THROUGHPUT)
     probe.rate = llround(answer->rate / self->tolerance);
   return changes_of(self, outcome->design, &probe, false, 0, arena);
+}
+
+Setting provision_answer_load(const Provision *self, const DesignOutcome *outcome, double load,
+                              Arena *arena) {
+  const bool searched = self->objective == OBJECTIVE_THROUGHPUT;
+  const double rate = searched ? outcome->answers[0].rate : self->base_rate;
+  return provision_load_setting(self, rate, load, outcome->design->at, arena);
 }
 
 /* ---- All of it ---- */

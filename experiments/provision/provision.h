@@ -264,8 +264,13 @@ double provision_value(const Provision *self, const Answer *answer);
 /* What makes the study's base the configuration of an answer that was found, on the first seed. */
 ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcome *outcome,
                                        Arena *arena);
-/* What makes the load of the base so many times as high as it is. */
-Setting provision_load_setting(const Provision *self, double load, Place at, Arena *arena);
+/* What makes the load so many times as high as it is in the base, or, of arrivals with a rate,
+ * such a part of `rate`. */
+Setting provision_load_setting(const Provision *self, double rate, double load, Place at,
+                               Arena *arena);
+/* The same of the load of an answer. */
+Setting provision_answer_load(const Provision *self, const DesignOutcome *outcome, double load,
+                              Arena *arena);
 /* What a design takes with so many instances of the searched pools. */
 Takes design_takes(const Design *self, const int64_t *counts);
 

@@ -75,6 +75,28 @@ for points in by.values():
     assert loads == sorted(loads) and 1 in loads
     assert points[0]['attained'] > 0.99 and points[-1]['attained'] < 0.5
 END
+# The other way round: what so many GPUs hold, takes so many, and a tenth more takes more.
+expect 0 ask --gpus 2 --tp 1 --split no --seeds 1 --format json --study rate.yaml
+grep -q '^  constraint: {gpus: 2}' rate.yaml || fail 'the study has another number of GPUs'
+rate=$(python3 - <<'END'
+import json
+plan = json.load(open('out'))
+best, = [d['answers'][0] for d in plan['answers']['designs'] if d['design'] == plan['best']]
+assert best['gpus'] == 2 and plan['next']['gpus'] == 1
+assert 1.3 * best['rate_rps'] < plan['next']['rate_rps'] < 1.7 * best['rate_rps']
+print(best['rate_rps'])
+END
+) || fail 'no rate of 2 GPUs'
+for part in 0.9:2 1.1:3; do
+  expect 0 ask --rate "$(awk "BEGIN { print ${part%:*} * $rate }")" --tp 1 --split no --seeds 1
+  grep -q "^answer .*: ${part#*:} GPUs, " out || fail "$part of $rate takes another number"
+done
+expect 0 ask --gpus 1 --tp 1 --split no --seeds 1 --gpu h100,a100
+prints '   req/s '
+awk '$1 ~ /^dgx/ { if (NR > 2 && $5 > rate) bad = 1; rate = $5 } END { exit bad || NR != 3 }' out ||
+  fail 'GPUs are not by their rates'
+rejects 3 ask --gpus 2 --rate 20
+says "'--gpus' asks for the highest rate: omit --rate and --users"
 rejects 3 ask --rate 20 --tp 1 --seeds 1 --slo 'tbt.p99<1s' --curve
 says 'no limit is one that a request can keep'
 rejects 2 ask --rate 20 --figure front.pdf
