@@ -1,6 +1,7 @@
 /* `tandem plan`: one question, as a study that is written, searched and answered. */
 #include "experiments/plan/plan.h"
 #include "base/output.h"
+#include "experiments/commands/plan_batch.h"
 #include "experiments/commands/plan_rate.h"
 #include "experiments/commands/plan_sides.h"
 #include "experiments/plot/plot.h"
@@ -15,6 +16,7 @@ typedef struct Options {
   const char *study, *output, *export, *figure;
   int format;
   int64_t jobs, memory;
+  Tick deadline;
   const Node *set;
   MoneyOptions money;
   bool dry_run, curve;
@@ -29,7 +31,7 @@ static const OptionSpec options[] = {
     {CLI_TEXT("--gpu", gpus, "GPU", "GPU, such as h100, or a machine type; several: h100,h200"),
      .required = true, .listed = "machines"},
     {ASKED("--slo", STRING, slo, "LIMITS", "latency limits, such as 'ttft.p99<2s,tpot.p99<50ms'"),
-     .required = true},
+     .absent = "required, but for --batch"},
     {ASKED("--rate", REAL, rate, "R", "arrival rate in requests per second"), .min = 1e-6,
      .max = 1e6},
     {ASKED("--isl", INT, isl, "N", "input length: tokens of each prompt"), .min = 1, .max = 1e7},
@@ -40,6 +42,12 @@ static const OptionSpec options[] = {
            "what the next instance adds"),
      .min = 1,
      .max = 1e6},
+    {ASKED("--batch", INT, batch, "N",
+           "number of requests that are all there at once, such as 1M, in place of a rate and "
+           "limits: hours and money by GPU"),
+     .min = 1, .max = 1e12},
+    {CLI_ROW("--deadline", TICKS, deadline, "TIME", "time in which --batch must end, such as 8h"),
+     .min = 1e-3, .max = 9e6, .absent = "that of one instance"},
     {ASKED("--users", INT, users, "N",
            "number of users, in place of --rate; each waits for an answer before the next request"),
      .min = 1, .max = 1e6},
@@ -257,6 +265,11 @@ static int run_plan(Cli *cli) {
   question.sold = given->money.sold;
   if (study_prices(&given->money, &question.prices, cli->arena, cli->diag)) return EXIT_INPUT;
   if (sides_drafts(&sides, given->drafts, cli->arena, cli->diag)) return EXIT_INPUT;
+  if (question.batch > 0 ? question.slo != NULL : !question.slo)
+    return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"
+                                             : "'--slo LIMITS' is missing");
+  question.deadline_s = tick_seconds(given->deadline);
+  if (question.batch > 0 && !given->dry_run && !given->study) return batch_answer(cli, &sides);
   Question one;
   for (int i = sides_count(&sides) - 1; i >= 0; i--)
     if (sides_question(&sides, i, &one, cli->diag)) return EXIT_INPUT;

@@ -1,6 +1,6 @@
-/* `tandem plan --gpus N`: the highest rate that so many GPUs hold, in three searches: all
- * designs of few GPUs, on one seed; the best of those at the number that is asked; and the best of them with
- * an instance more. */
+/* `tandem plan --gpus N`: the highest rate that so many GPUs hold, in three searches: all designs
+ * of few GPUs, on one seed; the best of those at the number that is asked; and the best of them
+ * with an instance more. */
 #ifndef EXPERIMENTS_COMMANDS_PLAN_RATE_H
 #define EXPERIMENTS_COMMANDS_PLAN_RATE_H
 #include "experiments/commands/study.h"

@@ -37,6 +37,8 @@ typedef struct Question {
   const char *spares;               // "N-1": with an instance of each pool down; NULL: none
   int64_t max_gpus;                 // 0: any
   int64_t gpus;                     // whose highest rate is searched; 0: the load is given
+  int64_t batch;                    // requests that are all there at once; 0: none
+  double deadline_s;                // then; 0: of one instance
   double likely_rate;               // then, requests/s, where the search begins; 0: not known
   const PlanOnly *only;             // [n_only] designs; NULL: all
   int n_only;

@@ -426,7 +426,10 @@ static int check_load(const Question *asked, Diag *diag) {
                       "'--gpus' asks for the highest rate: omit --rate and --users");
   if (asked->gpus > 0 && asked->max_gpus > 0)
     return diag_error(diag, place_of_file("--gpus"), "'--gpus' is a limit itself: omit --max-gpus");
-  if (asked->gpus > 0) return 0;
+  if (asked->batch > 0 && (asked->trace || asked->rate > 0 || asked->users > 0 || asked->gpus > 0))
+    return diag_error(diag, place_of_file("--batch"),
+                      "'--batch' replaces --rate, --users, --gpus and --trace");
+  if (asked->gpus > 0 || asked->batch > 0) return 0;
   const bool both = asked->rate > 0 && asked->users > 0;
   if (both || (!asked->trace && asked->rate == 0 && asked->users == 0))
     return diag_error(diag, place_of_file("--rate"), "give %s --rate, requests/s, or --users",
@@ -445,7 +448,7 @@ static int check_context(const Plan *self, Diag *diag) {
 
 static const char *choose_objective(const Plan *self) {
   const Hardware *hardware = &self->hardware;
-  if (self->question->gpus > 0) return "throughput";
+  if (self->question->gpus > 0 || self->question->batch > 0) return "throughput";
   if (self->question->objective >= 0) return plan_objective_names[self->question->objective];
   return hardware->cost_per_hour > 0 ? "cost" : "gpus";
 }

@@ -46,6 +46,7 @@ static const char *value_of(const char *text, Arena *arena) {
  * there are is not its business. */
 static const char *limits_of(const char *asked, double *ret_quantile, Arena *arena, Diag *diag) {
   const char *limits = "";
+  if (!asked) return limits;
   for (const char *at = asked; at;) {
     const size_t length = strcspn(at, ","), name = strcspn(at, "<");
     if (name == 0 || name >= length) {
@@ -73,6 +74,7 @@ static const char *limits_of(const char *asked, double *ret_quantile, Arena *are
 /* Requests beyond the highest percentile that is limited; what a run must last, in seconds and in
  * answers at a reader's pace; and where it is too long to search with. */
 enum {
+  BATCH_FULL = 2048,
   BEYOND = 40,
   LASTS_S = 30,
   LASTS_ANSWERS = 5,
@@ -138,6 +140,8 @@ static void add_workload(Text *self, double quantile) {
   if (asked->users > 0)
     add(self, "  closed_loop: {clients: %" PRId64 ", requests: %" PRId64 "}\n", asked->users,
         requests);
+  else if (asked->batch > 0)
+    add(self, "  arrivals: {process: at_once}\n  requests: %d\n", BATCH_FULL);
   else if (asked->gpus > 0 && asked->likely_rate == 0)
     add(self, "  arrivals: {process: poisson, rate: %.12g /s}\n  duration: %d s\n",
         asked_rate(asked), FIRST_S);
@@ -206,8 +210,12 @@ static void add_whole(Text *self, Parallelism shape, int64_t batched_tokens) {
   if (self->plan->offload_cpu > 0)
     add(self, "      policies.batcher.kv_connector: %s\n",
         plan_offload_text(self->plan, shape, self->arena));
-  add(self, "      pools: {serve: %s}\n      pools.serve.count: %s\n",
-      pool_of(self, "mixed", shape), counts_of(self));
+  add(self, "      pools: {serve: %s}\n", pool_of(self, "mixed", shape));
+  if (self->plan->question->batch > 0)
+    add(self, "      workload.requests: [%d, %d] # to know the time of more\n", BATCH_FULL,
+        2 * BATCH_FULL);
+  else
+    add(self, "      pools.serve.count: %s\n", counts_of(self));
 }
 
 static void add_split(Text *self, Parallelism prefill, Parallelism decode) {
@@ -229,7 +237,7 @@ static void add_split(Text *self, Parallelism prefill, Parallelism decode) {
 
 static void add_designs(Text *self) {
   const Plan *plan = self->plan;
-  const int split = plan->question->split;
+  const int split = plan->question->batch > 0 ? SPLIT_NO : plan->question->split;
   add(self, "  designs:\n");
   for (int i = 0; i < plan->n_shapes && split != SPLIT_YES; i++)
     add_whole(self, plan->shapes[i], 0);
@@ -361,8 +369,12 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   add_workload(&text, self->quantile);
   add_policies(&text);
   add_domains(&text);
-  add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n", limits, self->objective);
-  if (asked->gpus == 0) add(&text, "  best: %d\n", PLAN_BEST);
+  if (asked->batch > 0)
+    add(&text, "slo: none\n");
+  else
+    add(&text, "slo: {%s}\n", limits);
+  add(&text, "\nprovision:\n  objective: %s\n", self->objective);
+  if (asked->gpus == 0 && asked->batch == 0) add(&text, "  best: %d\n", PLAN_BEST);
   if (asked->likely_rate > 0) add(&text, "  tolerance: %.1g /s\n", asked->likely_rate / RATE_STEPS);
   add(&text, "  seeds: %" PRId64 "\n", asked->seeds);
   add_constraints(&text);

@@ -54,6 +54,40 @@ for spares in N-0 N+1 N1 -1 some; do
   says "is not a number of spare instances"
 done
 
+# Requests that are all there at once: within 3% of all of them simulated; by cost; in time.
+batch() { "$tandem" plan --model llama3.1-8b --isl 500 --osl 100 --batch "$@"; }
+expect 0 batch 12k --gpu h100 --tp 1 --sold gpu --format json
+cp out batch.json
+expect 0 batch 12k --gpu h100 --tp 1 --dry-run
+grep -v -e '^  requests: 2048' -e '^provision' -e '^  objective' -e '^  seeds' out |
+  sed -e '/^  designs/,$d' -e 's/{process: at_once}/&\n  requests: 12000/' >run.yaml
+echo 'pools: {serve: {machine: dgx-h100, tensor_parallel_size: 1}}' >>run.yaml
+expect 0 "$tandem" run run.yaml --format json
+python3 - <<'END' || fail 'a batch takes another time'
+import json
+rows, run = json.load(open('batch.json')), json.load(open('out'))
+row, = [row for row in rows if row['design'] == 'tp1']
+assert row['instances'] == 1 and run['requests'] == 12000
+assert abs(3600 * row['hours'] / run['duration_s'] - 1) < 0.03
+assert row['low_hours'] < row['hours'] < row['high_hours']
+assert abs(row['cost_usd'] / row['hours'] - 3.99) < 0.01
+END
+expect 0 batch 1M --deadline 1h --gpu h100,a100 --tp 1 --sold gpu --format json
+python3 - <<'END' || fail 'the deadline is missed, or more GPUs than it takes'
+import json
+rows = json.load(open('out'))
+assert [row['machine'] for row in rows] and len(rows) == 2
+assert rows[0]['cost_usd'] <= rows[1]['cost_usd']
+for row in rows:
+    assert row['hours'] <= 1 < row['hours'] * row['instances'] / (row['instances'] - 1)
+END
+rejects 2 batch 1k --gpu h100 --slo 'ttft.p99<1s'
+says "'--batch' has no latency limits"
+rejects 3 batch 1k --gpu h100 --rate 3
+says "'--batch' replaces --rate, --users, --gpus and --trace"
+rejects 2 "$tandem" plan --model llama3.1-8b --gpu h100 --isl 500 --osl 100 --rate 3
+says "'--slo LIMITS' is missing"
+
 # Attainment falls beyond the knee, and no point is outside its range.
 expect 0 ask --rate 20 --tp 1 --split no --seeds 2 --curve
 prints 'requests that keep all limits by themselves, against the rate'
