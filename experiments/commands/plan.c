@@ -7,6 +7,8 @@
 #include "experiments/plot/plot.h"
 #include "perfmodel/datafile.h"
 #include <limits.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct Options {
@@ -16,6 +18,8 @@ typedef struct Options {
   const char *study, *output, *export, *figure;
   int format;
   int64_t jobs, memory;
+  const char *growth;
+  double until; // months
   Tick deadline;
   const Node *set;
   MoneyOptions money;
@@ -110,6 +114,11 @@ static const OptionSpec options[] = {
      .absent = "the GPU's own"},
     {ASKED("--seeds", INT, seeds, "N", "number of seeds to simulate each design with"),
      .fallback = "3", .min = 1, .max = 1000},
+    {CLI_TEXT("--growth", growth, "SHARE",
+              "growth of --rate, such as 10%/month: how long the answer holds it")},
+    {CLI_ROW("--until", REAL, until, "MONTHS",
+             "with --growth, what the load takes in so many months"),
+     .min = 0.01, .max = 1200, .absent = "not asked"},
     {.group = "Prices", CLI_MONEY_PRICE},
     {CLI_MONEY_PRICES},
     {CLI_MONEY_SOLD},
@@ -139,6 +148,20 @@ static int save_study(const char *path, const char *text, Arena *arena, Diag *di
 static RateSearch search_of(Cli *cli) {
   const Options *given = cli->given;
   return (RateSearch){given->jobs, given->memory, cli->arena, cli->diag};
+}
+
+/* "10%/month", "0.1" or "80%/year", as a share of a month. */
+static int read_growth(const char *text, double *ret_share, Diag *diag) {
+  char *end = NULL;
+  double share = strtod(text, &end);
+  if (end != text && *end == '%') share /= 100, end++;
+  const bool yearly = strcmp(end, "/year") == 0;
+  if (yearly) share = pow(1 + share, 1.0 / 12) - 1;
+  if (yearly || strcmp(end, "/month") == 0) end += strlen(end);
+  *ret_share = share;
+  if (end != text && !*end && 1e-6 <= share && share <= 100) return 0;
+  diag_error(diag, place_of_file("--growth"), "'%s' is not a growth", text);
+  return diag_hint(diag, "write a share of a month or a year, such as 10%%/month");
 }
 
 /* Draws the curve, or else the front. */
@@ -175,6 +198,11 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   const bool rates = plan->question->gpus > 0;
   MoreGpus more = {0};
   if (rates && study->best >= 0 && rate_next(&how, plan->question, study, &more)) return EXIT_INPUT;
+  Growth growth = {.until = given->until};
+  if (given->growth && study->best >= 0 &&
+      (read_growth(given->growth, &growth.share, cli->diag) ||
+       rate_growth(&how, plan->question, study, &growth)))
+    return EXIT_INPUT;
   const Provision *provision = &study->provision;
   const int *order = plan_order(provision, study->outcomes, cli->arena);
   const bool second = provision->n_designs > 1 && study->outcomes[order[1]].answers[0].found;
@@ -186,6 +214,7 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
                              .front = &front,
                              .curve = given->curve ? &curve : NULL,
                              .more = rates ? &more : NULL,
+                             .growth = given->growth && study->best >= 0 ? &growth : NULL,
                              .config = config,
                              .path = given->study};
   plan_print(&answer, given->format, stdout, cli->arena);
@@ -229,10 +258,10 @@ static int ask_one(Cli *cli, const Question *question) {
 
 static int ask_many(Cli *cli, const Sides *sides) {
   const Options *given = cli->given;
-  if (given->study || given->export || given->dry_run || given->curve)
+  if (given->study || given->export || given->dry_run || given->curve || given->growth)
     return cli_usage(
-        cli, "'--study', '--export', '--curve' and '--dry-run' need one GPU, engine, format, draft "
-             "number and tier");
+        cli, "'--study', '--export', '--curve', '--growth' and '--dry-run' need one GPU, engine, "
+             "format, draft number and tier");
   if (sides_count(sides) > SIDES_MAX)
     return cli_usage(cli,
                      "more than 64 combinations of GPU, engine, format, draft number and tier");
@@ -265,6 +294,10 @@ static int run_plan(Cli *cli) {
   question.sold = given->money.sold;
   if (study_prices(&given->money, &question.prices, cli->arena, cli->diag)) return EXIT_INPUT;
   if (sides_drafts(&sides, given->drafts, cli->arena, cli->diag)) return EXIT_INPUT;
+  double growth = 0;
+  if (given->growth && read_growth(given->growth, &growth, cli->diag)) return EXIT_INPUT;
+  if ((given->growth && question.rate == 0) || (given->until > 0 && !given->growth))
+    return cli_usage(cli, "'--until' needs '--growth', and that needs '--rate'");
   if (question.batch > 0 ? question.slo != NULL : !question.slo)
     return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"
                                              : "'--slo LIMITS' is missing");

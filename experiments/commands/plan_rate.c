@@ -87,3 +87,53 @@ int rate_next(const RateSearch *self, const Question *narrowed, const Study *stu
   study_close(&more);
   return status;
 }
+
+/* ---- Growth ---- */
+
+/* The highest rate of the answer's cluster. */
+static int find_held(const RateSearch *self, const Question *asked, const Study *study,
+                     Growth *growth) {
+  const DesignOutcome *outcome = &study->outcomes[study->best];
+  const int64_t first = outcome->answers[0].counts[0];
+  const bool split = outcome->design->n_counts > 1;
+  const PlanOnly only = {outcome->design->name, split ? first : 0, split ? first : 0};
+  Question question = *asked;
+  Plan plan;
+  Study held = {0};
+  question.gpus = (int64_t)outcome->answers[0].fleet.takes.gpus;
+  question.likely_rate = asked->rate;
+  question.rate = 0;
+  question.max_gpus = 0;
+  question.seeds = 1;
+  question.only = &only;
+  question.n_only = 1;
+  const int status = search(self, &question, &plan, &held);
+  // Its steps are finer than what was asked, which it holds.
+  if (status == 0 && held.best >= 0)
+    growth->held = fmax(asked->rate, held.outcomes[held.best].answers[0].rate);
+  study_close(&held);
+  return status;
+}
+
+/* What the load takes at the end, of all designs. */
+static int find_then(const RateSearch *self, const Question *asked, Growth *growth) {
+  Question question = *asked;
+  Plan plan;
+  Study then = {0};
+  question.rate = growth->rate;
+  question.seeds = 1;
+  const int status = search(self, &question, &plan, &then);
+  growth->then = "more than any design gives";
+  if (status == 0 && then.best >= 0)
+    growth->then = plan_named_takes(&then.outcomes[then.best], self->arena);
+  study_close(&then);
+  return status;
+}
+
+int rate_growth(const RateSearch *self, const Question *asked, const Study *study, Growth *growth) {
+  if (find_held(self, asked, study, growth)) return -1;
+  growth->months = log(growth->held / asked->rate) / log1p(growth->share);
+  if (growth->until == 0) return 0;
+  growth->rate = asked->rate * pow(1 + growth->share, growth->until);
+  return find_then(self, asked, growth);
+}

@@ -19,4 +19,7 @@ int rate_narrow(const RateSearch *self, const Question *asked, Question *ret_nar
  */
 int rate_next(const RateSearch *self, const Question *narrowed, const Study *study,
               MoreGpus *ret_more);
+/* How long the answer of a study that was searched holds a load that grows, and what that takes
+ * `until` then. `growth` has `share` and `until`; fills in the rest. -1 with entries. */
+int rate_growth(const RateSearch *self, const Question *asked, const Study *study, Growth *growth);
 #endif

@@ -188,6 +188,15 @@ typedef struct MoreGpus {
   double rate;  // requests/s with it; 0: not known
 } MoreGpus;
 
+/* When a load that grows runs out of an answer. */
+typedef struct Growth {
+  double share;       // of a month
+  double held;        // requests/s that the answer holds; 0: not known
+  double months;      // until then
+  double until, rate; // months, and requests/s then; 0: not asked
+  const char *then;   // what that takes: "9 instances of tp1: 9 GPUs, 36 $/h"
+} Growth;
+
 /* Everything but the search, which found `outcomes`. `path` is where the study is kept, NULL:
  * nowhere. */
 typedef struct PlanAnswer {
@@ -198,6 +207,7 @@ typedef struct PlanAnswer {
   const Front *front;
   const Curve *curve;   // NULL: not asked
   const MoreGpus *more; // NULL: the load was given
+  const Growth *growth; // NULL: not asked
   const Config *config; // of the best answer; NULL: none
   const char *path;
 } PlanAnswer;
@@ -206,6 +216,8 @@ typedef struct PlanAnswer {
 const char *const *plan_notes(const PlanAnswer *self, Arena *arena);
 /* "6", or "4 + 2" of a split. */
 const char *plan_instances(const Answer *answer, Arena *arena);
+/* "4 + 2 instances of split-tp1: 6 GPUs, 24 $/h" */
+const char *plan_named_takes(const DesignOutcome *outcome, Arena *arena);
 /* "llama3.1-8b on dgx-h100: 20 requests/s, 500 + 100 tokens, within ttft.p99<2s"; `on` NULL: it is
  * left out. */
 const char *plan_title(const Question *asked, const char *on, Arena *arena);

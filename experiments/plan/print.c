@@ -32,6 +32,15 @@ static const char *named_instances(const DesignOutcome *outcome, Arena *arena) {
                       count_instances(answer) == 1 ? "" : "s", outcome->design->name);
 }
 
+const char *plan_named_takes(const DesignOutcome *outcome, Arena *arena) {
+  const Takes *takes = &outcome->answers[0].fleet.takes;
+  const char *text = arena_printf(arena, "%s: %.0f GPU%s", named_instances(outcome, arena),
+                                  takes->gpus, takes->gpus > 1 ? "s" : "");
+  return isnan(takes->cost_per_hour)
+             ? text
+             : arena_printf(arena, "%s, %s $/h", text, amount(takes->cost_per_hour, arena));
+}
+
 static const char *cost_unit(bool priced) {
   return priced ? "$/M tokens" : "GPU s/M";
 }
@@ -205,6 +214,16 @@ static void print_rate(const PlanAnswer *self, const Answer *answer, FILE *out, 
     fprintf(out, "what more GPUs add is not known\n");
 }
 
+static void print_growth(const Growth *growth, FILE *out) {
+  fprintf(out,
+          "            holds up to %.4g requests/s, which %.6g%% more a month reach in %.1f "
+          "months\n",
+          growth->held, 100 * growth->share, growth->months);
+  if (growth->until > 0)
+    fprintf(out, "            in %.6g months %.4g requests/s take %s\n", growth->until,
+            growth->rate, growth->then);
+}
+
 static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   const DesignOutcome *outcome = &self->outcomes[self->best];
   const Answer *answer = &outcome->answers[0];
@@ -216,6 +235,7 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   lots_print_machines(lots, n, out);
   fputs("\n", out);
   if (self->more) print_rate(self, answer, out, arena);
+  if (self->growth) print_growth(self->growth, out);
   print_limits(answer, out, arena);
   print_sure(self, outcome, out, arena);
   const char *const *notes = plan_notes(self, arena);
@@ -374,6 +394,13 @@ static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
     write_json_string(notes[i], out);
   }
   write_json_text("],\n ", "study", plan->text, out);
+  if (self->growth)
+    fprintf(out, ", \"growth\": {\"held_rps\": %.9g, \"months\": %.9g, \"until_rps\": %.9g",
+            self->growth->held, self->growth->months, self->growth->rate);
+  if (self->growth) {
+    write_json_text(", ", "until_takes", self->growth->then, out);
+    fputs("}", out);
+  }
   if (self->more)
     fprintf(out, ", \"next\": {\"gpus\": %" PRId64 ", \"rate_rps\": %.9g}", self->more->gpus,
             self->more->rate);

@@ -54,6 +54,27 @@ for spares in N-0 N+1 N1 -1 some; do
   says "is not a number of spare instances"
 done
 
+# A load that grows: the answer holds it until the rate that it holds is reached.
+expect 0 ask --rate 30 --tp 1 --split no --seeds 1 --growth 10%/month --until 12 --format json
+python3 - <<'END' || fail 'growth is wrong'
+import json, math
+growth = json.load(open('out'))['growth']
+assert abs(30 * 1.1 ** growth['months'] / growth['held_rps'] - 1) < 1e-6
+assert abs(growth['until_rps'] / (30 * 1.1 ** 12) - 1) < 1e-6
+open('held', 'w').write(str(growth['held_rps']))
+open('takes', 'w').write(growth['until_takes'])
+END
+for part in 0.97:1 1.1:2; do
+  expect 0 ask --rate "$(awk "{ print ${part%:*} * \$1 }" held)" --tp 1 --split no --seeds 1
+  grep -q "^answer .*: ${part#*:} GPU" out || fail "what is held: $part takes another number"
+done
+expect 0 ask --rate 94.153 --tp 1 --split no --seeds 1
+prints "$(sed 's/.*: //' takes), " # GPUs and money; of equal designs it may be another
+rejects 3 ask --rate 30 --growth 10%/week
+says "'10%/week' is not a growth"
+rejects 2 ask --users 30 --growth 10%
+says "'--until' needs '--growth', and that needs '--rate'"
+
 # Requests that are all there at once: within 3% of all of them simulated; by cost; in time.
 batch() { "$tandem" plan --model llama3.1-8b --isl 500 --osl 100 --batch "$@"; }
 expect 0 batch 12k --gpu h100 --tp 1 --sold gpu --format json
