@@ -55,6 +55,10 @@ static const OptionSpec options[] = {
     {ASKED("--users", INT, users, "N",
            "number of users, in place of --rate; each waits for an answer before the next request"),
      .min = 1, .max = 1e6},
+    {ASKED("--day", STRING, day, "PROFILE",
+           "rates over a day or a week, a name or a table hour,rate, whose mean is --rate: the "
+           "limits must hold at its peak"),
+     .absent = "a constant rate"},
     {ASKED("--lengths", STRING, lengths, "TABLE",
            "table of token counts, in place of --isl and --osl"),
      .listed = "lengths"},
@@ -295,6 +299,10 @@ static int run_plan(Cli *cli) {
   if (study_prices(&given->money, &question.prices, cli->arena, cli->diag)) return EXIT_INPUT;
   if (sides_drafts(&sides, given->drafts, cli->arena, cli->diag)) return EXIT_INPUT;
   double growth = 0;
+  if (question.day && question.rate == 0) return cli_usage(cli, "'--day' needs '--rate', its mean");
+  if (question.day && plan_peak(question.day, &question.peak, cli->arena, cli->diag))
+    return EXIT_INPUT;
+  if (question.day) question.rate *= question.peak;
   if (given->growth && read_growth(given->growth, &growth, cli->diag)) return EXIT_INPUT;
   if ((given->growth && question.rate == 0) || (given->until > 0 && !given->growth))
     return cli_usage(cli, "'--until' needs '--growth', and that needs '--rate'");

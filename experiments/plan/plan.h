@@ -29,6 +29,8 @@ typedef struct Question {
   double rate;                      // requests/s; 0: the trace's, or users that wait
   int64_t users;                    // with a request each at all times; 0: none
   int64_t isl, osl;                 // tokens of all prompts and outputs; 0: not given
+  const char *day;                  // profile that `rate` is the peak of; NULL: none
+  double peak;                      // then, times the mean of the profile
   const char *lengths, *trace;      // in place of those
   TraceReading reading;             // of the trace, whose format is found out
   const char *slo;                  // "ttft.p99<2s,tpot.p99<50ms"
@@ -94,6 +96,8 @@ int plan_make(Plan *self, const Question *question, Arena *arena, Diag *diag);
  * any. -1 with entries. */
 int plan_set_keys(Plan *plan, Arena *arena, Diag *diag);
 
+/* How many times the mean the highest rate of a profile is, by its name or path. -1: entries. */
+int plan_peak(const char *profile, double *ret_factor, Arena *arena, Diag *diag);
 /* The designs of a study from the best on, those without an answer last; [n_designs]. */
 int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *arena);
 

@@ -88,6 +88,12 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
   if (plan->question->power_budget > 0)
     fprintf(out, "            within %s kW of provisioned power\n",
             amount(plan->question->power_budget / 1000, arena));
+  if (plan->question->day)
+    fprintf(out,
+            "            that is the peak of %s, %.3g times its mean of %.6g requests/s:\n"
+            "            its valleys leave %.0f%% of the capacity\n",
+            text_shown(plan->question->day, arena), plan->question->peak,
+            plan->question->rate / plan->question->peak, 100 * (1 - 1 / plan->question->peak));
   if (plan->question->max_gpus > 0)
     fprintf(out, "            with at most %" PRId64 " GPU%s\n", plan->question->max_gpus,
             plan->question->max_gpus > 1 ? "s" : "");

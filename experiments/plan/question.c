@@ -424,6 +424,11 @@ static int check_load(const Question *asked, Diag *diag) {
   if (asked->gpus > 0 && (asked->rate > 0 || asked->users > 0))
     return diag_error(diag, place_of_file("--gpus"),
                       "'--gpus' asks for the highest rate: omit --rate and --users");
+  if (asked->gpus > 0 && asked->trace) {
+    diag_error(diag, place_of_file("--gpus"),
+               "'--gpus' cannot be used with a trace, which is too short at a high rate");
+    return diag_hint(diag, "give --isl and --osl, or --lengths TABLE");
+  }
   if (asked->gpus > 0 && asked->max_gpus > 0)
     return diag_error(diag, place_of_file("--gpus"), "'--gpus' is a limit itself: omit --max-gpus");
   if (asked->batch > 0 && (asked->trace || asked->rate > 0 || asked->users > 0 || asked->gpus > 0))

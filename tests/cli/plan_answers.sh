@@ -54,6 +54,18 @@ for spares in N-0 N+1 N1 -1 some; do
   says "is not a number of spare instances"
 done
 
+# Of a day the peak is held.
+printf 'hour,rate\n0,1\n1,3\n2,2\n' >day.csv
+expect 0 ask --rate 20 --day day.csv --tp 1 --split no --seeds 1 --dry-run
+prints 'rate: 30 /s}'
+expect 0 ask --rate 20 --day day.csv --tp 1 --split no --seeds 1
+prints 'that is the peak of day.csv, 1.5 times its mean of 20 requests/s:'
+prints 'its valleys leave 33% of the capacity'
+rejects 2 ask --users 20 --day day.csv
+says "'--day' needs '--rate', its mean"
+rejects 3 ask --rate 20 --day azure-conv-1999
+says 'azure-conv-1999'
+
 # A load that grows: the answer holds it until the rate that it holds is reached.
 expect 0 ask --rate 30 --tp 1 --split no --seeds 1 --growth 10%/month --until 12 --format json
 python3 - <<'END' || fail 'growth is wrong'
@@ -152,6 +164,9 @@ awk '$1 ~ /^dgx/ { if (NR > 2 && $5 > rate) bad = 1; rate = $5 } END { exit bad 
   fail 'GPUs are not by their rates'
 rejects 3 ask --gpus 2 --rate 20
 says "'--gpus' asks for the highest rate: omit --rate and --users"
+rejects 3 "$tandem" plan --model llama3.1-8b --gpu h100 --slo "$limits" --gpus 2 \
+  --trace "$source_dir/traces/sample/azure_sample.csv"
+says "'--gpus' cannot be used with a trace, which is too short at a high rate"
 rejects 3 ask --rate 20 --tp 1 --seeds 1 --slo 'tbt.p99<1s' --curve
 says 'no limit is one that a request can keep'
 rejects 2 ask --rate 20 --figure front.pdf
