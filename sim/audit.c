@@ -290,13 +290,20 @@ static void check_instances(const Simulation *self) {
 }
 
 /* Of a list, by a scan. */
-static InstanceIx least_of(const Column *column, const uint64_t *since, const RoleList *list) {
+static InstanceIx least_of(const Column *column, ColumnOrder order, const RoleList *list) {
+  const Columns *all = column->columns;
+  const bool by_turn = order == COLUMN_BY_TURN || order == COLUMN_BY_SPEED_AND_TURN;
+  const uint64_t *since = by_turn ? all->turns : all->joined;
   InstanceIx least = INSTANCE_NONE;
+  int64_t little = 0;
   for (uint32_t i = 0; i < list->count; i++) {
     const InstanceIx m = list->items[i];
-    if (least == INSTANCE_NONE || column->of[m] < column->of[least] ||
-        (column->of[m] == column->of[least] && since[m] < since[least]))
-      least = m;
+    const int64_t figure = column->of[m] * (order < COLUMN_BY_SPEED ? 1 : all->slowness[m]);
+    if (least != INSTANCE_NONE &&
+        (figure > little || (figure == little && since[m] > since[least])))
+      continue;
+    least = m;
+    little = figure;
   }
   return least;
 }
@@ -304,7 +311,6 @@ static InstanceIx least_of(const Column *column, const uint64_t *since, const Ro
 /* What the trees of columns name against scans; of figures as last brought up to date. */
 static void check_least(const Simulation *self) {
   const Columns *all = self->columns.all;
-  const uint64_t *const since[] = {[COLUMN_BY_LIST] = all->joined, [COLUMN_BY_TURN] = all->turns};
   for (Column *column = all->first; column; column = column->next) {
     column_settle(column);
     for (ColumnOrder order = 0; order < COLUMN_ORDERS; order++)
@@ -312,7 +318,7 @@ static void check_least(const Simulation *self) {
         const RoleList *list = &self->deployments[l / ROLES].view.by_role[l % ROLES];
         assert(list->ix == l);
         if (column->trees[order][l])
-          assert(column_root(column, order, l) == least_of(column, since[order], list));
+          assert(column_root(column, order, l) == least_of(column, order, list));
       }
   }
 }

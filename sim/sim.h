@@ -207,8 +207,12 @@ typedef struct SimConfig {
   Tick network_latency;       // of each KV transfer
   double network_compression; // bytes of KV for each that it moves; 0: 1
   Tick monitor_interval;      // between broadcasts of loads, where a policy wants them; > 0 then
-  Tick scaling_interval;      // at which the scaler is asked, if there is one; > 0 then
-  int64_t heavy_above;        // predicted output tokens beyond which a decode is heavy
+  /* What routers that read loads know of them: as of the last report (reports.h). */
+  Tick report_interval;    // 0: now
+  Tick report_delay;       // until a report is known
+  bool report_leaves_sent; // what was sent since does not count
+  Tick scaling_interval;   // at which the scaler is asked, if there is one; > 0 then
+  int64_t heavy_above;     // predicted output tokens beyond which a decode is heavy
   /* From the arrival of a request until the router sees it: what servers and tokenizers take. Its
    * latencies and patience count from the arrival; who gives up before is seen to then. */
   Tick request_time;

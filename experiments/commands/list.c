@@ -10,6 +10,7 @@
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
 #include "sim/policies.h"
+#include "sim/proposal/proposal.h"
 #include "traces/format.h"
 #include "traces/profiles.h"
 #include <inttypes.h>
@@ -40,11 +41,20 @@ static const OptionSpec options[] = {
 
 /* ---- What there is ---- */
 
+static void print_policy(const Policy *policy) {
+  printf("%-26s %s\n", policy->name, policy->help);
+  if (policy->options) option_print(policy->options, 4, stdout);
+}
+
 static void print_policies(PolicyKind kind) {
-  for (const Policy *const *policy = policy_list(kind); *policy; policy++) {
-    printf("%-26s %s\n", (*policy)->name, (*policy)->help);
-    if ((*policy)->options) option_print((*policy)->options, 4, stdout);
-  }
+  for (const Policy *const *policy = policy_list(kind); *policy; policy++)
+    print_policy(*policy);
+}
+
+static void print_proposals(Arena *arena, Diag *diag) {
+  (void)arena, (void)diag;
+  for (const Proposal *const *proposal = proposal_list(); *proposal; proposal++)
+    print_policy(&(*proposal)->policy);
 }
 
 /* "16384 from 160 GiB of GPU memory, 8192 from 70 GiB but not a100, else 2048". */
@@ -249,6 +259,7 @@ static const struct {
     {"dispatchers", "policies that choose the instance for decode", .kind = POLICY_DISPATCHER},
     {"pools", "policies that change the roles of instances", .kind = POLICY_POOL},
     {"batchers", "policies that choose what an iteration holds", .kind = POLICY_BATCHER},
+    {"proposals", "scheduling ideas on top of batcher vllm", .print = print_proposals},
     {"transfers", "policies that choose when KV is sent", .kind = POLICY_TRANSFER},
     {"kvtiers", "policies that choose what happens when KV memory is full", .kind = POLICY_KVTIER},
     {"scalers", "policies that start and stop instances", .kind = POLICY_SCALER},

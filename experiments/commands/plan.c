@@ -13,8 +13,8 @@
 
 typedef struct Options {
   Question question;
-  const char *gpus, *engines, *weights, *drafts, *offloads; // lists
-  const char *columns;                                      // of the trace
+  const char *gpus, *prefill_gpus, *engines, *weights, *drafts, *offloads; // lists
+  const char *columns;                                                     // of the trace
   const char *study, *output, *export, *figure;
   int format;
   int64_t jobs, memory;
@@ -96,6 +96,10 @@ static const OptionSpec options[] = {
            "failure domain of which any one may be down for the whole run: machine, or a name and "
            "its number of machines, such as rack=4"),
      .absent = "nothing fails"},
+    {CLI_TEXT("--prefill-gpu", prefill_gpus, "GPU",
+              "GPU or machine type of the prefill pools of split designs, or same; or several of "
+              "them: same,l40s"),
+     .absent = "the same", .listed = "machines"},
     {ASKED(
          "--spares", STRING, spares, "N-1",
          "spare instances: the limits must hold with so many instances of each pool down, such as "
@@ -264,11 +268,12 @@ static int ask_many(Cli *cli, const Sides *sides) {
   const Options *given = cli->given;
   if (given->study || given->export || given->dry_run || given->curve || given->growth)
     return cli_usage(
-        cli, "'--study', '--export', '--curve', '--growth' and '--dry-run' need one GPU, engine, "
-             "format, draft number and tier");
+        cli, "'--study', '--export', '--curve', '--growth' and '--dry-run' need one GPU, prefill "
+             "GPU, engine, format, draft number and tier");
   if (sides_count(sides) > SIDES_MAX)
     return cli_usage(cli,
-                     "more than 64 combinations of GPU, engine, format, draft number and tier");
+                     "more than 64 combinations of GPU, prefill GPU, engine, format, draft number "
+                     "and tier");
   const int code = sides_answer(cli, sides);
   study_interrupted(cli, given->output);
   return code;
@@ -279,6 +284,7 @@ static int run_plan(Cli *cli) {
   Question question = given->question;
   Sides sides = {.question = &question,
                  .gpus = sides_list(given->gpus, cli->arena),
+                 .prefill_gpus = sides_list(given->prefill_gpus, cli->arena),
                  .engines = sides_list(given->engines, cli->arena),
                  .weights = sides_list(given->weights, cli->arena),
                  .offloads = sides_list(given->offloads, cli->arena),
@@ -329,8 +335,8 @@ const Command command_plan = {
     .operands = "",
     CLI_OPTIONS,
     .notes = "The load is --rate or --users with --isl and --osl or --lengths, or a --trace. With "
-             "several GPUs, engines, formats of weights, numbers of drafts or tiers, separated by "
-             "commas, "
+             "several GPUs, prefill GPUs, engines, formats of weights, numbers of drafts or tiers, "
+             "separated by commas, "
              "each combination is a row of one table, the best first. With --output, runs that DB "
              "already has are "
              "not repeated.",

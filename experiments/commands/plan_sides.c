@@ -16,6 +16,7 @@ typedef struct Side {
   int number;
   const char *gpu, *engine, *weights; // as they were resolved, or else asked
   bool rated;                         // by its highest rate
+  const char *prefill;                // likewise; NULL: not asked
   int64_t drafts;                     // -1: not asked
   const char *offload;                // NULL: not asked
   const char *design;                 // NULL: there is no answer
@@ -79,8 +80,8 @@ static int count_drafts(const Sides *self) {
 }
 
 int sides_count(const Sides *self) {
-  return count(self->gpus) * count(self->engines) * count(self->weights) * count_drafts(self) *
-         count(self->offloads);
+  return count(self->gpus) * count(self->prefill_gpus) * count(self->engines) *
+         count(self->weights) * count_drafts(self) * count(self->offloads);
 }
 
 int sides_question(const Sides *self, int i, Question *ret_question, Diag *diag) {
@@ -92,7 +93,9 @@ int sides_question(const Sides *self, int i, Question *ret_question, Diag *diag)
   i /= count_drafts(self);
   const char *weights = self->weights[i % n_weights];
   ret_question->engine = self->engines[i / n_weights % n_engines];
-  ret_question->gpu = self->gpus[i / n_weights / n_engines];
+  i /= n_weights * n_engines;
+  ret_question->prefill_gpu = self->prefill_gpus[i % count(self->prefill_gpus)];
+  ret_question->gpu = self->gpus[i / count(self->prefill_gpus)];
   ret_question->weights = -1;
   for (int d = 0; weights && d < DTYPE_COUNT; d++)
     if (strcmp(dtype_names[d], weights) == 0) ret_question->weights = d;
@@ -105,8 +108,7 @@ int sides_question(const Sides *self, int i, Question *ret_question, Diag *diag)
 
 /* "roofline", or whose kernels were measured, and what of them is borrowed: "vllm-0.24.0, version
  * 0.24.0 for 0.33". */
-static const char *times_of(const Config *config, Arena *arena) {
-  const PerfModel *times = config->sim.pools[0].perfmodel;
+static const char *times_of_pool(const PerfModel *times, Arena *arena) {
   if (!times->measured) return "roofline";
   if (!times->taken)
     return arena_printf(arena, "%s-%s", times->setup.engine, times->setup.engine_version);
@@ -114,9 +116,17 @@ static const char *times_of(const Config *config, Arena *arena) {
                       times->taken + strcspn(times->taken, ","));
 }
 
+/* Of the first pool; of the other as well where prefill has another GPU. */
+static const char *times_of(const Plan *plan, const Config *config, Arena *arena) {
+  const char *first = times_of_pool(config->sim.pools[0].perfmodel, arena);
+  if (!plan->prefill || config->sim.n_pools < 2) return first;
+  const char *second = times_of_pool(config->sim.pools[1].perfmodel, arena);
+  return strcmp(first, second) == 0 ? first : arena_printf(arena, "%s; %s", first, second);
+}
+
 /* Beside the times the acceptance of drafts that nobody gave: "..., 2.94 tokens a step assumed". */
 static const char *rests_on(const Plan *plan, const Config *config, Arena *arena) {
-  const char *times = times_of(config, arena);
+  const char *times = times_of(plan, config, arena);
   if (!plan->has_acceptance) return times;
   return arena_printf(arena, "%s, %.2f tokens a step %s", times,
                       acceptance_middle(&plan->acceptance),
@@ -163,6 +173,7 @@ static int answer_side(Cli *cli, const Sides *of, Side *self) {
   self->drafts = question.drafts;
   self->offload = question.offload;
   self->gpu = status ? question.gpu : plan.machine;
+  self->prefill = status == 0 && plan.prefill ? plan.prefill->machine : question.prefill_gpu;
   self->engine = status ? question.engine : plan.engine;
   self->weights = question.weights >= 0 ? dtype_names[question.weights]
                   : status              ? NULL
@@ -221,11 +232,19 @@ static const char *const *design_of(const Side *side) {
   return &side->design;
 }
 
-enum { CELLS_BEFORE = 11, CELLS_AFTER = 4, LIMITS_MAX = 8 };
+static const char *const *prefill_of(const Side *side) {
+  return &side->prefill;
+}
+
+enum { CELLS_BEFORE = 12, CELLS_AFTER = 4, LIMITS_MAX = 8 };
+
+/* Of columns of texts. */
+typedef struct Widths {
+  int gpu, prefill, design;
+} Widths;
 
 /* `limits` has the names and units of the columns of limits. */
-static void put_side(Rows *rows, const Side *self, const Answer *limits, int gpu_width,
-                     int design_width) {
+static void put_side(Rows *rows, const Side *self, const Answer *limits, const Widths *widths) {
   static const Answer unknown;
   const Answer *answer = self->answer ? self->answer : &unknown;
   const Takes *takes = &answer->fleet.takes;
@@ -233,14 +252,17 @@ static void put_side(Rows *rows, const Side *self, const Answer *limits, int gpu
   const double million =
       takes_cost_per_million(takes, answer->run.unpaid, answer->run.output_tokens_per_s);
   Cell cells[CELLS_BEFORE + LIMITS_MAX + CELLS_AFTER + 1] = {
-      {CELL_OF_TEXT("machine", self->gpu), COLUMN("machine", gpu_width)},
+      {CELL_OF_TEXT("machine", self->gpu), COLUMN("machine", widths->gpu)},
+      !self->prefill ? (Cell){.kind = CELL_WHOLE}
+                     : (Cell){CELL_OF_TEXT("prefill_machine", self->prefill),
+                              COLUMN("prefill", widths->prefill)},
       {CELL_OF_TEXT("engine", self->engine), COLUMN("engine", -11)},
       {CELL_OF_TEXT("weights", self->weights), COLUMN("weights", -9)},
       self->drafts < 0 ? (Cell){.kind = CELL_WHOLE} // nowhere
                        : (Cell){CELL_OF_WHOLE("drafts", self->drafts), COLUMN("drafts", 6)},
       !self->offload ? (Cell){.kind = CELL_WHOLE}
                      : (Cell){CELL_OF_TEXT("offload", self->offload), COLUMN("offload", -10)},
-      {CELL_OF_TEXT("design", self->design), COLUMN("design", design_width)},
+      {CELL_OF_TEXT("design", self->design), COLUMN("design", widths->design)},
       !self->rated ? (Cell){.kind = CELL_WHOLE}
                    : (Cell){CELL_OF_NUMBER("rate_rps", answer->rate + none), COLUMN("req/s", 8)},
       {CELL_OF_NUMBER("gpus", takes->gpus + none), COLUMN("GPUs", 5), .show = "%.0f"},
@@ -268,9 +290,10 @@ static void print_sides(const Side *sides, int n, OutputFormat format) {
   static const Answer no_limits;
   Rows rows = {format, stdout, "", .gap = "\n ", .end = "\n]\n"};
   const Answer *limits = sides[0].answer ? sides[0].answer : &no_limits;
-  const int gpu_width = width_of(sides, n, gpu_of), design_width = width_of(sides, n, design_of);
+  const Widths widths = {width_of(sides, n, gpu_of), width_of(sides, n, prefill_of),
+                         width_of(sides, n, design_of)};
   for (int i = 0; i < n; i++)
-    put_side(&rows, &sides[i], limits, gpu_width, design_width);
+    put_side(&rows, &sides[i], limits, &widths);
   rows_end(&rows);
 }
 

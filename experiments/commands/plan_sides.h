@@ -1,5 +1,5 @@
-/* One question of several GPUs, engines, formats of weights, numbers of drafts and tiers for KV,
- * answered side by side. */
+/* One question of several GPUs, GPUs of prefill, engines, formats of weights, numbers of drafts and
+ * tiers for KV, answered side by side. */
 #ifndef EXPERIMENTS_COMMANDS_PLAN_SIDES_H
 #define EXPERIMENTS_COMMANDS_PLAN_SIDES_H
 #include "experiments/commands/study.h"
@@ -8,8 +8,8 @@ enum { SIDES_MAX = 64 };
 
 /* Lists of texts, NULL-terminated; of what is not given {NULL, NULL}: one that is absent. */
 typedef struct Sides {
-  const Question *question; // all but these five
-  const char *const *gpus, *const *engines, *const *weights, *const *offloads;
+  const Question *question; // all but these six
+  const char *const *gpus, *const *prefill_gpus, *const *engines, *const *weights, *const *offloads;
   const int64_t *drafts; // [n_drafts]; NULL: not given
   int n_drafts;
   const char *output; // database; NULL: none

@@ -132,6 +132,13 @@ const OptionSpec config_network_options[] = {
 const OptionSpec config_monitor_options[] = {
     SIM("interval", monitor_interval, OPTION_TICKS, .fallback = "100 ms", .min = 1e-6, .max = 86400,
         .help = "Time between broadcasts of loads."),
+    SIM("report_interval", report_interval, OPTION_TICKS, .fallback = "0 s", .min = 0, .max = 60,
+        .help = "Time between reports of instances to a router that goes by their loads. With 0 s "
+                "the router sees the present loads."),
+    SIM("report_delay", report_delay, OPTION_TICKS, .fallback = "0 s", .min = 0, .max = 60,
+        .help = "Time from such a report until the router knows it."),
+    SIM("report_leaves_sent", report_leaves_sent, OPTION_BOOL, .fallback = "false",
+        .help = "The router does not count what it has sent since the last report."),
     SIM("heavy_above", heavy_above, OPTION_INT, .fallback = "128", .min = 0, .max = 1e9,
         .help = "Number of predicted output tokens above which a decode is heavy."),
     {0}};
@@ -277,6 +284,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (!status) status |= config_bind_scaling(self, keys.scaling, arena, diag);
   status |=
       option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);
+  if (!status) status |= config_check_reports(self, keys.monitor, diag);
   if (keys.timeline) status |= bind_timeline(self, keys.timeline, diag);
   if (keys.window) status |= bind_window(&self->sim.window, keys.window, diag);
   if (keys.warm) status |= config_bind_warm(self, keys.warm, status == 0, arena, diag);

@@ -264,6 +264,8 @@ int config_bind_classes(Config *self, const Node *classes, const Node *tenants, 
                         Diag *diag);
 /* Whether the router can work with these pools, all of which are bound. */
 int config_check_router(const Config *self, Diag *diag);
+/* Whether reports of block `monitor`, which may be NULL, fit each other and the router. */
+int config_check_reports(const Config *self, const Node *monitor, Diag *diag);
 /* Whether some pool minds the priorities of the workload, if it has any. */
 int config_check_priorities(const Config *self, Diag *diag);
 int config_check_images(const Config *self, Diag *diag);
@@ -334,8 +336,8 @@ int config_bind_faults(Config *self, const Node *node, const Node *domains, Aren
 int config_bind_early_rejection(Config *self, const Node *node, Diag *diag);
 /* When schedulers pause, of pools that are bound. */
 int config_bind_pauses(Config *self, Arena *arena, Diag *diag);
-/* How the pool's machines start, and how many it may have. */
-int config_bind_pool_scaling(PoolConfig *pool, const Node *map, Diag *diag);
+/* How the pool's machines start, and how many it may have, by the scaler, which is bound. */
+int config_bind_pool_scaling(const Config *self, PoolConfig *pool, const Node *map, Diag *diag);
 /* Where the power of its iterations is from, and in `ret_cap` the limit of a GPU in W; 0: none. */
 int config_bind_power(PoolConfig *pool, const Hardware *hardware, const Node *node, double *ret_cap,
                       Diag *diag);

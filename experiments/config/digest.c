@@ -159,6 +159,7 @@ const char *config_epoch(const Config *self, Arena *arena) {
   if (sim->n_components > 0 || sim->n_models > 0 || sim->n_classes > 0)
     add_rule(&rules, "components");
   if (sim->early_rejection.ttft > 0) add_rule(&rules, "early_rejection");
+  if (sim->report_interval > 0) add_rule(&rules, "reports");
   if (sim->n_adapters > 0) add_rule(&rules, "adapters");
   return epoch_of(rules.names, rules.n, arena);
 }

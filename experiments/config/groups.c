@@ -9,6 +9,7 @@ typedef struct GroupKeys {
   int64_t cpu_memory;
   int layout;
   double layout_efficiency;
+  int64_t pinned_memory, shared_memory_bandwidth;
   bool overlap;
 } GroupKeys;
 
@@ -25,11 +26,19 @@ const OptionSpec config_group_options[] = {
         .help = "Name of the pool that the GPUs are in decode."),
     KEY(cpu_memory, OPTION_BYTES, .min = 1, .max = 1e18,
         .help = "CPU memory of the KV store of one replica.",
-        .absent = "by its share of the machine's GPUs"),
+        .absent = "by its share of the machine's GPUs, less pinned_memory"),
     KEY(layout, OPTION_CHOICE, .fallback = "hnd", .choices = layouts,
         .help = "Layout of the KV in the store. With nhd the copies consist of small pieces."),
     KEY(layout_efficiency, OPTION_REAL, .fallback = "0.7", .min = 0.01, .max = 1,
         .help = "Share of the link's bandwidth that copies with layout nhd reach."),
+    KEY(shared_memory_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
+        .help =
+            "Bandwidth from pinned memory, which copies out of the GPUs go to, to the store, which "
+            "is in shared memory.",
+        .absent = "copies go to the store in one stage"),
+    KEY(pinned_memory, OPTION_BYTES, .min = 1, .max = 1e18,
+        .help = "Pinned memory of one replica. It applies with shared_memory_bandwidth.",
+        .absent = "no limit"),
     KEY(overlap, OPTION_BOOL, .fallback = "true",
         .help = "Copy while iterations run. With false no iteration runs during a copy."),
     {0}};
@@ -129,8 +138,12 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
   Hardware hardware;
   if (config_load_hardware(self, &hardware, decode->machine, node->at, arena, diag)) return -1;
   const double share = (double)gpus_of(decode) / (double)hardware.num_gpus;
-  const double memory =
-      keys->cpu_memory > 0 ? (double)keys->cpu_memory : share * (double)hardware.cpu_memory_bytes;
+  const double memory = keys->cpu_memory > 0 ? (double)keys->cpu_memory
+                                             : share * (double)hardware.cpu_memory_bytes -
+                                                   (double)keys->pinned_memory;
+  if (memory <= 0)
+    return diag_error(diag, config_place(node, "pinned_memory"),
+                      "'pinned_memory' leaves no CPU memory for the store");
   const double block = (double)(decode->kv.block_size * pool->kv_bytes_per_token);
   const double eta = keys->layout == LAYOUT_NHD ? keys->layout_efficiency : 1;
   const double copies = (double)pool->kv_block_bytes / block; // of KV heads fewer than GPUs
@@ -139,8 +152,13 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
   spec->copy_share[COPY_IN] = copies / eta;
   spec->turn_bytes[SHAPE_PREFILL] = spec->turn_bytes[SHAPE_DECODE] = pool->weight_bytes;
   spec->overlaps = keys->overlap;
+  spec->pinned_bytes = keys->pinned_memory;
+  spec->shared_bandwidth = keys->shared_memory_bandwidth;
+  if (spec->pinned_bytes > 0 && spec->shared_bandwidth == 0)
+    return diag_error(diag, config_place(node, "pinned_memory"),
+                      "'pinned_memory' needs 'shared_memory_bandwidth'");
   if (check_turns(self, node, spec, diag)) return -1;
-  if (check_memory(node, decode, &hardware, memory, diag)) return -1;
+  if (check_memory(node, decode, &hardware, memory + (double)spec->pinned_bytes, diag)) return -1;
   return check_store(self, node, spec, decode, memory, diag);
 }
 

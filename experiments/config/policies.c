@@ -86,8 +86,9 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
   const Node *nodes[POLICY_KINDS] = {NULL};
   int status = option_bind(config_policy_options, node, NULL, self->root->at, nodes, diag);
   // Machines are not known yet: pools complete the batcher of the run by theirs.
-  const ServingUse use = {serving_at(self->engine.row), NULL, self->sim.model.max_model_len,
-                          config_place(self->root, "engine")};
+  const ServingUse use = {.engine = serving_at(self->engine.row),
+                          .max_model_len = self->sim.model.max_model_len,
+                          .at = config_place(self->root, "engine")};
   for (int kind = 0; kind < POLICY_KINDS; kind++)
     status |=
         kind == POLICY_BATCHER
@@ -164,6 +165,19 @@ int config_check_images(const Config *self, Diag *diag) {
   diag_error(diag, self->workload.images_at, "the batcher of pool '%s' does not encode images",
              pool->name);
   return diag_hint(diag, "batcher vllm does, as do the engines vllm-*");
+}
+
+int config_check_reports(const Config *self, const Node *monitor, Diag *diag) {
+  const Router *router = (const Router *)sim_policy(&self->sim, POLICY_ROUTER).policy;
+  const ReportOptions options = {self->sim.report_interval, self->sim.report_delay};
+  if (!monitor || reports_check(&options, "report_delay", monitor, monitor->at, diag))
+    return monitor ? -1 : 0;
+  if (options.interval == 0 || router->reads_loads) return 0;
+  diag_error(diag, config_place(monitor, "report_interval"),
+             "'report_interval' applies to routers that go by loads, and router '%s' %s",
+             router->policy.name, router->reports ? "has an 'interval' of its own" : "does not");
+  return diag_hint(diag,
+                   "token_jsq, jsq, least_kv, power_of_two, prefix_affinity and splitwise do");
 }
 
 int config_check_router(const Config *self, Diag *diag) {

@@ -71,6 +71,9 @@ const OptionSpec config_pool_options[] = {
     KV(num_gpu_blocks_override, OPTION_INT, .min = 1, .max = 1e12,
        .help = "Number of blocks of KV memory (vLLM --num-gpu-blocks-override).",
        .absent = "what the GPU memory leaves"),
+    SPEC(kv_layer_sync, OPTION_TICKS, .fallback = "0 s", .max = 1,
+         .help =
+             "Time that each layer of a prefill takes longer while its KV is sent layer by layer."),
     SPEC(nic_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
          .help = "NIC bandwidth of an instance in each direction; of each stage and attention rank "
                  "of each replica where there are several.",
@@ -429,7 +432,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   PoolSpec *spec = &pool->spec;
   spec->name = node->key;
   status |= bind_engine(pool, diag);
-  status |= config_bind_pool_scaling(pool, node, diag);
+  status |= config_bind_pool_scaling(self, pool, node, diag);
   if (node->kind != NODE_MAP || !pool->machine) return -1;
   Hardware hardware;
   Place machine_at = config_place(node, "machine");

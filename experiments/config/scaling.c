@@ -5,7 +5,8 @@
 #include "sim/scaling/scaler.h"
 
 #define DAYS(n) ((n)*86400.0)
-enum { WINDOW_INTERVALS_MAX = 10000 }; // as many recommendations are kept
+enum { WINDOW_INTERVALS_MAX = 10000 };                  // as many recommendations are kept
+static const Tick DOWN_WINDOW = 300 * TICKS_PER_SECOND; // Kubernetes
 
 typedef struct StartKeys {
   StartUp start_up;
@@ -54,9 +55,10 @@ const OptionSpec config_pool_scaling_options[] = {
     SCALING(up_window, OPTION_TICKS, .fallback = "0 s", .max = DAYS(7),
             .help = "Stabilisation window for growth: the pool grows to the lowest number wanted "
                     "within it (Kubernetes)."),
-    SCALING(down_window, OPTION_TICKS, .fallback = "300 s", .max = DAYS(7),
+    SCALING(down_window, OPTION_TICKS, .max = DAYS(7),
             .help = "Stabilisation window for shrinking: the pool shrinks to the highest number "
-                    "wanted within it (Kubernetes)."),
+                    "wanted within it (Kubernetes).",
+            .absent = "300 s; 0 s with Dynamo's planners, which have none"),
     SCALING(cool_down, OPTION_TICKS, .fallback = "0 s", .max = DAYS(7),
             .help = "Minimum time between two changes."),
     SCALING(machine_rate, OPTION_RATE, .min = 1e-9, .max = 1e9,
@@ -104,8 +106,13 @@ static int check_count(const PoolConfig *pool, const Node *map, int64_t min, Dia
   return diag_hint(diag, "'count' may be 0 with scaling: {min: 0}");
 }
 
-int config_bind_pool_scaling(PoolConfig *pool, const Node *map, Diag *diag) {
-  ScalingKeys keys = {0};
+static Tick usual_window(const Config *self) {
+  const Scaler *scaler = (const Scaler *)self->sim.policies[POLICY_SCALER].policy;
+  return scaler && scaler->has_no_windows ? 0 : DOWN_WINDOW;
+}
+
+int config_bind_pool_scaling(const Config *self, PoolConfig *pool, const Node *map, Diag *diag) {
+  ScalingKeys keys = {.scaling.down_window = usual_window(self)};
   const int status = pool->start_up ? bind_start_up(pool, diag) : 0;
   const Node *node = pool->scaling;
   if (!node && check_count(pool, map, 1, diag)) return -1;
@@ -149,16 +156,12 @@ static int check_windows(const Config *self, const PoolConfig *pool, Diag *diag)
   return 0;
 }
 
-/* Whether the scaler can do with a pool that may have no instance. What other pools of its model
- * prefill would wait for it, and nobody would start it. */
-static int check_min(const Config *self, const PoolConfig *pool, const Scaler *scaler, Diag *diag) {
+/* Whether the scaler can do with a pool that may have no instance. */
+static int check_min(const PoolConfig *pool, const Scaler *scaler, Diag *diag) {
   if (pool->spec.scaling.min > 0) return 0;
   const Place at = config_place(pool->scaling, "min");
-  for (uint32_t p = 0; p < self->sim.n_pools; p++)
-    if (self->pools[p].spec.model == pool->spec.model && self->pools[p].spec.role != ROLE_MIXED)
-      return diag_error(diag, at,
-                        "all pools of the model of one with 'min: 0' must serve both phases: "
-                        "role: mixed");
+  if (pool->spec.role != ROLE_MIXED)
+    return diag_error(diag, at, "a pool with 'min: 0' must serve both phases: role: mixed");
   if (scaler->wakes || scaler->keeps_one) return 0;
   diag_error(diag, at, "scaler '%s' cannot start the first instance of a pool with 'min: 0'",
              scaler->policy.name);
@@ -179,7 +182,7 @@ static int check_pool(const Config *self, const PoolConfig *pool, const Scaler *
                       "'scaling' needs a pool policy under which instances keep their role: '%s'",
                       policy_list(POLICY_POOL)[0]->name);
   if (self->sim.n_groups > 0) return diag_error(diag, at, "'scaling' cannot be used with 'groups'");
-  return check_windows(self, pool, diag) | check_min(self, pool, scaler, diag);
+  return check_windows(self, pool, diag) | check_min(pool, scaler, diag);
 }
 
 /* Pools with spares have the scaler of that name, which need not be chosen. */

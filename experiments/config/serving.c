@@ -177,7 +177,7 @@ static void give_limit(Filling *self, const char *key, int64_t *limit, int64_t v
 }
 
 /* What is not written fits what is (vllm/engine/arg_utils.py): no more tokens than max_num_seqs
- * whole contexts, no more sequences than tokens. */
+ * whole contexts, no more sequences than tokens, before ranks divide these. */
 static void give_limits(Filling *self, const ServingEngine *engine, PolicyChoice *batcher) {
   const ServingLimits *usual = serving_limits(engine, self->use->hardware);
   const int64_t context = self->use->max_model_len;
@@ -186,9 +186,12 @@ static void give_limits(Filling *self, const ServingEngine *engine, PolicyChoice
   int64_t tokens = usual->max_num_batched_tokens;
   if (engine->whole_prompts && tokens < context) tokens = context;
   if (context > 0) tokens = least(tokens, seqs * context);
-  give_limit(self, "max_num_batched_tokens", &limits.max_num_batched_tokens, tokens);
+  const bool divides = engine->divides_tokens && self->use->ranks > 1;
+  const int64_t each = divides ? tokens / self->use->ranks : tokens;
+  const bool is_given = !node_find(self->map, "max_num_batched_tokens");
+  give_limit(self, "max_num_batched_tokens", &limits.max_num_batched_tokens, each > 1 ? each : 1);
   give_limit(self, "max_num_seqs", &limits.max_num_seqs,
-             least(seqs, limits.max_num_batched_tokens));
+             least(seqs, is_given ? tokens : limits.max_num_batched_tokens));
   *batcher = batcher_limited(*batcher, limits, self->arena);
 }
 
@@ -238,6 +241,11 @@ static const Node *run_batcher(const Config *self) {
   return node_find(node_find(self->root, "policies"), "batcher");
 }
 
+/* Whether it has the batcher of the run, which its own engine takes the place of. */
+static bool has_run_batcher(const Node *node, const PoolConfig *pool) {
+  return !pool->batcher && !(node_find(node, "engine") && serving_at(pool->engine.row));
+}
+
 static int give_batcher(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,
                         Diag *diag) {
   const Node *own = node_find(node, "engine");
@@ -245,8 +253,9 @@ static int give_batcher(const Config *self, const Node *node, PoolConfig *pool, 
   const ServingUse use = {.engine = serving_at(pool->engine.row),
                           .hardware = &pool->hardware,
                           .max_model_len = self->specs[pool->spec.model].max_model_len,
+                          .ranks = pool->attention_data_parallel_size,
                           .at = named ? named->at : node->at};
-  const bool of_run = !pool->batcher && !(own && use.engine);
+  const bool of_run = has_run_batcher(node, pool);
   const Node *written = of_run ? run_batcher(self) : pool->batcher;
   pool->giver = giver_of(use.engine, written);
   pool->given = "";
@@ -279,11 +288,17 @@ void config_give_host_times(PoolConfig *pool, Arena *arena) {
   say_times(pool, host_row_find(engine->name, NULL, gpu), arena);
 }
 
-static double memory_of(const Config *self, const PoolConfig *pool, const ServingEngine *engine) {
+/* Memory is kept for the tokens of all ranks where they divide them (SGLang's server_args.py does
+ * so before it divides). */
+static double memory_of(const Config *self, const Node *node, const PoolConfig *pool,
+                        const ServingEngine *engine) {
   const PolicyChoice batcher = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER);
   const BatchLimits limits = batcher.state ? batcher_limits(&batcher) : (BatchLimits){0};
+  const Node *written = has_run_batcher(node, pool) ? run_batcher(self) : pool->batcher;
+  const bool divides = engine->divides_tokens && !node_find(written, "max_num_batched_tokens");
+  const int64_t ranks = divides ? pool->attention_data_parallel_size : 1;
   const ServingSite site = {&pool->hardware, config_degrees(pool), pool->spec.role,
-                            limits.max_num_batched_tokens, limits.max_num_seqs};
+                            limits.max_num_batched_tokens * ranks, limits.max_num_seqs};
   return serving_memory(engine, &site);
 }
 
@@ -293,7 +308,7 @@ static void give_memory(const Config *self, const Node *node, PoolConfig *pool, 
   pool->giver = engine;
   pool->kv.of_free = engine->of_free;
   if (!node_find(node, "gpu_memory_utilization")) {
-    const double share = pool->kv.gpu_memory_utilization = memory_of(self, pool, engine);
+    const double share = pool->kv.gpu_memory_utilization = memory_of(self, node, pool, engine);
     say_given(pool, arena_printf(arena, "gpu_memory_utilization %g", share), arena);
   }
   if (!node_find(node, "block_size")) {

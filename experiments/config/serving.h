@@ -41,6 +41,7 @@ typedef struct ServingEngine {
   ServingLimits
       limits[SERVING_LIMITS_MAX];   // the first that suits; the last one here suits all GPUs
   bool whole_prompts;               // max_num_batched_tokens is at least the model's context
+  bool divides_tokens;              // attention ranks share max_num_batched_tokens of `limits`
   bool is_the_batcher;              // the batcher without an engine has these limits too
   bool swaps;                       // its tier may move KV to CPU memory
   const char *captured_batch_sizes; // the word for them (perfmodel/captured.h); NULL: none
@@ -86,6 +87,7 @@ typedef struct ServingUse {
   const ServingEngine *engine; // NULL: none
   const Hardware *hardware;    // NULL: not known yet; limits are then the largest
   int64_t max_model_len;       // 0: none
+  int64_t ranks;               // that do attention; 0: not known yet, or 1
   Place at;                    // where the engine is named
 } ServingUse;
 

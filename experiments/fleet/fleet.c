@@ -119,14 +119,14 @@ void hardware_print_price(const Hardware *type, FILE *out) {
   fputs(said[0] || said[1] ? ")" : "", out);
 }
 
-void lots_print_machines(const Lot *lots, int n, FILE *out) {
+void lots_print_machines(const Lot *lots, int n, const char *between, FILE *out) {
   for (int i = 0; i < n; i++) {
     if (!is_first(lots, i)) continue;
     double shares = 0;
     for (int k = i; k < n; k++)
       if (same_type(&lots[k], &lots[i])) shares += lots[k].count * lots[k].each.machines;
     const bool whole = lots[i].type->sold == SOLD_WHOLE;
-    fprintf(out, "%s%.4g ", i ? ", " : "", whole ? whole_machines(shares) : shares);
+    fprintf(out, "%s%.4g ", i ? between : "", whole ? whole_machines(shares) : shares);
     write_cell(lots[i].type->name, 0, out);
     fputs(whole ? " sold whole" : "", out);
     if (lots[i].type->gpu_cost_per_hour == 0) continue;

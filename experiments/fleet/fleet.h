@@ -34,8 +34,8 @@ Takes lots_take(const Lot *lots, int n, const int64_t *counts);
  * known. */
 double takes_cost_per_million(const Takes *self, double unpaid, double tokens_per_s);
 
-/* "2 dgx-h100 sold whole, 4.75 $/h a GPU (…), 1.5 l40s-x8, …". */
-void lots_print_machines(const Lot *lots, int n, FILE *out);
+/* "2 dgx-h100 sold whole, 4.75 $/h a GPU (…), 1.5 l40s-x8, …", with `between` types. */
+void lots_print_machines(const Lot *lots, int n, const char *between, FILE *out);
 /* "4.75 $/h a GPU (Splitwise Table I, 2023-11)", of a type whose price is known. */
 void hardware_print_price(const Hardware *type, FILE *out);
 /* "dgx-h100 4.75 $/h a GPU (…), …", of all types whose prices are known. */

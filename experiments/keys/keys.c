@@ -6,11 +6,13 @@
 #include "perfmodel/presets.h"
 #include "sim/core/host_link.h"
 #include "sim/policies.h"
+#include "sim/proposal/proposal.h"
 #include "sim/scaling/scaler.h"
 #include "traces/think_time.h"
 
-/* Policies come where POLICIES stands, limits on latencies where LIMITS does. */
-static const OptionSpec POLICIES[] = {{0}}, LIMITS[] = {{0}};
+/* Policies come where POLICIES stands, proposals where PROPOSALS does, limits on latencies where
+ * LIMITS does. */
+static const OptionSpec POLICIES[] = {{0}}, PROPOSALS[] = {{0}}, LIMITS[] = {{0}};
 
 static const KeyBlock BLOCKS[] = {
     {"Configuration: model and instances", "", NULL,
@@ -101,6 +103,7 @@ static const KeyBlock BLOCKS[] = {
      "The value of each kind is a name, or a map of `name` and the keys of that policy.",
      config_policy_options},
     {NULL, NULL, NULL, NULL, POLICIES},
+    {NULL, NULL, NULL, NULL, PROPOSALS},
     {NULL, "policies.scaler.steps", NULL,
      "Each item of the list has these keys. They belong to the scaler `schedule`.",
      schedule_step_options},
@@ -197,29 +200,45 @@ static const OptionSpec *limits(Arena *arena) {
   return specs;
 }
 
-/* One block per policy that has keys; counts those of `to` NULL. */
+/* The block of a policy at a place; how many that is, none if it has no keys. Only counts if `to`
+ * is NULL. */
+static size_t add_policy(KeyBlock *to, const char *place, const Policy *policy) {
+  if (!policy->options) return 0;
+  if (to)
+    *to = (KeyBlock){
+        .place = place, .which = policy->name, .help = policy->help, .specs = policy->options};
+  return 1;
+}
+
 static size_t add_policies(KeyBlock *to, Arena *arena) {
   size_t n = 0;
   for (PolicyKind kind = 0; kind < POLICY_KINDS; kind++)
-    for (const Policy *const *policy = policy_list(kind); *policy; policy++) {
-      if (!(*policy)->options) continue;
-      if (to)
-        to[n] = (KeyBlock){.place = arena_printf(arena, "policies.%s", policy_kind_name(kind)),
-                           .which = (*policy)->name,
-                           .help = (*policy)->help,
-                           .specs = (*policy)->options};
-      n++;
-    }
+    for (const Policy *const *policy = policy_list(kind); *policy; policy++)
+      n += add_policy(to ? to + n : NULL,
+                      arena_printf(arena, "policies.%s", policy_kind_name(kind)), *policy);
+  return n;
+}
+
+static size_t add_proposals(KeyBlock *to) {
+  size_t n = 0;
+  for (const Proposal *const *proposal = proposal_list(); *proposal; proposal++)
+    n += add_policy(to ? to + n : NULL, "policies.batcher.proposal", &(*proposal)->policy);
   return n;
 }
 
 const KeyBlock *keys_blocks(size_t *ret_n, Arena *arena) {
-  KeyBlock *blocks = ARENA_ARRAY(arena, KeyBlock, N_BLOCKS + add_policies(NULL, arena));
+  KeyBlock *blocks =
+      ARENA_ARRAY(arena, KeyBlock, N_BLOCKS + add_policies(NULL, arena) + add_proposals(NULL));
   size_t n = 0;
   for (size_t i = 0; i < N_BLOCKS; i++) {
     blocks[n] = BLOCKS[i];
     if (BLOCKS[i].specs == LIMITS) blocks[n].specs = limits(arena);
-    n += BLOCKS[i].specs == POLICIES ? add_policies(blocks + n, arena) : 1;
+    if (BLOCKS[i].specs == POLICIES)
+      n += add_policies(blocks + n, arena);
+    else if (BLOCKS[i].specs == PROPOSALS)
+      n += add_proposals(blocks + n);
+    else
+      n++;
   }
   *ret_n = n;
   return blocks;

@@ -56,19 +56,20 @@ static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
   const PolicyChoice batcher = sim_pool_policy(sim, &pool->spec, POLICY_BATCHER);
   const BatchLimits limits = batcher_limits(&batcher);
   const Speculation *speculation = config_speculation(&batcher);
-  const int64_t groups = pool->attention_data_parallel_size;
+  const int64_t shared = pool->spec.attention_ranks; // limits are of so many together
   return (ExportPool){
       .name = pool->spec.name,
+      .gpu = pool->hardware.gpu,
       .role = pool->spec.role,
       .instances = pool->count * pool->data_parallel_size,
       .gpus = parallelism_gpus(config_degrees(pool)) / pool->data_parallel_size,
       .tensor = pool->tensor_parallel_size,
       .pipeline = pool->pipeline_parallel_size,
-      .attention = groups,
+      .attention = pool->attention_data_parallel_size,
       .expert = pool->expert_parallel_size,
       .nodes = pool->nnodes,
-      .batched_tokens = limits.max_num_batched_tokens / groups,
-      .seqs = limits.max_num_seqs / groups,
+      .batched_tokens = limits.max_num_batched_tokens / shared,
+      .seqs = limits.max_num_seqs / shared,
       .gpu_memory_utilization = pool->kv.gpu_memory_utilization,
       .fp8_kv_cache = timed_kv_cache(config, pool) == DTYPE_FP8 ||
                       config->models[pool->spec.model].kv_cache_dtype == DTYPE_FP8,
@@ -202,7 +203,7 @@ void export_arguments(const Export *self, const ExportPool *pool, ExportFamily f
 void export_head(const Export *self, const ExportPool *pool) {
   fprintf(self->out, "# %s: %" PRId64 " instance%s on %" PRId64 " GPU%s (%s) each\n",
           text_shown(pool->name, self->arena), pool->instances, pool->instances > 1 ? "s" : "",
-          pool->gpus, pool->gpus > 1 ? "s" : "", text_shown(self->gpu, self->arena));
+          pool->gpus, pool->gpus > 1 ? "s" : "", text_shown(pool->gpu, self->arena));
 }
 
 void export_shell(const Export *self, const char *command, const Words *words) {
@@ -285,7 +286,6 @@ void export_print(const char *name, const Config *config, FILE *out, Arena *aren
   const ServingEngine *engine = serving_at(config->pools[0].engine.row);
   Export self = {.config = config,
                  .model = config->model.checkpoint ? config->model.checkpoint : config->model.name,
-                 .gpu = config->pools[0].hardware.gpu,
                  .quantized = format_asked(config),
                  .pools = ARENA_ARRAY(arena, ExportPool, config->sim.n_pools),
                  .n_pools = config->sim.n_pools,

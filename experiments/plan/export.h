@@ -10,7 +10,7 @@
 typedef enum ExportFamily { FAMILY_VLLM, FAMILY_SGLANG, FAMILY_TRTLLM, FAMILIES } ExportFamily;
 
 typedef struct ExportPool {
-  const char *name;
+  const char *name, *gpu;
   Role role;
   int64_t instances, gpus;                                  // of each instance
   int64_t tensor, pipeline, data, attention, expert, nodes; // degrees
@@ -25,7 +25,6 @@ typedef struct ExportPool {
 typedef struct Export {
   const Config *config;
   const char *model;     // to be loaded: of Hugging Face, or as the configuration calls it
-  const char *gpu;       // of the pools
   ExportFamily family;   // of the engine that the configuration names
   const char *quantized; // a format that the configuration asks for instead of the model's; NULL
   ExportPool *pools;     // [n_pools]

@@ -4,6 +4,7 @@
 #include "experiments/plan/plan.h"
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* From this share of requests on that wait for room, percentiles are of them. */
 static const double WAITS_SHARE = 0.01;
@@ -75,14 +76,18 @@ static void note_offload(Notes *self, const Plan *plan) {
     add(self, "designs that cannot offload were left out: split pools, attention ranks, pipelines");
 }
 
-/* What is known of the first pool's times against measured engines; all pools have one engine and
- * one GPU. */
+/* What is known of the times of each GPU against measured engines. */
 static void note_residual(Notes *self, const Config *config) {
-  const Residual *residual = &config->sim.pools[0].perfmodel->residual;
-  if (residual->rows == 0) return;
-  add(self,
-      arena_printf(self->arena, "on two thirds of %s,", residual_rows_text(residual, self->arena)));
-  add(self, residual_text(residual, self->arena));
+  const PerfModel *last = NULL;
+  for (uint32_t i = 0; i < config->sim.n_pools; i++) {
+    const PerfModel *times = config->sim.pools[i].perfmodel;
+    const bool repeats = last && strcmp(times->setup.gpu, last->setup.gpu) == 0;
+    if (times->residual.rows == 0 || repeats) continue;
+    add(self, arena_printf(self->arena, "on two thirds of %s,",
+                           residual_rows_text(&times->residual, self->arena)));
+    add(self, residual_text(&times->residual, self->arena));
+    last = times;
+  }
 }
 
 /* Tokens that KV memory has room for; with groups of layers, of sequences as long as the model

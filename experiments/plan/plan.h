@@ -24,6 +24,7 @@ typedef struct PlanOnly {
 /* What is asked, as its options have it. */
 typedef struct Question {
   const char *model, *gpu, *engine; // engine NULL: the newest vLLM; "sglang": the newest of those
+  const char *prefill_gpu;          // of the prefill pools of split designs; NULL or "same": gpu
   const char *perfmodel;            // as the key; NULL: that of the engine
   int weights, kv_cache;            // Dtype; -1: the model's
   double rate;                      // requests/s; 0: the trace's, or users that wait
@@ -64,8 +65,11 @@ enum {
 };
 
 /* What it means. */
-typedef struct Plan {
+typedef struct Plan Plan;
+struct Plan {
   const Question *question;
+  const char *option;  // that names the GPU: --gpu, or --prefill-gpu
+  const Plan *prefill; // its machine and shapes, where prefill has its own; NULL: it has not
   const char *machine, *engine; // their names
   const char *objective;        // of objective_names
   Hardware hardware;
@@ -87,7 +91,7 @@ typedef struct Plan {
   bool offload_drops;               // designs that cannot offload are left out
   double quantile;                  // the highest that is limited; 0: none
   const char *text;                 // the study
-} Plan;
+};
 
 /* -1 with entries at the options that are wrong. All of it lives in `arena`. */
 int plan_make(Plan *self, const Question *question, Arena *arena, Diag *diag);

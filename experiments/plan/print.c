@@ -74,12 +74,15 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
   const Plan *plan = self->plan;
   const int64_t drafts = plan->question->drafts;
   const char *offload = plan->offload_cpu > 0 ? plan->question->offload : NULL;
-  fprintf(
-      out, "question    %s (%s) on %s, %s%s%s%s: %s\n", text_shown(plan->question->model, arena),
-      dtype_names[llm_quantization(&plan->model)], text_shown(plan->machine, arena), plan->engine,
-      drafts > 0 ? arena_printf(arena, ", %" PRId64 " draft%s", drafts, drafts > 1 ? "s" : "") : "",
-      offload ? ", offload to " : "", offload ? text_shown(offload, arena) : "",
-      load_of(plan->question, arena));
+  const char *prefill = plan->prefill ? plan->prefill->machine : NULL;
+  fprintf(out, "question    %s (%s) on %s%s%s, %s%s%s%s: %s\n",
+          text_shown(plan->question->model, arena), dtype_names[llm_quantization(&plan->model)],
+          text_shown(plan->machine, arena), prefill ? ", prefill on " : "",
+          prefill ? text_shown(prefill, arena) : "", plan->engine,
+          drafts > 0 ? arena_printf(arena, ", %" PRId64 " draft%s", drafts, drafts > 1 ? "s" : "")
+                     : "",
+          offload ? ", offload to " : "", offload ? text_shown(offload, arena) : "",
+          load_of(plan->question, arena));
   const int64_t gpus = plan->question->gpus;
   const char *wanted = gpus > 0 ? arena_printf(arena, "the highest rate of %" PRId64 " GPU%s", gpus,
                                                gpus > 1 ? "s" : "")
@@ -106,6 +109,9 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
         "            this model was not measured on these GPUs: its times come from a roofline\n");
   if (plan->roofline && *plan->measured_in)
     fprintf(out, "            --weights with measured times: %s\n", plan->measured_in);
+  if (plan->prefill && plan->prefill->roofline)
+    fprintf(out, "            prefill on %s: its times come from a roofline\n",
+            text_shown(prefill, arena));
   if (*plan->left_out) fprintf(out, "            the weights do not fit with %s\n", plan->left_out);
   if (*plan->untried)
     fprintf(out, "            not tried, because no iteration times are known: %s\n",
@@ -238,7 +244,7 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   int n = 0;
   const Lot *lots = lots_of_config(self->config, &n, arena);
   fputs("            ", out);
-  lots_print_machines(lots, n, out);
+  lots_print_machines(lots, n, ",\n            ", out);
   fputs("\n", out);
   if (self->more) print_rate(self, answer, out, arena);
   if (self->growth) print_growth(self->growth, out);
@@ -386,6 +392,7 @@ static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
   const Provision *study = self->study;
   write_json_text("{", "model", plan->question->model, out);
   write_json_text(", ", "machine", plan->machine, out);
+  if (plan->prefill) write_json_text(", ", "prefill_machine", plan->prefill->machine, out);
   write_json_text(", ", "engine", plan->engine, out);
   fprintf(out, ", \"roofline\": %s", plan->roofline ? "true" : "false");
   write_json_text(", ", "do_not_fit", *plan->left_out ? plan->left_out : NULL, out);

@@ -59,9 +59,9 @@ static int find_machines(const char *word, const char *root, const char **names,
   return n;
 }
 
-static const char *find_machine(const char *asked, Arena *arena, Diag *diag) {
+static const char *find_machine(const char *asked, const char *option, Arena *arena, Diag *diag) {
   const char *root = data_dir(arena), *word = lower_case(asked, arena);
-  const Place at = place_of_file("--gpu");
+  const Place at = place_of_file(option);
   if (datafile_is_path(asked)) return asked;
   if (datafile_find(root, "machines", word, arena)) return word;
   const char *const *all = datafile_names(root, "machines", arena);
@@ -153,14 +153,14 @@ static bool fits(const Plan *self, const ServingEngine *engine, const Llm *model
   diag_init(&none);
   const KvOptions options = options_of(self, engine, shape);
   const bool fits =
-      kv_capacity(model, hardware, shape, &options, place_of_file("--gpu"), &capacity, &none) == 0;
+      kv_capacity(model, hardware, shape, &options, place_of_file(NULL), &capacity, &none) == 0;
   diag_done(&none);
   return fits;
 }
 
 /* Whether a model fits on all GPUs of a machine type. */
 static bool fits_machine(const ServingEngine *engine, const Llm *model, const Hardware *hardware) {
-  const Plan other = {.hardware = *hardware};
+  const Plan other = {.option = "--gpu", .hardware = *hardware};
   return fits(&other, engine, model, hardware, (Parallelism){hardware->num_gpus, 1, 1, 1, 1});
 }
 
@@ -181,7 +181,7 @@ static void add_all_composed(Plan *self, const PerfSetup *asked, Arena *arena) {
                         .llm = &self->model,
                         .hardware = &self->hardware,
                         .data_dir = data_dir(arena),
-                        .at = place_of_file("--gpu")};
+                        .at = place_of_file(self->option)};
   const bool has_experts = llm_moe_layers(&self->model) > 0;
   for (int64_t gpus = 1; gpus <= self->hardware.num_gpus; gpus *= 2) {
     add_composed(self, &input, (Parallelism){gpus, 1, 1, 1, 1});
@@ -201,7 +201,7 @@ static void add_over_machines(Plan *self, const ServingEngine *engine, const Per
                         .llm = &self->model,
                         .hardware = &self->hardware,
                         .data_dir = data_dir(arena),
-                        .at = place_of_file("--gpu")};
+                        .at = place_of_file(self->option)};
   const int64_t gpus = self->hardware.num_gpus;
   const bool has_experts = llm_moe_layers(&self->model) > 0;
   int64_t first = 0;
@@ -246,7 +246,7 @@ static void add_measured(Plan *self, const ServingEngine *engine, Arena *arena) 
 /* The format of weights that are asked for so, if it has times; else NULL. */
 static const char *measured_as(const Plan *self, int weights, const ServingEngine *engine,
                                Arena *arena) {
-  Plan other = {.hardware = self->hardware};
+  Plan other = {.option = self->option, .hardware = self->hardware};
   const LlmFormats formats = {weights, LLM_UNSAID, LLM_UNSAID, self->question->kv_cache};
   Diag unknown;
   diag_init(&unknown);
@@ -325,7 +325,7 @@ static int refuse_weights(const Plan *self, const ServingEngine *engine, const D
                           Arena *arena, Diag *diag) {
   const char *format = nearest_format(self, engine, arena);
   const char *machine = nearest_machine(self, engine, arena);
-  diag_error(diag, place_of_file("--gpu"), "%s", why->entries[why->n_entries - 1].message);
+  diag_error(diag, place_of_file(self->option), "%s", why->entries[why->n_entries - 1].message);
   if (fits_machine(engine, &self->model, &self->hardware))
     return diag_hint(diag, "it fits on %" PRId64 " GPUs of the machine", self->hardware.num_gpus);
   if (!*format && !*machine) return -1;
@@ -347,7 +347,7 @@ static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *
     if (!is_asked(asked, n_asked, shape.tensor)) continue;
     n_wanted++;
     const KvOptions options = options_of(self, engine, shape);
-    if (kv_capacity(&held, &self->hardware, shape, &options, place_of_file("--gpu"), &capacity,
+    if (kv_capacity(&held, &self->hardware, shape, &options, place_of_file(self->option), &capacity,
                     &why) == 0)
       self->shapes[n++] = shape;
     else
@@ -382,7 +382,7 @@ static void find_untried(Plan *self, const ServingEngine *engine, const int64_t 
     const Parallelism shape = {tp, 1, 1, 1, 1};
     const KvOptions options = options_of(self, engine, shape);
     diag_init(&none);
-    if (kv_capacity(&self->model, &self->hardware, shape, &options, place_of_file("--gpu"),
+    if (kv_capacity(&self->model, &self->hardware, shape, &options, place_of_file(self->option),
                     &capacity, &none) == 0)
       self->untried =
           arena_printf(arena, "%s%stp%" PRId64, self->untried, *self->untried ? ", " : "", tp);
@@ -452,39 +452,75 @@ static int check_context(const Plan *self, Diag *diag) {
 }
 
 static const char *choose_objective(const Plan *self) {
-  const Hardware *hardware = &self->hardware;
   if (self->question->gpus > 0 || self->question->batch > 0) return "throughput";
+  const bool priced = self->hardware.cost_per_hour > 0 &&
+                      (!self->prefill || self->prefill->hardware.cost_per_hour > 0);
   if (self->question->objective >= 0) return plan_objective_names[self->question->objective];
-  return hardware->cost_per_hour > 0 ? "cost" : "gpus";
+  return priced ? "cost" : "gpus";
+}
+
+static int load_machine(Plan *self, const char *gpu, Arena *arena, Diag *diag) {
+  self->machine = find_machine(gpu, self->option, arena, diag);
+  if (!self->machine) return -1;
+  return hardware_load(&self->hardware, self->machine, data_dir(arena), place_of_file(self->option),
+                       arena, diag) ||
+                 prices_set(self->question->prices, &self->hardware, diag)
+             ? -1
+             : 0;
+}
+
+static void find_shapes(Plan *self, const ServingEngine *engine, Arena *arena) {
+  add_measured(self, engine, arena);
+  if (self->n_shapes > 0) return;
+  find_measured_formats(self, engine, arena);
+  add_rooflines(self);
+}
+
+/* The GPU of prefill pools, if it is another one. Degrees that are asked for are those of decode,
+ * as other GPUs have other memory. */
+static int resolve_prefill(Plan *self, const ServingEngine *engine, Arena *arena, Diag *diag) {
+  const Question *asked = self->question;
+  if (!asked->prefill_gpu || strcmp(asked->prefill_gpu, "same") == 0) return 0;
+  const Place at = place_of_file("--prefill-gpu");
+  if (asked->split == SPLIT_NO)
+    return diag_error(diag, at, "'--prefill-gpu' applies to split designs: omit '--split no'");
+  if (self->offload_cpu > 0)
+    return diag_error(diag, at, "offloading in split pools is not modelled");
+  Plan *prefill = ARENA_NEW(arena, Plan);
+  *prefill = (Plan){.question = asked,
+                    .option = "--prefill-gpu",
+                    .model = self->model,
+                    .mtp = self->mtp,
+                    .engine = self->engine,
+                    .left_out = "",
+                    .untried = "",
+                    .measured_in = ""};
+  if (load_machine(prefill, asked->prefill_gpu, arena, diag)) return -1;
+  find_shapes(prefill, engine, arena);
+  if (keep_fitting(prefill, engine, NULL, 0, arena, diag)) return -1;
+  self->prefill = prefill;
+  return 0;
 }
 
 int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
-  *self = (Plan){.question = asked, .left_out = "", .untried = "", .measured_in = ""};
+  *self = (Plan){
+      .question = asked, .option = "--gpu", .left_out = "", .untried = "", .measured_in = ""};
   int64_t degrees[PLAN_SHAPES_MAX];
   const int n_degrees = read_degrees(asked->tensor_parallel, degrees, PLAN_SHAPES_MAX, diag);
-  self->machine = find_machine(asked->gpu, arena, diag);
   const ServingEngine *engine = find_engine(asked->engine, arena, diag);
   const LlmFormats formats = {asked->weights, LLM_UNSAID, LLM_UNSAID, asked->kv_cache};
-  const char *root = data_dir(arena);
-  int status = check_load(asked, diag);
-  if (self->machine)
-    status |=
-        hardware_load(&self->hardware, self->machine, root, place_of_file("--gpu"), arena, diag) ||
-        prices_set(asked->prices, &self->hardware, diag);
-  status |= llm_load_as(&self->model, asked->model, &formats, root, place_of_file("--model"), arena,
-                        diag);
-  if (status || n_degrees < 0 || !self->machine || !engine || check_context(self, diag)) return -1;
+  int status = check_load(asked, diag) | load_machine(self, asked->gpu, arena, diag) |
+               llm_load_as(&self->model, asked->model, &formats, data_dir(arena),
+                           place_of_file("--model"), arena, diag);
+  if (status || n_degrees < 0 || !engine || check_context(self, diag)) return -1;
   if (question_resolve_drafts(self, engine, diag)) return -1;
   if (question_resolve_offload(self, engine, diag)) return -1;
   self->engine = engine->name;
+  if (resolve_prefill(self, engine, arena, diag)) return -1;
   self->objective = choose_objective(self);
   const int64_t tokens = serving_limits(engine, &self->hardware)->max_num_batched_tokens;
   self->batched_tokens = tokens >= 4 * 512 ? tokens / 4 : 0;
-  add_measured(self, engine, arena);
-  if (self->n_shapes == 0) {
-    find_measured_formats(self, engine, arena);
-    add_rooflines(self);
-  }
+  find_shapes(self, engine, arena);
   find_untried(self, engine, degrees, n_degrees, arena);
   if (keep_fitting(self, engine, degrees, n_degrees, arena, diag)) return -1;
   return question_keep_offloading(self, diag);

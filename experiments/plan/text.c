@@ -171,10 +171,14 @@ static const char *counts_of(const Text *self) {
                       most_instances(self->plan->question) + spares);
 }
 
-static const char *pool_of(const Text *self, const char *role, Parallelism shape) {
+/* A pool on the machine of `plan`, which is that of the question or of its prefill. */
+static const char *pool_of(const Text *self, const Plan *plan, const char *role,
+                           Parallelism shape) {
   Arena *arena = self->arena;
   const char *pool = arena_printf(arena, "{role: %s, machine: %s, tensor_parallel_size: %" PRId64,
-                                  role, quote_yaml(self->plan->machine, arena), shape.tensor);
+                                  role, quote_yaml(plan->machine, arena), shape.tensor);
+  if (plan->roofline != self->plan->roofline && !self->plan->question->perfmodel)
+    pool = arena_printf(arena, "%s, perfmodel: %s", pool, plan->roofline ? "roofline" : "fitted");
   if (shape.pipeline > 1)
     pool = arena_printf(arena, "%s, pipeline_parallel_size: %" PRId64, pool, shape.pipeline);
   if (shape.nodes > 1) pool = arena_printf(arena, "%s, nnodes: %" PRId64, pool, shape.nodes);
@@ -210,7 +214,7 @@ static void add_whole(Text *self, Parallelism shape, int64_t batched_tokens) {
   if (self->plan->offload_cpu > 0)
     add(self, "      policies.batcher.kv_connector: %s\n",
         plan_offload_text(self->plan, shape, self->arena));
-  add(self, "      pools: {serve: %s}\n", pool_of(self, "mixed", shape));
+  add(self, "      pools: {serve: %s}\n", pool_of(self, self->plan, "mixed", shape));
   if (self->plan->question->batch > 0)
     add(self, "      workload.requests: [%d, %d] # to know the time of more\n", BATCH_FULL,
         2 * BATCH_FULL);
@@ -220,19 +224,38 @@ static void add_whole(Text *self, Parallelism shape, int64_t batched_tokens) {
 
 static void add_split(Text *self, Parallelism prefill, Parallelism decode) {
   Arena *arena = self->arena;
+  const Plan *there = self->plan->prefill ? self->plan->prefill : self->plan;
   const char *first = shape_name(prefill, arena), *second = shape_name(decode, arena);
   const char *counts = counts_of(self), *prefills = counts;
   const char *name = arena_printf(arena, "split-%s", first);
-  if (strcmp(first, second) != 0) name = arena_printf(arena, "%s-%s", name, second);
+  if (self->plan->prefill)
+    name = arena_printf(arena, "split-%s-%s-%s", there->hardware.name, first, second);
+  else if (strcmp(first, second) != 0)
+    name = arena_printf(arena, "%s-%s", name, second);
   const PlanOnly *only = find_only(self, name);
   if (!only) return;
   if (only->high > 0)
     prefills = arena_printf(arena, "%" PRId64 "..%" PRId64, only->low, only->high);
-  add(self, "    %s", name);
+  add(self, "    %s", self->plan->prefill ? quote_yaml(name, arena) : name);
   add(self,
       ":\n      pools:\n        prefill: %s\n        decode: %s\n"
       "      pools.prefill.count: %s\n      pools.decode.count: %s\n",
-      pool_of(self, "prefill", prefill), pool_of(self, "decode", decode), prefills, counts);
+      pool_of(self, there, "prefill", prefill), pool_of(self, self->plan, "decode", decode),
+      prefills, counts);
+}
+
+/* Prefill on another GPU: by instances of half as many GPUs to twice as many, or by the smallest
+ * where none of those fits. */
+static void add_splits_over(Text *self, const Plan *prefill, Parallelism decode) {
+  const int64_t gpus = parallelism_gpus(decode);
+  bool any = false;
+  for (int i = 0; i < prefill->n_shapes; i++) {
+    const int64_t there = parallelism_gpus(prefill->shapes[i]);
+    if (2 * there < gpus || there > 2 * gpus) continue;
+    add_split(self, prefill->shapes[i], decode);
+    any = true;
+  }
+  if (!any) add_split(self, prefill->shapes[0], decode);
 }
 
 static void add_designs(Text *self) {
@@ -244,6 +267,10 @@ static void add_designs(Text *self) {
   for (int i = 0; i < plan->n_shapes && split != SPLIT_YES && plan->batched_tokens > 0; i++)
     add_whole(self, plan->shapes[i], plan->batched_tokens);
   for (int i = 0; i < plan->n_shapes && split != SPLIT_NO && plan->offload_cpu == 0; i++) {
+    if (plan->prefill) {
+      add_splits_over(self, plan->prefill, plan->shapes[i]);
+      continue;
+    }
     add_split(self, plan->shapes[i], plan->shapes[i]);
     if (i + 1 < plan->n_shapes) add_split(self, plan->shapes[i], plan->shapes[i + 1]);
   }

@@ -51,7 +51,7 @@ static void table_bill(const Report *self, FILE *out) {
   const Lot *lots = lots_of_config(self->config, &n_lots, &arena);
   fprintf(out, "machines     %.0f instance%s on %.0f GPU%s: ", run->instances,
           run->instances == 1 ? "" : "s", run->gpus, run->gpus == 1 ? "" : "s");
-  lots_print_machines(lots, n_lots, out);
+  lots_print_machines(lots, n_lots, ", ", out);
   putc('\n', out);
   arena_done(&arena);
   if (isnan(run->cost_per_hour)) return;

@@ -7,6 +7,7 @@
 #include "sim/batcher/connector.h"
 #include "sim/batcher/speculative.h"
 #include "sim/core/scheduling.h"
+#include "sim/proposal/proposal.h"
 
 typedef struct Vllm {
   BatchLimits limits;
@@ -26,8 +27,10 @@ typedef struct Vllm {
   bool long_prefill_token_threshold_adaptive, self_preemption_ends_step;
   const Node *speculative;
   const Node *kv_connector;
+  const Node *proposal;
   Speculation speculation;
   ConnectorOptions connector;
+  ProposalChoice proposed;
   int policy;                    // POLICY_FCFS or POLICY_PRIORITY
   int capacity_scheduler_policy; // MAX_UTILIZATION or GUARANTEED_NO_EVICT
 } Vllm;
@@ -143,6 +146,9 @@ static const OptionSpec options[] = {
      .help = "KV connector: {name: offloading, cpu_bytes_to_use} keeps the KV of prompts in CPU "
              "memory, {name: offloading, tiers, recompute} in CPU memory, SSDs and a remote "
              "store, {name: nixl, kv_role, overhead} moves it from or to other engines."},
+    {"proposal", OPTION_NODE, offsetof(Vllm, proposal), .absent = "none", .listed = "proposals",
+     .help = "A scheduling idea that vLLM does not have: its name, or a map of `name` and the keys "
+             "of that proposal."},
     {"attention_dp_batching_wait_iters", OPTION_INT,
      offsetof(Vllm, attention_dp_batching_wait_iters), "0", .max = 1e6,
      .help = "Number of steps that prompts wait for more once each rank has one (TensorRT-LLM "
@@ -180,6 +186,21 @@ static int check_drafts(const Vllm *self, Diag *diag) {
   return 0;
 }
 
+/* A step has room for what it must have of a prompt, or nobody would get on. */
+static int check_proposal(const Vllm *self, Diag *diag) {
+  const Proposal *proposal = self->proposed.proposal;
+  if (!proposal) return 0;
+  if (proposal->rank && self->policy == POLICY_PRIORITY)
+    return diag_error(diag, self->proposal->at, "'%s' orders requests, as 'policy: priority' does",
+                      proposal->policy.name);
+  if (proposal->prefill_tokens && (self->speculative || !self->enable_chunked_prefill))
+    return diag_error(diag, self->proposal->at,
+                      "'%s' cuts prompts into chunks, and cannot be used with %s",
+                      proposal->policy.name,
+                      self->speculative ? "'speculative'" : "'enable_chunked_prefill: false'");
+  return 0;
+}
+
 static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *diag) {
   Vllm *self = state;
   (void)map;
@@ -188,7 +209,8 @@ static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *
   if (self->kv_connector && self->speculative)
     return diag_error(diag, self->kv_connector->at,
                       "'kv_connector' and 'speculative' cannot be used together");
-  return check_drafts(self, diag);
+  if (proposal_bind(&self->proposed, self->proposal, arena, diag)) return -1;
+  return check_proposal(self, diag) | check_drafts(self, diag);
 }
 
 static int64_t least_whole(double tokens) {
@@ -228,6 +250,7 @@ static SchedulerLimits schedules(const void *options_) {
       .sync_interval = self->dp_sync_interval,
       .speculation = self->speculation,
       .connector = self->connector,
+      .proposal = self->proposed,
       .encoder_tokens = encoder_tokens,
       .encoder_cache_size = either(self->encoder_cache_size, encoder_tokens),
       .encoder_time = self->encoder_time_per_token};
@@ -240,6 +263,11 @@ static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
   *ret_key = "encoder_time_per_token";
   if (((const Vllm *)state)->encoder_time_per_token > 0 && pool->pipeline_stages > 1)
     return "'encoder_time_per_token' cannot be used with pipelines";
+  *ret_key = "proposal";
+  const Proposal *proposal = ((const Vllm *)state)->proposed.proposal;
+  if (proposal && proposal->prefill_tokens && pool->layout)
+    return "a proposal that cuts prompts into chunks cannot be used with a model that has "
+           "sliding windows or states";
   *ret_key = "kv_connector";
   const ConnectorOptions *connector = &((const Vllm *)state)->connector;
   if (connector->kind != CONNECTOR_NONE)

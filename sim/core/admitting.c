@@ -115,7 +115,8 @@ static int64_t first_tokens(const Simulation *self, const Instance *instance,
   const KvGroups *groups = instance->kv_groups;
   const int64_t left = request_prefill_tokens(request) - start;
   const int64_t room = decision->by_rank ? ranks_room(&self->ranks, request) : INT64_MAX;
-  int64_t tokens = first_chunk(scheduler, decision, left, lesser(room, decision->budget));
+  int64_t tokens = first_chunk(scheduler, decision, left,
+                               lesser(lesser(room, decision->prompt_tokens), decision->budget));
   if (groups && tokens > 0)
     tokens = kv_groups_chunk(groups, request->prompt_tokens, request_tokens(request), start, tokens,
                              groups->junction);
@@ -238,7 +239,7 @@ static int64_t admit_waiting(Simulation *self, Instance *instance, Decision *dec
     next = request->next;
     if (next == REQUEST_NONE && decodes) next = instance->prefill_queue.first;
     if (instance->scheduler->pause == PAUSE_NEW && !decodes && !request->loading) break;
-    if (instance->scheduler->holds_prompts && !decodes) break;
+    if ((instance->scheduler->holds_prompts || decision->prompts <= 0) && !decodes) break;
     const bool in_flight = !decodes && flights_have(instance->scheduler, request);
     if (request->loading == LOADING_DONE) connector_use(self, instance, ix);
     const bool passed = in_flight || request->loading == LOADING_RUNS ||
@@ -301,7 +302,23 @@ void decision_admit(Simulation *self, Instance *instance, Decision *decision) {
   if (!decision->holds) scheduler->crowded = n_waiting > n_passed;
 }
 
+bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request) {
+  const Instance *instance = view->instance;
+  if (instance->activity == ACTIVITY_IDLE) return true;
+  if (instance->scheduler->limits.prefill_interval > 1) return true; // it is to know who waits
+  if (instance->running.count >= instance->scheduler->limits.max_num_seqs) return false;
+  const bool decode_waits = instance->decode_queue.count > 0;
+  const bool sorts = proposal_sorts(instance->scheduler);     // it may be the first when they are
+  if (instance->adapters && why != WAKE_RELEASE) return true; // those before it may be passed over
+  if (why == WAKE_DECODE) return instance->decode_queue.first == request;
+  if (why == WAKE_PREFILL)
+    return !decode_waits && (sorts || instance->prefill_queue.first == request);
+  return why == WAKE_RELEASE && (decode_waits || instance->prefill_queue.count > 0);
+}
+
 int64_t scheduler_watch(const Simulation *self, const Instance *instance) {
+  const bool sorted = proposal_sorts(instance->scheduler) && instance->prefill_queue.count > 1;
+  if (sorted && may_admit(instance)) return 1; // another may be the first
   if (!instance->cache || !may_admit(instance)) return INT64_MAX;
   if (instance->adapters) return 1; // the first in line may be passed over
   const RequestIx waiting = first_waiting(instance);

@@ -33,10 +33,19 @@ static inline Wide nobody(void) {
   return wide_of(INT64_MAX, UINT64_MAX);
 }
 
+static inline bool by_turn(ColumnOrder order) {
+  return order == COLUMN_BY_TURN || order == COLUMN_BY_SPEED_AND_TURN;
+}
+
+static inline int64_t figure_of(const Column *self, ColumnOrder order, InstanceIx instance) {
+  const int64_t figure = self->of[instance];
+  return order < COLUMN_BY_SPEED ? figure : figure * self->columns->slowness[instance];
+}
+
 static inline Wide node_of(const Column *self, ColumnOrder order, InstanceIx instance) {
   const Columns *all = self->columns;
-  const uint64_t since = (order == COLUMN_BY_TURN ? all->turns : all->joined)[instance];
-  return wide_of(self->of[instance], since << INSTANCE_BITS | instance);
+  const uint64_t since = (by_turn(order) ? all->turns : all->joined)[instance];
+  return wide_of(figure_of(self, order, instance), since << INSTANCE_BITS | instance);
 }
 
 static inline InstanceIx instance_of(Wide node) {
@@ -109,14 +118,28 @@ void columns_take_turn(Columns *self, InstanceIx instance) {
   assert(self->n_turns < UINT64_MAX >> INSTANCE_BITS);
   self->turns[instance] = self->n_turns++;
   for (Column *column = self->first; list != LIST_NONE && column; column = column->next)
-    if (column->trees[COLUMN_BY_TURN][list]) column_add(column, instance, 0);
+    if (column->trees[COLUMN_BY_TURN][list] || column->trees[COLUMN_BY_SPEED_AND_TURN][list])
+      column_add(column, instance, 0);
 }
 
 InstanceIx column_root(const Column *self, ColumnOrder order, ListIx list) {
   return instance_of(self->trees[order][list][1]);
 }
 
-static InstanceIx least_of(Column *self, ColumnOrder order, const RoleList *list) {
+int64_t *columns_slowness(Columns *self) {
+  if (self->slowness) return self->slowness;
+  self->slowness = ARENA_ARRAY(self->arena, int64_t, self->n_instances);
+  for (InstanceIx m = 0; m < self->n_instances; m++)
+    self->slowness[m] = 1;
+  return self->slowness;
+}
+
+int64_t column_weighed(const Column *self, ColumnOrder order, InstanceIx instance) {
+  const int64_t figure = column_at(self, instance);
+  return order < COLUMN_BY_SPEED ? figure : figure * self->columns->slowness[instance];
+}
+
+InstanceIx column_least_in(Column *self, ColumnOrder order, const RoleList *list) {
   if (list->count == 0) return INSTANCE_NONE;
   if (!self->trees[order][list->ix]) build(self, order, list);
   /* What is not up to date is no larger than it will be: the least is found once it is. */
@@ -129,11 +152,11 @@ static InstanceIx least_of(Column *self, ColumnOrder order, const RoleList *list
 }
 
 InstanceIx column_least(Column *self, const RoleList *list) {
-  return least_of(self, COLUMN_BY_LIST, list);
+  return column_least_in(self, COLUMN_BY_LIST, list);
 }
 
 InstanceIx column_least_in_turn(Column *self, const RoleList *list) {
-  return least_of(self, COLUMN_BY_TURN, list);
+  return column_least_in(self, COLUMN_BY_TURN, list);
 }
 
 InstanceIx column_least_but(Column *self, const RoleList *list, InstanceIx instance) {

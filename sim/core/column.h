@@ -6,7 +6,7 @@
  * that took the role first wins, as in a scan of the role's list, or the one whose last turn was
  * first: a node is the figure, then when that was, then the instance's number, as one number, so
  * that no branch compares two. A tree is built when it is first asked for; until then a change
- * costs nothing but itself. */
+ * costs nothing but itself. Orders by speed compare each figure times its instance's slowness. */
 #ifndef SIM_CORE_COLUMN_H
 #define SIM_CORE_COLUMN_H
 #include "base/arena.h"
@@ -25,8 +25,10 @@ typedef struct RoleList {
 
 /* Which of equals is the least. */
 typedef enum ColumnOrder {
-  COLUMN_BY_LIST, // the first
-  COLUMN_BY_TURN, // the one that took a turn, or its role, longest ago
+  COLUMN_BY_LIST,  // the first
+  COLUMN_BY_TURN,  // the one that took a turn, or its role, longest ago
+  COLUMN_BY_SPEED, // the first, of figures times slowness
+  COLUMN_BY_SPEED_AND_TURN,
   COLUMN_ORDERS,
 } ColumnOrder;
 
@@ -40,7 +42,8 @@ typedef struct Columns {
   uint64_t n_joined;
   uint64_t *turns; // [n_instances] when each took its last turn, or its role, as a count
   uint64_t n_turns;
-  ListIx *listed; // [n_instances] where; LIST_NONE: in no list
+  ListIx *listed;    // [n_instances] where; LIST_NONE: in no list
+  int64_t *slowness; // [n_instances] see columns_slowness; NULL: nobody has asked
   Column *first;
 } Columns;
 
@@ -78,6 +81,9 @@ static inline int64_t column_at(const Column *self, InstanceIx instance) {
   if (self->refresh) self->refresh(self->context, instance);
   return self->of[instance];
 }
+/* By what orders by speed multiply the figures of each instance: all 1 until the caller, who is the
+ * first to ask for such an order, sets them. */
+int64_t *columns_slowness(Columns *self);
 /* Brings the trees up to the changes. */
 void column_settle(Column *self);
 /* What the tree of a list that has one says as it is. */
@@ -86,6 +92,10 @@ InstanceIx column_root(const Column *self, ColumnOrder order, ListIx list);
 InstanceIx column_least(Column *self, const RoleList *list);
 /* Of those with the least the one whose turn it is. */
 InstanceIx column_least_in_turn(Column *self, const RoleList *list);
+/* The least in any order. */
+InstanceIx column_least_in(Column *self, ColumnOrder order, const RoleList *list);
+/* Its figure as the order compares it. */
+int64_t column_weighed(const Column *self, ColumnOrder order, InstanceIx instance);
 /* An instance has had its turn: others with as little come before it. */
 void columns_take_turn(Columns *self, InstanceIx instance);
 /* The first of all but one, which may be of another list. */

@@ -150,7 +150,8 @@ static int64_t wanted_tokens(const Scheduler *scheduler, const Decision *self,
   if (self->holds && !decodes(request)) return 0;
   if (scheduler->flights && decodes(request) && flights_hold(scheduler, request)) return 0;
   if (request->ahead > 0 && request->generated_tokens + 1 >= request->max_tokens) return 0;
-  return lesser(left_tokens(request), self->threshold);
+  const int64_t wanted = lesser(left_tokens(request), self->threshold);
+  return decodes(request) ? wanted : lesser(wanted, self->prompt_tokens);
 }
 
 static int64_t share(const Simulation *self, const Instance *instance, const Decision *decision,
@@ -189,6 +190,8 @@ void decision_schedule(Simulation *self, Instance *instance, Decision *decision,
   item->last = decode || item->done == request_prefill_tokens(request);
   request->decided_step = instance->scheduler->number;
   decision->budget -= tokens;
+  decision->prompt_tokens -= decode ? 0 : tokens;
+  decision->prompts -= !decode;
   decision->input -= tokens + instance->scheduler->limits.speculation.draft_slots;
 }
 
@@ -219,6 +222,7 @@ static bool all_fit(const Simulation *self, const Instance *instance, const Deci
     if (cut && (ix != instance->running.last || tokens == 0)) return false;
     blocks += needed_blocks(self, instance, ix, tokens);
     rest.budget -= tokens;
+    rest.prompt_tokens -= decodes(request) ? 0 : tokens;
   }
   return blocks <= instance->free_blocks;
 }
@@ -273,8 +277,11 @@ static void take_out(Simulation *self, Instance *instance, Decision *decision, R
   if (i == step->n_items) return;
   decision->input += step->items[i].tokens + instance->scheduler->limits.speculation.draft_slots;
   decision->encoder += step->items[i].encoded;
-  if (step->items[i].kind == STEP_CHUNK)
+  if (step->items[i].kind == STEP_CHUNK) {
+    decision->prompt_tokens += step->items[i].tokens;
+    decision->prompts++;
     life_chunk_decided(self, instance, ix, step->items[i].drafts - step->items[i].tokens);
+  }
   for (step->n_items--; i < step->n_items; i++)
     step->items[i] = step->items[i + 1];
 }
@@ -542,9 +549,12 @@ static bool decide(Simulation *self, Instance *instance, Step *step) {
                        .input = scheduler->limits.max_num_batched_tokens,
                        .encoder = scheduler->limits.encoder_tokens,
                        .threshold = prompt_threshold(instance),
+                       .prompt_tokens = INT64_MAX,
+                       .prompts = INT64_MAX,
                        .by_rank = by_rank,
                        .holds =
                            scheduler->limits.prefill_interval > 1 && holds_prompts(self, instance)};
+  if (scheduler->limits.proposal.proposal) decision_propose(self, instance, &decision);
   if (by_rank) ranks_place(&self->ranks, instance, self->requests.slots, self->arena);
   if (instance->kv_groups) kv_groups_decide(instance->kv_groups);
   if (all_fit(self, instance, &decision))

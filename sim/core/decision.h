@@ -6,8 +6,9 @@
 
 typedef struct Decision {
   Step *step;
-  int64_t tokens, budget; // that it may have, and of those left
-  int64_t threshold;      // of a prefill; INT64_MAX: none
+  int64_t tokens, budget;         // that it may have, and of those left
+  int64_t threshold;              // of a prefill; INT64_MAX: none
+  int64_t prompt_tokens, prompts; // tokens and numbers of prompts that it may have yet
   int64_t n_preempted;
   int64_t input;      // that those scheduled and their drafter may have yet (speculation.h)
   int64_t encoder;    // that it may encode yet (encoder.h)
@@ -46,6 +47,12 @@ static inline bool stays_here(const Instance *instance, const Request *request) 
 /* Its next `tokens`, for which there are blocks, are in the step. */
 void decision_schedule(Simulation *self, Instance *instance, Decision *decision, RequestIx request,
                        int64_t tokens);
+/* What the proposal of its scheduler says of it: the order of those that wait, and its limits. In
+ * proposing.c. */
+void decision_propose(Simulation *self, Instance *instance, Decision *decision);
+/* Whether a proposal orders those that wait, by what may change from one decision to the next. In
+ * proposing.c. */
+bool proposal_sorts(const Scheduler *scheduler);
 /* Admits of those that wait whoever may join. */
 void decision_admit(Simulation *self, Instance *instance, Decision *decision);
 #endif

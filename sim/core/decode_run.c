@@ -312,8 +312,10 @@ static Total drawn(const DecodeRun *run, int64_t n, Tick ticks) {
                              : decode_power_sum(run->power, n, ticks);
 }
 
-/* Of `ticks` of iteration `n` of the part, which is broken off: they draw the mean of it. */
+/* Of `ticks` of iteration `n` of the part, which is broken off: they draw the mean of it. A step
+ * of a pipeline that has left the stages has no ticks of its own. */
 static Total drawn_of_broken(const DecodeRun *run, int64_t n, Tick ticks) {
+  if (run->milliwatts > 0) return (Total)ticks * run->milliwatts;
   const Tick whole = series_at(run->series, n);
   return whole > 0 ? (Total)ticks * (int64_t)(drawn(run, 1, whole) / whole) : 0;
 }

@@ -18,6 +18,7 @@
 #ifndef SIM_CORE_GROUP_H
 #define SIM_CORE_GROUP_H
 #include "sim/core/host_link.h"
+#include "sim/core/pinned.h"
 #include "sim/core/request.h"
 #include <stdbool.h>
 
@@ -31,6 +32,8 @@ typedef struct GroupSpec {
   int64_t store_blocks;               // of one group
   double copy_share[COPY_DIRECTIONS]; // bytes that the link takes for a byte of KV; 0: 1
   int64_t turn_bytes[SHAPES];         // weights that this shape loads over it
+  int64_t pinned_bytes;               // of pinned memory that copies out go through; 0: any number
+  int64_t shared_bandwidth;           // bytes/s from there to the store; 0: copies go there at once
   bool overlaps; // copies with iterations; otherwise no iteration begins while one is under way
 } GroupSpec;
 
@@ -90,6 +93,7 @@ struct Group {
   int64_t free_blocks, block_size; // of the store; tokens per block
   RequestQueue stored;             // in order of arrival in the store
   KvCopies copies[COPY_DIRECTIONS];
+  PinnedMemory pinned;
   uint32_t n_busy;         // instances with an iteration in progress
   uint32_t n_store_faults; // sources that hold its store down
   Leaver *leavers;         // reused

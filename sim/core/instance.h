@@ -81,6 +81,7 @@ typedef struct PoolSpec {
   int64_t nic_bandwidth;            // bytes/s in each direction
   int64_t nvlink_bandwidth;  // the same, of all its GPUs to those of other instances; 0: none
   Tick kv_transfer_overhead; // visible part of a layer-wise transfer beyond the last layer
+  Tick kv_layer_sync;        // that such a transfer adds to each layer of its prefill
   double idle_power, prefill_power, decode_power, provisioned_power; // W
   double gpus, rest_power; // where the model says its power: GPUs, and W of the rest while it works
   double cost_per_hour;    // $
@@ -125,22 +126,23 @@ typedef enum Activity {
  * iteration with prefill is a run of one. */
 typedef struct DecodeRun {
   Tick began_at, part_began_at;
-  int64_t done;    // iterations of earlier parts
-  int64_t part;    // iterations of the present part
-  int64_t booked;  // iterations that batch and free_blocks know of, the present one at most
-  int64_t limit;   // iterations of the whole run, as far as is known
-  Series series;   // of the present part
-  Series compute;  // the same without the tier's work
-  int64_t most;    // that the present part may have, however long the run
-  int64_t review;  // iterations after which the batcher wants to be asked
-  int64_t tokens;  // of output that each iteration makes
-  int64_t counted; // of those, of requests that are (SimConfig.warm_up)
-  int64_t seqs;    // of each iteration, padding included
-  int64_t drafts;  // tokens of them that are verified beyond one each
-  Tick beside;     // time of what proposes the next, and of an encoder
-  int64_t context; // of them in the first
-  Tick stall;      // in the first iteration, before its work
-  bool ends_soon;  // something must join: the run ends with its part
+  int64_t done;      // iterations of earlier parts
+  int64_t part;      // iterations of the present part
+  int64_t booked;    // iterations that batch and free_blocks know of, the present one at most
+  int64_t limit;     // iterations of the whole run, as far as is known
+  Series series;     // of the present part
+  Series compute;    // the same without the tier's work
+  int64_t most;      // that the present part may have, however long the run
+  int64_t review;    // iterations after which the batcher wants to be asked
+  int64_t tokens;    // of output that each iteration makes
+  int64_t counted;   // of those, of requests that are (SimConfig.warm_up)
+  int64_t seqs;      // of each iteration, padding included
+  int64_t drafts;    // tokens of them that are verified beyond one each
+  Tick beside;       // time of what proposes the next, and of an encoder
+  int64_t context;   // of them in the first
+  Tick stall;        // in the first iteration, before its work
+  bool sends_layers; // while the iteration that is about to begin computes them
+  bool ends_soon;    // something must join: the run ends with its part
   bool moves[LINK_DIRECTIONS]; // the tier does that way, in the present part
   bool goes_on;                // with what the run before it was of
 

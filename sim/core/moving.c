@@ -165,6 +165,7 @@ void sim_offer_layers(Simulation *self, RequestIx ix) {
   const TransferIx slot = open_transfer(self, ix);
   Transfer *transfer = &self->transfers.slots[slot];
   if (transfer->choice.mode != TRANSFER_LAYERWISE || !overlaps(self, transfer)) return;
+  self->instances[transfer->from].run.sends_layers = true;
   const int64_t bytes = kv_bytes(self, transfer);
   offer(self, slot, bytes - bytes / self->instances[transfer->from].pool->num_hidden_layers);
 }

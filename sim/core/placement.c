@@ -5,6 +5,7 @@
 #include "sim/core/marks.h"
 #include "sim/core/moving.h"
 #include "sim/core/rank_spread.h"
+#include "sim/core/reports.h"
 #include "sim/core/roles.h"
 #include "sim/core/waking.h"
 #include <assert.h>
@@ -129,14 +130,22 @@ static void choose_ranks(Simulation *self, Placement *placement, RequestIx ix) {
     placement->decode = choose_rank(self, placement->decode, ix);
 }
 
+/* Reports of a deployment's columns; NULL: its router sees those themselves. */
+static Reports *column_reports(const Deployment *deployment) {
+  Reports *reports = deployment->view.reports;
+  return reports && reports->of_columns ? reports : NULL;
+}
+
 /* The router's placement, except that a phase too large for the instance it picked goes to the
  * roomiest. */
 static Placement place(Simulation *self, RequestIx ix, bool check) {
   const Request *request = &self->requests.slots[ix];
   Deployment *deployment = sim_deployment(self, request);
   tell_router_looks(self, deployment);
-  Placement placement =
-      self->router->pick(deployment->router_state, sim_cluster(self, deployment), ix);
+  const ClusterView *view = sim_cluster(self, deployment);
+  Reports *reports = column_reports(deployment);
+  if (reports) view = reports_view(reports);
+  Placement placement = self->router->pick(deployment->router_state, view, ix);
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
     placement.prefill = roomiest(self, request, PHASE_PREFILL);
   const Group *group = self->instances[placement.prefill].group;
@@ -200,16 +209,32 @@ static void restore(Simulation *self, RequestIx ix, const Placement *placement, 
   sim_restore(self, ix);
 }
 
-void sim_place(Simulation *self, RequestIx ix) {
-  const Placement placement = place(self, ix, is_large(self, &self->requests.slots[ix]));
-  const InstanceIx restored = restores_on(self, ix, &placement);
+static void carry_out(Simulation *self, RequestIx ix, const Placement *placement) {
+  const InstanceIx restored = restores_on(self, ix, placement);
   if (restored != INSTANCE_NONE) {
-    restore(self, ix, &placement, restored);
+    restore(self, ix, placement, restored);
     return;
   }
-  claim(self, &placement);
-  enter(self, ix, &placement);
+  claim(self, placement);
+  enter(self, ix, placement);
   tell_routed(self, ix);
+}
+
+void sim_place(Simulation *self, RequestIx ix) {
+  const Placement placement = place(self, ix, is_large(self, &self->requests.slots[ix]));
+  Reports *reports = column_reports(sim_deployment(self, &self->requests.slots[ix]));
+  if (!reports) {
+    carry_out(self, ix, &placement);
+    return;
+  }
+  const InstanceIx decode = placement.decode;
+  const bool two = decode != INSTANCE_NONE && decode != placement.prefill;
+  int64_t prefills[REPORTED], decodes[REPORTED];
+  reports_figures(reports, placement.prefill, prefills);
+  if (two) reports_figures(reports, decode, decodes);
+  carry_out(self, ix, &placement);
+  reports_sent(reports, placement.prefill, prefills);
+  if (two) reports_sent(reports, decode, decodes);
 }
 
 /* Who decodes what `prefill` prefills in place of the request's own instance. */

@@ -16,6 +16,17 @@ static Tick prediction_ticks(Simulation *self, const Instance *instance, Tick ti
   return sim_passes_the_end(self, (double)ticks + more) ? 0 : (Tick)more;
 }
 
+/* What sending its KV layer by layer adds to an iteration: each layer waits until the one before is
+ * on its way. Loops that have said how long it lasts have it without. */
+static Tick sync_ticks(Simulation *self, Instance *instance) {
+  const PoolSpec *pool = instance->pool;
+  if (!instance->run.sends_layers) return 0;
+  instance->run.sends_layers = false;
+  if (instance->loop->ticks) return 0;
+  const double ticks = (double)pool->kv_layer_sync * (double)pool->num_hidden_layers;
+  return sim_passes_the_end(self, ticks) ? 0 : (Tick)ticks;
+}
+
 /* An iteration with prefill in it, of which `ticks` are booked. */
 static void add_prefills(const Instance *instance, const BatchShape *shape, Tick ticks,
                          InstanceTotals *totals) {
@@ -43,6 +54,7 @@ Tick sim_begin_prefills(Simulation *self, Instance *instance, const BatchShape *
   sim_observe_begin(self, instance, shape, false);
   Tick ticks = sim_iteration_ticks(self, instance, shape, 0);
   ticks += prediction_ticks(self, instance, ticks);
+  ticks += sync_ticks(self, instance);
   if (self->keeps_parts) parts_prefills_begin(self, instance, shape, ticks);
   run->series = run->compute = (Series){.first = ticks};
   run->tokens = shape->logit_seqs - instance->padding.decode_seqs;

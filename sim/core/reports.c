@@ -5,16 +5,17 @@
 
 enum { MOST_UNDER_WAY = 100 };
 
-int reports_check(const ReportOptions *options, const Node *map, Place owner, Diag *diag) {
-  const Node *delay = map ? node_find(map, "delay") : NULL;
+int reports_check(const ReportOptions *options, const char *key, const Node *map, Place owner,
+                  Diag *diag) {
+  const Node *delay = map ? node_find(map, key) : NULL;
   const Place at = delay ? delay->at : owner;
   if (options->delay > 0 && options->interval == 0) {
-    diag_error(diag, at, "'delay' applies to reports, and without 'interval' there are none");
+    diag_error(diag, at, "'%s' applies to reports, and without an interval there are none", key);
     diag_hint(diag, "a short interval, such as 1 ms, comes close to reporting each event at once");
     return -1;
   }
   if (options->delay / MOST_UNDER_WAY <= options->interval) return 0;
-  return diag_error(diag, at, "'delay' must be at most %d intervals", MOST_UNDER_WAY);
+  return diag_error(diag, at, "'%s' must be at most %d intervals", key, MOST_UNDER_WAY);
 }
 
 /* --- made */
@@ -67,6 +68,66 @@ static void join_group(Reports *self, const Instance *instance) {
     if (cache->slots[i].key != 0) holders_add(&self->cached, cache->slots[i].key, instance->ix);
 }
 
+/* In one order. */
+static void columns_of(const ClusterColumns *of, Column *ret_columns[REPORTED]) {
+  Column *const columns[REPORTED] = {of->pending_tokens, of->n_assigned, of->n_present,
+                                     of->kv_blocks, of->n_heavy};
+  memcpy(ret_columns, columns, sizeof columns);
+}
+
+void reports_figures(const Reports *self, InstanceIx m, int64_t *ret_figures) {
+  Column *columns[REPORTED];
+  columns_of(&self->view->columns, columns);
+  for (int i = 0; i < REPORTED; i++)
+    ret_figures[i] = column_at(columns[i], m);
+}
+
+static void know_figures(Reports *self, InstanceIx m, const int64_t *figures) {
+  Column *columns[REPORTED];
+  columns_of(&self->seen.columns, columns);
+  for (int i = 0; i < REPORTED; i++)
+    column_set(columns[i], m, figures[i]);
+}
+
+void reports_tell_columns(Reports *self, bool leaves_sent) {
+  const ClusterView *view = self->view;
+  Columns *all = view->columns.all;
+  self->of_columns = true;
+  self->leaves_sent = leaves_sent;
+  self->seen.columns = (ClusterColumns){.all = all,
+                                        .pending_tokens = column_new(all),
+                                        .n_assigned = column_new(all),
+                                        .n_present = column_new(all),
+                                        .kv_blocks = column_new(all),
+                                        .n_heavy = column_new(all)};
+  for (uint32_t k = 0; k < view->n_members; k++) {
+    int64_t figures[REPORTED];
+    reports_figures(self, view->members[k], figures);
+    know_figures(self, view->members[k], figures);
+  }
+}
+
+const ClusterView *reports_view(Reports *self) {
+  const ClusterColumns columns = self->seen.columns;
+  self->seen = *self->view;
+  self->seen.columns = columns;
+  return &self->seen;
+}
+
+void reports_sent(Reports *self, InstanceIx m, const int64_t *before) {
+  if (self->leaves_sent) return;
+  int64_t now[REPORTED];
+  Column *columns[REPORTED];
+  reports_figures(self, m, now);
+  columns_of(&self->seen.columns, columns);
+  for (int i = 0; i < REPORTED; i++) {
+    const int64_t more = now[i] - before[i];
+    column_add(columns[i], m, more);
+    for (size_t k = 0; k < self->n; k++)
+      self->pending[(self->first + k) % self->n_reserved].figures[REPORTED * m + i] += more;
+  }
+}
+
 Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
                      Arena *arena) {
   Reports *self = ARENA_NEW(arena, Reports);
@@ -96,8 +157,10 @@ static Report *next_report(Reports *self) {
     for (size_t i = 0; i < self->n; i++)
       ring[i] = self->pending[(self->first + i) % self->n_reserved];
     for (size_t i = self->n; i < more; i++)
-      ring[i] = (Report){.loads = ARENA_ARRAY(self->arena, InstanceReport, n),
-                         .ends = ARENA_ARRAY(self->arena, size_t, n)};
+      ring[i] = (Report){
+          .loads = ARENA_ARRAY(self->arena, InstanceReport, n),
+          .ends = ARENA_ARRAY(self->arena, size_t, n),
+          .figures = self->of_columns ? ARENA_ARRAY(self->arena, int64_t, REPORTED * n) : NULL};
     self->pending = ring;
     self->first = 0;
     self->n_reserved = more;
@@ -123,6 +186,7 @@ void reports_make(Reports *self) {
   for (uint32_t k = 0; k < view->n_members; k++) {
     const InstanceIx m = view->members[k];
     report->loads[m] = report_of(view, m);
+    if (self->of_columns) reports_figures(self, m, &report->figures[REPORTED * m]);
     PrefixCache *cache = view->instances[m].cache;
     if (self->of_caches && cache) take_changes(self, report, cache);
     report->ends[m] = report->n_changes;
@@ -144,6 +208,7 @@ static void know(Reports *self, const Report *report) {
   for (uint32_t k = 0; k < self->view->n_members; k++) {
     const InstanceIx m = self->view->members[k];
     self->known[m] = report->loads[m];
+    if (self->of_columns) know_figures(self, m, &report->figures[REPORTED * m]);
     know_changes(self, m, report->changes + begin, report->ends[m] - begin);
     begin = report->ends[m];
   }

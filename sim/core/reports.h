@@ -31,8 +31,10 @@ typedef struct ReportOptions {
         .min = 0, .max = 60, .help = "Time from a report until the router knows it."               \
   }
 
-/* Whether they fit each other; -1 with an entry in `diag`. Arguments as of Policy.check. */
-int reports_check(const ReportOptions *options, const Node *map, Place owner, Diag *diag);
+/* Whether they fit each other; -1 with an entry in `diag`. Arguments as of Policy.check, and the
+ * key of the delay. */
+int reports_check(const ReportOptions *options, const char *key, const Node *map, Place owner,
+                  Diag *diag);
 
 typedef struct InstanceReport {
   int64_t n_waiting; // requests that are in line here without KV, or whose KV waits to come
@@ -46,7 +48,11 @@ typedef struct Report {
   CacheChange *changes;  // those of instance m end at ends[m]
   size_t *ends;          // [n_instances]
   size_t n_changes, changes_capacity;
+  int64_t *figures; // [REPORTED · n_instances] of columns, where those are reported
 } Report;
+
+/* Columns of a view that are reported: all of them. */
+enum { REPORTED = 5 };
 
 /* Instances whose caches are asked alike. */
 typedef struct CacheGroup {
@@ -69,12 +75,23 @@ struct Reports {
   Tick made_at;    // the last report; -1: none
   Report *pending; // [n_reserved] a ring of those under way
   size_t first, n, n_reserved;
+  ClusterView seen; // with columns as known, where those are reported
+  bool of_columns, leaves_sent;
 };
 
 /* Until a report is known instances are as they are now. `of_caches`: reports tell what they have
  * cached. */
 Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
                      Arena *arena);
+/* From now on reports tell of the columns of the view, too, for a router that reads those. What it
+ * sends after a report was made counts beside it, unless `leaves_sent`. */
+void reports_tell_columns(Reports *self, bool leaves_sent);
+/* The view with columns as far as they are known, as of now: until the next call. */
+const ClusterView *reports_view(Reports *self);
+/* Figures of an instance's columns at present; REPORTED of them. */
+void reports_figures(const Reports *self, InstanceIx instance, int64_t *ret_figures);
+/* A request was sent to an instance, whose columns had these figures before. */
+void reports_sent(Reports *self, InstanceIx instance, const int64_t *before);
 /* All instances report now. */
 void reports_make(Reports *self);
 /* Brings what is known up to now. */

@@ -52,6 +52,12 @@ typedef enum RankSpread {
   RANKS_BALANCED,    // as many requests on each, then the fewest tokens of prompts
 } RankSpread;
 
+/* A proposal and its options (sim/proposal/proposal.h); both NULL: none. */
+typedef struct ProposalChoice {
+  const struct Proposal *proposal;
+  const void *options;
+} ProposalChoice;
+
 typedef struct SchedulerLimits {
   const SchedulerRules *rules;
   int64_t max_num_batched_tokens;
@@ -80,6 +86,7 @@ typedef struct SchedulerLimits {
   int64_t sync_interval; // rounds of ranks from one vote on the end of their wave to the next
   Speculation speculation;
   ConnectorOptions connector;
+  ProposalChoice proposal;
   int64_t encoder_tokens, encoder_cache_size; // in a step, and in the cache; 0: no encoder
   Tick encoder_time;                          // of each token encoded
 } SchedulerLimits;
@@ -202,6 +209,8 @@ typedef struct Scheduler {
   size_t n_leaving, leaving_capacity;
   RequestIx *alone; // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
+  struct WaitingPrompt *ranked; // by a proposal, of the newest decision (proposing.c)
+  size_t ranked_capacity;
   bool untold;             // requests have ended since the newest decision
   struct Rounds *rounds;   // what rules keep of their own (rounds.h)
   Connector *connector;    // NULL: none

@@ -46,7 +46,7 @@ void step_take_back_forfeits(Step *step);
 /* Of an instance with no request left: what it had decided never runs, and what ran has not ended.
  * In withdrawing.c. */
 void scheduler_forget(Instance *instance);
-/* Whether something that has come may change the next decision. */
+/* Whether something that has come may change the next decision. In admitting.c. */
 bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request);
 
 /* As SchedulerRules.watch, of vLLM: until a decision may admit the first of those that wait, as

@@ -63,18 +63,6 @@ static void start(Simulation *self, Instance *instance) {
   scheduler_start(self, instance, 2);
 }
 
-bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request) {
-  const Instance *instance = view->instance;
-  if (instance->activity == ACTIVITY_IDLE) return true;
-  if (instance->scheduler->limits.prefill_interval > 1) return true; // it is to know who waits
-  if (instance->running.count >= instance->scheduler->limits.max_num_seqs) return false;
-  const bool decode_waits = instance->decode_queue.count > 0;
-  if (instance->adapters && why != WAKE_RELEASE) return true; // those before it may be passed over
-  if (why == WAKE_DECODE) return instance->decode_queue.first == request;
-  if (why == WAKE_PREFILL) return !decode_waits && instance->prefill_queue.first == request;
-  return why == WAKE_RELEASE && (decode_waits || instance->prefill_queue.count > 0);
-}
-
 /* --- beginning */
 
 /* Decides the step after the one that begins; the other place is free. */

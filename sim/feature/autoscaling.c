@@ -97,6 +97,12 @@ static bool may_stay(const Instance *lanes, uint32_t n) {
   return drains && lanes[0].stops;
 }
 
+static bool is_off(const Instance *lanes, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++)
+    if (lanes[i].availability != INSTANCE_OFF) return false;
+  return true;
+}
+
 static bool may_start(const Simulation *self, const Instance *lanes, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
     if (lanes[i].availability != INSTANCE_OFF || lanes[i].n_faults + lanes[i].n_drains > 0 ||
@@ -252,9 +258,15 @@ static void scale(Simulation *self, Scaling *scaling, Fleet *fleet) {
   if (n > 0) fleet->changed_at = self->now;
 }
 
+/* Whether one that is off may be started, or may be once what holds it down ends. */
 static bool has_off(const Simulation *self, const Fleet *fleet) {
-  for (uint32_t i = 0; i < fleet->n_machines; i++)
-    if (may_start(self, lanes_at(self, fleet, i), fleet->lanes)) return true;
+  const uint32_t *n_pending = self->agenda.n_pending;
+  const bool changes = n_pending[EVENT_FAULT] + n_pending[EVENT_DETECTION] > 0;
+  for (uint32_t i = 0; i < fleet->n_machines; i++) {
+    const Instance *lanes = lanes_at(self, fleet, i);
+    if (may_start(self, lanes, fleet->lanes) || (changes && is_off(lanes, fleet->lanes)))
+      return true;
+  }
   return false;
 }
 

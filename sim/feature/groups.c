@@ -3,6 +3,7 @@
 #include "sim/core/copying.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/lifecycle.h"
+#include "sim/core/limits.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
 #include "sim/core/waking.h"
@@ -49,6 +50,7 @@ static void init_group(Simulation *self, Group *group, const GroupSpec *spec, ui
                    .ix = (GroupIx)(group - self->groups),
                    .free_blocks = spec->store_blocks,
                    .block_size = self->config->pools[spec->pools[SHAPE_DECODE]].block_size,
+                   .pinned = {.size = spec->pinned_bytes, .bandwidth = spec->shared_bandwidth},
                    .stored = REQUEST_QUEUE_EMPTY};
   for (int shape = 0; shape < SHAPES; shape++) {
     const PoolSpec *pool = &self->config->pools[spec->pools[shape]];
@@ -137,6 +139,25 @@ static void fit_store(Simulation *self, const Instance *instance) {
 
 /* --- copies */
 
+/* A copy out of the GPUs is about to be queued: from when on it can begin. */
+static Tick room_at(Simulation *self, Group *group, CopyDirection direction, int64_t bytes) {
+  return direction == COPY_OUT ? pinned_room_at(&group->pinned, bytes, self->now) : self->now;
+}
+
+/* It ends at `end`, and is copied on to the store. */
+static void pass_on(Simulation *self, Group *group, RequestIx ix, int64_t bytes, Tick end) {
+  PinnedMemory *pinned = &group->pinned;
+  if (pinned->bandwidth == 0) return;
+  const Tick begin = end > pinned->free_at ? end : pinned->free_at;
+  if (sim_passes_the_end(self, (double)(begin - self->now) + pinned_ticks(pinned, bytes))) return;
+  pinned_pass_on(pinned, ix, bytes, end, self->arena);
+}
+
+/* When the first of what is stored can be read. */
+static Tick readable_at(const Simulation *self, const Group *group) {
+  return group->pinned.bandwidth > 0 ? group->pinned.readable_at[group->stored.first] : self->now;
+}
+
 static void push_copy(Simulation *self, Group *group, CopyDirection direction, RequestIx ix,
                       Instance *instance) {
   static const LinkDirection directions[] = {[COPY_OUT] = LINK_TO_CPU, [COPY_IN] = LINK_TO_GPU};
@@ -145,7 +166,9 @@ static void push_copy(Simulation *self, Group *group, CopyDirection direction, R
   const int64_t bytes = pool_kv_bytes(instance->pool, tokens);
   const double share = group->spec->copy_share[direction];
   const int64_t on_link = share > 0 ? llround((double)bytes * share) : bytes;
-  const Tick end = sim_copy(self, instance, directions[direction], on_link, self->now);
+  const Tick from = room_at(self, group, direction, bytes);
+  const Tick end = sim_copy(self, instance, directions[direction], on_link, from);
+  if (direction == COPY_OUT) pass_on(self, group, ix, bytes, end);
   KvCopies *copies = &group->copies[direction];
   if (2 * copies->first >= copies->last) { // the places of those that have ended
     copies->last -= copies->first;
@@ -260,6 +283,7 @@ static Instance *find_room(const Simulation *self, const Group *group, const Req
 static void fetch(Simulation *self, Group *group) {
   while (group->stored.count > 0) {
     const RequestIx ix = group->stored.first;
+    if (readable_at(self, group) > self->now) return;
     Instance *instance = find_room(self, group, &self->requests.slots[ix]);
     if (!instance) return;
     life_fetched(self, instance, ix);
@@ -385,9 +409,10 @@ static void run(Simulation *self, Group *group, GroupShape shape) {
   sim_mark_idle(self, group);
 }
 
-/* It has ended before its event. */
+/* It has ended before its event; or what is stored can be read. */
 static void handle_copy(Simulation *self, uint32_t target) {
-  (void)self, (void)target;
+  Group *group = &self->groups[target];
+  if (group->pinned.bandwidth > 0) sim_mark_group(self, group);
 }
 
 static void handle_turn(Simulation *self, uint32_t target) {
@@ -405,6 +430,7 @@ void groups_stop(Simulation *self, Group *group) {
 void groups_drop_copies(Group *group) {
   for (int direction = 0; direction < COPY_DIRECTIONS; direction++)
     group->copies[direction].first = group->copies[direction].last = 0;
+  pinned_drop(&group->pinned);
 }
 
 void groups_restart(Simulation *self, Group *group) {
@@ -456,9 +482,20 @@ static Tick next_awaited(const Simulation *self, const Group *group, CopyDirecti
   return copies->items[first ? copies->first : copies->last - 1].end;
 }
 
+/* When the first of what is stored can be read that could not so far; TICK_MAX: nobody waits. */
+static Tick next_readable(const Simulation *self, const Group *group) {
+  if (group->state != GROUP_RUNS || group->shape != SHAPE_DECODE || group->stored.count == 0)
+    return TICK_MAX;
+  const Tick at = readable_at(self, group);
+  return at > self->now ? at : TICK_MAX;
+}
+
 static void await_copies(Simulation *self, const Group *group) {
-  const Tick out = next_awaited(self, group, COPY_OUT), in = next_awaited(self, group, COPY_IN);
-  const Tick at = out < in ? out : in;
+  const Tick ends[] = {next_awaited(self, group, COPY_OUT), next_awaited(self, group, COPY_IN),
+                       next_readable(self, group)};
+  Tick at = ends[0];
+  for (int i = 1; i < 3; i++)
+    if (ends[i] < at) at = ends[i];
   const Event *event = agenda_find(&self->agenda, EVENT_COPY, group->ix);
   if (at == TICK_MAX)
     agenda_clear(&self->agenda, EVENT_COPY, group->ix);

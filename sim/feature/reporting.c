@@ -1,5 +1,6 @@
 /* Instances report to a router that asks for it (core/reports.h), all at the same times: at an
- * interval and known after a delay, or as they are whenever it looks. */
+ * interval and known after a delay, or as they are whenever it looks. To any other router that goes
+ * by loads they report if the run says so (SimConfig.report_interval). */
 #include "sim/core/reports.h"
 #include "sim/feature/features.h"
 
@@ -18,11 +19,16 @@ static void make_reports(Simulation *self) {
 /* The first report is now. */
 static void prepare(Simulation *self) {
   agenda_reserve(&self->agenda, EVENT_REPORT, 1);
-  const ReportOptions *options = self->router->reports(self->deployments[0].router_state);
+  const SimConfig *config = self->config;
+  const ReportOptions of_run = {config->report_interval, config->report_delay};
+  const ReportOptions *options =
+      self->router->reports ? self->router->reports(self->deployments[0].router_state) : &of_run;
   for (uint32_t d = 0; d < self->n_deployments; d++) {
     Deployment *deployment = &self->deployments[d];
     const ClusterView *view = sim_cluster(self, deployment);
     deployment->view.reports = reports_new(options, self->router->needs_caches, view, self->arena);
+    if (!self->router->reports)
+      reports_tell_columns(deployment->view.reports, config->report_leaves_sent);
   }
   if (options->interval == 0) return;
   make_reports(self);
@@ -54,7 +60,7 @@ static void see(Simulation *self, Deployment *deployment) {
 }
 
 static bool is_used(const Simulation *self) {
-  return self->router->reports != NULL;
+  return self->router->reports || (self->router->reads_loads && self->config->report_interval > 0);
 }
 
 const Feature feature_reporting = {

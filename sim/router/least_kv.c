@@ -13,6 +13,7 @@ const Router router_least_kv = {
                .state_size = sizeof(Ties),
                .options = router_ties_options,
                .draws = router_ties_draw},
+    .reads_loads = true,
     .start = router_start_ties,
     .pick = pick,
 };

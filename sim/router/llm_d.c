@@ -108,7 +108,7 @@ static const ReportOptions *reports(const void *state) {
 
 static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *diag) {
   (void)arena;
-  return reports_check(reports(state), map, owner, diag);
+  return reports_check(reports(state), "delay", map, owner, diag);
 }
 
 static const OptionSpec options[] = {

@@ -24,20 +24,61 @@ const char *const router_tie_rules[] = {"round_robin", "first", "random", NULL};
 
 const OptionSpec router_ties_options[] = {ROUTER_TIES(offsetof(Ties, rule)), {0}};
 
+const OptionSpec router_load_options[] = {
+    ROUTER_TIES(offsetof(Ties, rule)),
+    OPTION_OF(Ties, by_speed, OPTION_BOOL, .fallback = "false",
+              .help = "Whether loads are divided by the speed of their instances, by the "
+                      "performance models of the pools, for pools of different machines or "
+                      "degrees."),
+    {0}};
+
+/* Of the work that the instance's home role has most of: a prompt of 2,048 tokens, or a step of 64
+ * decodes, or as many as there can be, with 1,024 tokens of context each. */
+static double token_ticks(const Instance *instance) {
+  enum { PROMPT = 2048, SEQS = 64, CONTEXT = 1024 };
+  const PerfModel *times = instance->pool->perfmodel;
+  if (instance->home != ROLE_DECODE)
+    return (double)perfmodel_prefill(times, PROMPT) / (double)PROMPT;
+  const int64_t seqs = times->max_decode_seqs < SEQS ? times->max_decode_seqs : SEQS;
+  return (double)perfmodel_decode_step(times, seqs, seqs * CONTEXT) / (double)seqs;
+}
+
+/* In 1,024ths of the fastest of those with the same home role. */
+static void weigh(const ClusterView *view) {
+  enum { UNIT = 1024 };
+  int64_t *slowness = columns_slowness(view->columns.all);
+  double least[ROLES] = {0};
+  for (uint32_t i = 0; i < view->n_members; i++) {
+    const Instance *instance = &view->instances[view->members[i]];
+    double *of = &least[instance->home];
+    const double ticks = token_ticks(instance);
+    if (*of == 0 || ticks < *of) *of = ticks;
+  }
+  for (uint32_t i = 0; i < view->n_members; i++) {
+    const Instance *instance = &view->instances[view->members[i]];
+    const double times =
+        least[instance->home] > 0 ? token_ticks(instance) / least[instance->home] : 1;
+    slowness[instance->ix] = (int64_t)(UNIT * (times < 1e6 ? times : 1e6) + 0.5);
+  }
+}
+
 void router_start_ties(void *ties, const ClusterView *view, uint64_t seed, Arena *arena) {
-  (void)view, (void)arena;
+  (void)arena;
   rng_init(&((Ties *)ties)->rng, seed, "router");
+  if (((Ties *)ties)->by_speed) weigh(view);
 }
 
 /* One of those of a list with as little as `least`. */
-static InstanceIx draw(Rng *rng, const Column *figure, const RoleList *list, InstanceIx least) {
-  const int64_t little = column_at(figure, least);
+static InstanceIx draw(Rng *rng, const Column *figure, ColumnOrder order, const RoleList *list,
+                       InstanceIx least) {
+  const int64_t little = column_weighed(figure, order, least);
   uint64_t n = 0;
   for (uint32_t i = 0; i < list->count; i++)
-    n += column_at(figure, list->items[i]) == little;
+    n += column_weighed(figure, order, list->items[i]) == little;
   uint64_t left = n > 1 ? rng_below(rng, n) : 0;
   for (uint32_t i = 0; i < list->count; i++)
-    if (column_at(figure, list->items[i]) == little && left-- == 0) return list->items[i];
+    if (column_weighed(figure, order, list->items[i]) == little && left-- == 0)
+      return list->items[i];
   return least;
 }
 
@@ -46,10 +87,13 @@ bool router_ties_draw(const void *ties) {
 }
 
 InstanceIx router_least(Ties *ties, Column *figure, const RoleList *list) {
-  if (ties->rule == TIES_ROUND_ROBIN) return column_least_in_turn(figure, list);
-  const InstanceIx first = column_least(figure, list);
-  return ties->rule == TIES_FIRST || first == INSTANCE_NONE ? first
-                                                            : draw(&ties->rng, figure, list, first);
+  const ColumnOrder first = ties->by_speed ? COLUMN_BY_SPEED : COLUMN_BY_LIST;
+  const ColumnOrder in_turn = ties->by_speed ? COLUMN_BY_SPEED_AND_TURN : COLUMN_BY_TURN;
+  if (ties->rule == TIES_ROUND_ROBIN) return column_least_in(figure, in_turn, list);
+  const InstanceIx least = column_least_in(figure, first, list);
+  return ties->rule == TIES_FIRST || least == INSTANCE_NONE
+             ? least
+             : draw(&ties->rng, figure, first, list, least);
 }
 
 void router_chose(const Ties *ties, const ClusterView *view, InstanceIx instance) {

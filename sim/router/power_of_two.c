@@ -35,6 +35,7 @@ const Router router_power_of_two = {
                .help = "Draws two instances at random and takes the one with fewer pending tokens.",
                .draws = policy_always_draws,
                .state_size = sizeof(State)},
+    .reads_loads = true,
     .start = start,
     .pick = pick,
 };

@@ -127,6 +127,7 @@ const Router router_prefix_affinity = {
                .draws = draws},
     .knows_content = true,
     .instance_bytes = instance_bytes,
+    .reads_loads = true,
     .start = start,
     .pick = pick,
 };

@@ -20,6 +20,7 @@ typedef enum Observation {
 typedef struct Router {
   Policy policy;
   bool knows_content; // reads view->memory of the request it places
+  bool reads_loads;   // the columns of its view, which reports may be behind (SimConfig)
   bool needs_caches;  // is of no use where no instance keeps a prefix cache; reports tell of them
   /* How instances report to it (view->reports), of its options. Optional: they do not. */
   const ReportOptions *(*reports)(const void *state);
@@ -49,7 +50,8 @@ typedef enum TieRule { TIES_ROUND_ROBIN, TIES_FIRST, TIES_RANDOM } TieRule;
 
 /* All the state of routers that have no other. */
 typedef struct Ties {
-  int rule; // TieRule
+  int rule;      // TieRule
+  bool by_speed; // figures are compared over the speed of their instances
   Rng rng;
 } Ties;
 
@@ -63,6 +65,7 @@ extern const char *const router_tie_rules[];
                 "one at random."                                                                   \
   }
 extern const OptionSpec router_ties_options[]; // of a state that is Ties
+extern const OptionSpec router_load_options[]; // the same and by_speed, of one that compares work
 
 /* Whether equals are drawn from: the `draws` of a policy whose state is Ties. */
 bool router_ties_draw(const void *ties);

@@ -90,6 +90,7 @@ const Router router_splitwise = {
                .state_size = sizeof(State),
                .options = options,
                .draws = draws},
+    .reads_loads = true,
     .start = start,
     .pick = pick,
 };

@@ -11,5 +11,6 @@ const Router router_splitwise_sim_kv_jsq = {
     .policy = {.name = "splitwise_sim_kv_jsq",
                .help = "Reproduces SplitwiseSim's kv_jsq: the fewest requests, without those whose "
                        "KV is still in transfer."},
+    .reads_loads = true,
     .pick = pick,
 };

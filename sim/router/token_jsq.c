@@ -10,8 +10,9 @@ const Router router_token_jsq = {
     .policy = {.name = "token_jsq",
                .help = "Sends each request to the instance with the fewest pending tokens.",
                .state_size = sizeof(Ties),
-               .options = router_ties_options,
+               .options = router_load_options,
                .draws = router_ties_draw},
+    .reads_loads = true,
     .start = router_start_ties,
     .pick = pick,
 };

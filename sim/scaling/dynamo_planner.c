@@ -116,5 +116,6 @@ const Scaler scaler_dynamo_planner = {
                .state_size = sizeof(State),
                .options = options},
     .check_pools = check_pools,
+    .has_no_windows = true,
     .plan = plan,
 };

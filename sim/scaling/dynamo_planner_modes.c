@@ -356,5 +356,6 @@ const Scaler scaler_dynamo_planner_modes = {
     .check_pools = check_pools,
     .reads_engines = true,
     .start = start,
+    .has_no_windows = true,
     .plan = plan,
 };

@@ -53,7 +53,8 @@ typedef struct Scaler {
                      Diag *diag);
   /* Whether it reads PoolLoad.kv_machines. Optional: it does not. */
   bool (*reads_kv)(const void *state);
-  bool reads_engines; // PoolLoad.engines
+  bool reads_engines;  // PoolLoad.engines
+  bool has_no_windows; // nor has its source: a pool that says no `down_window` has none
   /* Whether pools that may have no machine get one while so many requests are in front of them.
    * Optional: no pool may have none, unless `keeps_one`. */
   bool (*wakes)(const void *state, int64_t n_front);

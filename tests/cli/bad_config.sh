@@ -100,13 +100,17 @@ broken 's/splitwise/{goodput: {share: 120%, ttft: 1 s}}/' "'share' must be from 
 # The control plane.
 broken '9s/$/\nmonitor: {interval: 0 s}/' "bad.yaml:10:21: error: 'interval' must be from"
 broken '9s/$/\nmonitor: {interval: 100}/' "bad.yaml:10:21: error: 'interval' must be a time"
+broken '9s/$/\nmonitor: {report_delay: 1 s}/' \
+  "bad.yaml:10:25: error: 'report_delay' applies to reports, and without an interval there are none"
+broken 's/router: jsq/router: random/; 9s/$/\nmonitor: {report_interval: 1 s}/' \
+  "bad.yaml:10:28: error: 'report_interval' applies to routers that go by loads"
 broken '9s/$/\nmonitor: {heavy_above: -1}/' "bad.yaml:10:24: error: 'heavy_above' must be"
 broken 's/router: jsq/dispatcher: power_of_too/' "bad.yaml:9:15: error: unknown dispatcher" \
   "did you mean 'power_of_two'?"
 broken 's/router: jsq/router: dynamo_kv/' \
   "error: router 'dynamo_kv' needs prefix caches, and no pool has one"
 broken 's/router: jsq/router: {name: llm_d, interval: 0 s, delay: 1 s}/' \
-  "error: 'delay' applies to reports, and without 'interval' there are none"
+  "error: 'delay' applies to reports, and without an interval there are none"
 broken 's/router: jsq/router: {name: llm_d, delay: 6 s}/' \
   "error: 'delay' must be at most 100 intervals"
 broken 's/router: jsq/dispatcher: {name: imbalance, heavy_machines: 0}/' \

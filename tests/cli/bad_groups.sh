@@ -33,6 +33,8 @@ expect 0 "$tandem" run good.yaml --set groups.gpus.cpu_memory='5 GiB'
 prints 'gpus: its store holds 0.0'
 
 # Degrees that do not divide the model, or the machine.
+broken 's/cpu_memory: 40 GiB/pinned_memory: 1 GiB/' \
+  "'pinned_memory' needs 'shared_memory_bandwidth'"
 broken 's/tensor_parallel_size: 8/tensor_parallel_size: 6/' \
   'bad.yaml:7:63: error: tensor_parallel_size 6 does not divide the heads' \
   '64 attention heads, 8 key-value'

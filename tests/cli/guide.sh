@@ -44,6 +44,14 @@ if [ -f "$source_dir/$figure" ] &&
   cmp -s drawn shown || fail "$figure is not what is drawn: 'ninja -C build figure' draws it anew"
 fi
 
+# The proposal on the page about writing one compiles.
+if [ -f "$source_dir/$guide/policy-lab.md" ] && command -v cc >/dev/null; then
+  sed -n '/^```c$/,/^```$/p' "$source_dir/$guide/policy-lab.md" | sed '/^```/d' >proposal.c
+  [ "$(wc -l <proposal.c)" -gt 20 ] || fail 'policy-lab.md has no proposal'
+  expect 0 cc -std=c17 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -fsyntax-only \
+    -I "$source_dir" proposal.c
+fi
+
 rejects 2 "$tandem" help --completion fish
 says "'bash'"
 expect 0 "$tandem" help --man

@@ -111,7 +111,7 @@ assert rows[-1] == refused
 END
 done
 rejects 2 compare --rate 20 --slo "$limits" --gpu h100,a100 --study both.yaml
-says 'need one GPU, engine, format, draft number and tier'
+says 'need one GPU, prefill GPU, engine, format, draft number and tier'
 rejects 3 ask --rate 20 --slo "$limits" --weights bf16,fp9
 says "unknown number format 'fp9'"
 
@@ -218,6 +218,36 @@ says 'prompts without a trace share nothing'
 rejects 3 turns --model gpt-oss-120b --offload cpu
 says "whose layers have windows or states, is not modelled"
 
+# Prefill on another GPU is an axis of split designs, too. The same GPU gives what it gives without
+# the option; the other one is in the study, the answer and what starts it.
+prefill() { ask --rate 20 --slo "$limits" --tp 1 --split yes --seeds 1 "$@"; }
+expect 0 prefill --prefill-gpu same,a100 --format json
+cp out sides.json
+expect 0 prefill --format json
+cp out same.json
+expect 0 prefill --prefill-gpu a100 --sold gpu --study prefill.yaml
+prints 'on dgx-h100, prefill on dgx-a100, vllm-'
+prints 'instances of split-dgx-a100-tp1-tp1: '
+grep -q '^# prefill: [0-9]* instances* on 1 GPU (a100-80gb) each' out || fail 'prefill elsewhere'
+grep -q '^# decode: [0-9]* instances* on 1 GPU (h100-80gb) each' out || fail 'decode elsewhere'
+expect 0 "$tandem" run prefill.yaml --format json
+python3 - <<'END' || fail 'prefill on another GPU has a wrong row'
+import json
+rows = {row['prefill_machine']: row for row in json.load(open('sides.json'))}
+assert sorted(rows) == ['dgx-a100', 'same'], rows
+assert rows['same']['design'] == json.load(open('same.json'))['best'] == 'split-tp1'
+assert rows['dgx-a100']['design'] == 'split-dgx-a100-tp1-tp1'
+assert rows['dgx-a100']['cost_per_hour'] == 8 * (2.79 + 3.99), rows # a machine of each
+END
+rejects 3 prefill --prefill-gpu a1000
+says "--prefill-gpu: error: unknown GPU or machine type 'a1000'"
+rejects 3 prefill --prefill-gpu v100-32gb-x8 --weights fp8
+says '--prefill-gpu: error: '
+rejects 3 ask --rate 20 --slo "$limits" --split no --prefill-gpu a100
+says "'--prefill-gpu' applies to split designs"
+rejects 3 turns --offload cpu --split both --prefill-gpu a100
+says '--prefill-gpu: error: offloading in split pools is not modelled'
+
 # Weights that fit on no instance are refused in one line, with what comes nearest, which fits.
 large() { "$tandem" plan --model kimi-k2.5 --rate 1 --isl 500 --osl 100 --slo "$limits" "$@"; }
 rejects 3 large --gpu b200 --weights bf16
@@ -252,6 +282,12 @@ provision:
 END
 expect 0 "$tandem" provision stages.yaml --export sglang
 tr -d '\\\n' <out | tr -s ' ' | grep -qF -e '--pp-size 2 ' || fail 'no pipeline of two stages'
+sed 's/pipeline_parallel_size: 2/tensor_parallel_size: 4, attention_data_parallel_size: 2/' \
+  stages.yaml >ranks.yaml
+expect 0 "$tandem" provision ranks.yaml --export sglang
+tr -d '\\\n' <out | tr -s ' ' >line
+grep -qF -e '--chunked-prefill-size 8192 --max-running-requests 4096' line ||
+  fail 'the limits are not those of both ranks'
 expect 0 "$tandem" provision study.yaml --export llm-d
 prints '"--tensor-parallel-size"'
 expect 0 ask --rate 20 --slo "$limits" --tp 1 --export dynamo

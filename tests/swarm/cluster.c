@@ -236,9 +236,9 @@ static const void *draw_state(Draw *self, const Policy *policy) {
     if (!policy->options) continue;
     option_defaults(policy->options, state);
     for (const OptionSpec *spec = policy->options; spec->key; spec++)
-      if (one_in(self, 3))
+      if (!option_is_late(spec) && one_in(self, 3))
         scale_option(self, spec, state);
-      else
+      else if (!option_is_late(spec))
         draw_option(self, spec, state);
   } while (policy->check && policy->check(state, NULL, place_of_file("drawn"), self->arena, &diag));
   diag_done(&diag);
@@ -535,6 +535,7 @@ static void draw_features(Draw *draw, Cluster *self) {
     cluster_draw_scaling(self, draw);
   if (!rule) cluster_draw_streams(self, draw);
   if (!rule || rule_has(rule, "early_rejection")) cluster_draw_early_rejection(self, draw);
+  if (!rule || rule_has(rule, "reports")) cluster_draw_reports(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {

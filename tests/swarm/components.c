@@ -1,5 +1,6 @@
 /* What a cluster serves, and to whom: models, classes and tenants of components. See draw.h. */
 #include "sim/policies.h"
+#include "sim/router/router.h"
 #include "tests/swarm/draw.h"
 
 /* Whether the pools that serve `model` do both phases. */
@@ -96,4 +97,19 @@ void cluster_draw_early_rejection(Cluster *self, const Draw *draw) {
                               .predicts = one_in(&own, 2),
                               .decode_time = decode_time * MILLISECOND * own.scale};
   self->exact = false; // loads are rounded
+}
+
+/* In one of three clusters whose router goes by loads; likewise. */
+void cluster_draw_reports(Cluster *self, const Draw *draw) {
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "reports");
+  SimConfig *config = &self->config;
+  if (!((const Router *)config->policies[POLICY_ROUTER].policy)->reads_loads ||
+      cluster_policies(POLICY_ROUTER) != policy_list(POLICY_ROUTER))
+    return;
+  if (!draw->rule && !one_in(&own, 3)) return;
+  config->report_interval = ticks(&own, 1000);
+  const int64_t intervals = between(&own, 0, 4);
+  config->report_delay = config->report_interval / 2 * intervals;
+  config->report_leaves_sent = one_in(&own, 2);
 }

@@ -54,6 +54,11 @@ static inline const OptionSpec *find_option(const Policy *policy, const char *ke
   return NULL;
 }
 
+/* Whether an option came later than the streams of the others: drawn in disaggregation.c. */
+static inline bool option_is_late(const OptionSpec *spec) {
+  return strcmp(spec->key, "by_speed") == 0;
+}
+
 /* What clients allow, and say of EOS tokens. In ends.c. */
 void draw_ends(const Draw *self, TraceRow *rows, int n);
 /* Which of its pools have groups of layers. In layers.c. */
@@ -68,20 +73,31 @@ void cluster_draw_connectors(Cluster *self, const Draw *draw);
 void cluster_draw_tiers(Cluster *self, const Draw *draw);
 /* Which images its prompts have, and what its pools encode. In images.c. */
 void cluster_draw_images(Cluster *self, const Draw *draw);
+/* Whether its routers go by the speed of instances. In disaggregation.c. */
+void cluster_draw_disaggregation(Cluster *self, const Draw *draw);
 /* All that has a stream of its own. In streams.c. */
 void cluster_draw_streams(Cluster *self, const Draw *draw);
+/* The power of its GPUs. In power.c. */
+void cluster_draw_powers(Cluster *self, const Draw *draw);
 /* Which of its pools speculate. In speculation.c. */
 void cluster_draw_speculation(Cluster *self, const Draw *draw);
 /* When what of a cluster breaks. From a stream of its own. In faults.c. */
 void cluster_draw_faults(Cluster *self, const Draw *draw);
 /* What of it breaks together, after all else. From a stream of its own. In faults.c. */
 void cluster_draw_domains(Cluster *self, const Draw *draw);
+void cluster_draw_proposals(Cluster *self, const Draw *draw);
+/* Stages of a group's copies. From a stream of its own. In streams.c. */
+void cluster_draw_pinned(Cluster *self, const Draw *draw);
+/* What sending KV layer by layer adds to a layer. Likewise. */
+void cluster_draw_layer_sync(Cluster *self, const Draw *draw);
 /* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.
  */
 void cluster_draw_adapters(Cluster *self, const Draw *draw);
 /* Which models it serves, and whose requests. From a stream of its own. In components.c. */
 void cluster_draw_components(Cluster *self, const Draw *draw);
 void cluster_draw_early_rejection(Cluster *self, const Draw *draw);
+/* How old the loads are that its router goes by. From a stream of its own. In components.c. */
+void cluster_draw_reports(Cluster *self, const Draw *draw);
 /* How many machines its pools have, and when. From a stream of its own. In scaling.c. */
 void cluster_draw_scaling(Cluster *self, const Draw *draw);
 #endif

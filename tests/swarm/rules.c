@@ -95,8 +95,8 @@ static const Batcher reserving = {
 
 /* ---- Rules ---- */
 
-static const char *const features[] = {"core", "components", "adapters", "faults",
-                                       "early_rejection"};
+static const char *const features[] = {"core",   "components",      "adapters",
+                                       "faults", "early_rejection", "reports"};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 const Rule *rules_list(size_t *ret_n, Arena *arena) {
@@ -123,6 +123,7 @@ static const struct Companion {
   const char *name;
 } companions[] = {
     {"adapters", POLICY_BATCHER, "vllm"},
+    {"reports", POLICY_ROUTER, "token_jsq"},
     {"router.splitwise", POLICY_POOL, "splitwise_mixed"},
     {"router.splitwise_sim_mixed_pool", POLICY_POOL, "splitwise_sim"},
     {"pool.splitwise_mixed", POLICY_ROUTER, "splitwise"},

@@ -139,6 +139,18 @@ static PolicyChoice make_target(const Draw *own) {
                         policy_bind(policy, NULL, place_of_file("drawn"), own->arena, NULL)};
 }
 
+/* Pools that may have no machine, and perhaps begin so. */
+static void draw_none(Cluster *self, Draw *own) {
+  const Scaler *scaler = (const Scaler *)self->config.policies[POLICY_SCALER].policy;
+  if (!scaler->wakes && !scaler->keeps_one) return;
+  for (uint32_t p = 0; p < self->config.n_pools; p++) {
+    PoolScaling *scaling = &self->pools[p].scaling;
+    if (self->pools[p].role != ROLE_MIXED || one_in(own, 3)) continue;
+    scaling->min = 0;
+    if (scaler->wakes && one_in(own, 2)) scaling->start = 0;
+  }
+}
+
 /* Half of the clusters whose machines keep their roles have pools that grow and shrink. */
 void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   SimConfig *config = &self->config;
@@ -166,5 +178,6 @@ void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   config->policies[POLICY_SCALER] = draw_scaler(&own);
   if (!suits(&config->policies[POLICY_SCALER], self))
     config->policies[POLICY_SCALER] = own.rule ? none : make_target(&own);
+  draw_none(self, &own);
   self->exact = false; // loads are rounded up
 }

@@ -434,3 +434,25 @@ Test(config, a_cache_keeps_what_was_loaded_and_nothing_of_what_could_not_be) {
   cr_expect_eq(cache_get(&cache, "good", load_mebibyte, NULL, &diag), value);
   cache_done(&cache);
 }
+
+/* Kubernetes has a window for shrinking; Dynamo's planners have none. */
+Test(config, the_window_for_shrinking_is_that_of_the_scaler) {
+  static const struct {
+    const char *scaling, *scaler;
+    Tick window; // s
+  } cases[] = {
+      {"{max: 2}", "{name: hpa, queue: 5}", 300},
+      {"{max: 2}", "{name: target, queue: 5}", 300},
+      {"{max: 2}", "llm_d_wva", 300},
+      {"{max: 2}", "{name: dynamo_planner_modes, optimization_target: latency}", 0},
+      {"{max: 2, down_window: 60 s}", "{name: dynamo_planner_modes, optimization_target: latency}",
+       60},
+      {"{max: 2, down_window: 0 s}", "{name: hpa, queue: 5}", 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const Config config = load(base, arena_printf(&arena, "pools.all.scaling=%s", cases[i].scaling),
+                               arena_printf(&arena, "policies.scaler=%s", cases[i].scaler), NULL);
+    cr_expect_eq(config.sim.pools[0].scaling.down_window, cases[i].window * TICKS_PER_SECOND,
+                 "case %zu", i);
+  }
+}

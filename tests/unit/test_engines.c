@@ -41,6 +41,8 @@ static const char *batcher_of(const Config *config) {
   return sim_pool_policy(&config->sim, &config->sim.pools[0], POLICY_BATCHER).policy->name;
 }
 
+#define RANKS ", tensor_parallel_size: 4, attention_data_parallel_size: 2"
+
 Test(engines, what_is_written_counts_before_what_the_engine_gives) {
   const struct {
     const char *keys, *lines, *batcher;
@@ -85,6 +87,13 @@ Test(engines, what_is_written_counts_before_what_the_engine_gives) {
       {", engine: vllm-2023, batcher: sarathi", "", "sarathi", 2048, 256, 0.9, NULL},
       {", engine: none", "engine: vllm-0.5.4\npolicies: {batcher: {max_num_seqs: 64}}\n", "mixed",
        2048, 64, 0.9, NULL},
+      // attention ranks divide SGLang's tokens, after memory was kept for all of them
+      {", tensor_parallel_size: 8", "engine: sglang-0.5\nperfmodel: roofline\n", "sglang", 8192,
+       2048, 0.819, NULL},
+      {RANKS, "engine: sglang-0.5\nperfmodel: roofline\n", "sglang", 4096, 2048, 0.763, NULL},
+      {RANKS ", batcher: {max_num_batched_tokens: 8192}",
+       "engine: sglang-0.5\nperfmodel: roofline\n", "sglang", 8192, 2048, 0.763, NULL},
+      {RANKS, "engine: vllm-0.33\nperfmodel: roofline\n", "vllm", 8192, 1024, 0.92, NULL},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     const Config config = load(cases[i].keys, cases[i].lines);
@@ -163,7 +172,10 @@ Test(engines, every_row_binds_on_every_machine) {
       PolicyChoice choice;
       cr_assert_eq(hardware_load(&hardware, *name, data_dir, place_of_file("test"), &arena, &diag),
                    0);
-      const ServingUse use = {engine, &hardware, 4096, place_of_file("test")};
+      const ServingUse use = {.engine = engine,
+                              .hardware = &hardware,
+                              .max_model_len = 4096,
+                              .at = place_of_file("test")};
       cr_assert_eq(serving_bind_batcher(&use, NULL, &choice, NULL, &arena, &diag), 0, "%s",
                    engine->name);
       cr_expect_str_eq(choice.policy->name, engine->batcher);

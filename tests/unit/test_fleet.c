@@ -100,7 +100,7 @@ Test(fleet, what_is_bought_is_told_in_a_line) {
   char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
-  lots_print_machines(lots, 3, out);
+  lots_print_machines(lots, 3, ", ", out);
   putc('\n', out);
   lots_print_prices(lots, 3, out);
   fclose(out);

@@ -374,3 +374,59 @@ Test(groups, a_store_that_fails_loses_what_it_holds_while_the_gpus_go_on) {
     expect_at(scene.records[0].last_token_at, cases[i].last, cases[i].what);
   }
 }
+
+/* --- copies in two stages (Seesaw §5.2) */
+
+/* A prompt of 100 is out of the GPUs 100 ms after its first token, which is when they turn; on its
+ * way to the store at 0.5 GB/s it is 200 ms more, of which 50 pass in the turn. */
+Test(groups, what_is_in_pinned_memory_cannot_be_read_yet) {
+  const TraceRow rows[] = {row(0, 100, 2)};
+  run_group(rows, 1);
+  const RequestRecord once = scene.records[0];
+  group.shared_bandwidth = 500000000;
+  const Group *ran = run_group(rows, 1);
+  const RequestRecord twice = scene.records[0];
+  cr_expect_eq(twice.first_token_at, once.first_token_at);
+  cr_expect_eq(twice.last_token_at, once.last_token_at + 150 * MS);
+  cr_expect_eq(ran->totals.ticks[GROUP_DRAINS], 100 * MS, "the GPUs are free with the first stage");
+  group.shared_bandwidth = 2000000000; // 50 ms, which the turn hides
+  run_group(rows, 1);
+  cr_expect_eq(scene.records[0].last_token_at, once.last_token_at);
+}
+
+/* Two prompts, of which pinned memory holds one: the second leaves the GPUs once the first is in
+ * the store, 100 + 200 ms after its first token, and they turn another 100 ms later. */
+Test(groups, a_copy_out_waits_for_room_in_pinned_memory) {
+  const TraceRow rows[] = {row(0, 100, 2), row(0, 100, 2)};
+  group.store_blocks = 500;
+  group.shared_bandwidth = 500000000;
+  const Tick drained = run_group(rows, 2)->totals.ticks[GROUP_DRAINS];
+  cr_expect_eq(drained, 100 * MS);
+  group.pinned_bytes = 199000000;
+  const Group *ran = run_group(rows, 2);
+  const Tick apart = scene.records[1].first_token_at - scene.records[0].first_token_at;
+  cr_assert(0 < apart && apart < 200 * MS);
+  cr_expect_eq(ran->totals.ticks[GROUP_DRAINS], 400 * MS - apart);
+  group.pinned_bytes = 200000000; // both
+  cr_expect_eq(run_group(rows, 2)->totals.ticks[GROUP_DRAINS], drained);
+  group.pinned_bytes = 50000000; // neither: one at a time
+  cr_expect_eq(run_group(rows, 2)->totals.ticks[GROUP_DRAINS], 400 * MS - apart);
+}
+
+/* The copies by themselves: three of 10, 20 and 30 bytes at a byte a millisecond through 40. */
+Test(groups, pinned_memory_passes_on_in_order) {
+  PinnedMemory pinned = {.size = 40, .bandwidth = 1000};
+  cr_expect_eq(pinned_room_at(&pinned, 10, 0), 0);
+  cr_expect_eq(pinned_pass_on(&pinned, 3, 10, 5 * MS, &arena), 15 * MS);
+  cr_expect_eq(pinned_room_at(&pinned, 20, 5 * MS), 5 * MS);
+  cr_expect_eq(pinned_pass_on(&pinned, 1, 20, 8 * MS, &arena), 35 * MS);
+  cr_expect_eq(pinned_room_at(&pinned, 20, 9 * MS), 15 * MS, "beside 20 of the second");
+  cr_expect_eq(pinned_room_at(&pinned, 30, 9 * MS), 35 * MS);
+  cr_expect_eq(pinned_room_at(&pinned, 50, 9 * MS), 35 * MS, "alone");
+  cr_expect_eq(pinned_room_at(&pinned, 30, 36 * MS), 36 * MS);
+  cr_expect_eq(pinned_pass_on(&pinned, 0, 30, 50 * MS, &arena), 80 * MS);
+  cr_expect_eq(pinned.readable_at[3], 15 * MS);
+  cr_expect_eq(pinned.readable_at[1], 35 * MS);
+  pinned_drop(&pinned);
+  cr_expect_eq(pinned_room_at(&pinned, 40, 51 * MS), 51 * MS);
+}

@@ -190,3 +190,40 @@ Test(hpa, a_large_request_waits_for_a_large_machine) {
   cr_expect_eq(scene.records[0].prefill_instance, 1);
   cr_expect_eq(scene.records[1].prefill_instance, 0);
 }
+
+/* It is off and broken when the only request comes, and nothing else is: the run waits for its
+ * repair at 20 s, and the next look starts it. */
+Test(hpa, a_broken_machine_that_is_off_is_waited_for) {
+  static const FaultSpan span = {0, 20 * S};
+  static const FaultKind kinds[] = {FAULT_FAIL, FAULT_DRAIN};
+  for (size_t i = 0; i < COUNT(kinds); i++) {
+    const FaultSource fault = {.kind = kinds[i], .n_instances = 1, .spans = &span, .n_spans = 1};
+    scene.config.faults = &fault;
+    scene.config.n_faults = 1;
+    scene.pools[0].scaling = (PoolScaling){.min = 0, .max = 1, .start = 0};
+    scene.config.scaling_interval = 15 * S;
+    scene_choose(&scene, POLICY_SCALER, "hpa", "{queue: 5, polling_interval: 1 s}");
+    const TraceRow rows[] = {row(1 * S, 90, 1)};
+    scene_run_both(&scene, rows, COUNT(rows));
+    cr_expect_eq(scene.result.unfinished, 0);
+    cr_expect_eq(scene.records[0].first_token_at, 30 * S + 1 + 100 * MS, "of a start of one tick");
+  }
+}
+
+/* What the other pool prefills is decoded here; both wait in front until one is up. */
+Test(hpa, a_prefill_pool_waits_for_a_pool_of_both_phases) {
+  scene.config.n_pools = 2;
+  scene.pools[1] = scene.pools[0];
+  scene.pools[0].name = "prefill";
+  scene.pools[0].role = ROLE_PREFILL;
+  scene.pools[0].scaling = (PoolScaling){0};
+  scene.pools[1].name = "mixed";
+  scene.pools[1].role = ROLE_MIXED;
+  scene.pools[1].scaling = (PoolScaling){.min = 0, .max = 1, .start = 0};
+  scene.config.scaling_interval = S / 2;
+  scene_choose(&scene, POLICY_SCALER, "hpa", "{queue: 5, polling_interval: 1 s, cooldown: 1 s}");
+  const TraceRow rows[] = {row(1 * S, 90, 3), row(20 * S, 90, 3)};
+  scene_run_both(&scene, rows, COUNT(rows));
+  cr_expect_eq(scene.result.unfinished, 0);
+  cr_expect_eq(scene.result.totals.scale_ups, 2);
+}

@@ -125,3 +125,39 @@ Test(pipeline, batches_of_one_scheduler_share_all_blocks) {
   scene_run_both(&scene, rows, COUNT(rows));
   cr_expect_eq(scene.result.metrics.completed, 1);
 }
+
+static PowerModel constant_power(double watts) {
+  PowerModel power = {.idle = watts, .limit = watts, .cap = watts};
+  for (int i = 0; i < POWER_OCTAVES; i++)
+    power.linear.watts.at[i] = power.decode.watts.at[i] = power.prefill.watts.at[i] =
+        power.head.watts.at[i] = watts;
+  return power;
+}
+
+/* Of a step that has left the stages before its output is taken nothing is left when the instance
+ * begins it; it draws nevertheless until a failure breaks it off, at any of these times. */
+Test(pipeline, a_step_that_is_broken_off_draws_as_long_as_it_lasted) {
+  Scene scene;
+  const PowerModel power = constant_power(300);
+  const TraceRow rows[] = {row(0, 10, 5), row(0, 10, 9), row(150 * MS, 10, 7)};
+  for (int at = 400; at < 600; at += 2) {
+    scene_init(&scene, &arena, &diag);
+    const FaultSpan span = {at * MS, 1000 * MS};
+    const FaultSource fault = {.kind = FAULT_FAIL, .n_instances = 1, .spans = &span, .n_spans = 1};
+    PerfModel model = *scene.pools[0].perfmodel;
+    model.power = &power;
+    scene_choose(&scene, POLICY_BATCHER, "vllm",
+                 "{async_scheduling: true, max_num_batched_tokens: 10, idle_sleep: 100 ms}");
+    scene.pools[0].perfmodel = &model;
+    scene.pools[0].pipeline_stages = 3;
+    scene.pools[0].pipeline_lanes = 1;
+    scene.config.faults = &fault;
+    scene.config.n_faults = 1;
+    scene.config.retry = (RetryOptions){.limit = 1};
+    cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+    const InstanceTotals *totals = &scene.result.totals;
+    cr_expect(totals->milliwatt_ticks == 300000 * (Total)instance_busy_ticks(totals),
+              "%d ms: %.6f J in %.6f s", at, power_joules(totals->milliwatt_ticks),
+              total_seconds(instance_busy_ticks(totals)));
+  }
+}

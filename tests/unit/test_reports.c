@@ -153,3 +153,97 @@ Test(reports, are_as_of_their_interval_in_a_run) {
     on_second += scene.records[i].prefill_instance == 1;
   cr_expect(0 < on_second && on_second < LATE, "what is not known yet does not count");
 }
+
+/* --- columns, for routers that go by loads (Splitwise, §IV-A: "does not happen at every iteration
+ * boundary") */
+
+static int64_t seen(Reports *reports, InstanceIx m) {
+  return column_at(reports_view(reports)->columns.pending_tokens, m);
+}
+
+Test(reports, columns_are_those_of_the_last_known_report) {
+  Reports *reports = begin(10, 25);
+  Column *pending = stage.view.columns.pending_tokens;
+  reports_tell_columns(reports, false);
+  make_at(reports, 0);
+  column_add(pending, 1, 70);
+  cr_expect_eq(seen(reports, 1), 0);
+  make_at(reports, 10);
+  column_add(pending, 1, -30);
+  see_at(reports, 34);
+  cr_expect_eq(seen(reports, 1), 0);
+  see_at(reports, 35);
+  cr_expect_eq(seen(reports, 1), 70);
+  cr_expect_eq(column_at(pending, 1), 40);
+  cr_expect_eq(column_least(reports_view(reports)->columns.pending_tokens, &stage.view.by_role[2]),
+               0u);
+}
+
+/* 100 tokens go to machine 1 after the report of 10 was made, and 5 of them have ended by 20. */
+Test(reports, what_was_sent_counts_until_a_report_has_it) {
+  for (int leaves = 0; leaves < 2; leaves++) {
+    Reports *reports = begin(10, 15);
+    Column *pending = stage.view.columns.pending_tokens;
+    reports_tell_columns(reports, leaves);
+    make_at(reports, 0);
+    make_at(reports, 10);
+    int64_t before[REPORTED];
+    reports_figures(reports, 1, before);
+    column_add(pending, 1, 100);
+    reports_sent(reports, 1, before);
+    cr_expect_eq(seen(reports, 1), leaves ? 0 : 100);
+    column_add(pending, 1, -5);
+    make_at(reports, 20);
+    see_at(reports, 25); // knows of 10
+    cr_expect_eq(seen(reports, 1), leaves ? 0 : 100, "it was on its way when the report was made");
+    see_at(reports, 35);
+    cr_expect_eq(seen(reports, 1), 95);
+  }
+}
+
+/* How many of the rows are prefilled on machine 1. */
+static int on_second(Scene *scene, const TraceRow *rows, size_t n) {
+  scene_run_both(scene, rows, n);
+  int count = 0;
+  for (size_t i = 0; i < n; i++)
+    count += scene->records[i].prefill_instance == 1;
+  return count;
+}
+
+/* Eight prompts of a second each, the last when the first two have ended. */
+Test(reports, routers_that_go_by_loads_go_by_the_last_report) {
+  Scene scene;
+  scene_init(&scene, &arena, &diag);
+  scene.pools[0].count = 2;
+  TraceRow rows[8];
+  for (int i = 0; i < 8; i++)
+    rows[i] = row((100 + 10 * i + (i == 7 ? 1100 : 0)) * MS, 1000, 1);
+  scene_choose(&scene, POLICY_ROUTER, "token_jsq", "{ties: first}");
+  cr_expect_eq(on_second(&scene, rows, 8), 4);
+  scene.config.report_interval = 10 * TICKS_PER_SECOND;
+  cr_expect_eq(on_second(&scene, rows, 8), 4, "it counts what it sends");
+  scene.config.report_leaves_sent = true;
+  cr_expect_eq(on_second(&scene, rows, 8), 0, "it knows of an idle cluster alone");
+  scene.config.report_interval = 50 * MS; // 100 to 140 ms know of nothing; the others of five
+  cr_expect_eq(on_second(&scene, rows, 8), 3);
+  scene.config.report_delay = 60 * MS; // the report of 100 ms is known at 160
+  cr_expect_eq(on_second(&scene, rows, 8), 1);
+}
+
+/* The same pools, limits and traffic as Splitwise's, a report each second. */
+Test(reports, splitwise_moves_machines_by_what_was_reported) {
+  Scene scene;
+  scene_init(&scene, &arena, &diag);
+  scene_split(&scene, 2, 1);
+  scene_choose(&scene, POLICY_ROUTER, "splitwise", "{prefill_queue_limit: 1500, ties: first}");
+  scene_choose(&scene, POLICY_POOL, "splitwise_mixed", NULL);
+  TraceRow rows[4];
+  for (int i = 0; i < 4; i++)
+    rows[i] = row((100 + 10 * i) * MS, 1000, 2);
+  scene_run_both(&scene, rows, 4);
+  cr_expect_gt(scene.result.metrics.role_changes, 0u, "the third prompt is above the limit");
+  scene.config.report_interval = 10 * TICKS_PER_SECOND;
+  scene.config.report_leaves_sent = true;
+  scene_run_both(&scene, rows, 4);
+  cr_expect_eq(scene.result.metrics.role_changes, 0u, "the limit is never seen to be passed");
+}

