@@ -56,8 +56,10 @@ do for [k = 1:n_marks] {
 load 'plots/style.gp'
 panel = 1
 load 'plots/panel.gp'
-set xlabel 'output tokens/s that a user sees (1 / median TPOT)' offset 0, 0.4
-set title '$ per million output tokens' offset 0, -0.6
+if (!exists('speed_label')) { speed_label = 'output tokens/s that a user sees (1 / median TPOT)' }
+if (!exists('cost_label')) { cost_label = '$ per million output tokens' }
+set xlabel speed_label offset 0, 0.4
+set title cost_label offset 0, -0.6
 if (is_log) {
   eval set_log('y', low_y, high_y)
   set yrange [low_y / 1.3:high_y * 1.3]

@@ -198,7 +198,7 @@ BEGIN {
   room("validate", "base config report results benchmark campaign")
   room("doctor", "base")
   room("measured", "base page config report campaign")
-  room("plot", "base config report results compare replay measured")
+  room("plot", "base config report results compare replay plan measured")
   room("findings", "base page config report results plot")
   room("commands",
        "base config fleet report results benchmark compare campaign replay timeline why sweep " \

@@ -1,21 +1,29 @@
 /* `tandem plan`: one question, as a study that is written, searched and answered. */
 #include "experiments/plan/plan.h"
 #include "base/output.h"
+#include "experiments/commands/plan_batch.h"
+#include "experiments/commands/plan_rate.h"
 #include "experiments/commands/plan_sides.h"
+#include "experiments/plot/plot.h"
 #include "perfmodel/datafile.h"
 #include <limits.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct Options {
   Question question;
   const char *gpus, *prefill_gpus, *engines, *weights, *drafts, *offloads; // lists
   const char *columns;                                                     // of the trace
-  const char *study, *output, *export;
+  const char *study, *output, *export, *figure;
   int format;
   int64_t jobs, memory;
+  const char *growth;
+  double until; // months
+  Tick deadline;
   const Node *set;
   MoneyOptions money;
-  bool dry_run;
+  bool dry_run, curve;
 } Options;
 
 #define ASKED(key, type, field, value, help) CLI_ROW(key, type, question.field, value, help)
@@ -27,16 +35,30 @@ static const OptionSpec options[] = {
     {CLI_TEXT("--gpu", gpus, "GPU", "GPU, such as h100, or a machine type; several: h100,h200"),
      .required = true, .listed = "machines"},
     {ASKED("--slo", STRING, slo, "LIMITS", "latency limits, such as 'ttft.p99<2s,tpot.p99<50ms'"),
-     .required = true},
+     .absent = "required, but for --batch"},
     {ASKED("--rate", REAL, rate, "R", "arrival rate in requests per second"), .min = 1e-6,
      .max = 1e6},
     {ASKED("--isl", INT, isl, "N", "input length: tokens of each prompt"), .min = 1, .max = 1e7},
     {ASKED("--osl", INT, osl, "N", "output length: tokens of each output"), .min = 1, .max = 1e7},
     {.group = "Other workloads",
-     ASKED("--users", INT, users, "N",
-           "number of users, in place of --rate; each waits for an answer before the next request"),
+     ASKED("--gpus", INT, gpus, "N",
+           "number of GPUs, in place of --rate: the highest rate that they hold, the design, and "
+           "what the next instance adds"),
      .min = 1,
      .max = 1e6},
+    {ASKED("--batch", INT, batch, "N",
+           "number of requests that are all there at once, such as 1M, in place of a rate and "
+           "limits: hours and money by GPU"),
+     .min = 1, .max = 1e12},
+    {CLI_ROW("--deadline", TICKS, deadline, "TIME", "time in which --batch must end, such as 8h"),
+     .min = 1e-3, .max = 9e6, .absent = "that of one instance"},
+    {ASKED("--users", INT, users, "N",
+           "number of users, in place of --rate; each waits for an answer before the next request"),
+     .min = 1, .max = 1e6},
+    {ASKED("--day", STRING, day, "PROFILE",
+           "rates over a day or a week, a name or a table hour,rate, whose mean is --rate: the "
+           "limits must hold at its peak"),
+     .absent = "a constant rate"},
     {ASKED("--lengths", STRING, lengths, "TABLE",
            "table of token counts, in place of --isl and --osl"),
      .listed = "lengths"},
@@ -78,6 +100,16 @@ static const OptionSpec options[] = {
               "GPU or machine type of the prefill pools of split designs, or same; or several of "
               "them: same,l40s"),
      .absent = "the same", .listed = "machines"},
+    {ASKED(
+         "--spares", STRING, spares, "N-1",
+         "spare instances: the limits must hold with so many instances of each pool down, such as "
+         "N-1"),
+     .absent = "none"},
+    {ASKED("--headroom", REAL, headroom, "SHARE",
+           "share by which the load may grow and the limits must still hold, such as 20%"),
+     .max = 100, .fallback = "0"},
+    {ASKED("--max-gpus", INT, max_gpus, "N", "most GPUs of all instances"), .min = 1, .max = 1e9,
+     .absent = "any"},
     {ASKED("--split", CHOICE, split, "SPLIT", "separate pools for prefill and decode"),
      .choices = plan_split_names, .fallback = "both"},
     {ASKED("--objective", CHOICE, objective, "OBJECTIVE", "quantity to minimize"),
@@ -90,11 +122,22 @@ static const OptionSpec options[] = {
      .absent = "the GPU's own"},
     {ASKED("--seeds", INT, seeds, "N", "number of seeds to simulate each design with"),
      .fallback = "3", .min = 1, .max = 1000},
+    {CLI_TEXT("--growth", growth, "SHARE",
+              "growth of --rate, such as 10%/month: how long the answer holds it")},
+    {CLI_ROW("--until", REAL, until, "MONTHS",
+             "with --growth, what the load takes in so many months"),
+     .min = 0.01, .max = 1200, .absent = "not asked"},
     {.group = "Prices", CLI_MONEY_PRICE},
     {CLI_MONEY_PRICES},
     {CLI_MONEY_SOLD},
     {.group = "Output", CLI_FORMAT},
     {CLI_OUTPUT},
+    {CLI_FLAG("--curve", curve,
+              "simulate the best designs at loads around the one asked, and print the share of "
+              "requests within the limits and the goodput against the rate")},
+    {CLI_TEXT("--figure", figure, "FILE",
+              "draw what tokens cost against how fast users get them, or the curve of --curve; "
+              ".png or .svg")},
     {CLI_TEXT("--study", study, "FILE", "write the question as a study, for run and provision")},
     {CLI_EXPORT},
     {CLI_SET("gpu_cost_per_hour='2.10 $/h'")},
@@ -110,20 +153,64 @@ static int save_study(const char *path, const char *text, Arena *arena, Diag *di
   return output_commit(&output, diag);
 }
 
+static RateSearch search_of(Cli *cli) {
+  const Options *given = cli->given;
+  return (RateSearch){given->jobs, given->memory, cli->arena, cli->diag};
+}
+
+/* "10%/month", "0.1" or "80%/year", as a share of a month. */
+static int read_growth(const char *text, double *ret_share, Diag *diag) {
+  char *end = NULL;
+  double share = strtod(text, &end);
+  if (end != text && *end == '%') share /= 100, end++;
+  const bool yearly = strcmp(end, "/year") == 0;
+  if (yearly) share = pow(1 + share, 1.0 / 12) - 1;
+  if (yearly || strcmp(end, "/month") == 0) end += strlen(end);
+  *ret_share = share;
+  if (end != text && !*end && 1e-6 <= share && share <= 100) return 0;
+  diag_error(diag, place_of_file("--growth"), "'%s' is not a growth", text);
+  return diag_hint(diag, "write a share of a month or a year, such as 10%%/month");
+}
+
+/* Draws the curve, or else the front. */
+static int draw(Cli *cli, const PlanAnswer *answer) {
+  const Options *given = cli->given;
+  const PlotPlace place = {.path = given->figure};
+  const char *title = plan_title(answer->plan->question, answer->plan->machine, cli->arena);
+  if (!given->figure) return 0;
+  if (answer->curve)
+    return plot_curve(answer->curve, answer->plan->quantile, title, &place, cli->arena, cli->diag);
+  return plot_fronts(&(PlotFront){answer->front, NULL}, 1, title, &place, cli->arena, cli->diag);
+}
+
 /* The exit code when `diag` stays empty. */
 static int answer(Cli *cli, const Plan *plan, Study *study) {
   const Options *given = cli->given;
   Config *config = ARENA_NEW(cli->arena, Config);
   Front front = {0};
+  Curve curve = {0};
   const int status = study_search(study, given->output, false, true);
   study_note_times(study);
   if (status) return EXIT_INPUT;
   if (study->best >= 0 && given->export) return study_export(study, given->export);
-  const int wanted = given->format == OUTPUT_TABLE ? PLAN_FRONT_SHOWN : INT_MAX;
+  const bool all = given->format != OUTPUT_TABLE || given->figure;
+  const int wanted = all ? INT_MAX : PLAN_FRONT_SHOWN;
   if (front_make(&front, &study->provision, study->outcomes, wanted, study->jobs, cli->arena,
                  cli->diag))
     return EXIT_INPUT;
+  if (given->curve &&
+      curve_make(&curve, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
+    return EXIT_INPUT;
   if (study->best >= 0 && study_bind_answer(study, 0, config)) return EXIT_INPUT;
+  const RateSearch how = search_of(cli);
+  const bool rates = plan->question->gpus > 0;
+  MoreGpus more = {0};
+  if (rates && study->best >= 0 && rate_next(&how, plan->question, study, &more)) return EXIT_INPUT;
+  Growth growth = {.until = given->until};
+  if (given->growth && study->best >= 0 &&
+      (read_growth(given->growth, &growth.share, cli->diag) ||
+       rate_growth(&how, plan->question, study, &growth)))
+    return EXIT_INPUT;
   const Provision *provision = &study->provision;
   const int *order = plan_order(provision, study->outcomes, cli->arena);
   const bool second = provision->n_designs > 1 && study->outcomes[order[1]].answers[0].found;
@@ -133,10 +220,13 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
                              .best = study->best,
                              .runner_up = second ? order[1] : -1,
                              .front = &front,
+                             .curve = given->curve ? &curve : NULL,
+                             .more = rates ? &more : NULL,
+                             .growth = given->growth && study->best >= 0 ? &growth : NULL,
                              .config = config,
                              .path = given->study};
   plan_print(&answer, given->format, stdout, cli->arena);
-  if (study->best >= 0) return EXIT_DONE;
+  if (study->best >= 0) return draw(cli, &answer) ? EXIT_INPUT : EXIT_DONE;
   study_explain(study);
   return EXIT_INPUT;
 }
@@ -154,8 +244,12 @@ static int load_and_answer(Cli *cli, const Plan *plan, Study *study) {
 /* The exit code of one question. */
 static int ask_one(Cli *cli, const Question *question) {
   const Options *given = cli->given;
+  const RateSearch how = search_of(cli);
+  Question narrowed = *question;
   Plan plan;
-  if (plan_make(&plan, question, cli->arena, cli->diag) ||
+  if (question->gpus > 0 && !given->dry_run && rate_narrow(&how, question, &narrowed))
+    return EXIT_INPUT;
+  if (plan_make(&plan, &narrowed, cli->arena, cli->diag) ||
       plan_set_keys(&plan, cli->arena, cli->diag))
     return EXIT_INPUT;
   if (given->study && save_study(given->study, plan.text, cli->arena, cli->diag)) return EXIT_INPUT;
@@ -172,10 +266,10 @@ static int ask_one(Cli *cli, const Question *question) {
 
 static int ask_many(Cli *cli, const Sides *sides) {
   const Options *given = cli->given;
-  if (given->study || given->export || given->dry_run)
+  if (given->study || given->export || given->dry_run || given->curve || given->growth)
     return cli_usage(
-        cli, "'--study', '--export' and '--dry-run' need one GPU, prefill GPU, engine, format, "
-             "draft number and tier");
+        cli, "'--study', '--export', '--curve', '--growth' and '--dry-run' need one GPU, prefill "
+             "GPU, engine, format, draft number and tier");
   if (sides_count(sides) > SIDES_MAX)
     return cli_usage(cli,
                      "more than 64 combinations of GPU, prefill GPU, engine, format, draft number "
@@ -195,11 +289,14 @@ static int run_plan(Cli *cli) {
                  .weights = sides_list(given->weights, cli->arena),
                  .offloads = sides_list(given->offloads, cli->arena),
                  .output = given->output,
+                 .figure = given->figure,
                  .format = given->format,
                  .jobs = given->jobs,
                  .memory = given->memory};
   const int usage = study_check_export(given->export, cli->arena);
   if (usage != EXIT_DONE) return usage;
+  if (given->figure && !gnuplot_can_draw(given->figure))
+    return cli_usage(cli, "'--figure' needs a file that ends in .png or .svg");
   if (cli_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
   if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
     return cli_usage(cli, "'--columns', '--time' and '--sort' need '--trace'");
@@ -207,6 +304,19 @@ static int run_plan(Cli *cli) {
   question.sold = given->money.sold;
   if (study_prices(&given->money, &question.prices, cli->arena, cli->diag)) return EXIT_INPUT;
   if (sides_drafts(&sides, given->drafts, cli->arena, cli->diag)) return EXIT_INPUT;
+  double growth = 0;
+  if (question.day && question.rate == 0) return cli_usage(cli, "'--day' needs '--rate', its mean");
+  if (question.day && plan_peak(question.day, &question.peak, cli->arena, cli->diag))
+    return EXIT_INPUT;
+  if (question.day) question.rate *= question.peak;
+  if (given->growth && read_growth(given->growth, &growth, cli->diag)) return EXIT_INPUT;
+  if ((given->growth && question.rate == 0) || (given->until > 0 && !given->growth))
+    return cli_usage(cli, "'--until' needs '--growth', and that needs '--rate'");
+  if (question.batch > 0 ? question.slo != NULL : !question.slo)
+    return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"
+                                             : "'--slo LIMITS' is missing");
+  question.deadline_s = tick_seconds(given->deadline);
+  if (question.batch > 0 && !given->dry_run && !given->study) return batch_answer(cli, &sides);
   Question one;
   for (int i = sides_count(&sides) - 1; i >= 0; i--)
     if (sides_question(&sides, i, &one, cli->diag)) return EXIT_INPUT;

@@ -2,8 +2,11 @@
 #include "experiments/commands/plan_sides.h"
 #include "experiments/base/cells.h"
 #include "experiments/base/interrupt.h"
+#include "experiments/commands/plan_rate.h"
+#include "experiments/plot/plot.h"
 #include "sim/core/speculation.h"
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +15,14 @@
 typedef struct Side {
   int number;
   const char *gpu, *engine, *weights; // as they were resolved, or else asked
+  bool rated;                         // by its highest rate
   const char *prefill;                // likewise; NULL: not asked
   int64_t drafts;                     // -1: not asked
   const char *offload;                // NULL: not asked
   const char *design;                 // NULL: there is no answer
   const char *rests_on;               // or why there is none
   const Answer *answer;
+  Front front; // empty: no figure is drawn
 } Side;
 
 const char *const *sides_list(const char *text, Arena *arena) {
@@ -143,6 +148,10 @@ static int search_side(Side *self, const Sides *of, const Plan *plan, Study *stu
   if (!root || study_open(study, "(the study)", root, NULL, of->jobs, of->memory, arena, diag) ||
       study_search(study, of->output, false, true))
     return -1;
+  if (study->best >= 0 && of->figure &&
+      front_make(&self->front, &study->provision, study->outcomes, INT_MAX, study->jobs, arena,
+                 diag))
+    return -1;
   if (study->best >= 0) return take_answer(self, plan, study, arena);
   self->rests_on = study->outcomes[0].why_not;
   return 0;
@@ -156,7 +165,11 @@ static int answer_side(Cli *cli, const Sides *of, Side *self) {
   Diag *diag = ARENA_NEW(cli->arena, Diag); // what an answer points to is in its arena
   if (sides_question(of, self->number, &question, cli->diag)) return -1;
   diag_init(diag);
-  int status = plan_make(&plan, &question, cli->arena, diag);
+  const RateSearch how = {of->jobs, of->memory, cli->arena, diag};
+  const Question whole = question;
+  int status = whole.gpus > 0 ? rate_narrow(&how, &whole, &question) : 0;
+  if (status == 0) status = plan_make(&plan, &question, cli->arena, diag);
+  self->rated = question.gpus > 0;
   self->drafts = question.drafts;
   self->offload = question.offload;
   self->gpu = status ? question.gpu : plan.machine;
@@ -180,6 +193,7 @@ static int answer_side(Cli *cli, const Sides *of, Side *self) {
 
 static double value_of(const Side *self, int objective) {
   static const Objective objectives[] = {OBJECTIVE_COST, OBJECTIVE_GPUS, OBJECTIVE_POWER};
+  if (self->rated) return self->design ? -self->answer->rate : INFINITY;
   const double value = self->design ? takes_value(&self->answer->fleet.takes,
                                                   objectives[objective < 0 ? 0 : objective])
                                     : INFINITY;
@@ -222,7 +236,7 @@ static const char *const *prefill_of(const Side *side) {
   return &side->prefill;
 }
 
-enum { CELLS_BEFORE = 11, CELLS_AFTER = 4, LIMITS_MAX = 8 };
+enum { CELLS_BEFORE = 12, CELLS_AFTER = 4, LIMITS_MAX = 8 };
 
 /* Of columns of texts. */
 typedef struct Widths {
@@ -249,6 +263,8 @@ static void put_side(Rows *rows, const Side *self, const Answer *limits, const W
       !self->offload ? (Cell){.kind = CELL_WHOLE}
                      : (Cell){CELL_OF_TEXT("offload", self->offload), COLUMN("offload", -10)},
       {CELL_OF_TEXT("design", self->design), COLUMN("design", widths->design)},
+      !self->rated ? (Cell){.kind = CELL_WHOLE}
+                   : (Cell){CELL_OF_NUMBER("rate_rps", answer->rate + none), COLUMN("req/s", 8)},
       {CELL_OF_NUMBER("gpus", takes->gpus + none), COLUMN("GPUs", 5), .show = "%.0f"},
       {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 8),
        .show = "%.4g"},
@@ -281,6 +297,21 @@ static void print_sides(const Side *sides, int n, OutputFormat format) {
   rows_end(&rows);
 }
 
+/* All fronts in one figure. */
+static int draw(Cli *cli, const Sides *self, const Side *sides, int n) {
+  PlotFront *fronts = ARENA_ARRAY(cli->arena, PlotFront, n);
+  const PlotPlace place = {.path = self->figure};
+  const char *title = plan_title(self->question, NULL, cli->arena);
+  int n_fronts = 0;
+  for (int i = 0; i < n; i++) {
+    const Side *side = &sides[i];
+    const char *name = arena_printf(cli->arena, "%s %s", side->gpu, side->weights);
+    if (count(self->engines) > 1) name = arena_printf(cli->arena, "%s %s", name, side->engine);
+    if (side->front.n > 0) fronts[n_fronts++] = (PlotFront){&side->front, name};
+  }
+  return plot_fronts(fronts, n_fronts, title, &place, cli->arena, cli->diag);
+}
+
 int sides_answer(Cli *cli, const Sides *self) {
   const int n = sides_count(self), objective = self->question->objective;
   Side *sides = ARENA_ARRAY(cli->arena, Side, n);
@@ -290,5 +321,6 @@ int sides_answer(Cli *cli, const Sides *self) {
   }
   sort(sides, n, objective);
   print_sides(sides, n, self->format);
+  if (self->figure && sides[0].design && draw(cli, self, sides, n)) return EXIT_INPUT;
   return sides[0].design ? EXIT_DONE : EXIT_INPUT;
 }

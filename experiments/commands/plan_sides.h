@@ -13,6 +13,7 @@ typedef struct Sides {
   const int64_t *drafts; // [n_drafts]; NULL: not given
   int n_drafts;
   const char *output; // database; NULL: none
+  const char *figure; // of all fronts; NULL: none
   OutputFormat format;
   int64_t jobs, memory;
 } Sides;

@@ -34,20 +34,9 @@ static ConfigChanges changes_at(const Provision *study, const DesignOutcome *out
                                 Arena *arena) {
   ConfigChanges changes = provision_answer_changes(study, outcome, arena);
   if (load == 1) return changes;
-  const Node *clients =
-      node_find(node_find(node_find(study->base->root, "workload"), "closed_loop"), "clients");
   Setting *settings = ARENA_ARRAY(arena, Setting, changes.n_settings + 1);
   memcpy(settings, changes.settings, (size_t)changes.n_settings * sizeof *settings);
-  const Place at = outcome->design->at;
-  Setting *last = &settings[changes.n_settings++];
-  if (clients)
-    *last = setting_text("workload.closed_loop.clients", at,
-                         arena_printf(arena, "%.0f", fmax(1, load * atof(clients->text))), arena);
-  else if (study->base_rate > 0)
-    *last = setting_text(study->rate_key, at,
-                         arena_printf(arena, "%.12g /s", load * study->base_rate), arena);
-  else
-    *last = setting_text("workload.rate_scale", at, arena_printf(arena, "%.12g", load), arena);
+  settings[changes.n_settings++] = provision_answer_load(study, outcome, load, arena);
   changes.settings = settings;
   return changes;
 }

@@ -161,6 +161,14 @@ static void note_survival(Notes *self, const Config *config, const char *domain)
                    most, all, n, n > 1 ? "s show it" : " shows it"));
 }
 
+static void note_spares(Notes *self, const Plan *plan, const Answer *answer) {
+  const bool split = answer->fleet.n[ROLE_DECODE] > 0;
+  if (plan->spares == 0) return;
+  add(self, arena_printf(self->arena,
+                         "the limits hold with %" PRId64 " instance%s%s down during the whole run",
+                         plan->spares, plan->spares > 1 ? "s" : "", split ? " of each pool" : ""));
+}
+
 const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
   Notes notes = {.arena = arena};
   ARENA_RESERVE(arena, notes.items, notes.capacity, 1);
@@ -169,6 +177,7 @@ const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
   note_formats(&notes, self->config);
   note_acceptance(&notes, self->plan);
   note_survival(&notes, self->config, self->plan->domain);
+  note_spares(&notes, self->plan, &self->outcomes[self->best].answers[0]);
   note_drafter(&notes, self->config);
   note_offload(&notes, self->plan);
   note_residual(&notes, self->config);

@@ -15,6 +15,12 @@ enum { SPLIT_BOTH, SPLIT_YES, SPLIT_NO };
 extern const char *const plan_split_names[];     // NULL-terminated
 extern const char *const plan_objective_names[]; // likewise: of what is least
 
+/* A design that is searched, and of a split how many prefill instances; 0: any number. */
+typedef struct PlanOnly {
+  const char *name;
+  int64_t low, high;
+} PlanOnly;
+
 /* What is asked, as its options have it. */
 typedef struct Question {
   const char *model, *gpu, *engine; // engine NULL: the newest vLLM; "sglang": the newest of those
@@ -24,12 +30,23 @@ typedef struct Question {
   double rate;                      // requests/s; 0: the trace's, or users that wait
   int64_t users;                    // with a request each at all times; 0: none
   int64_t isl, osl;                 // tokens of all prompts and outputs; 0: not given
+  const char *day;                  // profile that `rate` is the peak of; NULL: none
+  double peak;                      // then, times the mean of the profile
   const char *lengths, *trace;      // in place of those
   TraceReading reading;             // of the trace, whose format is found out
   const char *slo;                  // "ttft.p99<2s,tpot.p99<50ms"
   const char *tensor_parallel;      // "2,4"; NULL: all that can be had
   const char *survive;              // "rack=4": any one domain may be down; NULL: none
-  int64_t drafts;                   // of a request in a step; 0: none; -1: as `assignments` say
+  const char *spares;               // "N-1": with an instance of each pool down; NULL: none
+  int64_t max_gpus;                 // 0: any
+  int64_t gpus;                     // whose highest rate is searched; 0: the load is given
+  int64_t batch;                    // requests that are all there at once; 0: none
+  double deadline_s;                // then; 0: of one instance
+  double likely_rate;               // then, requests/s, where the search begins; 0: not known
+  const PlanOnly *only;             // [n_only] designs; NULL: all
+  int n_only;
+  double headroom;                // share of the load that must be held beside it
+  int64_t drafts;                 // of a request in a step; 0: none; -1: as `assignments` say
   const char *offload;            // "cpu=64GiB": tier for KV, and its size for each GPU; NULL: none
   const char *const *assignments; // of --set, NULL-terminated; NULL: none
   const Node *prices;             // of `prices`; NULL: those of the machine files
@@ -66,11 +83,13 @@ struct Plan {
   int64_t batched_tokens; // of the smaller batch; 0: the engine has no such key
   const char *domain;     // that must be survived; NULL: none
   int64_t domain_size;    // machines of it
+  int64_t spares;         // instances of each pool that may be down
   bool mtp;               // drafts come from MTP layers of the model
   bool has_acceptance;    // and theirs is the one that is published, or assumed
   PublishedAcceptance acceptance;
   int64_t offload_cpu, offload_ssd; // bytes of each GPU under the prefix cache; 0: none
   bool offload_drops;               // designs that cannot offload are left out
+  double quantile;                  // the highest that is limited; 0: none
   const char *text;                 // the study
 };
 
@@ -81,6 +100,8 @@ int plan_make(Plan *self, const Question *question, Arena *arena, Diag *diag);
  * any. -1 with entries. */
 int plan_set_keys(Plan *plan, Arena *arena, Diag *diag);
 
+/* How many times the mean the highest rate of a profile is, by its name or path. -1: entries. */
+int plan_peak(const char *profile, double *ret_factor, Arena *arena, Diag *diag);
 /* The designs of a study from the best on, those without an answer last; [n_designs]. */
 int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *arena);
 
@@ -134,7 +155,55 @@ int front_make(Front *self, const Provision *study, const DesignOutcome *outcome
  * runs. */
 const FrontPoint *front_asked(const Front *self, const DesignOutcome *outcome);
 
+/* ---- The curve ---- */
+
+enum { CURVE_DESIGNS = 3 };
+
+/* Of the first seed, and over all seeds and times moved by their error. */
+typedef struct CurveRange {
+  double value, low, high;
+} CurveRange;
+
+/* An answer at some load. */
+typedef struct CurvePoint {
+  const DesignOutcome *outcome;
+  double load;         // of what was asked
+  double rate;         // requests/s that came
+  CurveRange attained; // share of the requests that kept all limits, each by itself
+  CurveRange goodput;  // those per second
+} CurvePoint;
+
+typedef struct Curve {
+  CurvePoint *points; // [n]; the best design first, of each by load
+  int n;
+  const char *limits; // of a request, as `slo.goodput` has them
+} Curve;
+
+/* Simulates the best answers of a study at loads around the one that was asked. A limit on a
+ * statistic counts as one of each request; limits on other metrics than TTFT, TPOT and E2E do not
+ * count. */
+int curve_make(Curve *self, const Provision *study, const DesignOutcome *outcomes, int jobs,
+               Arena *arena, Diag *diag);
+/* The highest rate up to which such a share of requests keeps the limits on all seeds and with
+ * times moved; 0: none. */
+double curve_knee(const Curve *self, const DesignOutcome *outcome, double share);
+
 /* ---- On paper ---- */
+
+/* What the next instance adds to the highest rate. */
+typedef struct MoreGpus {
+  int64_t gpus; // of it
+  double rate;  // requests/s with it; 0: not known
+} MoreGpus;
+
+/* When a load that grows runs out of an answer. */
+typedef struct Growth {
+  double share;       // of a month
+  double held;        // requests/s that the answer holds; 0: not known
+  double months;      // until then
+  double until, rate; // months, and requests/s then; 0: not asked
+  const char *then;   // what that takes: "9 instances of tp1: 9 GPUs, 36 $/h"
+} Growth;
 
 /* Everything but the search, which found `outcomes`. `path` is where the study is kept, NULL:
  * nowhere. */
@@ -144,12 +213,24 @@ typedef struct PlanAnswer {
   const DesignOutcome *outcomes;
   int best, runner_up; // designs; -1: none
   const Front *front;
+  const Curve *curve;   // NULL: not asked
+  const MoreGpus *more; // NULL: the load was given
+  const Growth *growth; // NULL: not asked
   const Config *config; // of the best answer; NULL: none
   const char *path;
 } PlanAnswer;
 
 /* What the answer rests on that its figures do not say; NULL-terminated. */
 const char *const *plan_notes(const PlanAnswer *self, Arena *arena);
+/* "6", or "4 + 2" of a split. */
+const char *plan_instances(const Answer *answer, Arena *arena);
+/* "4 + 2 instances of split-tp1: 6 GPUs, 24 $/h" */
+const char *plan_named_takes(const DesignOutcome *outcome, Arena *arena);
+/* "llama3.1-8b on dgx-h100: 20 requests/s, 500 + 100 tokens, within ttft.p99<2s"; `on` NULL: it is
+ * left out. */
+const char *plan_title(const Question *asked, const char *on, Arena *arena);
+/* private: print_curve.c */
+void plan_print_curve(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *arena);
 void plan_print(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *arena);
 
 /* ---- To start it ---- */

@@ -19,8 +19,7 @@ static int64_t count_instances(const Answer *answer) {
   return n[ROLE_PREFILL] + n[ROLE_DECODE] + n[ROLE_MIXED];
 }
 
-/* "6", or "4 + 2" of a split. */
-static const char *instances(const Answer *answer, Arena *arena) {
+const char *plan_instances(const Answer *answer, Arena *arena) {
   if (answer->fleet.n[ROLE_DECODE] > 0)
     return arena_printf(arena, "%" PRId64 " + %" PRId64, answer->fleet.n[ROLE_PREFILL],
                         answer->fleet.n[ROLE_DECODE]);
@@ -29,8 +28,17 @@ static const char *instances(const Answer *answer, Arena *arena) {
 
 static const char *named_instances(const DesignOutcome *outcome, Arena *arena) {
   const Answer *answer = &outcome->answers[0];
-  return arena_printf(arena, "%s instance%s of %s", instances(answer, arena),
+  return arena_printf(arena, "%s instance%s of %s", plan_instances(answer, arena),
                       count_instances(answer) == 1 ? "" : "s", outcome->design->name);
+}
+
+const char *plan_named_takes(const DesignOutcome *outcome, Arena *arena) {
+  const Takes *takes = &outcome->answers[0].fleet.takes;
+  const char *text = arena_printf(arena, "%s: %.0f GPU%s", named_instances(outcome, arena),
+                                  takes->gpus, takes->gpus > 1 ? "s" : "");
+  return isnan(takes->cost_per_hour)
+             ? text
+             : arena_printf(arena, "%s, %s $/h", text, amount(takes->cost_per_hour, arena));
 }
 
 static const char *cost_unit(bool priced) {
@@ -56,6 +64,12 @@ static const char *load_of(const Question *asked, Arena *arena) {
   return what;
 }
 
+const char *plan_title(const Question *asked, const char *on, Arena *arena) {
+  return arena_printf(arena, "%s%s%s: %s, within %s", text_shown(asked->model, arena),
+                      on ? " on " : "", on ? on : "", load_of(asked, arena),
+                      text_shown(asked->slo, arena));
+}
+
 static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
   const Plan *plan = self->plan;
   const int64_t drafts = plan->question->drafts;
@@ -69,11 +83,26 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
                      : "",
           offload ? ", offload to " : "", offload ? text_shown(offload, arena) : "",
           load_of(plan->question, arena));
-  fprintf(out, "            within %s, with the least %s\n", text_shown(plan->question->slo, arena),
-          plan->objective);
+  const int64_t gpus = plan->question->gpus;
+  const char *wanted = gpus > 0 ? arena_printf(arena, "the highest rate of %" PRId64 " GPU%s", gpus,
+                                               gpus > 1 ? "s" : "")
+                                : arena_printf(arena, "with the least %s", plan->objective);
+  fprintf(out, "            within %s, %s\n", text_shown(plan->question->slo, arena), wanted);
   if (plan->question->power_budget > 0)
     fprintf(out, "            within %s kW of provisioned power\n",
             amount(plan->question->power_budget / 1000, arena));
+  if (plan->question->day)
+    fprintf(out,
+            "            that is the peak of %s, %.3g times its mean of %.6g requests/s:\n"
+            "            its valleys leave %.0f%% of the capacity\n",
+            text_shown(plan->question->day, arena), plan->question->peak,
+            plan->question->rate / plan->question->peak, 100 * (1 - 1 / plan->question->peak));
+  if (plan->question->max_gpus > 0)
+    fprintf(out, "            with at most %" PRId64 " GPU%s\n", plan->question->max_gpus,
+            plan->question->max_gpus > 1 ? "s" : "");
+  if (plan->question->headroom > 0)
+    fprintf(out, "            limits are those of %.6g times the load\n",
+            1 + plan->question->headroom);
   if (plan->roofline)
     fprintf(
         out,
@@ -185,6 +214,28 @@ static void print_sure(const PlanAnswer *self, const DesignOutcome *outcome, FIL
           100 * answer->run.extrapolated);
 }
 
+/* "holds 640 requests/s, to within 20; 1 more GPU: 650 requests/s (+1.6%)" */
+static void print_rate(const PlanAnswer *self, const Answer *answer, FILE *out, Arena *arena) {
+  const MoreGpus *more = self->more;
+  fprintf(out, "            holds %.6g requests/s, to within %s; ", answer->rate,
+          amount(self->study->tolerance, arena));
+  if (more->rate > 0)
+    fprintf(out, "%" PRId64 " more GPU%s: %.6g requests/s (%+.1f%%)\n", more->gpus,
+            more->gpus > 1 ? "s" : "", more->rate, 100 * (more->rate / answer->rate - 1));
+  else
+    fprintf(out, "what more GPUs add is not known\n");
+}
+
+static void print_growth(const Growth *growth, FILE *out) {
+  fprintf(out,
+          "            holds up to %.4g requests/s, which %.6g%% more a month reach in %.1f "
+          "months\n",
+          growth->held, 100 * growth->share, growth->months);
+  if (growth->until > 0)
+    fprintf(out, "            in %.6g months %.4g requests/s take %s\n", growth->until,
+            growth->rate, growth->then);
+}
+
 static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   const DesignOutcome *outcome = &self->outcomes[self->best];
   const Answer *answer = &outcome->answers[0];
@@ -195,6 +246,8 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   fputs("            ", out);
   lots_print_machines(lots, n, ",\n            ", out);
   fputs("\n", out);
+  if (self->more) print_rate(self, answer, out, arena);
+  if (self->growth) print_growth(self->growth, out);
   print_limits(answer, out, arena);
   print_sure(self, outcome, out, arena);
   const char *const *notes = plan_notes(self, arena);
@@ -212,7 +265,12 @@ static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
   const double best = provision_value(self->study, &self->outcomes[self->best].answers[0]);
   const double more = provision_value(self->study, answer) - best;
   fprintf(out, "runner-up   %s: ", named_instances(outcome, arena));
-  if (more == 0)
+  if (self->more && more < 0)
+    fprintf(out, "%s requests/s less (%.0f%%)%s\n", amount(-more, arena), -100 * more / best,
+            provision_rivals(self->study, self->outcomes, self->best, self->runner_up)
+                ? "; within the error of the times it may be as good"
+                : "");
+  else if (more == 0)
     fprintf(out, "needs as much, with a margin of %.1f%% on %s\n", 100 * answer->margin,
             answer->binds);
   else
@@ -229,7 +287,8 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
   const int width = provision_name_width(self->study), n = self->study->n_designs;
   const int *order = plan_order(self->study, self->outcomes, arena);
   fprintf(out, "\n%-*s  %9s %5s %9s %10s %7s %7s  %-10s %7s\n", width, "design", "instances",
-          "GPUs", "$/h", cost_unit(is_priced(self)), "kW", "J/token", "binds", "margin");
+          "GPUs", "$/h", cost_unit(is_priced(self)), self->more ? "req/s" : "kW", "J/token",
+          "binds", "margin");
   for (int i = 0; i < n && i < PLAN_BEST; i++) {
     const DesignOutcome *outcome = &self->outcomes[order[i]];
     const Answer *answer = &outcome->answers[0];
@@ -239,11 +298,11 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
       continue;
     }
     fprintf(out, "%-*s  %9s %5s %9s %10s %7s %7s  %-10s %6.1f%%\n", width, outcome->design->name,
-            instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
+            plan_instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
             amount(answer->fleet.takes.cost_per_hour, arena),
             amount(point ? front_cost(point) : NAN, arena),
-            amount(answer->fleet.takes.power_kw, arena), amount(point ? point->joules : NAN, arena),
-            answer->binds, 100 * answer->margin);
+            amount(self->more ? answer->rate : answer->fleet.takes.power_kw, arena),
+            amount(point ? point->joules : NAN, arena), answer->binds, 100 * answer->margin);
   }
   if (n > PLAN_BEST)
     fprintf(out, "%-*s  %d more need as much or more, or miss the limits\n", width, "...",
@@ -256,7 +315,7 @@ static void put_point(Rows *rows, const FrontPoint *point, int width, bool price
       rows,
       (Cell[]){
           {CELL_OF_TEXT("design", point->outcome->design->name), COLUMN("design", -width)},
-          {CELL_OF_TEXT("instances", instances(answer, arena)), COLUMN(" instances", 10)},
+          {CELL_OF_TEXT("instances", plan_instances(answer, arena)), COLUMN(" instances", 10)},
           {CELL_OF_NUMBER("gpus", point->gpus), .only = CELL_IN_CSV | CELL_IN_JSON},
           {CELL_OF_NUMBER("load", point->load), COLUMN_PERCENT("load", 5, "%.0f")},
           {CELL_OF_NUMBER("requests_per_s", point->rate), COLUMN("requests/s", 10), .show = "%.4g"},
@@ -314,7 +373,10 @@ static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
   }
   print_designs(self, out, arena);
   if (self->best < 0) return;
-  print_front(self, out, arena);
+  if (self->curve)
+    plan_print_curve(self, OUTPUT_TABLE, out, arena);
+  else
+    print_front(self, out, arena);
   print_start(self, out, arena);
 }
 
@@ -345,12 +407,26 @@ static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
     write_json_string(notes[i], out);
   }
   write_json_text("],\n ", "study", plan->text, out);
+  if (self->growth)
+    fprintf(out, ", \"growth\": {\"held_rps\": %.9g, \"months\": %.9g, \"until_rps\": %.9g",
+            self->growth->held, self->growth->months, self->growth->rate);
+  if (self->growth) {
+    write_json_text(", ", "until_takes", self->growth->then, out);
+    fputs("}", out);
+  }
+  if (self->more)
+    fprintf(out, ", \"next\": {\"gpus\": %" PRId64 ", \"rate_rps\": %.9g}", self->more->gpus,
+            self->more->rate);
   fputs(",\n \"answers\": ", out);
   provision_print(study, self->outcomes, OUTPUT_JSON, out);
   fputs(", \"runs\": ", out);
   Rows rows = {OUTPUT_JSON, out, "", .gap = "\n  ", .end = "]"};
   put_points(self, &rows, arena);
   rows_end(&rows);
+  if (self->curve) {
+    fputs(",\n \"curve\": ", out);
+    plan_print_curve(self, OUTPUT_JSON, out, arena);
+  }
   fputs("}\n", out);
 }
 
@@ -359,6 +435,8 @@ void plan_print(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *a
     print_table(self, out, arena);
   } else if (format == OUTPUT_JSON) {
     print_json(self, out, arena);
+  } else if (self->curve) {
+    plan_print_curve(self, OUTPUT_CSV, out, arena);
   } else {
     Rows rows = {.format = OUTPUT_CSV, .out = out};
     put_points(self, &rows, arena);

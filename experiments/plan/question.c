@@ -421,6 +421,20 @@ static int check_load(const Question *asked, Diag *diag) {
     return diag_error(
         diag, place_of_file(asked->isl ? "--osl" : "--isl"),
         "the lengths are missing: give --isl and --osl, --lengths TABLE or --trace FILE");
+  if (asked->gpus > 0 && (asked->rate > 0 || asked->users > 0))
+    return diag_error(diag, place_of_file("--gpus"),
+                      "'--gpus' asks for the highest rate: omit --rate and --users");
+  if (asked->gpus > 0 && asked->trace) {
+    diag_error(diag, place_of_file("--gpus"),
+               "'--gpus' cannot be used with a trace, which is too short at a high rate");
+    return diag_hint(diag, "give --isl and --osl, or --lengths TABLE");
+  }
+  if (asked->gpus > 0 && asked->max_gpus > 0)
+    return diag_error(diag, place_of_file("--gpus"), "'--gpus' is a limit itself: omit --max-gpus");
+  if (asked->batch > 0 && (asked->trace || asked->rate > 0 || asked->users > 0 || asked->gpus > 0))
+    return diag_error(diag, place_of_file("--batch"),
+                      "'--batch' replaces --rate, --users, --gpus and --trace");
+  if (asked->gpus > 0 || asked->batch > 0) return 0;
   const bool both = asked->rate > 0 && asked->users > 0;
   if (both || (!asked->trace && asked->rate == 0 && asked->users == 0))
     return diag_error(diag, place_of_file("--rate"), "give %s --rate, requests/s, or --users",
@@ -438,6 +452,7 @@ static int check_context(const Plan *self, Diag *diag) {
 }
 
 static const char *choose_objective(const Plan *self) {
+  if (self->question->gpus > 0 || self->question->batch > 0) return "throughput";
   const bool priced = self->hardware.cost_per_hour > 0 &&
                       (!self->prefill || self->prefill->hardware.cost_per_hour > 0);
   if (self->question->objective >= 0) return plan_objective_names[self->question->objective];

@@ -46,6 +46,7 @@ static const char *value_of(const char *text, Arena *arena) {
  * there are is not its business. */
 static const char *limits_of(const char *asked, double *ret_quantile, Arena *arena, Diag *diag) {
   const char *limits = "";
+  if (!asked) return limits;
   for (const char *at = asked; at;) {
     const size_t length = strcspn(at, ","), name = strcspn(at, "<");
     if (name == 0 || name >= length) {
@@ -72,15 +73,33 @@ static const char *limits_of(const char *asked, double *ret_quantile, Arena *are
 
 /* Requests beyond the highest percentile that is limited; what a run must last, in seconds and in
  * answers at a reader's pace; and where it is too long to search with. */
-enum { BEYOND = 40, LASTS_S = 30, LASTS_ANSWERS = 5, REQUESTS_MAX = 50000 };
+enum {
+  BATCH_FULL = 2048,
+  BEYOND = 40,
+  LASTS_S = 30,
+  LASTS_ANSWERS = 5,
+  REQUESTS_MAX = 50000,
+  RATED_MAX = 200000,
+  FIRST_S = 15
+};
 #define PACE_S 0.05 // a token
+/* Steps of a rate that is searched; one GPU more of a hundred must be seen. */
+enum { RATE_STEPS = 200 };
+
+/* Where the rate is searched: the likely one, or what each GPU may hold of short requests. */
+static double asked_rate(const Question *asked) {
+  const double tokens = asked->osl > 0 ? (double)asked->osl : 200;
+  const double likely =
+      asked->likely_rate > 0 ? asked->likely_rate : 1000 * (double)asked->gpus / tokens;
+  return asked->gpus > 0 ? likely : asked->rate;
+}
 
 static int64_t count_requests(const Question *asked, double quantile) {
   const double seconds = fmax(LASTS_S, LASTS_ANSWERS * PACE_S * (double)asked->osl);
   const double tail = quantile < 1 ? BEYOND / (1 - quantile) : 0;
   const double turns = asked->users > 0 ? 4.0 * LASTS_ANSWERS * (double)asked->users : 0;
-  const double requests = fmax(fmax(tail, turns), asked->rate * seconds);
-  return (int64_t)fmin(ceil(requests - 1e-6), REQUESTS_MAX);
+  const double requests = fmax(fmax(tail, turns), asked_rate(asked) * seconds);
+  return (int64_t)fmin(ceil(requests - 1e-6), asked->gpus > 0 ? RATED_MAX : REQUESTS_MAX);
 }
 
 /* How the trace is read, as far as that was said. */
@@ -103,7 +122,7 @@ static void add_workload(Text *self, double quantile) {
   if (asked->trace) {
     add(self, "  trace: %s\n", quote_yaml(asked->trace, arena));
     add_reading(self, &asked->reading);
-    if (asked->rate > 0) add(self, "  rate: %.12g /s\n", asked->rate);
+    if (asked_rate(asked) > 0) add(self, "  rate: %.12g /s\n", asked_rate(asked));
     if (asked->users > 0)
       add(self, "  closed_loop: {clients: %" PRId64 "} # replaces the times of the trace\n",
           asked->users);
@@ -121,21 +140,35 @@ static void add_workload(Text *self, double quantile) {
   if (asked->users > 0)
     add(self, "  closed_loop: {clients: %" PRId64 ", requests: %" PRId64 "}\n", asked->users,
         requests);
+  else if (asked->batch > 0)
+    add(self, "  arrivals: {process: at_once}\n  requests: %d\n", BATCH_FULL);
+  else if (asked->gpus > 0 && asked->likely_rate == 0)
+    add(self, "  arrivals: {process: poisson, rate: %.12g /s}\n  duration: %d s\n",
+        asked_rate(asked), FIRST_S);
   else
     add(self, "  arrivals: {process: poisson, rate: %.12g /s}\n  requests: %" PRId64 "\n",
-        asked->rate, requests);
+        asked_rate(asked), requests);
 }
 
 /* ---- Designs ---- */
 
 /* More instances of a design than any load of this size takes. */
 static int64_t most_instances(const Question *asked) {
-  if (asked->users > 0) return asked->users;
-  const double wanted = asked->rate > 0 ? 2 * asked->rate : 256;
+  const double load = 1 + asked->headroom;
+  if (asked->gpus > 0) return asked->gpus;
+  if (asked->users > 0) return (int64_t)ceil(load * (double)asked->users);
+  const double wanted = asked->rate > 0 ? 2 * load * asked->rate : 256 * load;
   int64_t most = 16;
   while ((double)most < wanted && most < 1000000 / 2)
     most *= 2;
   return most;
+}
+
+/* The range of instances that is searched. */
+static const char *counts_of(const Text *self) {
+  const int64_t spares = self->plan->spares;
+  return arena_printf(self->arena, "%" PRId64 "..%" PRId64, 1 + spares,
+                      most_instances(self->plan->question) + spares);
 }
 
 /* A pool on the machine of `plan`, which is that of the question or of its prefill. */
@@ -161,36 +194,54 @@ static const char *pool_of(const Text *self, const Plan *plan, const char *role,
   return arena_printf(arena, "%s}", pool);
 }
 
+/* The design of this name, if it is searched; `all` where any is. NULL: it is not. */
+static const PlanOnly *find_only(const Text *self, const char *name) {
+  static const PlanOnly all;
+  const Question *asked = self->plan->question;
+  for (int i = 0; i < asked->n_only; i++)
+    if (strcmp(asked->only[i].name, name) == 0) return &asked->only[i];
+  return asked->only ? NULL : &all;
+}
+
 static void add_whole(Text *self, Parallelism shape, int64_t batched_tokens) {
   const char *name = shape_name(shape, self->arena);
-  add(self, "    %s", name);
-  if (batched_tokens > 0) add(self, "-batch-%" PRId64, batched_tokens);
-  add(self, ":\n");
+  if (batched_tokens > 0)
+    name = arena_printf(self->arena, "%s-batch-%" PRId64, name, batched_tokens);
+  if (!find_only(self, name)) return;
+  add(self, "    %s:\n", name);
   if (batched_tokens > 0)
     add(self, "      policies.batcher.max_num_batched_tokens: %" PRId64 "\n", batched_tokens);
   if (self->plan->offload_cpu > 0)
     add(self, "      policies.batcher.kv_connector: %s\n",
         plan_offload_text(self->plan, shape, self->arena));
-  add(self, "      pools: {serve: %s}\n      pools.serve.count: 1..%" PRId64 "\n",
-      pool_of(self, self->plan, "mixed", shape), most_instances(self->plan->question));
+  add(self, "      pools: {serve: %s}\n", pool_of(self, self->plan, "mixed", shape));
+  if (self->plan->question->batch > 0)
+    add(self, "      workload.requests: [%d, %d] # to know the time of more\n", BATCH_FULL,
+        2 * BATCH_FULL);
+  else
+    add(self, "      pools.serve.count: %s\n", counts_of(self));
 }
 
 static void add_split(Text *self, Parallelism prefill, Parallelism decode) {
   Arena *arena = self->arena;
   const Plan *there = self->plan->prefill ? self->plan->prefill : self->plan;
   const char *first = shape_name(prefill, arena), *second = shape_name(decode, arena);
-  const int64_t most = most_instances(self->plan->question);
+  const char *counts = counts_of(self), *prefills = counts;
+  const char *name = arena_printf(arena, "split-%s", first);
   if (self->plan->prefill)
-    add(self, "    %s",
-        quote_yaml(arena_printf(arena, "split-%s-%s-%s", there->hardware.name, first, second),
-                   arena));
-  else
-    add(self, strcmp(first, second) != 0 ? "    split-%s-%s" : "    split-%s", first, second);
+    name = arena_printf(arena, "split-%s-%s-%s", there->hardware.name, first, second);
+  else if (strcmp(first, second) != 0)
+    name = arena_printf(arena, "%s-%s", name, second);
+  const PlanOnly *only = find_only(self, name);
+  if (!only) return;
+  if (only->high > 0)
+    prefills = arena_printf(arena, "%" PRId64 "..%" PRId64, only->low, only->high);
+  add(self, "    %s", self->plan->prefill ? quote_yaml(name, arena) : name);
   add(self,
       ":\n      pools:\n        prefill: %s\n        decode: %s\n"
-      "      pools.prefill.count: 1..%" PRId64 "\n      pools.decode.count: 1..%" PRId64 "\n",
-      pool_of(self, there, "prefill", prefill), pool_of(self, self->plan, "decode", decode), most,
-      most);
+      "      pools.prefill.count: %s\n      pools.decode.count: %s\n",
+      pool_of(self, there, "prefill", prefill), pool_of(self, self->plan, "decode", decode),
+      prefills, counts);
 }
 
 /* Prefill on another GPU: by instances of half as many GPUs to twice as many, or by the smallest
@@ -209,7 +260,7 @@ static void add_splits_over(Text *self, const Plan *prefill, Parallelism decode)
 
 static void add_designs(Text *self) {
   const Plan *plan = self->plan;
-  const int split = plan->question->split;
+  const int split = plan->question->batch > 0 ? SPLIT_NO : plan->question->split;
   add(self, "  designs:\n");
   for (int i = 0; i < plan->n_shapes && split != SPLIT_YES; i++)
     add_whole(self, plan->shapes[i], 0);
@@ -283,6 +334,38 @@ static int read_survive(Plan *self, const char *asked, Arena *arena, Diag *diag)
   return diag_hint(diag, "write machine, or a name and its number of machines, such as rack=4");
 }
 
+/* "N-1", or "1". */
+static int read_spares(Plan *self, const char *asked, Diag *diag) {
+  if (!asked) return 0;
+  const char *digits = *asked == 'N' || *asked == 'n' ? asked + 1 : asked;
+  char *end = NULL;
+  const bool signs = (digits == asked) == (*digits != '-');
+  self->spares = strtoll(digits, &end, 10);
+  if (self->spares < 0) self->spares = -self->spares;
+  if (signs && end != digits && !*end && 1 <= self->spares && self->spares <= 1000000) return 0;
+  diag_error(diag, place_of_file("--spares"), "'%s' is not a number of spare instances", asked);
+  return diag_hint(diag, "write N-1 for limits that hold with one instance of each pool down");
+}
+
+/* What a cluster must hold beside the limits. */
+static void add_constraints(Text *self) {
+  const Question *asked = self->plan->question;
+  const int64_t gpus = asked->gpus > 0 ? asked->gpus : asked->max_gpus;
+  const char *both = asked->power_budget > 0 && gpus > 0 ? ", " : "";
+  if (asked->power_budget > 0 || gpus > 0) {
+    add(self, "  constraint: {");
+    if (asked->power_budget > 0) add(self, "power: %.12g W", asked->power_budget);
+    if (gpus > 0) add(self, "%sgpus: %" PRId64, both, gpus);
+    add(self, "}\n");
+  }
+  if (self->plan->domain) add(self, "  survive: %s\n", quote_yaml(self->plan->domain, self->arena));
+  if (self->plan->spares > 0)
+    add(self, "  n_plus: %" PRId64 " # instances of each pool that may be down\n",
+        self->plan->spares);
+  if (asked->headroom > 0)
+    add(self, "  headroom: %.12g # share of the load that is held beside it\n", asked->headroom);
+}
+
 static void add_domains(Text *self) {
   const Plan *plan = self->plan;
   if (!plan->domain) return;
@@ -293,10 +376,11 @@ static void add_domains(Text *self) {
 }
 
 int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
-  double quantile = 0;
   const int status = question_resolve(self, asked, arena, diag);
-  const char *limits = limits_of(asked->slo, &quantile, arena, diag);
-  if (status || !limits || read_survive(self, asked->survive, arena, diag)) return -1;
+  const char *limits = limits_of(asked->slo, &self->quantile, arena, diag);
+  if (status || !limits || read_survive(self, asked->survive, arena, diag) ||
+      read_spares(self, asked->spares, diag))
+    return -1;
   Text text = {self, "", arena};
   add(&text,
       "# A question of 'tandem plan' as a study. 'tandem provision FILE' searches it, 'tandem "
@@ -309,13 +393,18 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   if (asked->perfmodel) add(&text, "perfmodel: %s\n", quote_yaml(asked->perfmodel, arena));
   if (asked->prices) add(&text, "prices: %s\n", node_text(asked->prices, arena));
   if (asked->sold >= 0) add(&text, "sold: %s\n", hardware_sold_names[asked->sold]);
-  add_workload(&text, quantile);
+  add_workload(&text, self->quantile);
   add_policies(&text);
   add_domains(&text);
-  add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n  best: %d\n  seeds: %" PRId64 "\n", limits,
-      self->objective, PLAN_BEST, asked->seeds);
-  if (asked->power_budget > 0) add(&text, "  constraint: {power: %.12g W}\n", asked->power_budget);
-  if (self->domain) add(&text, "  survive: %s\n", quote_yaml(self->domain, arena));
+  if (asked->batch > 0)
+    add(&text, "slo: none\n");
+  else
+    add(&text, "slo: {%s}\n", limits);
+  add(&text, "\nprovision:\n  objective: %s\n", self->objective);
+  if (asked->gpus == 0 && asked->batch == 0) add(&text, "  best: %d\n", PLAN_BEST);
+  if (asked->likely_rate > 0) add(&text, "  tolerance: %.1g /s\n", asked->likely_rate / RATE_STEPS);
+  add(&text, "  seeds: %" PRId64 "\n", asked->seeds);
+  add_constraints(&text);
   add_designs(&text);
   self->text = text.text;
   return 0;

@@ -7,6 +7,7 @@
 #define EXPERIMENTS_PLOT_PLOT_H
 #include "base/diag.h"
 #include "experiments/measured/measured.h"
+#include "experiments/plan/plan.h"
 #include <stdbool.h>
 
 /* Where a figure goes: to a file of its own, or into a page; of one of results also its rows, as
@@ -40,6 +41,18 @@ int plot_query(const char *name, const char *database, const PlotChoice *choice,
 bool plot_fits(const char *name, const char *database, const PlotChoice *choice, Arena *arena);
 /* Predictions against measurements, without points that something was fitted to. */
 int plot_measured(const Measured *measured, const PlotPlace *place, Arena *arena, Diag *diag);
+/* A front and what stands before the names of its designs; NULL: nothing. */
+typedef struct PlotFront {
+  const Front *front;
+  const char *name;
+} PlotFront;
+
+/* Of [n] questions: what tokens cost against how fast users get them. */
+int plot_fronts(const PlotFront *fronts, int n, const char *title, const PlotPlace *place,
+                Arena *arena, Diag *diag);
+/* Attainment and goodput against the rate; `share` of the requests is asked for, 0: none is. */
+int plot_curve(const Curve *curve, double share, const char *title, const PlotPlace *place,
+               Arena *arena, Diag *diag);
 /* The names that plot_query knows, NULL-terminated. */
 const char *const *plot_query_names(Arena *arena);
 /* What a figure shows, in one line. */

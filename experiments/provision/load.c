@@ -2,6 +2,7 @@
 #include "experiments/base/epoch.h"
 #include "experiments/provision/design.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const objective_names[] = {"throughput", "cost", "power", "machines",
@@ -13,6 +14,7 @@ typedef struct BlockKeys {
   const Node *constraint, *rates, *prices, *designs;
   double tolerance;
   int64_t best, seeds, spares, n_plus;
+  double headroom;
   const char *survive;
 } BlockKeys;
 
@@ -54,6 +56,9 @@ const OptionSpec provision_options[] = {
     KEY(BlockKeys, n_plus, OPTION_INT, .fallback = "0", .max = 1e6,
         .help = "Number of instances by which each searched count may fall and must still hold (1 "
                 "for N+1)."),
+    KEY(BlockKeys, headroom, OPTION_REAL, .fallback = "0", .max = 100,
+        .help = "Share by which the load may grow and the limits must still hold, such as 0.2: "
+                "clusters are simulated at 1.2 times the load."),
     KEY(BlockKeys, survive, OPTION_STRING,
         .help = "Kind of failure domain, a key of domains, of which any one may be down during the "
                 "whole run, and the limits must still hold.",
@@ -75,7 +80,8 @@ const OptionSpec provision_constraint_options[] = {
     KEY(ConstraintKeys, instances, OPTION_INT, .min = 1, .max = 1e6,
         .help = "Maximum number of instances.", .absent = "no budget"),
     KEY(ConstraintKeys, gpus, OPTION_INT, .min = 1, .max = 1e9,
-        .help = "Maximum number of GPUs of all instances.", .absent = "no budget"),
+        .help = "Maximum number of GPUs of all instances. It applies to every objective.",
+        .absent = "no budget"),
     KEY(ConstraintKeys, rate, OPTION_RATE, .min = 1e-6, .max = 1e9,
         .help = "Rate to hold. It does not apply to objective: throughput.",
         .absent = "that of the configuration"),
@@ -106,6 +112,12 @@ static int bind_constraint(Provision *self, const Node *node, const Node *block,
     self->budget = budgets[i];
     n_budgets++;
   }
+  if (keys.power > 0 && keys.gpus > 0 && n_budgets == 2) {
+    self->budget_of = OBJECTIVE_POWER;
+    self->budget = budgets[OBJECTIVE_POWER];
+    self->max_gpus = budgets[OBJECTIVE_GPUS];
+    n_budgets = 1;
+  }
   self->rate = keys.rate;
   if (n_budgets > 1)
     return diag_error(diag, node->key_at, "'constraint' has %d budgets, but at most one is allowed",
@@ -114,7 +126,8 @@ static int bind_constraint(Provision *self, const Node *node, const Node *block,
     return diag_error(
         diag, config_place(node, "rate"),
         "'rate' cannot be used with the objective 'throughput', which searches the rate");
-  if (!largest && n_budgets > 0 && self->budget_of != OBJECTIVE_POWER)
+  if (!largest && n_budgets > 0 && self->budget_of != OBJECTIVE_POWER &&
+      self->budget_of != OBJECTIVE_GPUS)
     return diag_error(diag, config_place(node, objective_names[self->budget_of]),
                       "'%s' is a budget for the objective 'throughput', not for '%s'",
                       objective_names[self->budget_of], objective_names[self->objective]);
@@ -206,12 +219,27 @@ static Setting set_spares(const Provision *self, const Design *design, int i, Ar
   return set_whole(arena_printf(arena, "%.*s.spares", pool, key), design->at, self->spares, arena);
 }
 
-/* The cluster of a probe, with so many machines fewer of each count. */
+Setting provision_load_setting(const Provision *self, double rate, double load, Place at,
+                               Arena *arena) {
+  const Node *loop = node_find(node_find(self->base->root, "workload"), "closed_loop");
+  const Node *clients = node_find(loop, "clients");
+  if (clients)
+    return setting_text("workload.closed_loop.clients", at,
+                        arena_printf(arena, "%.0f", fmax(1, load * atof(clients->text))), arena);
+  if (rate > 0)
+    return setting_text(self->rate_key, at, arena_printf(arena, "%.12g /s", load * rate), arena);
+  return setting_text("workload.rate_scale", at, arena_printf(arena, "%.12g", load), arena);
+}
+
+/* The cluster of a probe; `stressed`: with the machines fewer of each count and the load more that
+ * it has to hold. */
 static ConfigChanges changes_of(const Provision *self, const Design *design, const Probe *probe,
-                                int64_t fewer, int seed, Arena *arena) {
+                                bool stressed, int seed, Arena *arena) {
+  const int64_t fewer = stressed ? self->n_plus : 0;
+  const double load = stressed ? 1 + self->headroom : 1;
   const Sweep *choices = &design->choices;
   Setting *settings = ARENA_ARRAY(
-      arena, Setting, design->n_settings + 2 * design->n_counts + choices->n_settings_max + 2);
+      arena, Setting, design->n_settings + 2 * design->n_counts + choices->n_settings_max + 3);
   int n = 0;
   for (; n < design->n_settings; n++)
     settings[n] = design->settings[n];
@@ -220,10 +248,12 @@ static ConfigChanges changes_of(const Provision *self, const Design *design, con
     settings[n++] = set_whole(design->counts[i].key, design->at, probe->counts[i] - fewer, arena);
     if (self->spares > 0) settings[n++] = set_spares(self, design, i, arena);
   }
-  const double rate = provision_probe_rate(self, probe);
+  const double rate = load * provision_probe_rate(self, probe);
   if (rate > 0 && self->rate_key)
     settings[n++] =
         setting_text(self->rate_key, design->at, arena_printf(arena, "%.12g /s", rate), arena);
+  else if (load != 1 && self->rate_key) // which is bound after designs are tried
+    settings[n++] = provision_load_setting(self, self->base_rate, load, design->at, arena);
   // The first replicate is the configuration as it stands, so that its digest is that of a sweep.
   return (ConfigChanges){.seed = seed > 0 ? self->seed + seed : -1,
                          .tie_seed = -1,
@@ -233,7 +263,7 @@ static ConfigChanges changes_of(const Provision *self, const Design *design, con
 
 ConfigChanges provision_changes(const Provision *self, const Design *design, const Probe *probe,
                                 int seed, Arena *arena) {
-  return changes_of(self, design, probe, self->n_plus, seed, arena);
+  return changes_of(self, design, probe, true, seed, arena);
 }
 
 ConfigChanges provision_changes_without(const Provision *self, const Design *design,
@@ -254,7 +284,14 @@ ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcom
     probe.counts[0] = answer->choice;
   else if (self->objective == OBJECTIVE_THROUGHPUT)
     probe.rate = llround(answer->rate / self->tolerance);
-  return changes_of(self, outcome->design, &probe, 0, 0, arena);
+  return changes_of(self, outcome->design, &probe, false, 0, arena);
+}
+
+Setting provision_answer_load(const Provision *self, const DesignOutcome *outcome, double load,
+                              Arena *arena) {
+  const bool searched = self->objective == OBJECTIVE_THROUGHPUT;
+  const double rate = searched ? outcome->answers[0].rate : self->base_rate;
+  return provision_load_setting(self, rate, load, outcome->design->at, arena);
 }
 
 /* ---- All of it ---- */
@@ -298,6 +335,7 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
   self->n_best = (int)keys.best;
   self->spares = keys.spares;
   self->n_plus = keys.n_plus;
+  self->headroom = keys.headroom;
   self->survive = keys.survive;
   self->offline = self->objective == OBJECTIVE_THROUGHPUT && is_at_once(base->root);
   if (keys.best > 0 && self->objective == OBJECTIVE_THROUGHPUT)
@@ -306,6 +344,9 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
   if (self->offline && self->survive)
     return diag_error(diag, config_place(block, "survive"),
                       "'survive' cannot be used with arrivals at once");
+  if (self->offline && self->headroom > 0)
+    return diag_error(diag, config_place(block, "headroom"),
+                      "'headroom' cannot be used with arrivals at once");
   if (bind_constraint(self, keys.constraint, block, diag)) return -1;
   if (keys.prices && keys.prices->kind != NODE_MAP)
     return diag_error(diag, keys.prices->at, "'prices' must be a map of machine types or pools");

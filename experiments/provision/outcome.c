@@ -42,12 +42,18 @@ void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
   if (!any) outcome->low = outcome->high = NAN;
 }
 
-/* Of a search whose least cluster takes more than the budget of power; NULL: it was not that. */
+/* Of a search whose least cluster takes more than a budget; NULL: it was not that. */
 static const char *explain_budget(const Provision *self, const Replicate *replicate, Arena *arena) {
   const Probe *least = &replicate->result.answer;
   const ProbeRun *run = replicate_find(replicate, least);
   const Takes takes = design_takes(replicate->design, least->counts);
   if (!run || run->verdict != PROBE_HOLDS || !provision_exceeds(self, &takes)) return NULL;
+  if (self->max_gpus > 0 && takes.gpus > self->max_gpus)
+    return arena_printf(arena, "what meets the limits takes %.0f GPUs of at most %.0f", takes.gpus,
+                        self->max_gpus);
+  if (self->budget_of == OBJECTIVE_GPUS)
+    return arena_printf(arena, "what meets the limits takes %.0f GPUs of at most %.0f", takes.gpus,
+                        self->budget);
   return arena_printf(arena, "what meets the limits takes %.6g %s, the budget is %.6g %s",
                       takes_value(&takes, self->budget_of), objective_units[self->budget_of],
                       self->budget, objective_units[self->budget_of]);
@@ -80,7 +86,7 @@ static const char *explain(const Provision *self, const Replicate *replicate, Ar
   for (int i = 0; i < design->n_counts; i++)
     counts = arena_printf(arena, "%s%s%s=%lld", counts, i ? " " : " with ", design->counts[i].key,
                           (long long)easiest->counts[i]);
-  const double rate = provision_probe_rate(self, easiest);
+  const double rate = (1 + self->headroom) * provision_probe_rate(self, easiest);
   const char *at = rate > 0 ? arena_printf(arena, " at %.6g requests/s", rate) : "";
   const char *lost = probe_limit_lost(worst, arena_printf(arena, "%s%s", counts, at), arena);
   return rejected ? arena_printf(arena, "%s; %s", rejected, lost) : lost;

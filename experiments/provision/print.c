@@ -32,6 +32,8 @@ static void table_head(const Provision *study, FILE *out) {
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
     fprintf(out, ", within %s %s", format_amount(study->budget, text),
             objective_units[study->budget_of]);
+  if (study->max_gpus > 0) fprintf(out, " and %.0f GPUs", study->max_gpus);
+  if (study->headroom > 0) fprintf(out, ", with %.6g%% more load", 100 * study->headroom);
   if (study->n_plus > 0)
     fprintf(out, ", with %lld instance%s fewer in each searched pool", (long long)study->n_plus,
             study->n_plus > 1 ? "s" : "");
@@ -281,6 +283,7 @@ static void print_json(const Provision *study, const DesignOutcome *outcomes, FI
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
     fprintf(out, ",\n  \"budget\": {\"of\": \"%s\", \"value\": %.17g}",
             objective_names[study->budget_of], study->budget);
+  if (study->max_gpus > 0) fprintf(out, ",\n  \"max_gpus\": %.0f", study->max_gpus);
   write_json_text(",\n  ", "best", best < 0 ? NULL : study->designs[best].name, out);
   fprintf(out, ",\n  \"flips\": %s,\n  \"designs\": [\n    ", flips ? "true" : "false");
   for (int d = 0; d < study->n_designs; d++) {

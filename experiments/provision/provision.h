@@ -29,10 +29,10 @@
  *
  * `spares` are bought beside every count that is searched, off until a machine fails
  * (pools.NAME.spares). With `n_plus` N a cluster has to hold the rate with N machines fewer in each
- * pool that is searched, all at once. With `survive: rack` it has to hold with any one of the
- * configuration's domains of that name down for the whole run (domains.NAME.down): a run for each
- * whose loss is not covered by that of another (config_worst_domains). The one with the least
- * margin is that of the answer.
+ * pool that is searched, all at once. With `headroom` H it has to hold 1 + H times the load. With
+ * `survive: rack` it has to hold with any one of the configuration's domains of that name down for
+ * the whole run (domains.NAME.down): a run for each whose loss is not covered by that of another
+ * (config_worst_domains). The one with the least margin is that of the answer.
  *
  * All designs meet the same requests: equal seeds draw equal lengths and the same arrivals, scaled
  * to the rate. The answer of a design is that of the configuration's own seed; the other seeds say
@@ -111,10 +111,12 @@ typedef struct Provision {
   Objective objective;
   Objective budget_of; // OBJECTIVE_THROUGHPUT: no budget
   double budget;       // in the unit of Takes
+  double max_gpus;     // beside a budget of power; 0: any
   double rate;         // to hold; 0: as the configuration has it
   double tolerance;    // of a largest rate, requests/s
   double rate_from, rate_to;
   int64_t spares, n_plus; // of each pool whose count is searched
+  double headroom;        // share of the load that is held beside it
   const char *survive;    // domains any one of which may be down; NULL: none is
   int n_best;             // designs that are wanted, the others are given up; 0: all
   int64_t seed;           // of the first replicate
@@ -126,10 +128,11 @@ typedef struct Provision {
   int n_designs;
 } Provision;
 
-/* Whether so much is more than the budget, if there is one. */
+/* Whether so much is more than the budgets, if there are any. */
 static inline bool provision_exceeds(const Provision *self, const Takes *takes) {
-  return self->budget_of != OBJECTIVE_THROUGHPUT &&
-         !(takes_value(takes, self->budget_of) <= self->budget * (1 + 1e-9));
+  return (self->max_gpus > 0 && takes->gpus > self->max_gpus) ||
+         (self->budget_of != OBJECTIVE_THROUGHPUT &&
+          !(takes_value(takes, self->budget_of) <= self->budget * (1 + 1e-9)));
 }
 
 /* Per request: how many found no room in KV memory as they came, and how often one gave way. */
@@ -261,6 +264,13 @@ double provision_value(const Provision *self, const Answer *answer);
 /* What makes the study's base the configuration of an answer that was found, on the first seed. */
 ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcome *outcome,
                                        Arena *arena);
+/* What makes the load so many times as high as it is in the base, or, of arrivals with a rate,
+ * such a part of `rate`. */
+Setting provision_load_setting(const Provision *self, double rate, double load, Place at,
+                               Arena *arena);
+/* The same of the load of an answer. */
+Setting provision_answer_load(const Provision *self, const DesignOutcome *outcome, double load,
+                              Arena *arena);
 /* What a design takes with so many instances of the searched pools. */
 Takes design_takes(const Design *self, const int64_t *counts);
 
