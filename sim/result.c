@@ -1,5 +1,5 @@
 /* The summing up of a run that is over. */
-#include "perfmodel/power.h"
+#include "sim/books/energy.h"
 #include "sim/core/placement.h"
 #include "sim/core/tier.h"
 #include "sim/run.h"
@@ -14,8 +14,6 @@ static void sum_instance(Simulation *self, Instance *instance) {
   instance_totals_subtract(&instance->totals, &instance->before);
 }
 
-/* Energy is power in each activity times the time in it, or where the model says its power, that of
- * its GPUs and of the rest of the machine; the rest of the span is idle. */
 static void sum_pool(const Simulation *self, PoolResult *result, InstanceIx first,
                      bool second_shape) {
   const PoolSpec *pool = result->pool;
@@ -35,15 +33,9 @@ static void sum_pool(const Simulation *self, PoolResult *result, InstanceIx firs
       tick_seconds(span_of(self)) * pool->count - total_seconds(result->totals.off_ticks);
   const double prefill = total_seconds(result->totals.prefill_ticks);
   const double decode = total_seconds(result->totals.decode_ticks);
-  const double down = total_seconds(result->totals.down_ticks);
   result->utilization = span > 0 ? (prefill + decode) / span : 0;
   result->imbalance = busiest > 0 ? total_seconds(busiest) * pool->count / (prefill + decode) : 1;
-  const double idle = (second_shape ? 0 : span - down) - prefill - decode;
-  const double busy = pool->perfmodel->power
-                          ? pool->gpus * power_joules(result->totals.milliwatt_ticks) +
-                                (prefill + decode) * pool->rest_power
-                          : prefill * pool->prefill_power + decode * pool->decode_power;
-  result->energy_j = busy + idle * pool->idle_power;
+  result->energy_j = energy_of_pool(pool, &result->totals, span_of(self), second_shape);
 }
 
 /* What the largest request that can be served may need. */

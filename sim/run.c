@@ -64,7 +64,7 @@ void sim_settle(Simulation *self) {
  * that gives up may make some, but nobody waits for that where a deadlock can be broken. */
 static bool is_control(EventKind kind) {
   return kind == EVENT_MONITOR || kind == EVENT_REPORT || kind == EVENT_FLIP ||
-         kind == EVENT_FAULT || kind == EVENT_SCALING || kind == EVENT_SWITCH;
+         kind == EVENT_FAULT || kind == EVENT_SCALING || kind == EVENT_SWITCH || kind == EVENT_HOUR;
 }
 
 /* Nor does an instance that fails or comes back with nothing on it. */
@@ -77,7 +77,7 @@ static bool makes_no_room(const Simulation *self, const Event *event) {
 static size_t n_controls(const Simulation *self) {
   const uint32_t *n = self->agenda.n_pending;
   return n[EVENT_MONITOR] + n[EVENT_REPORT] + n[EVENT_SCALING] + n[EVENT_FLIP] + n[EVENT_FAULT] +
-         n[EVENT_BOOT] + n[EVENT_PATIENCE] + n[EVENT_HEDGE] + n[EVENT_SWITCH] +
+         n[EVENT_BOOT] + n[EVENT_PATIENCE] + n[EVENT_HEDGE] + n[EVENT_SWITCH] + n[EVENT_HOUR] +
          (self->requests.n_live > 0 ? 0 : n[EVENT_DETECTION] + n[EVENT_PAUSE]);
 }
 
@@ -91,7 +91,7 @@ static bool has_arrival(const Simulation *self) {
 static bool is_stuck(const Simulation *self) {
   const uint32_t *n = self->agenda.n_pending;
   const size_t most =
-      self->n_retries + n[EVENT_FLIP] + n[EVENT_FAULT] + n[EVENT_BOOT] + n[EVENT_DETECTION] + 8;
+      self->n_retries + n[EVENT_FLIP] + n[EVENT_FAULT] + n[EVENT_BOOT] + n[EVENT_DETECTION] + 9;
   if (self->agenda.n_events > most) return false; // mostly
   const bool arrives = has_arrival(self);
   if (arrives && self->requests.n_live == 0) return false;

@@ -245,6 +245,7 @@ typedef struct SimConfig {
   Window window;             // completions in it are counted apart
   const Executor *executor;  // NULL: the performance models. Implies step
   FILE *event_log;           // NULL: none
+  bool meters_hours;         // SimResult.hour_joules
   bool keeps_batches;        // of the run, for the ranges of its figures
   uint64_t ranged;           // histograms that have them besides those that always do
   bool keeps_parts;          // where the time of requests goes, for on_request
@@ -377,6 +378,8 @@ typedef struct SimResult {
   Tick end;            // of the last event, until which they are
   Tick span;           // from the one to the other
   double energy_j;
+  const double *hour_joules; // [n_hour_joules] of it by hour of simulated time from 0; NULL: see
+  size_t n_hour_joules;      // SimConfig.meters_hours
 } SimResult;
 
 /* Runs until nothing is pending. Results live in `arena`. -1 with entries in `diag` when the trace

@@ -13,7 +13,8 @@
 typedef struct TopKeys {
   const Node *model, *models, *adapters, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window, *warm, *prices, *precision, *faults, *domains, *scaling, *early_rejection, *sleep;
+      *window, *warm, *prices, *precision, *faults, *domains, *scaling, *early_rejection, *sleep,
+      *energy;
   const Node *engine, *classes, *tenants;
   int64_t seed, tie_seed;
   int sold;
@@ -72,6 +73,8 @@ const OptionSpec config_options[] = {
     TOP(perfmodel, OPTION_NODE,
         .help = "Performance model that gives the iteration times, by name or as a map.",
         .absent = "fitted"),
+    TOP(energy, OPTION_NODE, .help = "Energy of the building and emissions of its electricity.",
+        .absent = "those of the machines alone, without emissions"),
     TOP(faults, OPTION_NODE,
         .help = "Treatment of requests that are lost in a failure. The failures themselves are "
                 "keys of the pools.",
@@ -273,6 +276,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   self->cost_per_hour = keys.cost_per_hour;
   self->gpu_cost_per_hour = keys.gpu_cost_per_hour;
   if (keys.prices) status |= config_bind_prices(self, keys.prices, arena, diag);
+  if (keys.energy) status |= config_bind_energy(self, keys.energy, arena, diag);
   if (keys.sleep) status |= config_bind_sleep(self, keys.sleep, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   if (!status)

@@ -122,6 +122,18 @@ typedef struct SleepConfig {
   Tick sleep_time, wake_time;
 } SleepConfig;
 
+/* The block `energy`. */
+typedef struct EnergyConfig {
+  bool is_given;
+  double pue;
+  const Node *carbon;
+  const char *region; // NULL: the only one
+  int64_t start_hour;
+  const char *path;  // of the table; NULL: there is none
+  double *g_per_kwh; // [n_hours], which come again; NULL: not known
+  size_t n_hours;
+} EnergyConfig;
+
 typedef struct Config {
   const char *path;      // as the user wrote it
   const char *directory; // of the file; relative paths are tried from here too
@@ -147,6 +159,7 @@ typedef struct Config {
   DomainLevel *levels;                     // [n_levels] of `domains`
   uint32_t n_levels, n_machines;           // machines that lie in them
   SleepConfig sleep;
+  EnergyConfig energy;
   WorkloadConfig workload;
   LengthConfig length;
   const SloSet *slo;
@@ -207,6 +220,7 @@ extern const OptionSpec config_weights_options[]; // of `start_up`
 extern const OptionSpec config_pool_scaling_options[];
 extern const OptionSpec config_early_rejection_options[];
 extern const OptionSpec config_sleep_options[];
+extern const OptionSpec config_energy_options[];
 extern const OptionSpec config_scaling_options[];
 extern const OptionSpec config_adapter_options[]; // of an item of `adapters`
 extern const OptionSpec config_lora_options[];
@@ -367,6 +381,10 @@ void config_fill_power(PoolConfig *pool, double share, const Hardware *hardware)
 /* After the pools, policies and groups, all in order. `node` is the value of `scaling`, NULL when
  * absent. */
 int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* The value of `energy`. */
+int config_bind_energy(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* Of an hour of the run, where they are known. */
+double config_grams_per_kwh(const EnergyConfig *self, size_t hour);
 /* The value of `sleep`, before pools. */
 int config_bind_sleep(Config *self, const Node *node, Diag *diag);
 /* How long instances of a pool fall asleep and wake, if they do; with an entry where that hangs on

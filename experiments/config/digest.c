@@ -204,6 +204,7 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
   if (self->sim.request_time > 0) hash = hash_fold(hash, (uint64_t)self->sim.request_time);
   for (uint32_t i = 0; i < self->n_models; i++)
     if (self->specs[i].slo_reference) hash = hash_fold(hash, self->specs[i].slo_reference->digest);
+  if (self->energy.g_per_kwh) fold_reals(&hash, self->energy.g_per_kwh, self->energy.n_hours);
   fold_drawn(&hash, &self->workload);
   if (self->sim.saved_caches) hash = hash_fold(hash, self->sim.saved_caches->salt);
   if (fold_traces(&hash, &self->workload, diag)) return -1;

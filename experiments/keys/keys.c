@@ -122,6 +122,8 @@ static const KeyBlock BLOCKS[] = {
      "model.",
      config_sleep_options},
     {NULL, "scaling", NULL, "Scaling of all pools that have `scaling`.", config_scaling_options},
+    {NULL, "energy", NULL, "Energy of the building, and emissions of its electricity.",
+     config_energy_options},
     {"Configuration: failures", "pools.NAME.faults", NULL, "The failures of a pool.",
      config_pool_faults_options},
     {NULL, "pools.NAME.faults.gpu", NULL,

@@ -83,6 +83,18 @@ static void table_window(const Report *self, FILE *out) {
       moment(run->counted_until_s, run->duration_s, until), format_duration(run->duration_s, span));
 }
 
+/* What the building drew, and what that emitted. */
+static void table_energy(const Report *self, FILE *out) {
+  const RunFigures *run = &self->run;
+  if (isnan(run->building_kwh)) return;
+  fprintf(out, "building     %.4g kWh at a PUE of %.4g", run->building_kwh,
+          self->config->energy.pue);
+  if (!isnan(run->carbon_kg))
+    fprintf(out, "; %.4g kg of CO2, %.4g g a request, %.4g g per million tokens", run->carbon_kg,
+            run->carbon_g_per_request, run->carbon_g_per_million_tokens);
+  putc('\n', out);
+}
+
 /* What broke, and what became of it. */
 static void table_failures(const Report *self, FILE *out) {
   if (self->config->sim.n_faults == 0) return;
@@ -179,6 +191,7 @@ static void table_head(const Report *self, FILE *out) {
       known(self->run.energy_kwh, "%.4g kWh", "energy unknown", requests),
       known(self->run.cost_usd, "$%.2f", "price unknown", rejected),
       known(self->run.provisioned_power_kw, "%.4g kW provisioned", "power unknown", unfinished));
+  table_energy(self, out);
   table_bill(self, out);
   table_power(self, out);
   fprintf(out, "memory       %s preemptions", format_count(self->run.preemptions, requests));

@@ -225,6 +225,28 @@ static double fairness_of(const SimResult *result) {
   return n > 0 ? sum * sum / (n * squares) : NAN;
 }
 
+/* NAN where nobody said the PUE, or a power is not known. */
+static double building_kwh_of(const Report *self) {
+  const EnergyConfig *energy = &self->config->energy;
+  return energy->is_given ? energy->pue * energy_of(self->result) : NAN;
+}
+
+/* NAN where an intensity or a power is not known. */
+static double carbon_kg_of(const Report *self) {
+  const EnergyConfig *energy = &self->config->energy;
+  const SimResult *result = self->result;
+  if (!energy->g_per_kwh || isnan(energy_of(result))) return NAN;
+  double grams = 0;
+  for (size_t h = 0; h < result->n_hour_joules; h++)
+    grams += result->hour_joules[h] / JOULES_PER_KWH * config_grams_per_kwh(energy, h);
+  return energy->pue * grams / 1e3;
+}
+
+/* NAN of none. */
+static double per(double sum, double n) {
+  return n > 0 ? sum / n : NAN;
+}
+
 static RunFigures run_figures(const Report *self, double cpu_s, double wall_s, Arena *arena) {
   const SimResult *result = self->result;
   const Metrics *metrics = &result->metrics;
@@ -239,6 +261,7 @@ static RunFigures run_figures(const Report *self, double cpu_s, double wall_s, A
   const Takes takes = lots_take(lots, n_lots, NULL);
   const double max_cost_usd = takes.cost_per_hour * span_s / 3600;
   const double cost_usd = paid_of(self, max_cost_usd);
+  const double building_kwh = building_kwh_of(self), carbon_kg = carbon_kg_of(self);
   return (RunFigures){
 #define RUN_FIGURE(name, unit, value, meaning) .name = (double)(value),
 #include "sim/books/metrics.def"

@@ -419,6 +419,28 @@ bool sim_break_off_run(Simulation *self, Instance *instance) {
   return resized;
 }
 
+/* --- what an hour's end cuts */
+
+/* Of a part of which nothing is booked: iterations that have ended by then, and the mean of the
+ * one that has not. */
+static void meter_part(const DecodeRun *run, Tick ticks, InstanceTotals *totals) {
+  int64_t n = run->series.first > 0 ? series_ended(run->series, ticks) : 0;
+  if (n > run->part) n = run->part;
+  const Tick ended = series_sum(run->series, n);
+  totals->decode_ticks += ticks;
+  totals->milliwatt_ticks += drawn(run, n, ended) + drawn_of_broken(run, n, ticks - ended);
+}
+
+void sim_meter_run(const Instance *instance, Tick at, InstanceTotals *totals) {
+  const DecodeRun *run = &instance->run;
+  if (instance->activity == ACTIVITY_DECODE) {
+    meter_part(run, at - run->part_began_at, totals);
+  } else if (instance->activity == ACTIVITY_PREFILL) {
+    totals->prefill_ticks -= run->ends_at - at; // all of it is booked
+    totals->milliwatt_ticks -= (Total)(run->ends_at - at) * run->milliwatts;
+  }
+}
+
 void sim_book_idleness(Simulation *self, Instance *instance, bool idle) {
   if (idle == (instance->idle_since >= 0)) return;
   tell_idleness_changes(self, instance, idle);

@@ -19,6 +19,9 @@ Tick sim_execute_stage(Simulation *self, const Instance *instance, const BatchSh
  * Negative: its executor failed. */
 Tick sim_pass_pipeline(Simulation *self, const Instance *instance, const BatchShape *shape,
                        Tick *ret_stages, Extrapolation *ret_extrapolation);
+/* Adds to `totals` the ticks and the draw of what an instance computes until `at`, which is now or
+ * later, that are not booked yet; less those that are booked ahead. */
+void sim_meter_run(const Instance *instance, Tick at, InstanceTotals *totals);
 /* An instance is idle from now on, or no more; it may be so already. */
 void sim_book_idleness(Simulation *self, Instance *instance, bool idle);
 /* What an iteration that begins now waits for copies, booked, before its `work` ticks. */

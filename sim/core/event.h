@@ -30,6 +30,7 @@ typedef enum EventKind {
   EVENT_CONNECTOR, // target: instance without a step, one of whose KV loads or stores ends
   EVENT_PATIENCE,  // target 0: the earliest deadline of a request, after all else of its tick
   EVENT_SWITCH,    // target 0: who shall wake is decided, after all else of its tick (switching.c)
+  EVENT_HOUR,      // target 0: an hour ends, after all else of its tick (metering.c)
   EVENT_KINDS,
 } EventKind;
 

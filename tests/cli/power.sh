@@ -15,6 +15,26 @@ prints 'of kernels whose watts were measured (NVML), by their times; of the GPUs
 expect 0 "$tandem" run one.yaml --set pools.serve.power=batch
 prints 'of GPUs by the batch, between reading memory and their limit; of the GPUs alone; error 18%'
 
+# What the building draws and emits is printed where it is asked for.
+! grep -q '^building' out || fail 'a building that nobody asked for'
+printf 'hour,g_per_kwh,region\n0,100,north\n0,500,south\n1,300,north\n' >grid.csv
+north='pue: 1.25, carbon: grid.csv, region: north'
+expect 0 "$tandem" run one.yaml --set "energy={$north}" --format csv
+awk -v a="$(figure run energy_kwh value)" -v b="$(figure run building_kwh value)" \
+  -v c="$(figure run carbon_kg value)" -v d="$(figure run carbon_g_per_request value)" \
+  'function is(x, y) { return x > 0.99999 * y && x < 1.00001 * y }
+   BEGIN { exit !(is(b, 1.25 * a) && is(c, 0.1 * b) && is(d, 1000 * c / 200)) }' ||
+  fail 'not 1.25 times the energy at 100 g each'
+expect 0 "$tandem" run one.yaml --set "energy={$north, start_hour: 1}"
+prints ' kWh at a PUE of 1.25; '
+expect 3 "$tandem" run one.yaml --set 'energy={carbon: grid.csv}'
+says "'grid.csv' has several regions"
+expect 3 "$tandem" run one.yaml --set 'energy={carbon: grid.csv, region: west}'
+says 'has no hour of region west'
+printf 'hour,g_per_kwh\n0,100\n2,100\n' >gap.csv
+expect 3 "$tandem" run one.yaml --set 'energy={carbon: gap.csv}'
+says 'hour 2 of region'
+
 # Limits: less power, and longer in iterations.
 of_run() { figure run "$1" value; }
 expect 0 "$tandem" run one.yaml --format csv

@@ -135,6 +135,17 @@ static const char *check_latencies(const Cluster *cluster, const Trial *trial) {
   return NULL;
 }
 
+/* What hours drew is what the run drew, but for the rounding of sums. */
+static const char *check_hours(const SimConfig *config, const SimResult *result) {
+  double sum = 0;
+  for (size_t h = 0; h < result->n_hour_joules; h++)
+    sum += result->hour_joules[h];
+  if (config->meters_hours != (result->hour_joules != NULL)) return "hours were not metered";
+  return config->meters_hours && fabs(sum - result->energy_j) > 1e-9 * (1 + result->energy_j)
+             ? "hours draw something else than the run"
+             : NULL;
+}
+
 const char *check_books(const Cluster *cluster, Trial *trial) {
   const char *wrong = NULL;
   if (!trial) return "the run failed";
@@ -147,6 +158,7 @@ const char *check_books(const Cluster *cluster, Trial *trial) {
     return "a request was lost";
   const KvTier *kvtier = (const KvTier *)cluster->config.policies[POLICY_KVTIER].policy;
   if (result->unfinished > 0) return kvtier->pick ? "a request was left unfinished" : NULL;
+  if ((wrong = check_hours(&cluster->config, result))) return wrong;
   if (trial->watched && (wrong = watch_check(&trial->watch, result))) return wrong;
   if ((wrong = check_latencies(cluster, trial))) return wrong;
   for (int i = 0; i < cluster->workload.n_rows; i++) {

@@ -12,9 +12,17 @@ static const PowerModel *draw_power(Draw *self, const PerfModel *model) {
   return power;
 }
 
+/* Whether the energy of each hour is asked for. From a stream of its own too. */
+static bool draw_metering(const Draw *draw) {
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "metering");
+  return one_in(&own, 2);
+}
+
 /* Of half of the clusters. */
 void cluster_draw_powers(Cluster *self, const Draw *draw) {
   Draw own = *draw;
+  self->config.meters_hours = draw_metering(draw);
   rng_init(&own.rng, draw->seed, "power");
   if (!one_in(&own, 2)) return;
   for (uint32_t p = 0; p < self->config.n_pools; p++) {

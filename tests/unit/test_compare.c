@@ -114,6 +114,7 @@ Test(compare, every_byte_of_a_result_counts_but_for_pointers_and_events) {
       FIELD(SimResult, batches),
       FIELD(SimResult, timeline),
       FIELD(SimResult, events),
+      FIELD(SimResult, hour_joules),
       {offsetof(SimResult, n_models) + sizeof(uint32_t), offsetof(SimResult, groups)},
       {offsetof(SimResult, n_groups) + sizeof(uint32_t), offsetof(SimResult, timeline)},
       {offsetof(SimResult, stopped) + sizeof(bool), offsetof(SimResult, unfinished)},
