@@ -240,9 +240,10 @@ int64_t hardware_experts_held(const Llm *llm, int64_t expert_parallel_size) {
 
 /* Of all GPUs of a replica: each attention group has all but the experts, and each share of these
  * takes what the largest does. */
-static int64_t replica_weights(const Llm *llm, Parallelism degrees) {
+static int64_t replica_weights(const Llm *llm, Parallelism degrees, int64_t redundant) {
   const int64_t groups = degree_of(degrees.attention), shares = degree_of(degrees.expert);
-  const int64_t held = hardware_experts_held(llm, shares) * shares;
+  const int64_t held =
+      redundant > 0 ? llm->num_experts + redundant : hardware_experts_held(llm, shares) * shares;
   const double experts =
       (double)llm_part_parameters(llm, LLM_EXPERTS) * llm_part_bytes(llm, LLM_EXPERTS);
   const int64_t room = held > llm->num_experts
@@ -278,8 +279,8 @@ static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, Parallel
   const int64_t gpus = replica_gpus(degrees);
   const double share = options->gpu_memory_utilization;
   const double all_memory = (double)hardware->gpu_memory_bytes * (double)gpus;
-  const int64_t taken =
-      replica_weights(llm, degrees) - freed_bytes(llm, options) + options->activation_bytes * gpus;
+  const int64_t taken = replica_weights(llm, degrees, options->redundant_experts) -
+                        freed_bytes(llm, options) + options->activation_bytes * gpus;
   int64_t left = options->of_free ? (int64_t)(share * (all_memory - (double)taken))
                                   : (int64_t)(share * all_memory) - taken;
   if (options->layout) {
@@ -335,7 +336,8 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism 
              " and attention_data_parallel_size %lld", (long long)degrees.attention);
   char weights[32], memory[32];
   units_format(weights, sizeof weights, DIM_BYTES,
-               (double)(replica_weights(llm, degrees) - freed_bytes(llm, options)));
+               (double)(replica_weights(llm, degrees, options->redundant_experts) -
+                        freed_bytes(llm, options)));
   units_format(memory, sizeof memory, DIM_BYTES, (double)hardware->gpu_memory_bytes);
   diag_error(diag, at,
              "model '%s' does not fit with tensor_parallel_size %lld%s: its %s of weights leave no "

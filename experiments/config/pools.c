@@ -50,6 +50,18 @@ const OptionSpec config_pool_options[] = {
     POOL(enable_eplb, OPTION_BOOL, .fallback = "false",
          .help = "Whether experts over several machines have equal loads, as with vLLM's and "
                  "SGLang's --enable-eplb; else loads are by a power law."),
+    OPTION_AT(PoolConfig, "two_batch_overlap", spec.two_batches, OPTION_BOOL, .fallback = "false",
+              .help = "Cut the batch of each step in two, so that one half computes while tokens "
+                      "of the other are exchanged (SGLang --enable-two-batch-overlap, vLLM "
+                      "--enable-dbo). It needs attention ranks with schedulers of their own."),
+    POOL(expert_load, OPTION_NODE,
+         .help = "Loads of the experts, and how they change. With enable_eplb experts are "
+                 "rearranged by them as eplb_config says; else they stay where they are.",
+         .absent = "constant loads as enable_eplb has them, and rearrangements take no time"),
+    POOL(eplb_config, OPTION_NODE,
+         .help = "Redundant experts and rearrangements (EPLB). It needs enable_eplb and "
+                 "expert_load.",
+         .absent = "the defaults of its keys"),
     POOL(
         data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
         .help =
@@ -414,6 +426,7 @@ const Speculation *config_speculation(const PolicyChoice *batcher) {
 /* Times with equal loads were measured of whole experts over machines alone. */
 static int check_eplb(const PoolConfig *pool, const Node *node, Diag *diag) {
   const Parallelism degrees = config_degrees(pool);
+  if (pool->expert_load) return 0; // which has checks of its own
   if (!pool->enable_eplb || (parallelism_nodes_of(degrees, stage_gpus(pool)) > 1 &&
                              degrees.attention > 1 && degrees.expert == stage_gpus(pool)))
     return 0;
@@ -422,14 +435,19 @@ static int check_eplb(const PoolConfig *pool, const Node *node, Diag *diag) {
                     "'attention_data_parallel_size' and 'expert_parallel_size'");
 }
 
+static int bind_ranks(const Config *self, PoolConfig *pool, const Llm *model, const Node *node,
+                      Arena *arena, Diag *diag) {
+  if (check_ranks(self, pool, node, diag) || check_eplb(pool, node, diag)) return -1;
+  return config_bind_experts(self, pool, model, ranks_of(self, pool), node, arena, diag);
+}
+
 /* The spec is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *arena, Diag *diag) {
   pool->engine = self->engine;
   int status = option_bind(config_pool_options, node, NULL, node->at, pool, diag);
   PoolSpec *spec = &pool->spec;
   spec->name = node->key;
-  status |= bind_engine(pool, diag);
-  status |= config_bind_pool_scaling(pool, node, diag);
+  status |= bind_engine(pool, diag) | config_bind_pool_scaling(pool, node, diag);
   if (node->kind != NODE_MAP || !pool->machine) return -1;
   Hardware hardware;
   Place machine_at = config_place(node, "machine");
@@ -458,8 +476,9 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers && degrees.pipeline == 1)
     pool->kv.layout = kv_layout_of(&held, degrees.tensor, pool->kv.block_size, arena);
   double cap = 0;
-  if (config_bind_power(pool, &hardware, node, &cap, diag)) return -1;
-  if (check_ranks(self, pool, node, diag) || check_eplb(pool, node, diag)) return -1;
+  if (config_bind_power(pool, &hardware, node, &cap, diag) ||
+      bind_ranks(self, pool, model, node, arena, diag))
+    return -1;
   if (pool->lora_node && config_bind_lora(self, pool, pool->lora_node, diag)) return -1;
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||
@@ -477,14 +496,14 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   choice.model = model;
   choice.hardware = &hardware;
   choice.degrees = degrees;
-  choice.enable_eplb = pool->enable_eplb;
+  choice.enable_eplb = pool->enable_eplb || pool->expert_load; // others follow from equal loads
   choice.power = pool->power;
   choice.power_cap = cap;
   choice.output_error = speculation ? speculation->error : 0;
   choice.max_decode_seqs = max_decode_seqs(self, spec, ranks_of(self, pool), &capacity);
   spec->perfmodel = config_load_perfmodel(
       self, choice, &pool->engine, times_place(self, node, &choice, machine_at), arena, diag);
-  if (!spec->perfmodel) return -1;
+  if (!spec->perfmodel || config_check_experts(pool, node, diag)) return -1;
   config_give_host_times(pool, arena);
   fill_spec(self, pool, &held, &hardware, &capacity);
   if (bind_host(node, pool, &hardware, spec, arena, diag) ||

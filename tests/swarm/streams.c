@@ -10,4 +10,6 @@ void cluster_draw_streams(Cluster *self, const Draw *draw) {
   cluster_draw_images(self, draw);
   cluster_draw_tiers(self, draw);
   cluster_draw_domains(self, draw);
+  cluster_draw_experts(self, draw);
+  cluster_draw_two_batches(self, draw);
 }
