@@ -253,14 +253,15 @@ static int64_t ffn_weights(const Llm *llm, int64_t gpus) {
 
 /* Of all GPUs of a replica that hold KV: each attention group has all but the experts, and each
  * share of these takes what the largest does; or the FFNs are on other GPUs. */
-static int64_t replica_weights(const Llm *llm, Parallelism degrees) {
+static int64_t replica_weights(const Llm *llm, Parallelism degrees, int64_t redundant) {
   if (degrees.ffn > 0)
     return degree_of(degrees.attention) *
            (llm->weight_bytes -
             (int64_t)(part_all_bytes(llm, LLM_MLP) + part_all_bytes(llm, LLM_SHARED_EXPERTS) +
                       part_all_bytes(llm, LLM_EXPERTS)));
   const int64_t groups = degree_of(degrees.attention), shares = degree_of(degrees.expert);
-  const int64_t held = hardware_experts_held(llm, shares) * shares;
+  const int64_t held =
+      redundant > 0 ? llm->num_experts + redundant : hardware_experts_held(llm, shares) * shares;
   const double experts = part_all_bytes(llm, LLM_EXPERTS);
   const int64_t room = held > llm->num_experts
                            ? (int64_t)(experts * (double)held / (double)llm->num_experts)
@@ -295,8 +296,8 @@ static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, Parallel
   const int64_t gpus = replica_gpus(degrees);
   const double share = options->gpu_memory_utilization;
   const double all_memory = (double)hardware->gpu_memory_bytes * (double)gpus;
-  const int64_t taken =
-      replica_weights(llm, degrees) - freed_bytes(llm, options) + options->activation_bytes * gpus;
+  const int64_t taken = replica_weights(llm, degrees, options->redundant_experts) -
+                        freed_bytes(llm, options) + options->activation_bytes * gpus;
   int64_t left = options->of_free ? (int64_t)(share * (all_memory - (double)taken))
                                   : (int64_t)(share * all_memory) - taken;
   if (options->layout) {
@@ -352,7 +353,8 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism 
              " and attention_data_parallel_size %lld", (long long)degrees.attention);
   char weights[32], memory[32];
   units_format(weights, sizeof weights, DIM_BYTES,
-               (double)(replica_weights(llm, degrees) - freed_bytes(llm, options)));
+               (double)(replica_weights(llm, degrees, options->redundant_experts) -
+                        freed_bytes(llm, options)));
   units_format(memory, sizeof memory, DIM_BYTES, (double)hardware->gpu_memory_bytes);
   diag_error(diag, at,
              "model '%s' does not fit with tensor_parallel_size %lld%s: its %s of weights leave no "

@@ -124,8 +124,9 @@ typedef struct KvOptions {
   int64_t kv_cache_memory_bytes;   // of one GPU, whatever the utilization; 0: computed
   double weights_on_cpu;           // share of the weights that is not on the GPUs
   int64_t max_num_seqs;            // at a time, of which windows are kept; 0: unknown
-  bool of_free;           // the utilization is of the memory that weights and activations leave
-  const KvLayout *layout; // of an engine with groups of layers; NULL: without
+  bool of_free;              // the utilization is of the memory that weights and activations leave
+  const KvLayout *layout;    // of an engine with groups of layers; NULL: without
+  int64_t redundant_experts; // second copies in each layer (EPLB)
 } KvOptions;
 
 /* floor((utilization·HBM·g − weights − activations·g) / block_bytes), with of_free

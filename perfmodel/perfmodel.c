@@ -365,8 +365,7 @@ void perfmodel_add_rank(RanksTime *self, const PerfModel *model, const BatchShap
 }
 
 Tick perfmodel_ranks(const RanksTime *self) {
-  const int64_t tokens = self->prefills ? self->tokens : self->padded;
-  return tick_nearest(self->longest + pwl_fine(&self->model->spread, tokens));
+  return tick_nearest(self->longest + pwl_fine(&self->model->spread, perfmodel_ranks_tokens(self)));
 }
 
 /* What the layers take of `drafts` tokens more. */

@@ -107,6 +107,8 @@ typedef struct PerfModel {
   double mixed_factor;        // composed: 0 is 1  | splitwise-sim: of mixed over prefill
   int64_t ranks;              // of attention data parallelism; 0 or 1: none
   Pwl spread;                 // of P + n beside linear, with ranks; empty: none
+  Pwl experts;                // of P + n, what of `spread` routed experts are; empty: not known
+  double busiest;             // GPU's load over the mean, that those are of (expert_balance.h)
   int64_t stages;             // of a pipeline, the last of which this is; 0 or 1: it is the whole
   FineTick send;              // per token, to the next stage
   CapturedSizes captured;     // composed only: what decodes alone are padded to
@@ -174,6 +176,10 @@ typedef struct RanksTime {
  * `self` begins as zeroes. */
 void perfmodel_add_rank(RanksTime *self, const PerfModel *model, const BatchShape *batch,
                         int64_t drafts, Tick more);
+/* Tokens of all of them that what is spread over all GPUs is of. */
+static inline int64_t perfmodel_ranks_tokens(const RanksTime *self) {
+  return self->prefills ? self->tokens : self->padded;
+}
 /* Of all that were added, to the nearest tick. */
 Tick perfmodel_ranks(const RanksTime *self);
 

@@ -255,6 +255,7 @@ static RooflineExperts experts_of(const Shard *s, const Llm *llm, const Hardware
       .memory_each = layers * llm_part_bytes(llm, LLM_EXPERTS) * each / s->memory,
       .memory_slope = layers * s->bytes * io * (picked / ranks) / s->memory,
       .compute_slope = layers * 2 * each * (picked / ranks) * imbalance(ranks) / rate,
+      .busiest = imbalance(ranks),
   };
 }
 

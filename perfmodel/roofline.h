@@ -60,6 +60,7 @@ typedef struct RooflineExperts {
   double missed;                                   // 1 − k/E
   double memory_each, memory_slope, compute_slope; // seconds per reached expert, per token
   double exchange_slope;                           // seconds per token, between groups
+  double busiest;                                  // GPU's FLOPs over the mean
 } RooflineExperts;
 
 /* Attention that sees `window` tokens of a sequence at most: C is then min(C, n·window), of n

@@ -133,6 +133,10 @@ static double experts_seconds(const Roofline *self, double tokens) {
   return roofline_experts_seconds(&self->experts, tokens);
 }
 
+static double routed_seconds(const Roofline *self, double tokens) {
+  return experts_seconds(self, tokens) - self->experts.exchange_slope * tokens;
+}
+
 /* The bend of the line, beside the sizes at which experts are sampled. */
 static Pwl experts_curve(const Roofline *self, Seconds *seconds, Arena *arena) {
   Knots knots = {.roofline = self, .seconds = seconds};
@@ -156,7 +160,10 @@ static void linear_curves(const Roofline *self, PerfModel *model, Arena *arena) 
   const bool experts = self->experts.held > 0, apart = experts && self->ranks > 1;
   model->linear = experts && !apart ? experts_curve(self, roofline_linear_seconds, arena)
                                     : term_curve(&self->linear, arena);
-  if (apart) model->spread = experts_curve(self, experts_seconds, arena);
+  if (!apart) return;
+  model->spread = experts_curve(self, experts_seconds, arena);
+  model->experts = experts_curve(self, routed_seconds, arena);
+  model->busiest = self->experts.busiest;
 }
 
 /* Sampled at squares of lengths. */

@@ -87,6 +87,8 @@ void perfmodel_scale(PerfModel *self, double scale, Arena *arena) {
   self->send = scaled(&by, self->send);
   scale_curve(&by, &self->linear);
   scale_curve(&by, &self->spread);
+  scale_curve(&by, &self->experts);
+  scale_curve(&by, &self->communication);
   scale_curve(&by, &self->prefill_attention);
   scale_curve(&by, &self->head);
   scale_table(&by, &self->prefill_rows);
@@ -117,6 +119,10 @@ static void scale_linear(PerfModel *self, const double *factors, Arena *arena) {
                            factors[PERF_COMMUNICATION]};
   if (self->linear.n_segments > 0)
     perfmodel_share(&self->linear, &move.linear, linear_factor, &move, arena);
+  const Scale experts = scale_of(factors[PERF_LINEAR], arena);
+  scale_curve(&experts, &self->experts);
+  const Scale exchange = scale_of(factors[PERF_COMMUNICATION], arena);
+  scale_curve(&exchange, &self->communication);
   if (self->spread.n_segments > 0)
     perfmodel_share(&self->spread, &move.spread, linear_factor, &move, arena);
 }

@@ -29,6 +29,14 @@ static void catch_up(void *simulation, InstanceIx instance) {
   sim_catch_up(simulation, &((Simulation *)simulation)->instances[instance]);
 }
 
+/* All instances of a pool serve the same traffic, so that the loads of their experts are equal. */
+static ExpertBalance *init_experts(const Simulation *self, const PoolSpec *pool, uint32_t number) {
+  ExpertBalance *experts = ARENA_NEW(self->arena, ExpertBalance);
+  expert_balance_init(experts, pool->experts, self->config->seed,
+                      arena_printf(self->arena, "experts of pool %u", number), self->arena);
+  return experts;
+}
+
 static void init_instances(Simulation *self) {
   const SimConfig *config = self->config;
   for (uint32_t p = 0; p < config->n_pools; p++)
@@ -49,6 +57,7 @@ static void init_instances(Simulation *self) {
       if (pool_ranks(pool) > 1 && i % lanes == 0) {
         lockstep = ARENA_NEW(self->arena, Lockstep);
         lockstep_init(lockstep, &self->instances[ix], lanes, self->arena);
+        if (pool->experts) lockstep->experts = init_experts(self, pool, p);
       }
       if (pool->pipeline_stages > 1 && i % lanes == 0) {
         pipeline = ARENA_NEW(self->arena, Pipeline);

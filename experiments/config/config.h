@@ -16,6 +16,7 @@
 #include "experiments/config/serving.h"
 #include "experiments/config/slo.h"
 #include "perfmodel/hardware.h"
+#include "sim/core/expert_balance.h"
 #include "sim/core/speculation.h"
 #include "sim/sim.h"
 #include "traces/workload.h"
@@ -69,9 +70,10 @@ typedef struct PoolConfig {
   bool enable_eplb;
   const Node *attention_ffn; // NULL: all GPUs have both
   AttentionFfnKeys sides;
-  Hardware hardware;         // of the machine type, once it is loaded
-  int power;                 // PowerSource
-  const Node *gpu_power_cap; // a power, or a share of that of the GPU; NULL: none
+  const Node *expert_load, *eplb_config; // NULL: as the performance model has them
+  Hardware hardware;                     // of the machine type, once it is loaded
+  int power;                             // PowerSource
+  const Node *gpu_power_cap;             // a power, or a share of that of the GPU; NULL: none
   KvOptions kv;
   int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
@@ -215,6 +217,7 @@ extern const OptionSpec config_outage_options[];
 extern const OptionSpec config_domain_options[], config_domain_outage_options[];
 extern const OptionSpec config_release_options[];
 extern const OptionSpec config_pause_options[];
+extern const OptionSpec config_expert_load_options[], config_eplb_options[];
 extern const OptionSpec config_start_up_options[];
 extern const OptionSpec config_weights_options[]; // of `start_up`
 extern const OptionSpec config_pool_scaling_options[];
@@ -371,6 +374,12 @@ int config_bind_faults(Config *self, const Node *node, const Node *domains, Aren
 int config_bind_early_rejection(Config *self, const Node *node, Diag *diag);
 /* When schedulers pause, of pools that are bound. */
 int config_bind_pauses(Config *self, Arena *arena, Diag *diag);
+/* The loads of experts of a pool of so many ranks with schedulers of their own, before its KV
+ * memory is known; and once its performance model is, whether that has times for them,
+ * and for batches that are cut in two. */
+int config_bind_experts(const Config *self, PoolConfig *pool, const Llm *model, int64_t ranks,
+                        const Node *node, Arena *arena, Diag *diag);
+int config_check_experts(const PoolConfig *pool, const Node *node, Diag *diag);
 /* How the pool's machines start, and how many it may have, by the scaler, which is bound. */
 int config_bind_pool_scaling(const Config *self, PoolConfig *pool, const Node *map, Diag *diag);
 /* Where the power of its iterations is from, and in `ret_cap` the limit of a GPU in W; 0: none. */

@@ -38,6 +38,16 @@ static void fold_power(uint64_t *hash, const PoolSpec *pool) {
     fold_reals(hash, terms[i]->watts.at, POWER_OCTAVES);
 }
 
+/* What of loads of experts and of their moves is not in the text: a file, the model, links. */
+static void fold_experts(uint64_t *hash, const ExpertSpec *spec) {
+  const int64_t counts[] = {spec->load.n_layers, spec->load.n_experts, spec->expert_bytes,
+                            spec->node_rate, spec->wide_rate};
+  *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
+  if (spec->load.measured)
+    fold_reals(hash, spec->load.measured,
+               (size_t)spec->load.n_measured * (size_t)spec->load.n_experts);
+}
+
 static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
   const int64_t counts[] = {pool->role,
                             pool->count,
@@ -60,6 +70,7 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
   if (pool->ranks > 1) *hash = hash_fold(*hash, (uint64_t)pool->ranks);
   if (pool->wake_ticks > 0) *hash = hash_fold(*hash, (uint64_t)pool->wake_ticks);
   if (pool->sleep_ticks > 0) *hash = hash_fold(*hash, (uint64_t)pool->sleep_ticks);
+  if (pool->experts) fold_experts(hash, pool->experts);
   fold_reals(hash, reals, sizeof reals / sizeof *reals);
   if (pool->perfmodel->power) fold_power(hash, pool);
   *hash = hash_fold(*hash, pool->perfmodel->digest);

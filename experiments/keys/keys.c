@@ -146,6 +146,11 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "faults.retry", NULL, "Retries of lost requests.", config_retry_options},
     {NULL, "faults.hedge", NULL, "Copies of requests that wait.", config_hedge_options},
     {NULL, "faults.checkpoint", NULL, "A store for the KV of prompts.", config_checkpoint_options},
+    {"Configuration: experts", "pools.NAME.expert_load", NULL,
+     "The loads of the experts of each layer, as shares of its tokens.",
+     config_expert_load_options},
+    {NULL, "pools.NAME.eplb_config", NULL, "The expert-parallel load balancer (EPLB).",
+     config_eplb_options},
     {"Configuration: prices", "prices.NAME", NULL,
      "NAME is a machine type or a GPU, such as h100. A price instead of a map is that of the "
      "machine, or of one GPU.",

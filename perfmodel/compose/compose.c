@@ -181,6 +181,19 @@ static double exchange_share(const void *context, double tokens) {
   return layers_exchange_us(layers, n) / layers_linear_us(layers, n);
 }
 
+static double routed_share(const void *context, double tokens) {
+  const Layers *layers = context;
+  const int64_t n = tokens < 1 ? 1 : (int64_t)tokens;
+  return layers_routed_us(layers, n) / layers_linear_us(layers, n);
+}
+
+/* Experts of which times with equal loads were measured, so that those with others follow. */
+static void tell_experts_apart(PerfModel *self, const Layers *layers, Arena *arena) {
+  if (!layers->setup.balanced || !wide_has_experts(layers)) return;
+  perfmodel_share(&self->experts, &self->linear, routed_share, layers, arena);
+  self->busiest = 1;
+}
+
 /* Communication is a part of `linear`: its curve, and its error by its tables, each point held out
  * once that is of a token or more. */
 static void tell_exchange_apart(PerfModel *self, Layers *layers, LayerTimes *sum, Arena *arena) {
@@ -203,6 +216,7 @@ static const char *fill_errors(PerfModel *self, Layers *layers, Arena *arena) {
   LayerTimes sum = {0};
   const char *taken = note_borrowed(layers, &all, &sum);
   tell_exchange_apart(self, layers, &sum, arena);
+  tell_experts_apart(self, layers, arena);
   widen(&self->errors, &all, &sum);
   self->errors.of[PERF_SUM] = residual_spread(&self->residual);
   if (isnan(self->held_out_error)) return taken;
@@ -314,6 +328,8 @@ int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
   self->errors = model->errors;
   self->held_out_error = model->held_out_error;
   self->communication = model->communication;
+  self->experts = model->experts;
+  self->busiest = model->busiest;
   self->kernels = model->kernels;
   self->power = model->power;
   return 0;

@@ -248,12 +248,28 @@ static double exchange_us(const Layers *self, double tokens, bool narrow) {
          layers_curve_us(&self->combine, numbers);
 }
 
-double layers_wide_us(const Layers *self, WideMode mode, double tokens) {
+/* Experts over machines of one layer, without what is sent. */
+static double wide_experts_us(const Layers *self, WideMode mode, double tokens) {
   const double all = (double)self->setup.attention_data_parallel_size * tokens;
   const WideExperts *wide = &self->wide[mode];
+  return wide->experts.path ? layers_curve_us(&wide->experts, all) : routed_us(self, all);
+}
+
+double layers_wide_us(const Layers *self, WideMode mode, double tokens) {
+  const WideExperts *wide = &self->wide[mode];
   const double sent = wide->scale * tokens;
-  return (wide->experts.path ? layers_curve_us(&wide->experts, all) : routed_us(self, all)) +
-         layers_curve_us(&wide->dispatch, sent) + layers_curve_us(&wide->combine, sent);
+  return wide_experts_us(self, mode, tokens) + layers_curve_us(&wide->dispatch, sent) +
+         layers_curve_us(&wide->combine, sent);
+}
+
+/* By which kernels, up to so many tokens of one GPU. */
+static WideMode wide_mode(const Layers *self, double tokens) {
+  return tokens <= (double)self->wide_decodes ? WIDE_DECODES : WIDE_PROMPTS;
+}
+
+double layers_routed_us(const Layers *self, int64_t tokens) {
+  const double n = ceil((double)tokens / (double)self->setup.attention_data_parallel_size);
+  return (double)llm_moe_layers(&self->llm) * wide_experts_us(self, wide_mode(self, n), n);
 }
 
 /* `tokens` of each of the groups. Where groups have tokens of their own, hidden states are gathered
@@ -267,10 +283,8 @@ static double experts_us(const Layers *self, double tokens) {
       self->engine->gathers_8bit && dtype_compute((Dtype)llm->expert_dtype) != DTYPE_BF16;
   double us = kernels_us(self, PART_FFN, llm->expert_dtype, tokens) +
               kernels_us(self, PART_EXPERTS, llm->expert_dtype, tokens) + router_us(self, tokens);
-  if (self->wide_decodes > 0) {
-    const WideMode mode = tokens <= (double)self->wide_decodes ? WIDE_DECODES : WIDE_PROMPTS;
-    return us + layers_wide_us(self, mode, tokens) + shared_us(self, tokens);
-  }
+  if (self->wide_decodes > 0)
+    return us + layers_wide_us(self, wide_mode(self, tokens), tokens) + shared_us(self, tokens);
   us += routed_us(self, all) * (is_fused(self) ? fused_share(llm, all) : 1);
   if (!is_fused(self)) us += shared_us(self, tokens);
   if (groups == 1) return us + all_reduce_us(self, tokens * h);

@@ -90,6 +90,8 @@ int layers_load(Layers *self, Diag *diag);
 double layers_linear_us(const Layers *self, int64_t tokens);
 /* Routed experts of one layer with what is sent over machines, for `tokens` of each GPU. */
 double layers_wide_us(const Layers *self, WideMode mode, double tokens);
+/* Routed experts over machines of all layers, without what is sent, for the tokens of all GPUs. */
+double layers_routed_us(const Layers *self, int64_t tokens);
 /* Logits of `seqs` sequences of one group, and drawing from them. */
 double layers_head_us(const Layers *self, int64_t seqs);
 /* Whether only single prompts were measured. Several take at most as long as one after the other,

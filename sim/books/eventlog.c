@@ -40,6 +40,7 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_CHECKPOINT] = "checkpoint",
     [OUTCOME_HEDGE] = "hedge",
     [OUTCOME_REDUNDANT] = "redundant",
+    [OUTCOME_REARRANGEMENT] = "rearrangement",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

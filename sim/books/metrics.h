@@ -18,6 +18,7 @@
 #include "base/histogram.h"
 #include "perfmodel/perfmodel.h"
 #include "sim/books/hours.h"
+#include "sim/core/eplb.h"
 #include "sim/core/group.h"
 #include "sim/core/kv_store.h"
 
@@ -135,6 +136,14 @@ typedef struct HistogramSpec {
 
 extern const HistogramSpec metrics_histograms[METRICS_HISTOGRAMS];
 
+/* Of instances whose loads of experts are followed. */
+typedef struct ExpertBooks {
+  uint64_t rearrangements;
+  Total moved_bytes, move_ticks;
+  Total ticks;     // of steps
+  Total imbalance; // the same times the load of the busiest GPU over the mean, in EPLB_ONE
+} ExpertBooks;
+
 typedef struct Metrics {
   union {
     struct {
@@ -153,6 +162,7 @@ typedef struct Metrics {
   Tick last_arrival_at; // -1: none
   Hours hours;          // where good_limits has a share
   int64_t encoder_tokens;
+  ExpertBooks experts;
 } Metrics;
 
 /* What became of the requests of one component of a mix. */

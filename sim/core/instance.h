@@ -34,6 +34,7 @@ typedef struct Scheduler Scheduler;
 typedef struct Batcher Batcher;
 typedef struct KvTier KvTier;
 typedef struct Instance Instance;
+typedef struct ExpertSpec ExpertSpec;     // expert_balance.h
 typedef struct AdapterCache AdapterCache; // feature/adapters.c
 
 /* LoRA adapters that an instance has room for; max_loras 0: it has none. */
@@ -90,6 +91,8 @@ typedef struct PoolSpec {
   PoolScaling scaling;
   Tick sleep_ticks, wake_ticks; // with SimConfig.sleep: to fall asleep and to wake
   AdapterRoom adapters;
+  bool two_batches;          // of pools with `ranks`: steps are cut in two (forward_time.h)
+  const ExpertSpec *experts; // of pools with `ranks`; NULL: their loads are not followed
 } PoolSpec;
 
 /* Whether an instance does iterations, whoever asked for it. */

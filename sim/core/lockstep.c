@@ -1,6 +1,8 @@
 /* See lockstep.h. */
 #include "sim/core/lockstep.h"
+#include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
+#include "sim/core/forward_time.h"
 #include "sim/core/iteration.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/loop.h"
@@ -127,43 +129,59 @@ static const Step *step_in(const Scheduler *self, uint64_t number) {
 
 /* What the forward takes, of what all have in it. */
 static Tick forward_ticks(const Simulation *self, Lockstep *lockstep, uint64_t number) {
-  static const BatchShape dummy = {.decode_seqs = 1, .context_tokens = 1, .logit_seqs = 1};
-  RanksTime time = {0};
+  ForwardTime time = {0};
   Tick executed = 1;
   for (uint32_t i = 0; i < lockstep->n; i++) {
     const Instance *instance = &lockstep->first[i];
     const Step *step = step_in(instance->scheduler, number);
-    if (self->config->executor) {
-      const Executor *executor = self->config->executor;
-      const Tick ticks = step ? step->executed : executor->dummy;
-      if (ticks > executed) executed = ticks;
+    if (!self->config->executor) {
+      forward_time_add(&time, instance, step);
       continue;
     }
-    const Tick beside = step ? scheduler_beside_ticks(instance, step) : 0;
-    const Extrapolation flag = time.extrapolation;
-    perfmodel_add_rank(&time, instance->perfmodel, step ? &step->shape : &dummy,
-                       step ? step->n_drafts : 0, beside);
-    if (!step) time.extrapolation = flag; // nobody asks how well a dummy is known
+    const Tick ticks = step ? step->executed : self->config->executor->dummy;
+    if (ticks > executed) executed = ticks;
   }
   if (self->config->executor) return executed;
-  forward_of(lockstep, number)->extrapolation = time.extrapolation;
-  return perfmodel_ranks(&time);
+  forward_of(lockstep, number)->extrapolation = time.whole.extrapolation;
+  return forward_time_ticks(&time, lockstep->first->pool, lockstep->experts);
 }
 
-static void launch(const Simulation *self, Lockstep *lockstep) {
+/* Experts move before a forward, which begins later by what is returned. */
+static Tick rearrange(Simulation *self, const Lockstep *lockstep) {
+  const ExpertSpec *spec = lockstep->experts->spec;
+  const Rearrangement made = expert_balance_begin(lockstep->experts, self->now);
+  if (!made.happens) return 0;
+  ExpertBooks *books = &sim_present_books(self)->experts;
+  books->rearrangements++;
+  books->moved_bytes += (Total)made.n_moved * spec->expert_bytes;
+  books->move_ticks += made.ticks;
+  sim_log(self, OUTCOME_REARRANGEMENT, NULL, lockstep->first->ix, made.n_moved, made.ticks);
+  return spec->use_async ? 0 : made.ticks;
+}
+
+static void book_experts(Simulation *self, const Lockstep *lockstep, Tick ticks) {
+  ExpertBooks *books = &sim_present_books(self)->experts;
+  books->ticks += ticks;
+  books->imbalance += (Total)ticks * lockstep->experts->imbalance;
+}
+
+static void launch(Simulation *self, Lockstep *lockstep) {
   const uint64_t number = lockstep->n_launched;
   Forward *forward = forward_of(lockstep, number);
   const Tick free_at = number > 0 ? forward_of(lockstep, number - 1)->ends : 0;
   forward->launched_at = self->now;
   forward->begins = free_at > self->now ? free_at : self->now;
+  const bool follows = lockstep->experts && !self->config->executor;
+  if (follows) forward->begins += rearrange(self, lockstep);
   forward->ends = forward->begins + forward_ticks(self, lockstep, number);
+  if (follows) book_experts(self, lockstep, forward->ends - forward->begins);
   lockstep->n_vain = forward->vain ? lockstep->n_vain + 1 : 0;
   lockstep->n_launched++;
   *forward_of(lockstep, number + 2) = (Forward){.launched_at = -1, .vain = true};
 }
 
 /* A rank has come to its next forward; its number. */
-uint64_t lockstep_join(const Simulation *self, Rank *rank, bool vain) {
+uint64_t lockstep_join(Simulation *self, Rank *rank, bool vain) {
   Lockstep *lockstep = rank->lockstep;
   const uint64_t number = rank->n_joined++;
   Forward *forward = forward_of(lockstep, number);
@@ -198,12 +216,16 @@ Tick lockstep_ticks(const Simulation *self, const Instance *instance,
   return forward->ends > self->now ? forward->ends - self->now : 0;
 }
 
-/* Whether the forward of its oldest step has begun, and it does not compute that yet. */
-bool lockstep_begins(const Simulation *self, const Instance *instance) {
+Tick lockstep_begins_at(const Instance *instance) {
   const Step *step = instance->scheduler->current;
   Lockstep *lockstep = instance->lockstep;
-  return instance->activity == ACTIVITY_IDLE && step && is_launched(lockstep, step->forward) &&
-         forward_of(lockstep, step->forward)->begins <= self->now;
+  return step && is_launched(lockstep, step->forward) ? forward_of(lockstep, step->forward)->begins
+                                                      : TICK_MAX;
+}
+
+/* Whether the forward of its oldest step has begun, and it does not compute that yet. */
+bool lockstep_begins(const Simulation *self, const Instance *instance) {
+  return instance->activity == ACTIVITY_IDLE && lockstep_begins_at(instance) <= self->now;
 }
 
 void lockstep_begin_step(Simulation *self, Instance *instance) {
@@ -424,14 +446,10 @@ static Instance *next_due(const Simulation *self, const Lockstep *lockstep) {
 /* When an idle rank goes on by itself; TICK_MAX: it does not. */
 static Tick next_at(const Instance *instance) {
   const Rank *rank = rank_of(instance);
-  const Step *step = instance->scheduler->current;
-  Lockstep *lockstep = rank->lockstep;
-  if (stands_still(lockstep)) return TICK_MAX;
-  Tick at = rank->stage == RANK_RESTS ? rank->until : TICK_MAX;
-  if (step && is_launched(lockstep, step->forward) &&
-      forward_of(lockstep, step->forward)->begins < at)
-    at = forward_of(lockstep, step->forward)->begins;
-  return at;
+  if (stands_still(instance->lockstep)) return TICK_MAX;
+  const Tick at = rank->stage == RANK_RESTS ? rank->until : TICK_MAX;
+  const Tick begins = lockstep_begins_at(instance);
+  return begins < at ? begins : at;
 }
 
 static void set_timer(Simulation *self, Instance *instance) {
@@ -499,6 +517,7 @@ static void reset(Lockstep *self, Tick now) {
   self->empty = self->rests = false;
   self->n_waits = self->n_held = 0;
   rank_front_forget(&self->front, now);
+  if (self->experts) expert_balance_restart(self->experts);
 }
 
 static void reset_rank(Rank *self) {
@@ -546,6 +565,7 @@ void lockstep_audit(const Simulation *self, const Instance *instance) {
   const Lockstep *lockstep = instance->lockstep;
   uint32_t n_joined[2] = {0, 0}, n_voted = 0;
   (void)self;
+  if (lockstep->experts) expert_balance_audit(lockstep->experts);
   if (lockstep->failed) return;
   for (uint32_t i = 0; i < lockstep->n; i++) {
     const Instance *member = &lockstep->first[i];

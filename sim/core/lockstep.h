@@ -11,6 +11,7 @@
  * Whatever rank an event is of, all ranks go on as far as they can then, the first first. */
 #ifndef SIM_CORE_LOCKSTEP_H
 #define SIM_CORE_LOCKSTEP_H
+#include "sim/core/expert_balance.h"
 #include "sim/core/rank_front.h"
 #include "sim/core/scheduler.h"
 #include "sim/core/state.h"
@@ -37,6 +38,7 @@ typedef struct Lockstep {
   int64_t n_vain;                   // forwards since the newest with tokens, or since anything
                                     // happened
   bool failed;                      // and what its ranks had is not lost yet
+  ExpertBalance *experts;           // NULL: their loads are as the model's times have them
   /* Of those whose rounds are one (rank_rounds.h). */
   uint64_t n_taken;        // forwards whose output is
   bool empty;              // the newest round was, while a forward is in progress
@@ -101,9 +103,11 @@ bool lockstep_has_work(const Instance *instance);
 Tick lockstep_end_of(const Instance *instance);
 /* The forward of its oldest step has begun, and it does not compute that yet; it does. */
 bool lockstep_begins(const Simulation *self, const Instance *instance);
+/* When that forward begins; TICK_MAX: it is not launched, or there is no such step. */
+Tick lockstep_begins_at(const Instance *instance);
 void lockstep_begin_step(Simulation *self, Instance *instance);
 /* A rank has come to its next forward, whose number is returned; the last one launches it. */
-uint64_t lockstep_join(const Simulation *self, Rank *rank, bool vain);
+uint64_t lockstep_join(Simulation *self, Rank *rank, bool vain);
 /* The ticks of a step by the run's executor. */
 Tick lockstep_execute(Simulation *self, Instance *instance, Step *step);
 /* Who wants to know of steps is told of one, or of what a rank has that comes without tokens. */

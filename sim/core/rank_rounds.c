@@ -168,11 +168,16 @@ static void begin_all(Simulation *self, Lockstep *lockstep) {
 }
 
 /* What it computes ends at an event. What it has decided begins as the forward before ends, which
- * is an event of another rank, where it has no step in that. */
+ * is an event of another rank, where it has no step in that; later, where experts move before. */
 static void set_timer(Simulation *self, Instance *instance) {
   const bool idle = instance->activity == ACTIVITY_IDLE;
   sim_book_idleness(self, instance, idle);
-  if (idle) agenda_clear(&self->agenda, EVENT_ITERATION, instance->ix);
+  if (!idle) return;
+  const Tick at = instance->lockstep->experts ? lockstep_begins_at(instance) : TICK_MAX;
+  if (at < TICK_MAX)
+    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, at);
+  else
+    agenda_clear(&self->agenda, EVENT_ITERATION, instance->ix);
 }
 
 bool rank_rounds_go_on(Simulation *self, Instance *instance) {

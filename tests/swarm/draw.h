@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/rng.h"
 #include "base/units.h"
+#include "sim/core/expert_balance.h"
 #include "tests/swarm/cluster.h"
 #include <string.h>
 
@@ -91,6 +92,10 @@ void cluster_draw_proposals(Cluster *self, const Draw *draw);
 void cluster_draw_pinned(Cluster *self, const Draw *draw);
 /* What sending KV layer by layer adds to a layer. Likewise. */
 void cluster_draw_layer_sync(Cluster *self, const Draw *draw);
+/* Loads of experts of its ranks. In experts.c. */
+void cluster_draw_experts(Cluster *self, const Draw *draw);
+/* Which of these cut their batches in two. In experts.c. */
+void cluster_draw_two_batches(Cluster *self, const Draw *draw);
 /* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.
  */
 void cluster_draw_adapters(Cluster *self, const Draw *draw);

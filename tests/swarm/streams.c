@@ -36,4 +36,6 @@ void cluster_draw_streams(Cluster *self, const Draw *draw) {
   cluster_draw_disaggregation(self, draw);
   cluster_draw_pinned(self, draw);
   cluster_draw_layer_sync(self, draw);
+  cluster_draw_experts(self, draw);
+  cluster_draw_two_batches(self, draw);
 }
