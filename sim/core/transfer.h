@@ -44,6 +44,7 @@ typedef struct Transfer {
 typedef struct TransferTable {
   Transfer *slots;
   size_t n_slots, capacity;
+  size_t n_taken; // slots
   TransferIx first_free;
 } TransferTable;
 #endif

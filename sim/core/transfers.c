@@ -6,6 +6,7 @@
 TransferIx transfers_take(Simulation *self) {
   TransferTable *table = &self->transfers;
   TransferIx ix = table->first_free;
+  table->n_taken++;
   if (ix != TRANSFER_NONE) {
     table->first_free = table->slots[ix].next_free;
     return ix;
@@ -19,6 +20,7 @@ TransferIx transfers_take(Simulation *self) {
 
 void transfers_release(Simulation *self, TransferIx ix) {
   assert(!transfers_moves(self, ix));
+  self->transfers.n_taken--;
   self->transfers.slots[ix].next_free = self->transfers.first_free;
   self->transfers.first_free = ix;
 }
