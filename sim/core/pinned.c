@@ -24,7 +24,7 @@ double pinned_ticks(const PinnedMemory *self, int64_t bytes) {
 
 Tick pinned_pass_on(PinnedMemory *self, uint32_t slot, int64_t bytes, Tick end, Arena *arena) {
   if (self->bandwidth == 0) return end;
-  if (2 * self->first >= self->last) { // the places of those that have gone on
+  if (self->first > 0 && 2 * self->first >= self->last) { // places of those that have gone on
     self->last -= self->first;
     memmove(self->items, self->items + self->first, self->last * sizeof *self->items);
     self->first = 0;
