@@ -431,170 +431,167 @@ static int64_t tensor_left(const PoolConfig *pool) {
   const int64_t all = pool->hardware.num_gpus * pool->nnodes;
   const int64_t left = all - pool->sides.ffn_gpus * pool->data_parallel_size;
   return left > others ? left / others : 1;
-  static int bind_ranks(const Config *self, PoolConfig *pool, const Llm *model, const Node *node,
-                        Arena *arena, Diag *diag) {
-    if (check_ranks(self, pool, node, diag) || check_eplb(pool, node, diag)) return -1;
-    return config_bind_experts(self, pool, model, ranks_of(self, pool), node, arena, diag);
-  }
+}
 
-  /* The spec is filled when all of it is in order. */
-  static int bind_pool(Config * self, const Node *node, PoolConfig *pool, Arena *arena,
-                       Diag *diag) {
-    pool->engine = self->engine;
-    int status = option_bind(config_pool_options, node, NULL, node->at, pool, diag);
-    PoolSpec *spec = &pool->spec;
-    spec->name = node->key;
-    status |= bind_engine(pool, diag);
-    status |= config_bind_sides(pool, diag);
-    status |= config_bind_pool_scaling(self, pool, node, diag);
-    if (node->kind != NODE_MAP || !pool->machine) return -1;
-    Hardware hardware;
-    Place machine_at = config_place(node, "machine");
-    if (config_load_hardware(self, &hardware, pool->machine, machine_at, arena, diag)) return -1;
-    pool->hardware = hardware;
-    if (self->sim.network_path == NETWORK_NVLINK && hardware.nvlink_bandwidth == 0)
-      status = diag_error(diag, machine_at,
-                          "machine '%s' has no NVLink, which 'path' of the network needs",
-                          hardware.name);
-    if (config_find_model(self, config_place(node, "model"), "a pool", pool->model, &spec->model,
-                          diag))
-      return -1;
-    const Llm *model = &self->models[spec->model];
-    if (status || !model->name) return -1;
-    if (pool->tensor_parallel_size == 0) pool->tensor_parallel_size = tensor_left(pool);
-    const Parallelism degrees = config_degrees(pool);
-    if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
-    pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
-    const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
-    const Speculation *speculation = config_speculation(&batcher);
-    const Llm held = speculation && speculation->mtp ? llm_with_mtp(model) : *model;
-    pool->kv.max_num_seqs = ranks_of(self, pool) * config_max_decode_seqs(&batcher);
-    if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers && degrees.pipeline == 1)
-      pool->kv.layout = kv_layout_of(&held, degrees.tensor, pool->kv.block_size, arena);
-    double cap = 0;
-    if (config_bind_power(pool, &hardware, node, &cap, diag) ||
-        bind_ranks(self, pool, model, node, arena, diag))
-      return -1;
-    if (pool->lora_node && config_bind_lora(self, pool, pool->lora_node, diag)) return -1;
-    KvCapacity capacity;
-    if (check_kv_keys(node, diag) ||
-        kv_capacity(&held, &hardware, degrees, &pool->kv,
-                    config_place(node, "tensor_parallel_size"), &capacity, diag) ||
-        check_lanes(self, pool, node, &capacity, diag) ||
-        fit_cpu_memory(self, pool, node, &hardware, &capacity, diag))
-      return -1;
-    PerfModelInputs choice = self->perfmodel;
-    if (pool->perfmodel && config_bind_perfmodel(self, pool->perfmodel, &choice, arena, diag))
-      return -1;
-    if (!choice.name) return -1;
-    choice.error_shift = self->error_shift;
-    choice.apart = self->apart;
-    choice.model = model;
-    choice.hardware = &hardware;
-    choice.degrees = degrees;
-    choice.enable_eplb = pool->enable_eplb || pool->expert_load; // others follow from equal loads
-    choice.power = pool->power;
-    choice.power_cap = cap;
-    choice.output_error = speculation ? speculation->error : 0;
-    choice.max_decode_seqs = max_decode_seqs(self, spec, ranks_of(self, pool), &capacity);
-    spec->perfmodel = config_load_perfmodel(
-        self, choice, &pool->engine, times_place(self, node, &choice, machine_at), arena, diag);
-    if (!spec->perfmodel || config_check_experts(pool, node, diag)) return -1;
-    config_give_host_times(pool, arena);
-    fill_spec(self, pool, &held, &hardware, &capacity);
-    if (config_bind_host(pool, node, arena, diag) ||
-        check_batcher(self, spec, pool->batcher ? pool->batcher : node_find(node, "engine"), arena,
-                      diag))
-      return -1;
-    return config_fill_sleep(self, node, pool, diag) | check_tier(self, node, spec, diag);
-  }
+static int bind_ranks(const Config *self, PoolConfig *pool, const Llm *model, const Node *node,
+                      Arena *arena, Diag *diag) {
+  if (check_ranks(self, pool, node, diag) || check_eplb(pool, node, diag)) return -1;
+  return config_bind_experts(self, pool, model, ranks_of(self, pool), node, arena, diag);
+}
 
-  static int check_phases(const Config *self, uint32_t model, const Node *node, Diag *diag) {
-    static const char *const phases[] = {"prefill", "decode"}; // as Phase
-    int status = 0;
-    for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
-      bool covered = false;
-      for (uint32_t i = 0; i < self->sim.n_pools; i++)
-        covered |= self->pools[i].spec.model == model &&
-                   role_covers(self->pools[i].spec.role, (Phase)phase);
-      if (covered) continue;
-      const char *name = self->specs[model].name;
-      status = name ? diag_error(diag, node->key_at, "no pool does %s of model '%s'", phases[phase],
-                                 name)
-                    : diag_error(diag, node->key_at, "no pool does %s", phases[phase]);
-      diag_hint(diag, "set 'role' of a pool to '%s' or 'mixed'", phases[phase]);
-    }
-    return status;
-  }
+/* The spec is filled when all of it is in order. */
+static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *arena, Diag *diag) {
+  pool->engine = self->engine;
+  int status = option_bind(config_pool_options, node, NULL, node->at, pool, diag);
+  PoolSpec *spec = &pool->spec;
+  spec->name = node->key;
+  status |= bind_engine(pool, diag);
+  status |= config_bind_sides(pool, diag);
+  status |= config_bind_pool_scaling(self, pool, node, diag);
+  if (node->kind != NODE_MAP || !pool->machine) return -1;
+  Hardware hardware;
+  Place machine_at = config_place(node, "machine");
+  if (config_load_hardware(self, &hardware, pool->machine, machine_at, arena, diag)) return -1;
+  pool->hardware = hardware;
+  if (self->sim.network_path == NETWORK_NVLINK && hardware.nvlink_bandwidth == 0)
+    status =
+        diag_error(diag, machine_at,
+                   "machine '%s' has no NVLink, which 'path' of the network needs", hardware.name);
+  if (config_find_model(self, config_place(node, "model"), "a pool", pool->model, &spec->model,
+                        diag))
+    return -1;
+  const Llm *model = &self->models[spec->model];
+  if (status || !model->name) return -1;
+  if (pool->tensor_parallel_size == 0) pool->tensor_parallel_size = tensor_left(pool);
+  const Parallelism degrees = config_degrees(pool);
+  if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
+  pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
+  const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
+  const Speculation *speculation = config_speculation(&batcher);
+  const Llm held = speculation && speculation->mtp ? llm_with_mtp(model) : *model;
+  pool->kv.max_num_seqs = ranks_of(self, pool) * config_max_decode_seqs(&batcher);
+  if (batcher.policy && ((const Batcher *)batcher.policy)->groups_layers && degrees.pipeline == 1)
+    pool->kv.layout = kv_layout_of(&held, degrees.tensor, pool->kv.block_size, arena);
+  double cap = 0;
+  if (config_bind_power(pool, &hardware, node, &cap, diag) ||
+      bind_ranks(self, pool, model, node, arena, diag))
+    return -1;
+  if (pool->lora_node && config_bind_lora(self, pool, pool->lora_node, diag)) return -1;
+  KvCapacity capacity;
+  if (check_kv_keys(node, diag) ||
+      kv_capacity(&held, &hardware, degrees, &pool->kv, config_place(node, "tensor_parallel_size"),
+                  &capacity, diag) ||
+      check_lanes(self, pool, node, &capacity, diag) ||
+      fit_cpu_memory(self, pool, node, &hardware, &capacity, diag))
+    return -1;
+  PerfModelInputs choice = self->perfmodel;
+  if (pool->perfmodel && config_bind_perfmodel(self, pool->perfmodel, &choice, arena, diag))
+    return -1;
+  if (!choice.name) return -1;
+  choice.error_shift = self->error_shift;
+  choice.apart = self->apart;
+  choice.model = model;
+  choice.hardware = &hardware;
+  choice.degrees = degrees;
+  choice.enable_eplb = pool->enable_eplb || pool->expert_load; // others follow from equal loads
+  choice.power = pool->power;
+  choice.power_cap = cap;
+  choice.output_error = speculation ? speculation->error : 0;
+  choice.max_decode_seqs = max_decode_seqs(self, spec, ranks_of(self, pool), &capacity);
+  spec->perfmodel = config_load_perfmodel(
+      self, choice, &pool->engine, times_place(self, node, &choice, machine_at), arena, diag);
+  if (!spec->perfmodel || config_check_experts(pool, node, diag)) return -1;
+  config_give_host_times(pool, arena);
+  fill_spec(self, pool, &held, &hardware, &capacity);
+  if (config_bind_host(pool, node, arena, diag) ||
+      check_batcher(self, spec, pool->batcher ? pool->batcher : node_find(node, "engine"), arena,
+                    diag))
+    return -1;
+  return config_fill_sleep(self, node, pool, diag) | check_tier(self, node, spec, diag);
+}
 
-  /* Machines and lanes are numbered in 32 bits, and policies look at all of them. */
-  static int check_machines(const Config *self, const Node *node, Diag *diag) {
-    enum { MACHINES_MAX = 10000000 };
-    int64_t machines = 0;
-    uint32_t i = 0;
-    for (const Node *child = node->first; child; child = child->next, i++) {
-      machines += self->sim.pools[i].count;
-      if (machines > MACHINES_MAX)
-        return diag_error(diag, config_place(child, "count"),
-                          "the pools up to '%s' have %lld instances or pipeline stages in all, at "
-                          "most %d are supported",
-                          child->key, (long long)machines, MACHINES_MAX);
-    }
-    return 0;
-  }
-
-  /* Whether the pool policy is asked to keep more machines than there are. */
-  static int check_excess(const Config *self, uint32_t model, Diag *diag) {
-    int64_t n_split = 0;
+static int check_phases(const Config *self, uint32_t model, const Node *node, Diag *diag) {
+  static const char *const phases[] = {"prefill", "decode"}; // as Phase
+  int status = 0;
+  for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
+    bool covered = false;
     for (uint32_t i = 0; i < self->sim.n_pools; i++)
-      if (self->pools[i].spec.model == model && self->pools[i].spec.role != ROLE_MIXED)
-        n_split += self->pools[i].count;
-    const PolicyChoice *choice = &self->sim.policies[POLICY_POOL];
-    const PoolPolicy *policy = (const PoolPolicy *)choice->policy;
-    if (!policy || !policy->excess || n_split == 0) return 0;
-    if (!choice->state) return 0; // wrong options have been named already
-    const char *key = policy->excess(choice->state, n_split);
-    if (!key) return 0;
-    const Node *written =
-        node_find(node_find(self->root, "policies"), policy_kind_name(POLICY_POOL));
-    return diag_error(diag, config_place(written, key),
-                      "'%s' exceeds the instances that prefill or decode, %lld in all", key,
-                      (long long)n_split);
+      covered |=
+          self->pools[i].spec.model == model && role_covers(self->pools[i].spec.role, (Phase)phase);
+    if (covered) continue;
+    const char *name = self->specs[model].name;
+    status =
+        name ? diag_error(diag, node->key_at, "no pool does %s of model '%s'", phases[phase], name)
+             : diag_error(diag, node->key_at, "no pool does %s", phases[phase]);
+    diag_hint(diag, "set 'role' of a pool to '%s' or 'mixed'", phases[phase]);
   }
+  return status;
+}
 
-  /* Whether a pool is one that an assignment made, by a name that is in no file, without saying what
+/* Machines and lanes are numbered in 32 bits, and policies look at all of them. */
+static int check_machines(const Config *self, const Node *node, Diag *diag) {
+  enum { MACHINES_MAX = 10000000 };
+  int64_t machines = 0;
+  uint32_t i = 0;
+  for (const Node *child = node->first; child; child = child->next, i++) {
+    machines += self->sim.pools[i].count;
+    if (machines > MACHINES_MAX)
+      return diag_error(diag, config_place(child, "count"),
+                        "the pools up to '%s' have %lld instances or pipeline stages in all, at "
+                        "most %d are supported",
+                        child->key, (long long)machines, MACHINES_MAX);
+  }
+  return 0;
+}
+
+/* Whether the pool policy is asked to keep more machines than there are. */
+static int check_excess(const Config *self, uint32_t model, Diag *diag) {
+  int64_t n_split = 0;
+  for (uint32_t i = 0; i < self->sim.n_pools; i++)
+    if (self->pools[i].spec.model == model && self->pools[i].spec.role != ROLE_MIXED)
+      n_split += self->pools[i].count;
+  const PolicyChoice *choice = &self->sim.policies[POLICY_POOL];
+  const PoolPolicy *policy = (const PoolPolicy *)choice->policy;
+  if (!policy || !policy->excess || n_split == 0) return 0;
+  if (!choice->state) return 0; // wrong options have been named already
+  const char *key = policy->excess(choice->state, n_split);
+  if (!key) return 0;
+  const Node *written = node_find(node_find(self->root, "policies"), policy_kind_name(POLICY_POOL));
+  return diag_error(diag, config_place(written, key),
+                    "'%s' exceeds the instances that prefill or decode, %lld in all", key,
+                    (long long)n_split);
+}
+
+/* Whether a pool is one that an assignment made, by a name that is in no file, without saying what
  * its machines are: an entry says what its name may have been meant to be. */
-  static bool is_misnamed(const Node *pools, const Node *pool, Diag *diag) {
-    if (!was_set(pool->key_at) || pool->kind != NODE_MAP || node_find(pool, "machine"))
-      return false;
-    const char **names = ARENA_ARRAY(&diag->arena, const char *, pools->n_children + 1);
-    int n = 0;
-    for (const Node *other = pools->first; other; other = other->next)
-      if (!was_set(other->key_at)) names[n++] = other->key;
-    if (n == 0) return false;
-    diag_error(diag, pool->key_at, "there is no pool '%s', and a new one needs a 'machine'",
-               pool->key);
-    diag_hint_near(diag, pool->key, names);
-    return true;
-  }
+static bool is_misnamed(const Node *pools, const Node *pool, Diag *diag) {
+  if (!was_set(pool->key_at) || pool->kind != NODE_MAP || node_find(pool, "machine")) return false;
+  const char **names = ARENA_ARRAY(&diag->arena, const char *, pools->n_children + 1);
+  int n = 0;
+  for (const Node *other = pools->first; other; other = other->next)
+    if (!was_set(other->key_at)) names[n++] = other->key;
+  if (n == 0) return false;
+  diag_error(diag, pool->key_at, "there is no pool '%s', and a new one needs a 'machine'",
+             pool->key);
+  diag_hint_near(diag, pool->key, names);
+  return true;
+}
 
-  int config_bind_pools(Config * self, const Node *node, Arena *arena, Diag *diag) {
-    if (node->kind != NODE_MAP || node->n_children == 0)
-      return diag_error(diag, node->at,
-                        "'pools' must be a map of names to pools, with at least one");
-    self->pools = ARENA_ARRAY(arena, PoolConfig, node->n_children);
-    PoolSpec *specs = ARENA_ARRAY(arena, PoolSpec, node->n_children);
-    int status = 0;
-    for (const Node *child = node->first; child; child = child->next) {
-      const uint32_t i = self->sim.n_pools++;
-      status |= is_misnamed(node, child, diag)
-                    ? -1
-                    : bind_pool(self, child, &self->pools[i], arena, diag);
-      specs[i] = self->pools[i].spec;
-    }
-    self->sim.pools = specs;
-    if (status) return -1;
-    for (uint32_t m = 0; m < self->n_models; m++)
-      status |= check_phases(self, m, node, diag) | check_excess(self, m, diag);
-    return status | check_machines(self, node, diag);
+int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  if (node->kind != NODE_MAP || node->n_children == 0)
+    return diag_error(diag, node->at, "'pools' must be a map of names to pools, with at least one");
+  self->pools = ARENA_ARRAY(arena, PoolConfig, node->n_children);
+  PoolSpec *specs = ARENA_ARRAY(arena, PoolSpec, node->n_children);
+  int status = 0;
+  for (const Node *child = node->first; child; child = child->next) {
+    const uint32_t i = self->sim.n_pools++;
+    status |=
+        is_misnamed(node, child, diag) ? -1 : bind_pool(self, child, &self->pools[i], arena, diag);
+    specs[i] = self->pools[i].spec;
   }
+  self->sim.pools = specs;
+  if (status) return -1;
+  for (uint32_t m = 0; m < self->n_models; m++)
+    status |= check_phases(self, m, node, diag) | check_excess(self, m, diag);
+  return status | check_machines(self, node, diag);
+}
