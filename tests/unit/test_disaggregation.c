@@ -21,6 +21,12 @@ static const PerfModel *slow_model(void) {
   return model;
 }
 
+/* In place of the scene that there is. */
+static void new_scene(void) {
+  teardown();
+  setup_scene();
+}
+
 /* `n` pools of prefill and one that decodes, of so many instances each. */
 static void split(uint32_t n, const uint32_t *counts, uint32_t n_decode) {
   scene_split(&scene, counts[0], n_decode);
@@ -49,12 +55,12 @@ Test(disaggregation, two_pools_of_identical_instances_are_one_of_their_sum) {
   TraceRow rows[SCENE_REQUESTS];
   drawn_rows(rows);
   for (size_t i = 0; i < COUNT(routers); i++) {
-    setup_scene();
+    new_scene();
     split(1, (uint32_t[]){5}, 2);
     scene_choose(&scene, POLICY_ROUTER, routers[i], NULL);
     run(rows, COUNT(rows));
     const uint64_t digest = scene.result.digest;
-    setup_scene();
+    new_scene();
     split(2, (uint32_t[]){2, 3}, 2);
     scene_choose(&scene, POLICY_ROUTER, routers[i], NULL);
     run(rows, COUNT(rows));
@@ -129,7 +135,7 @@ Test(disaggregation, speed_makes_no_difference_among_equals) {
   for (size_t i = 0; i < COUNT(ties); i++) {
     uint64_t digest = 0;
     for (int by_speed = 0; by_speed < 2; by_speed++) {
-      setup_scene();
+      new_scene();
       split(2, (uint32_t[]){2, 2}, 2);
       scene_choose(
           &scene, POLICY_ROUTER, "jsq",
