@@ -283,7 +283,7 @@ static bool follows(FitTask *self, Arena *arena) {
 }
 
 void fit_task_choose(FitTask *self, Arena *arena) {
-  FitModel model;
+  FitModel *model = ARENA_NEW(arena, FitModel); // more than a stack may grow by
   if (self->operators) {
     choose_way(self, arena);
     return;
@@ -291,7 +291,7 @@ void fit_task_choose(FitTask *self, Arena *arena) {
   const bool operators = self->op != PROFILE_ITERATION;
   const bool is = operators && self->grid && fit_is_table(self->points, self->n_points, self->grid);
   const bool can = is || (operators && fit_table_can(self->term, self->points, self->n_points));
-  self->table = can && fit_table_build(&model, self->term, self->points, self->n_points,
+  self->table = can && fit_table_build(model, self->term, self->points, self->n_points,
                                        self->grid == 0, arena);
   if (self->table && is) return;
   const bool makes_one = self->table;

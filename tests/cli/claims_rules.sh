@@ -93,8 +93,8 @@ prints 'by tandem: 0 within, 2 outside, 0 input-missing, 1 reported; '
 prints '; inputs, formulas and fits: 1 within, 1 outside'
 prints 'one setting for each group: 1 of 2 predictions within; as configured: 1'
 expect 0 "$tandem" report claims ./paper --format csv
-grep -q '^P-1,a,turns,.*,prediction,within,outside,,0.5$' out || fail 'not both verdicts'
-grep -q '^P-1,a,put in,.*,input,within,outside,,0.5$' out || fail 'not the kind'
+grep -q '^P-1,a,turns,.*,prediction,within,outside,,0.5,,,$' out || fail 'not both verdicts'
+grep -q '^P-1,a,put in,.*,input,within,outside,,0.5,,,$' out || fail 'not the kind'
 
 # P-1 wants 10 requests, P-2 others; alone each gets them, as a group one setting only.
 group() { # FILE GROUP REQUESTS
