@@ -138,6 +138,7 @@ bool sim_draws(const SimConfig *config) {
   for (uint32_t i = 0; i < config->n_pools; i++) {
     const PolicyChoice batcher = sim_pool_policy(config, &config->pools[i], POLICY_BATCHER);
     draws |= batcher.policy->draws && batcher.policy->draws(batcher.state);
+    draws |= config->pools[i].experts != NULL; // whose loads are drawn
   }
   for (uint32_t i = 0; i < config->n_faults; i++)
     draws |= config->faults[i].n_spans == 0;

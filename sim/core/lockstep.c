@@ -1,5 +1,6 @@
 /* See lockstep.h. */
 #include "sim/core/lockstep.h"
+#include "sim/core/connector.h"
 #include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/forward_time.h"
@@ -165,6 +166,17 @@ static void book_experts(Simulation *self, const Lockstep *lockstep, Tick ticks)
   books->imbalance += (Total)ticks * lockstep->experts->imbalance;
 }
 
+/* Whether KV is on its way to requests that wait for it: it comes, however many forwards are
+ * vain. */
+static bool awaits_kv(const Simulation *self, const Lockstep *lockstep) {
+  const Request *slots = self->requests.slots;
+  for (uint32_t i = 0; i < lockstep->n; i++)
+    for (RequestIx ix = lockstep->first[i].prefill_queue.first;
+         ix != REQUEST_NONE && slots[ix].loading; ix = slots[ix].next)
+      if (slots[ix].loading == LOADING_RUNS) return true;
+  return false;
+}
+
 static void launch(Simulation *self, Lockstep *lockstep) {
   const uint64_t number = lockstep->n_launched;
   Forward *forward = forward_of(lockstep, number);
@@ -175,7 +187,7 @@ static void launch(Simulation *self, Lockstep *lockstep) {
   if (follows) forward->begins += rearrange(self, lockstep);
   forward->ends = forward->begins + forward_ticks(self, lockstep, number);
   if (follows) book_experts(self, lockstep, forward->ends - forward->begins);
-  lockstep->n_vain = forward->vain ? lockstep->n_vain + 1 : 0;
+  lockstep->n_vain = forward->vain && !awaits_kv(self, lockstep) ? lockstep->n_vain + 1 : 0;
   lockstep->n_launched++;
   *forward_of(lockstep, number + 2) = (Forward){.launched_at = -1, .vain = true};
 }

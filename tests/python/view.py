@@ -177,6 +177,24 @@ class Many(Case):
         self.assertFalse(none.answers[0]["found"])
         self.assertIn("ttft.p99", none.designs["whole"]["why_not"])
 
+    def test_a_plan_says_what_to_buy(self):
+        question = {"isl": 500, "osl": 50, "rate": 2, "tp": 1, "split": "no", "seeds": 1}
+        one = tandem.plan("llama3.1-8b", "h100", "ttft.p99<2s,tpot.p99<50ms", **question)
+        self.assertEqual(one.best["gpus"], 1)
+        self.assertLess(one.best["ttft.p99"], 2)
+        self.assertIn(one.best["design"], one.study.designs)
+        cheap = {"h200": 0.01, "h100": 2}
+        two = tandem.plan(
+            "llama3.1-8b", ["h100", "h200"], "ttft.p99<2s", price=cheap, sold="gpu", **question
+        )
+        self.assertEqual([row["machine"] for row in two.rows], ["dgx-h200", "dgx-h100"])
+        self.assertEqual(two.best["cost_per_hour"], 0.01)
+        none = tandem.plan("llama3.1-8b", "h100", "ttft.p99<1us", **question)
+        self.assertIsNone(none.best)
+        with self.assertRaises(tandem.Error) as refused:
+            tandem.plan("llama3.1-8b", "h1000", "ttft.p99<2s", **question)
+        self.assertIn("h1000", str(refused.exception))
+
     def test_why_and_compare(self):
         tandem.run(config(), output="r.db")
         tandem.run(config(), output="r.db", set={"workload.arrivals.rate": "8 /s"})

@@ -11,11 +11,12 @@ Each function is one command of the program, which computes all that there is; `
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from ._answers import Limit, Result, Row, Study, Sweep, frame
+from ._answers import Limit, Plan, Result, Row, Study, Sweep, frame
 from ._program import Diagnostic, Error, PathLike, call, call_json, program
 from ._yaml import block, flow
 
@@ -26,10 +27,12 @@ __all__ = [
     "Diagnostic",
     "Error",
     "Limit",
+    "Plan",
     "Result",
     "Study",
     "Sweep",
     "compare",
+    "plan",
     "program",
     "provision",
     "query",
@@ -128,6 +131,32 @@ def provision(
     )
     no_design = 1
     return Study(*call_json("provision", [path], [*options, *_set(set)], text, (0, no_design)))
+
+
+def plan(
+    model: PathLike,
+    gpu: Union[str, Iterable[str]],
+    slo: str,
+    *,
+    set: Settings = None,
+    price: Optional[Mapping[str, float]] = None,
+    **options: Any,
+) -> Plan:
+    """Searches for the cheapest cluster that serves a load within latency limits. `options` are
+    those of `tandem plan --help` with underscores: `rate=30, isl=2000, osl=300`; a list stands for
+    several, as `engine=["vllm", "sglang"]`. Where no design meets the limits, `best` is None."""
+    lists = {"gpu": gpu, **options}
+    joined = {
+        name: ",".join(str(one) for one in value) if isinstance(value, (list, tuple)) else value
+        for name, value in lists.items()
+    }
+    arguments = _options(model=model, slo=slo, **joined) + _set(set)
+    arguments += [f"--price={name}={value}" for name, value in (price or {}).items()]
+    no_design = 3  # as wrong input, which prints no answer
+    answer = call("plan", [], [*arguments, "--format=json"], None, (0, no_design))
+    if not answer.out.strip():
+        raise Error(answer.notes.rstrip(), no_design)
+    return Plan(json.loads(answer.out), answer.notes)
 
 
 def _question(name: str) -> tuple[list[str], list[str]]:

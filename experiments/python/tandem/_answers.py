@@ -182,3 +182,44 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<tandem.Study: {self.best or 'no design'} by {self.objective}>"
+
+
+class Plan:
+    """The answer of `plan`: a row for each combination of GPU, engine, format, drafts and tiers, in
+    the order in which the program prints them, the best first."""
+
+    def __init__(self, data: Any, notes: str) -> None:
+        self.data = data
+        """All that the program printed, as it is."""
+        self.notes = notes
+        self.study: Optional[Study] = None
+        """Of a single combination: the study that was searched, with all designs and seeds."""
+        if isinstance(data, list):
+            self.rows: list[Row] = data
+        else:
+            self.study = Study(data["answers"], notes)
+            self.rows = [self._row(data, self.study)]
+
+    @staticmethod
+    def _row(data: Mapping[str, Any], study: Study) -> Row:
+        row: Row = {key: data[key] for key in ("machine", "engine")}
+        row["design"] = study.best
+        if study.best:
+            answer = next(row for row in study.answers if row["design"] == study.best)
+            row.update((k, v) for k, v in answer.items() if k not in ("design", "seed", "slo"))
+            row.update((limit["name"], limit["value"]) for limit in answer.get("slo") or [])
+        return row
+
+    @property
+    def best(self) -> Optional[Row]:
+        """The row of the best answer, None: nothing meets the limits."""
+        return next((row for row in self.rows if row["design"]), None)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        return frame(self.rows)
+
+    def __repr__(self) -> str:
+        best = self.best
+        found = f"{best['design']} on {best['machine']}" if best else "no design"
+        return f"<tandem.Plan: {found} of {len(self.rows)}>"
