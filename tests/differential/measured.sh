@@ -6,10 +6,15 @@
 
 folder=${TANDEM_DATA_DIR:-}/measured
 [ -r "$folder/e2e/inferencex.csv.gz" ] || exit 77
-expect 0 "$tandem" report measured "$folder" --format csv
+# Of one pool all points; of two, which take five times as long, those of one engine and GPU.
+expect 0 "$tandem" report measured "$folder" --format csv --mode agg
+cp out all
+expect 0 "$tandem" report measured "$folder" --format csv --mode disagg --set inferencex \
+  --engine trtllm --gpu h200
+sed 1d out >>all
 
 # Without the commas of texts.
-awk -F'"' -v OFS= '{ for (i = 2; i <= NF; i += 2) gsub(",", ";", $i) } 1' out >points
+awk -F'"' -v OFS= '{ for (i = 2; i <= NF; i += 2) gsub(",", ";", $i) } 1' all >points
 # Columns of the points, by name. Rows with drafts are sets of their own.
 awk -F, '
 NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
