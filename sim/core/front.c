@@ -19,6 +19,7 @@ void front_hold(Simulation *self, RequestIx ix) {
   Request *slots = self->requests.slots;
   life_awaits(self, ix);
   request_queue_push(&sim_deployment(self, &slots[ix])->front, slots, ix);
+  tell_came_front(self, ix);
 }
 
 void front_take(Simulation *self, RequestIx ix) {

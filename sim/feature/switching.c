@@ -232,7 +232,7 @@ static void handle(Simulation *self, uint32_t target) {
   }
 }
 
-static void see_arrival(Simulation *self, RequestIx request) {
+static void see_request(Simulation *self, RequestIx request) {
   (void)request;
   look_at(self, self->now);
 }
@@ -298,7 +298,8 @@ const Feature feature_switching = {
     .is_used = is_used,
     .start = start,
     .handlers = {[EVENT_SWITCH] = handle},
-    .arrived = see_arrival,
+    .arrived = see_request,
+    .came_front = see_request,
     .ended = see_end,
     .drained = see_drained,
     .audits = check,
