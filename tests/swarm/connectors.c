@@ -1,6 +1,5 @@
 /* Pools whose scheduler has a KV connector, or tiers under its prefix cache. From streams of their
  * own. */
-#include "base/yaml.h"
 #include "sim/batcher/batcher.h"
 #include "tests/swarm/draw.h"
 #include <string.h>
@@ -23,21 +22,8 @@ static bool choose(Draw *self, const SimConfig *config, PoolSpec *pool,
                    const char *(*draw_text)(Draw *self, const PoolSpec *pool)) {
   const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
   const OptionSpec *option = find_option(batcher.policy, "kv_connector");
-  const char *key;
   if (!option || pool->layout || pool->kv_block_bytes == 0) return false;
-  void *state = arena_copy(self->arena, batcher.state, batcher.policy->state_size);
-  Diag diag;
-  diag_init(&diag);
-  const char *text = draw_text(self, pool);
-  *(Node **)((char *)state + option->offset) =
-      yaml_parse("drawn", text, strlen(text), self->arena, &diag);
-  const Batcher *vllm = (const Batcher *)batcher.policy;
-  const bool good =
-      !batcher.policy->check(state, NULL, place_of_file("drawn"), self->arena, &diag) &&
-      !vllm->refuse(state, pool, self->arena, &key);
-  if (good) pool->batcher = (PolicyChoice){.policy = batcher.policy, .state = state};
-  diag_done(&diag);
-  return good;
+  return draw_batcher_option(self, config, pool, option, draw_text(self, pool));
 }
 
 /* Of a quarter of the clusters, the pools that can. */

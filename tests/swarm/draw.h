@@ -78,6 +78,10 @@ void cluster_draw_images(Cluster *self, const Draw *draw);
  * apart. In disaggregation.c. */
 void cluster_draw_disaggregation(Cluster *self, const Draw *draw);
 /* All that has a stream of its own. In streams.c. */
+/* Gives the pool's batcher, which has the option, what the text says, if it may have that there;
+ * whether it does. */
+bool draw_batcher_option(const Draw *self, const SimConfig *config, PoolSpec *pool,
+                         const OptionSpec *option, const char *text);
 void cluster_draw_streams(Cluster *self, const Draw *draw);
 /* The power of its GPUs. In power.c. */
 void cluster_draw_powers(Cluster *self, const Draw *draw);

@@ -1,5 +1,4 @@
 /* Pools whose scheduler has a proposal. From a stream of their own. */
-#include "base/yaml.h"
 #include "sim/proposal/proposal.h"
 #include "tests/swarm/draw.h"
 #include <string.h>
@@ -21,29 +20,13 @@ static const char *draw_text(Draw *self, const char *name) {
   return name;
 }
 
-static const Node *draw_node(Draw *self, Diag *diag) {
+static const char *draw_proposal(Draw *self) {
   size_t n = 0;
   const Proposal *const *list = proposal_list();
   while (list[n])
     n++;
   const int64_t i = between(self, 0, (int64_t)n - 1);
-  const char *text = draw_text(self, list[i]->policy.name);
-  return yaml_parse("drawn", text, strlen(text), self->arena, diag);
-}
-
-/* What its pool has, with a proposal; as it was if they exclude each other. */
-static PolicyChoice proposing(Draw *self, PolicyChoice batcher, const OptionSpec *option,
-                              const PoolSpec *pool) {
-  const Policy *policy = batcher.policy;
-  void *state = arena_copy(self->arena, batcher.state, policy->state_size);
-  const char *key;
-  Diag diag;
-  diag_init(&diag);
-  *(const Node **)((char *)state + option->offset) = draw_node(self, &diag);
-  const bool good = policy->check(state, NULL, place_of_file("drawn"), self->arena, &diag) == 0 &&
-                    !((const Batcher *)policy)->refuse(state, pool, self->arena, &key);
-  diag_done(&diag);
-  return good ? (PolicyChoice){.policy = policy, .state = state} : batcher;
+  return draw_text(self, list[i]->policy.name);
 }
 
 /* Of a third of the clusters, the pools that can. */
@@ -56,6 +39,6 @@ void cluster_draw_proposals(Cluster *self, const Draw *draw) {
     PoolSpec *pool = &self->pools[p];
     const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
     const OptionSpec *option = find_option(batcher.policy, "proposal");
-    if (option) pool->batcher = proposing(&own, batcher, option, pool);
+    if (option) draw_batcher_option(&own, config, pool, option, draw_proposal(&own));
   }
 }

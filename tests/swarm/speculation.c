@@ -1,10 +1,9 @@
 /* Pools that speculate. From a stream of their own. */
-#include "base/yaml.h"
 #include "sim/batcher/batcher.h"
 #include "tests/swarm/draw.h"
 #include <string.h>
 
-static Node *draw_node(Draw *self, Diag *diag) {
+static const char *draw_speculation(Draw *self) {
   static const char *const methods[] = {"ngram", "draft_model", "eagle"};
   const char *method = methods[between(self, 0, 2)];
   const int64_t n = magnitude(self, 1, 16);
@@ -14,22 +13,9 @@ static Node *draw_node(Draw *self, Diag *diag) {
                          ? arena_printf(self->arena, ", drafter_time: %lld us",
                                         (long long)(between(self, 0, 2000) * self->scale))
                          : "";
-  const char *text =
-      arena_printf(self->arena, "{method: %s, num_speculative_tokens: %lld, acceptance: %.17g%s}",
-                   method, (long long)n, length, time);
-  return yaml_parse("drawn", text, strlen(text), self->arena, diag);
-}
-
-/* What its pool has, with drafts. */
-static PolicyChoice speculating(Draw *self, PolicyChoice batcher, const OptionSpec *option) {
-  const Policy *policy = batcher.policy;
-  void *state = arena_copy(self->arena, batcher.state, policy->state_size);
-  Diag diag;
-  diag_init(&diag);
-  *(Node **)((char *)state + option->offset) = draw_node(self, &diag);
-  const bool good = !policy->check(state, NULL, place_of_file("drawn"), self->arena, &diag);
-  diag_done(&diag);
-  return good ? (PolicyChoice){.policy = policy, .state = state} : batcher;
+  return arena_printf(self->arena,
+                      "{method: %s, num_speculative_tokens: %lld, acceptance: %.17g%s}", method,
+                      (long long)n, length, time);
 }
 
 /* Of a third of the clusters, the pools that can. */
@@ -43,7 +29,7 @@ void cluster_draw_speculation(Cluster *self, const Draw *draw) {
     const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
     const OptionSpec *option = find_option(batcher.policy, "speculative");
     if (!option || pool->perfmodel->form != PERF_COMPOSED || pool->pipeline_stages > 1) continue;
-    pool->batcher = speculating(&own, batcher, option);
+    draw_batcher_option(&own, config, pool, option, draw_speculation(&own));
     self->exact = false; // what a draft adds is rounded
   }
 }

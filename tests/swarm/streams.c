@@ -1,7 +1,27 @@
 /* What clusters have beyond pools, policies and requests. Each of these draws from a stream of its
  * own, so that a new one, the last of the list, changes none of the others. */
+#include "base/yaml.h"
+#include "sim/batcher/batcher.h"
 #include "sim/policies.h"
 #include "tests/swarm/draw.h"
+#include <string.h>
+
+bool draw_batcher_option(const Draw *self, const SimConfig *config, PoolSpec *pool,
+                         const OptionSpec *option, const char *text) {
+  const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
+  const Policy *policy = batcher.policy;
+  void *state = arena_copy(self->arena, batcher.state, policy->state_size);
+  const char *key;
+  Diag diag;
+  diag_init(&diag);
+  *(const Node **)((char *)state + option->offset) =
+      yaml_parse("drawn", text, strlen(text), self->arena, &diag);
+  const bool good = !policy->check(state, NULL, place_of_file("drawn"), self->arena, &diag) &&
+                    !((const Batcher *)policy)->refuse(state, pool, self->arena, &key);
+  if (good) pool->batcher = (PolicyChoice){.policy = policy, .state = state};
+  diag_done(&diag);
+  return good;
+}
 
 /* Half of the groups copy out in two stages, but not in clusters that are pinned, which did not. */
 void cluster_draw_pinned(Cluster *self, const Draw *draw) {

@@ -6,7 +6,7 @@
 #include "base/cache.h"
 #include "experiments/config/config.h"
 #include "perfmodel/attention_ffn.h"
-#include "tests/unit/testing.h"
+#include "tests/unit/machine_testing.h"
 #include <math.h>
 #include <string.h>
 
@@ -68,18 +68,6 @@ Test(attention_ffn, a_full_pipeline_is_the_papers) {
 }
 
 /* ---- Rooflines of both sides ---- */
-
-static Hardware machine(const char *name) {
-  Hardware hardware;
-  cr_assert_eq(hardware_load(&hardware, name, data_dir, place_of_file("test"), &arena, &diag), 0);
-  return hardware;
-}
-
-static Llm model(const char *name) {
-  Llm llm;
-  cr_assert_eq(llm_load(&llm, name, data_dir, place_of_file("test"), &arena, &diag), 0);
-  return llm;
-}
 
 static AttentionFfn sides(const char *llm_name, const char *machine_name, Parallelism degrees) {
   const Llm llm = model(llm_name);

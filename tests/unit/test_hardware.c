@@ -2,24 +2,12 @@
  * Splitwise's cost and power, the capacity formula and the message when a model does not fit. */
 #include "perfmodel/datafile.h"
 #include "perfmodel/hardware.h"
-#include "tests/unit/testing.h"
+#include "tests/unit/machine_testing.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static Hardware machine(const char *name) {
-  Hardware hardware;
-  cr_assert_eq(hardware_load(&hardware, name, data_dir, place_of_file("test"), &arena, &diag), 0);
-  return hardware;
-}
-
-static Llm model(const char *name) {
-  Llm llm;
-  cr_assert_eq(llm_load(&llm, name, data_dir, place_of_file("test"), &arena, &diag), 0);
-  return llm;
-}
 
 TestSuite(hardware, .init = setup_folder, .fini = teardown_folder);
 
