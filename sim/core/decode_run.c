@@ -407,7 +407,7 @@ bool sim_break_off_run(Simulation *self, Instance *instance) {
   DecodeRun *run = &instance->run;
   const int64_t n = ended_in_part(self, instance);
   const Tick began_at = run->part_began_at + series_sum(run->series, n);
-  if (instance->counted_from > self->now) leave_broken_off_out(self, instance, n);
+  if (began_at < instance->counted_from) leave_broken_off_out(self, instance, n);
   add_broken_off(self, instance, n, &instance->totals);
   run->part = n;
   const bool resized =

@@ -102,6 +102,7 @@ void sim_end_prefills(Simulation *self, Instance *instance) {
 
 void sim_break_off_prefills(Simulation *self, Instance *instance) {
   const DecodeRun *run = &instance->run;
+  if (run->ends_at < self->now) sim_stretch_prefills(instance, self->now); // it waited to end
   const Tick end = run->ends_at;
   const Tick ticks = self->now - run->began_at, work = run->modelled;
   InstanceTotals ahead = {.stall_ticks = run->stall > ticks ? run->stall - ticks : 0};
@@ -109,6 +110,6 @@ void sim_break_off_prefills(Simulation *self, Instance *instance) {
   ahead.extrapolated_iterations[run->extrapolation] = 1;
   ahead.extrapolated_ticks[run->extrapolation] = work - sim_worked_ticks(ticks, run->stall, work);
   instance_totals_subtract(&instance->totals, &ahead);
-  if (instance->counted_from > self->now) instance_totals_subtract(&instance->before, &ahead);
+  if (run->began_at < instance->counted_from) instance_totals_subtract(&instance->before, &ahead);
   book_time(instance, self->now);
 }
