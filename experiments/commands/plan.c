@@ -18,8 +18,7 @@ typedef struct Options {
   const char *study, *output, *export, *figure;
   int format;
   int64_t jobs, memory;
-  const char *growth;
-  double until; // months
+  const char *growth, *from, *until;
   Tick deadline;
   const Node *set;
   MoneyOptions money;
@@ -124,9 +123,10 @@ static const OptionSpec options[] = {
      .fallback = "3", .min = 1, .max = 1000},
     {CLI_TEXT("--growth", growth, "SHARE",
               "growth of --rate, such as 10%/month: how long the answer holds it")},
-    {CLI_ROW("--until", REAL, until, "MONTHS",
-             "with --growth, what the load takes in so many months"),
-     .min = 0.01, .max = 1200, .absent = "not asked"},
+    {CLI_TEXT("--until", until, "MONTHS",
+              "with --growth, what the load takes in so many months, or in a month such as 2027-12"),
+     .absent = "not asked"},
+    {CLI_TEXT("--from", from, "MONTH", "the month of --rate, such as 2026-11")},
     {.group = "Prices", CLI_MONEY_PRICE},
     {CLI_MONEY_PRICES},
     {CLI_MONEY_SOLD},
@@ -156,20 +156,6 @@ static int save_study(const char *path, const char *text, Arena *arena, Diag *di
 static RateSearch search_of(Cli *cli) {
   const Options *given = cli->given;
   return (RateSearch){given->jobs, given->memory, cli->arena, cli->diag};
-}
-
-/* "10%/month", "0.1" or "80%/year", as a share of a month. */
-static int read_growth(const char *text, double *ret_share, Diag *diag) {
-  char *end = NULL;
-  double share = strtod(text, &end);
-  if (end != text && *end == '%') share /= 100, end++;
-  const bool yearly = strcmp(end, "/year") == 0;
-  if (yearly) share = pow(1 + share, 1.0 / 12) - 1;
-  if (yearly || strcmp(end, "/month") == 0) end += strlen(end);
-  *ret_share = share;
-  if (end != text && !*end && 1e-6 <= share && share <= 100) return 0;
-  diag_error(diag, place_of_file("--growth"), "'%s' is not a growth", text);
-  return diag_hint(diag, "write a share of a month or a year, such as 10%%/month");
 }
 
 /* Draws the curve, or else the front. */
@@ -206,9 +192,9 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   const bool rates = plan->question->gpus > 0;
   MoreGpus more = {0};
   if (rates && study->best >= 0 && rate_next(&how, plan->question, study, &more)) return EXIT_INPUT;
-  Growth growth = {.until = given->until};
+  Growth growth = {0};
   if (given->growth && study->best >= 0 &&
-      (read_growth(given->growth, &growth.share, cli->diag) ||
+      (growth_read(given->growth, given->from, given->until, &growth, cli->diag) ||
        rate_growth(&how, plan->question, study, &growth)))
     return EXIT_INPUT;
   const Provision *provision = &study->provision;
@@ -304,14 +290,16 @@ static int run_plan(Cli *cli) {
   question.sold = given->money.sold;
   if (study_prices(&given->money, &question.prices, cli->arena, cli->diag)) return EXIT_INPUT;
   if (sides_drafts(&sides, given->drafts, cli->arena, cli->diag)) return EXIT_INPUT;
-  double growth = 0;
+  Growth growth;
   if (question.day && question.rate == 0) return cli_usage(cli, "'--day' needs '--rate', its mean");
   if (question.day && plan_peak(question.day, &question.peak, cli->arena, cli->diag))
     return EXIT_INPUT;
   if (question.day) question.rate *= question.peak;
-  if (given->growth && read_growth(given->growth, &growth, cli->diag)) return EXIT_INPUT;
-  if ((given->growth && question.rate == 0) || (given->until > 0 && !given->growth))
-    return cli_usage(cli, "'--until' needs '--growth', and that needs '--rate'");
+  if ((given->growth && question.rate == 0) || ((given->until || given->from) && !given->growth))
+    return cli_usage(cli, "'--until' and '--from' need '--growth', and that needs '--rate'");
+  if (given->growth &&
+      growth_read(given->growth, given->from, given->until, &growth, cli->diag))
+    return EXIT_INPUT;
   if (question.batch > 0 ? question.slo != NULL : !question.slo)
     return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"
                                              : "'--slo LIMITS' is missing");

@@ -203,7 +203,20 @@ typedef struct Growth {
   double months;      // until then
   double until, rate; // months, and requests/s then; 0: not asked
   const char *then;   // what that takes: "9 instances of tp1: 9 GPUs, 36 $/h"
+  bool dated;         // the month of the load that is asked is known
+  int from;           // that month, counted from January of year 0
 } Growth;
+
+/* Reads `share` ("10%/month"), the month `from` ("2026-11") and `until` (a number of months, or a
+ * month), of which the last two may be NULL. -1 with entries. */
+int growth_read(const char *share, const char *from, const char *until, Growth *growth, Diag *diag);
+
+/* The month that is `months` after `from`, in the arena; NULL if that is not known. */
+const char *growth_month(const Growth *self, double months, Arena *arena);
+
+/* Lines of the answer, and a field of its JSON object. */
+void growth_print(const Growth *self, FILE *out, Arena *arena);
+void growth_write_json(const Growth *self, FILE *out, Arena *arena);
 
 /* Everything but the search, which found `outcomes`. `path` is where the study is kept, NULL:
  * nowhere. */

@@ -226,16 +226,6 @@ static void print_rate(const PlanAnswer *self, const Answer *answer, FILE *out, 
     fprintf(out, "what more GPUs add is not known\n");
 }
 
-static void print_growth(const Growth *growth, FILE *out) {
-  fprintf(out,
-          "            holds up to %.4g requests/s, which %.6g%% more a month reach in %.1f "
-          "months\n",
-          growth->held, 100 * growth->share, growth->months);
-  if (growth->until > 0)
-    fprintf(out, "            in %.6g months %.4g requests/s take %s\n", growth->until,
-            growth->rate, growth->then);
-}
-
 static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   const DesignOutcome *outcome = &self->outcomes[self->best];
   const Answer *answer = &outcome->answers[0];
@@ -247,7 +237,7 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   lots_print_machines(lots, n, ",\n            ", out);
   fputs("\n", out);
   if (self->more) print_rate(self, answer, out, arena);
-  if (self->growth) print_growth(self->growth, out);
+  if (self->growth) growth_print(self->growth, out, arena);
   print_limits(answer, out, arena);
   print_sure(self, outcome, out, arena);
   const char *const *notes = plan_notes(self, arena);
@@ -407,13 +397,7 @@ static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
     write_json_string(notes[i], out);
   }
   write_json_text("],\n ", "study", plan->text, out);
-  if (self->growth)
-    fprintf(out, ", \"growth\": {\"held_rps\": %.9g, \"months\": %.9g, \"until_rps\": %.9g",
-            self->growth->held, self->growth->months, self->growth->rate);
-  if (self->growth) {
-    write_json_text(", ", "until_takes", self->growth->then, out);
-    fputs("}", out);
-  }
+  if (self->growth) growth_write_json(self->growth, out, arena);
   if (self->more)
     fprintf(out, ", \"next\": {\"gpus\": %" PRId64 ", \"rate_rps\": %.9g}", self->more->gpus,
             self->more->rate);

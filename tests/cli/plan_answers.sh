@@ -67,12 +67,15 @@ rejects 3 ask --rate 20 --day azure-conv-1999
 says 'azure-conv-1999'
 
 # A load that grows: the answer holds it until the rate that it holds is reached.
-expect 0 ask --rate 30 --tp 1 --split no --seeds 1 --growth 10%/month --until 12 --format json
+expect 0 ask --rate 30 --tp 1 --split no --seeds 1 --growth 10%/month --from 2026-11 \
+  --until 2027-11 --format json
 python3 - <<'END' || fail 'growth is wrong'
 import json, math
 growth = json.load(open('out'))['growth']
 assert abs(30 * 1.1 ** growth['months'] / growth['held_rps'] - 1) < 1e-6
 assert abs(growth['until_rps'] / (30 * 1.1 ** 12) - 1) < 1e-6
+year, month = divmod(2026 * 12 + 10 + math.floor(growth['months']), 12)
+assert growth['month'] == f'{year:04}-{month + 1:02}', growth
 open('held', 'w').write(str(growth['held_rps']))
 open('takes', 'w').write(growth['until_takes'])
 END
@@ -85,7 +88,15 @@ prints "$(sed 's/.*: //' takes), " # GPUs and money; of equal designs it may be 
 rejects 3 ask --rate 30 --growth 10%/week
 says "'10%/week' is not a growth"
 rejects 2 ask --users 30 --growth 10%
-says "'--until' needs '--growth', and that needs '--rate'"
+says "'--until' and '--from' need '--growth', and that needs '--rate'"
+rejects 3 ask --rate 30 --growth 10% --until 2027-12
+says 'the month of the load that is asked is not known'
+rejects 3 ask --rate 30 --growth 10% --from 2026-11 --until 2026-11
+says "'2026-11' is not after '--from'"
+rejects 3 ask --rate 30 --growth 10% --from 2026-13 --until 12
+says "'2026-13' is not a month"
+rejects 3 ask --rate 30 --growth 10% --until 0
+says '0 months are not between 0.01 and 1200'
 
 # Requests that are all there at once: within 3% of all of them simulated; by cost; in time.
 batch() { "$tandem" plan --model llama3.1-8b --isl 500 --osl 100 --batch "$@"; }
