@@ -124,7 +124,8 @@ static const OptionSpec options[] = {
     {CLI_TEXT("--growth", growth, "SHARE",
               "growth of --rate, such as 10%/month: how long the answer holds it")},
     {CLI_TEXT("--until", until, "MONTHS",
-              "with --growth, what the load takes in so many months, or in a month such as 2027-12"),
+              "with --growth, what the load takes in so many months, or in a month such as "
+              "2027-12"),
      .absent = "not asked"},
     {CLI_TEXT("--from", from, "MONTH", "the month of --rate, such as 2026-11")},
     {.group = "Prices", CLI_MONEY_PRICE},
@@ -297,8 +298,7 @@ static int run_plan(Cli *cli) {
   if (question.day) question.rate *= question.peak;
   if ((given->growth && question.rate == 0) || ((given->until || given->from) && !given->growth))
     return cli_usage(cli, "'--until' and '--from' need '--growth', and that needs '--rate'");
-  if (given->growth &&
-      growth_read(given->growth, given->from, given->until, &growth, cli->diag))
+  if (given->growth && growth_read(given->growth, given->from, given->until, &growth, cli->diag))
     return EXIT_INPUT;
   if (question.batch > 0 ? question.slo != NULL : !question.slo)
     return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"

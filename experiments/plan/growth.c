@@ -22,12 +22,16 @@ static int read_share(const char *text, double *ret_share, Diag *diag) {
 /* "2027-12" as months since year 0; false if it is none. */
 static bool read_month(const char *text, int *ret_month) {
   static const char form[] = "0000-00";
+  int parts[2] = {0}, part = 0;
   if (strlen(text) != strlen(form)) return false;
-  for (size_t i = 0; form[i]; i++)
-    if (form[i] == '-' ? text[i] != '-' : text[i] < '0' || text[i] > '9') return false;
-  const int month = atoi(text + 5);
-  *ret_month = 12 * atoi(text) + month - 1;
-  return 1 <= month && month <= 12;
+  for (size_t i = 0; form[i]; i++) {
+    const bool dash = form[i] == '-';
+    if (dash ? text[i] != '-' : text[i] < '0' || text[i] > '9') return false;
+    part += dash;
+    if (!dash) parts[part] = 10 * parts[part] + text[i] - '0';
+  }
+  *ret_month = 12 * parts[0] + parts[1] - 1;
+  return 1 <= parts[1] && parts[1] <= 12;
 }
 
 static int not_a_month(const char *option, const char *text, Diag *diag) {
