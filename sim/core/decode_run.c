@@ -360,6 +360,18 @@ void sim_leave_part_out(const Simulation *self, Instance *instance) {
   instance->counted_from = instance->run.part_began_at + series_sum(instance->run.series, n);
 }
 
+void sim_stretch_run(const Simulation *self, Instance *instance) {
+  DecodeRun *run = &instance->run;
+  InstanceTotals planned = {0};
+  const bool left_out = instance->counted_from == part_end(run); // the warm-up ended in it
+  add_iterations(self, instance, 1, &planned);
+  run->series = run->compute = (Series){.first = self->now - run->part_began_at};
+  if (!left_out) return;
+  instance_totals_subtract(&instance->before, &planned);
+  add_iterations(self, instance, 1, &instance->before);
+  instance->counted_from = self->now;
+}
+
 bool sim_end_part(Simulation *self, Instance *instance, bool resized) {
   DecodeRun *run = &instance->run;
   book_part(self, instance);

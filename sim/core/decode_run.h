@@ -62,6 +62,9 @@ Tick sim_worked_ticks(Tick ticks, Tick stall, Tick work);
 bool sim_break_off_run(Simulation *self, Instance *instance);
 /* The warm-up ends: iterations of the present part up to the one in progress are of it. */
 void sim_leave_part_out(const Simulation *self, Instance *instance);
+
+/* The only iteration of the present part waits to end beyond its own time: it lasts until now. */
+void sim_stretch_run(const Simulation *self, Instance *instance);
 /* Microseconds that end between two times: as they are summed it does not matter how a run is cut.
  * A pool's ticks would not fit a histogram's counters. */
 static inline uint64_t microseconds_between(Tick from, Tick to) {

@@ -189,13 +189,12 @@ void flights_begin(Simulation *self, Instance *instance) {
 
 void flights_catch_up(const Simulation *self, Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
-  DecodeRun *run = &instance->run;
   if (!scheduler || !scheduler->flights || !scheduler->current) return;
   if (instance->activity == ACTIVITY_IDLE || scheduler->current->end >= self->now) return;
   if (instance->activity == ACTIVITY_PREFILL)
     sim_stretch_prefills(instance, self->now);
   else
-    run->series = run->compute = (Series){.first = self->now - run->part_began_at};
+    sim_stretch_run(self, instance);
 }
 
 bool flights_go_on(Simulation *self, Instance *instance) {

@@ -3,6 +3,7 @@
 #include "sim/books/observing.h"
 #include "sim/books/parts.h"
 #include "sim/core/decode_run.h"
+#include "sim/core/flights.h"
 #include "sim/core/loop.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
@@ -44,6 +45,7 @@ void sim_end_iteration(Simulation *self, Instance *instance) {
 }
 
 void sim_break_off(Simulation *self, Instance *instance) {
+  flights_catch_up(self, instance);
   if (instance->loop->fail) instance->loop->fail(instance);
   if (instance->activity == ACTIVITY_IDLE) return;
   const bool prefills = instance->activity == ACTIVITY_PREFILL;

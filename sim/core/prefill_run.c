@@ -102,7 +102,6 @@ void sim_end_prefills(Simulation *self, Instance *instance) {
 
 void sim_break_off_prefills(Simulation *self, Instance *instance) {
   const DecodeRun *run = &instance->run;
-  if (run->ends_at < self->now) sim_stretch_prefills(instance, self->now); // it waited to end
   const Tick end = run->ends_at;
   const Tick ticks = self->now - run->began_at, work = run->modelled;
   InstanceTotals ahead = {.stall_ticks = run->stall > ticks ? run->stall - ticks : 0};
