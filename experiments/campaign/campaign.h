@@ -6,6 +6,7 @@
  * database, the terminal) needs no lock. */
 #ifndef EXPERIMENTS_CAMPAIGN_CAMPAIGN_H
 #define EXPERIMENTS_CAMPAIGN_CAMPAIGN_H
+#include "experiments/campaign/early.h"
 #include "experiments/campaign/moved.h"
 #include "experiments/campaign/trial.h"
 #include "experiments/results/results.h"

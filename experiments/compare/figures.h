@@ -1,7 +1,7 @@
 /* Private to experiments/compare: the values of both sides' figures. */
 #ifndef EXPERIMENTS_COMPARE_FIGURES_H
 #define EXPERIMENTS_COMPARE_FIGURES_H
-#include "experiments/compare/difference.h"
+#include "experiments/base/difference.h"
 #include "experiments/compare/side.h"
 
 /* A figure that both sides have. */

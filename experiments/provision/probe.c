@@ -45,54 +45,8 @@ void probe_run_load(ProbeRun *self, const Provision *study, const Design *design
 
 /* ---- On a thread of its own ---- */
 
-static void count_beyond(ProbeRun *self, const SimConfig *sim, const TraceRow *row) {
-  const int64_t context = sim_model(sim, sim_model_of(sim, row->component))->max_model_len;
-  if (context == 0 || row->prompt_tokens < context) return;
-  demand_add(&self->beyond, row->output_tokens);
-  if (self->context == 0 || context < self->context) self->context = context;
-}
-
-/* What the workload will ask for, by reading it through: it must not wait for answers. */
-static int count_demand(ProbeRun *self) {
-  Trial *trial = &self->trial;
-  const Config *config = &trial->config;
-  TraceSource *source =
-      workload_open(&config->workload, config->sim.seed, &trial->arena, &trial->diag);
-  if (!source) return -1;
-  TraceRow row;
-  int status = 0;
-  for (uint64_t id = 0; (status = trace_next(source, &row, &trial->diag)) > 0; id++)
-    if (!warm_up_has(&config->sim.warm_up, id, row.at)) {
-      demand_add(&self->demand, sim_output_tokens(&config->sim, &row));
-      count_beyond(self, &config->sim, &row);
-    }
-  trace_close(source);
-  return status;
-}
-
-/* Fits SimConfig.on_request: 1 when a limit is lost. The report is then of that one alone: of a few
- * of the requests nothing can be said about the others. */
-static int look_for_lost(void *context, const RequestRecord *record, const Metrics *so_far,
-                         Diag *diag) {
-  (void)record;
-  (void)diag;
-  ProbeRun *self = context;
-  const uint64_t finished = metrics_ended(so_far);
-  if (finished < self->next_look) return 0;
-  Config *config = &self->trial.config;
-  uint64_t patience = 0;
-  const SloSpec *lost = slo_find_lost(config->slo, so_far, &self->demand, &self->beyond, &patience);
-  self->next_look = finished + patience;
-  if (!lost) return 0;
-  SloSet *rest = ARENA_NEW(&self->trial.arena, SloSet);
-  *rest = (SloSet){config->slo->name, lost, 1};
-  config->slo = rest;
-  return 1;
-}
-
 static bool may_stop(const ProbeRun *self) {
-  const Config *config = &self->trial.config;
-  return self->early_stop && !config->length.automatic && !workload_waits(&config->workload);
+  return self->early_stop && early_end_may(&self->trial);
 }
 
 static bool meets_all(const ProbeRun *self) {
@@ -103,16 +57,12 @@ static bool meets_all(const ProbeRun *self) {
 }
 
 int probe_run_recount(ProbeRun *self) {
-  return may_stop(self) && !meets_all(self) ? count_demand(self) : 0;
+  return may_stop(self) && !meets_all(self) ? early_end_count(&self->end, &self->trial) : 0;
 }
 
 void probe_run_simulate(void *context) {
   ProbeRun *self = context;
-  if (may_stop(self)) {
-    if (count_demand(self)) return;
-    self->trial.config.sim.on_request = look_for_lost;
-    self->trial.config.sim.on_request_context = self;
-  }
+  if (may_stop(self) && early_end_set(&self->end, &self->trial)) return;
   trial_run(&self->trial);
 }
 
@@ -158,7 +108,7 @@ void probe_run_take(ProbeRun *self, Arena *arena) {
     self->outcomes = trial->result.digest;
     self->events = (double)trial->result.events;
     if (self->stopped)
-      self->saved_events = self->events * ((double)self->demand.requests / finished - 1);
+      self->saved_events = self->events * ((double)self->end.demand.requests / finished - 1);
     copy_outcomes(self, arena);
     report_visit(&trial->report, keep_figure, self);
   }
@@ -197,12 +147,12 @@ KvPressure probe_run_pressure(const ProbeRun *self) {
 /* A run that was stopped knows of the requests that had ended; of prompts beyond the context all
  * are known where the workload was read through. */
 const char *probe_run_rejections(const ProbeRun *self, double *ret_share, Arena *arena) {
-  const bool counted = self->beyond.requests > 0;
+  const bool counted = self->end.beyond.requests > 0;
   const double ended = self->figures[FIGURE_requests];
   const double context =
-      counted ? (double)self->beyond.requests : self->figures[FIGURE_rejected_context];
+      counted ? (double)self->end.beyond.requests : self->figures[FIGURE_rejected_context];
   const double memory = self->figures[FIGURE_rejected_kv_memory];
-  const double of = counted ? (double)self->demand.requests : ended;
+  const double of = counted ? (double)self->end.demand.requests : ended;
   char n[32], all[32], tokens[32];
   *ret_share = 0;
   if (!(context > 0) && !(memory > 0)) return NULL;
@@ -210,7 +160,7 @@ const char *probe_run_rejections(const ProbeRun *self, double *ret_share, Arena 
     *ret_share = context / of;
     return arena_printf(arena, "%s of %s prompts exceed the context%s%s", format_count(context, n),
                         format_count(of, all), counted ? " of " : "",
-                        counted ? format_count((double)self->context, tokens) : "");
+                        counted ? format_count((double)self->end.context, tokens) : "");
   }
   *ret_share = memory / ended;
   return arena_printf(arena, "%s of %s%s requests do not fit into the KV memory of one instance",

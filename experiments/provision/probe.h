@@ -37,10 +37,7 @@ typedef struct ProbeRun {
   bool has_trial; // loaded and not released
   /* While it runs, and of one that was found too: */
   bool early_stop;
-  Demand demand;
-  Demand beyond;   // of that, prompts beyond the context of their model
-  int64_t context; // the least that one is beyond
-  uint64_t next_look;
+  EarlyEnd end; // what it was asked for
 } ProbeRun;
 
 /* Binds it, on the caller's thread, with times moved as in ConfigChanges (`apart` NULL: not);

@@ -1,7 +1,7 @@
 /* What compare says of means: t quantiles against published tables, paired and unpaired differences
  * worked by hand, Holm's step-down procedure on the example of its name. */
+#include "experiments/base/difference.h"
 #include "experiments/base/student.h"
-#include "experiments/compare/difference.h"
 #include <criterion/criterion.h>
 #include <math.h>
 

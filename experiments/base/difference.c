@@ -1,5 +1,5 @@
 /* See difference.h. */
-#include "experiments/compare/difference.h"
+#include "experiments/base/difference.h"
 #include "experiments/base/student.h"
 #include <math.h>
 

@@ -1,6 +1,6 @@
-/* Private to experiments/compare: whether means differ by more than their seeds make them. */
-#ifndef EXPERIMENTS_COMPARE_DIFFERENCE_H
-#define EXPERIMENTS_COMPARE_DIFFERENCE_H
+/* Whether means differ by more than their seeds make them. */
+#ifndef EXPERIMENTS_BASE_DIFFERENCE_H
+#define EXPERIMENTS_BASE_DIFFERENCE_H
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -1,0 +1,56 @@
+/* See early.h. */
+#include "experiments/campaign/early.h"
+
+static void count_beyond(EarlyEnd *self, const SimConfig *sim, const TraceRow *row) {
+  const int64_t context = sim_model(sim, sim_model_of(sim, row->component))->max_model_len;
+  if (context == 0 || row->prompt_tokens < context) return;
+  demand_add(&self->beyond, row->output_tokens);
+  if (self->context == 0 || context < self->context) self->context = context;
+}
+
+bool early_end_may(const Trial *trial) {
+  return !trial->config.length.automatic && !workload_waits(&trial->config.workload);
+}
+
+int early_end_count(EarlyEnd *self, Trial *trial) {
+  const Config *config = &trial->config;
+  TraceSource *source =
+      workload_open(&config->workload, config->sim.seed, &trial->arena, &trial->diag);
+  if (!source) return -1;
+  TraceRow row;
+  int status = 0;
+  for (uint64_t id = 0; (status = trace_next(source, &row, &trial->diag)) > 0; id++)
+    if (!warm_up_has(&config->sim.warm_up, id, row.at)) {
+      demand_add(&self->demand, sim_output_tokens(&config->sim, &row));
+      count_beyond(self, &config->sim, &row);
+    }
+  trace_close(source);
+  return status;
+}
+
+/* Fits SimConfig.on_request: 1 when a limit is lost. */
+static int look_for_lost(void *context, const RequestRecord *record, const Metrics *so_far,
+                         Diag *diag) {
+  (void)record;
+  (void)diag;
+  EarlyEnd *self = context;
+  const uint64_t finished = metrics_ended(so_far);
+  if (finished < self->next_look) return 0;
+  Config *config = &self->trial->config;
+  uint64_t patience = 0;
+  const SloSpec *lost = slo_find_lost(config->slo, so_far, &self->demand, &self->beyond, &patience);
+  self->next_look = finished + patience;
+  if (!lost) return 0;
+  SloSet *rest = ARENA_NEW(&self->trial->arena, SloSet);
+  *rest = (SloSet){config->slo->name, lost, 1};
+  config->slo = rest;
+  return 1;
+}
+
+int early_end_set(EarlyEnd *self, Trial *trial) {
+  if (early_end_count(self, trial)) return -1;
+  self->trial = trial;
+  trial->config.sim.on_request = look_for_lost;
+  trial->config.sim.on_request_context = self;
+  return 0;
+}
