@@ -214,17 +214,22 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   const Provision *provision = &study->provision;
   const int *order = plan_order(provision, study->outcomes, cli->arena);
   const bool second = provision->n_designs > 1 && study->outcomes[order[1]].answers[0].found;
-  const PlanAnswer answer = {.plan = plan,
-                             .study = provision,
-                             .outcomes = study->outcomes,
-                             .best = study->best,
-                             .runner_up = second ? order[1] : -1,
-                             .front = &front,
-                             .curve = given->curve ? &curve : NULL,
-                             .more = rates ? &more : NULL,
-                             .growth = given->growth && study->best >= 0 ? &growth : NULL,
-                             .config = config,
-                             .path = given->study};
+  PlanAnswer answer = {.plan = plan,
+                       .study = provision,
+                       .outcomes = study->outcomes,
+                       .best = study->best,
+                       .runner_up = second ? order[1] : -1,
+                       .front = &front,
+                       .curve = given->curve ? &curve : NULL,
+                       .more = rates ? &more : NULL,
+                       .growth = given->growth && study->best >= 0 ? &growth : NULL,
+                       .config = config,
+                       .path = given->study};
+  NearRows near = {0};
+  if (study->best >= 0) {
+    if (plan_near(&near, &answer, cli->arena, cli->diag)) return EXIT_INPUT;
+    answer.near = &near;
+  }
   plan_print(&answer, given->format, stdout, cli->arena);
   if (study->best >= 0) return draw(cli, &answer) ? EXIT_INPUT : EXIT_DONE;
   study_explain(study);

@@ -10,6 +10,7 @@
 #include "experiments/base/writer.h"
 #include "experiments/provision/provision.h"
 #include "perfmodel/acceptance.h"
+#include "perfmodel/near_rows.h"
 
 enum { SPLIT_BOTH, SPLIT_YES, SPLIT_NO };
 extern const char *const plan_split_names[];     // NULL-terminated
@@ -217,8 +218,16 @@ typedef struct PlanAnswer {
   const MoreGpus *more; // NULL: the load was given
   const Growth *growth; // NULL: not asked
   const Config *config; // of the best answer; NULL: none
+  const NearRows *near; // what was measured nearest to that; NULL: not looked for
   const char *path;
 } PlanAnswer;
+
+enum { PLAN_NEAR = 3 };
+/* The measured rows that are nearest to an answer, which has its front and its configuration. -1
+ * with entries. */
+int plan_near(NearRows *ret, const PlanAnswer *self, Arena *arena, Diag *diag);
+/* The GPU whose rows they are. */
+const char *plan_near_gpu(const PlanAnswer *self);
 
 /* What the answer rests on that its figures do not say; NULL-terminated. */
 const char *const *plan_notes(const PlanAnswer *self, Arena *arena);

@@ -255,6 +255,13 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
     fprintf(out, "%-11s %s\n", i == 0 ? "note" : "", notes[i]);
 }
 
+static void print_near(const PlanAnswer *self, FILE *out, Arena *arena) {
+  if (!self->near || !self->near->there) return;
+  const char *const *lines = near_rows_lines(self->near, plan_near_gpu(self), arena);
+  for (int i = 0; lines[i]; i++)
+    fprintf(out, "%-11s %s\n", i == 0 ? "measured" : "", lines[i]);
+}
+
 static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
   if (self->runner_up < 0) {
     fprintf(out, "runner-up   none: no other design meets the limits\n");
@@ -367,6 +374,7 @@ static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
   print_question(self, out, arena);
   if (self->best >= 0) {
     print_answer(self, out, arena);
+    print_near(self, out, arena);
     print_runner_up(self, out, arena);
   } else {
     fputs("answer      none: no design meets the limits\n", out);
@@ -385,6 +393,26 @@ static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
 static void put_points(const PlanAnswer *self, Rows *rows, Arena *arena) {
   for (int i = 0; i < self->front->n; i++)
     put_point(rows, &self->front->points[i], 0, is_priced(self), arena);
+}
+
+static void put_near(const PlanAnswer *self, FILE *out) {
+  fputs(",\n \"nearest_measured\": [", out);
+  for (int i = 0; self->near && i < self->near->n; i++) {
+    const NearRow *row = &self->near->rows[i];
+    write_json_text(i ? ",\n  {" : "{", "id", row->id, out);
+    write_json_text(", ", "engine", row->engine, out);
+    write_json_text(", ", "version", row->version, out);
+    write_json_text(", ", "gpu", row->gpu, out);
+    write_json_text(", ", "model", row->model, out);
+    write_json_text(", ", "weights", row->weights, out);
+    write_json_text(", ", "degrees", row->degrees, out);
+    fprintf(out, ", \"isl\": %.6g, \"osl\": %.6g", row->isl, row->osl);
+    if (row->concurrency > 0) fprintf(out, ", \"concurrency\": %.6g", row->concurrency);
+    fprintf(out, ", \"ttft_ms\": %.6g, \"tpot_ms\": %.6g", row->ttft_ms, row->tpot_ms);
+    fprintf(out, ", \"ttft_error\": %.6g, \"tpot_error\": %.6g, \"distance\": %.4g}",
+            row->ttft_error, row->tpot_error, row->distance);
+  }
+  fputs("]", out);
 }
 
 static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
@@ -406,7 +434,9 @@ static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
     fputs(i ? ", " : "", out);
     write_json_string(notes[i], out);
   }
-  write_json_text("],\n ", "study", plan->text, out);
+  fputs("]", out);
+  put_near(self, out);
+  write_json_text(",\n ", "study", plan->text, out);
   if (self->growth)
     fprintf(out, ", \"growth\": {\"held_rps\": %.9g, \"months\": %.9g, \"until_rps\": %.9g",
             self->growth->held, self->growth->months, self->growth->rate);
