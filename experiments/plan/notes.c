@@ -198,12 +198,12 @@ const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
   notes.items[0] = NULL;
   if (self->best < 0) return notes.items;
   note_formats(&notes, self->config);
-  note_versions(&notes, self->config);
   note_acceptance(&notes, self->plan);
   note_survival(&notes, self->config, self->plan->domain);
   note_spares(&notes, self->plan, &self->outcomes[self->best].answers[0]);
   note_drafter(&notes, self->config);
   note_offload(&notes, self->plan);
+  note_versions(&notes, self->config);
   note_residual(&notes, self->config);
   note_memory(&notes, &self->outcomes[self->best].answers[0], self->config, self->plan->question);
   return notes.items;
