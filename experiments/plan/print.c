@@ -255,6 +255,33 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
     fprintf(out, "%-11s %s\n", i == 0 ? "note" : "", notes[i]);
 }
 
+/* "ttft.p99 0.31 s of the trace (95%: 0.28 to 0.35, with times 0.27 to 0.36): met" */
+static void print_sampled_limit(const SampledLimit *limit, FILE *out) {
+  const char *unit = slo_unit(limit->spec);
+  const char *verdict = sampled_verdict(limit);
+  if (!limit->known) {
+    fprintf(out, "            %s: %s\n", limit->spec->name, verdict);
+    return;
+  }
+  fprintf(out,
+          "            %s %.3g %s of the trace (95%%: %.3g to %.3g, with times %.3g to %.3g): %s\n",
+          limit->spec->name, limit->of.value, unit, limit->of.low, limit->of.high, limit->low,
+          limit->high, verdict);
+}
+
+static void print_sampled(const PlanAnswer *self, FILE *out, Arena *arena) {
+  if (!self->sampled) return;
+  const TraceSample *sample = self->sampled->sample;
+  fprintf(out,
+          "sampled     %d of %" PRId64 " windows of %s: %.2g%% of the trace's %" PRId64
+          " requests\n",
+          sample->n, sample->n_all,
+          format_duration(tick_seconds(sample->length), arena_alloc(arena, 32)),
+          100 * (double)sample->rows / (double)sample->rows_all, sample->rows_all);
+  for (int i = 0; i < self->sampled->n_limits; i++)
+    print_sampled_limit(&self->sampled->limits[i], out);
+}
+
 static void print_near(const PlanAnswer *self, FILE *out, Arena *arena) {
   if (!self->near || !self->near->there) return;
   const char *const *lines = near_rows_lines(self->near, plan_near_gpu(self), arena);
@@ -374,6 +401,7 @@ static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
   print_question(self, out, arena);
   if (self->best >= 0) {
     print_answer(self, out, arena);
+    print_sampled(self, out, arena);
     print_near(self, out, arena);
     print_runner_up(self, out, arena);
   } else {
@@ -393,6 +421,30 @@ static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
 static void put_points(const PlanAnswer *self, Rows *rows, Arena *arena) {
   for (int i = 0; i < self->front->n; i++)
     put_point(rows, &self->front->points[i], 0, is_priced(self), arena);
+}
+
+static void put_sampled(const PlanAnswer *self, FILE *out) {
+  if (!self->sampled) return;
+  const TraceSample *sample = self->sampled->sample;
+  fprintf(out,
+          ",\n \"sample\": {\"windows\": %d, \"of\": %" PRId64 ", \"window_s\": %.9g, "
+          "\"requests\": %" PRId64 ", \"of_requests\": %" PRId64 ", \"limits\": [",
+          sample->n, sample->n_all, tick_seconds(sample->length), sample->rows, sample->rows_all);
+  for (int i = 0; i < self->sampled->n_limits; i++) {
+    const SampledLimit *limit = &self->sampled->limits[i];
+    const double numbers[] = {limit->of.value, limit->of.low, limit->of.high, limit->low,
+                              limit->high};
+    static const char *const names[] = {"value", "low", "high", "low_with_times",
+                                        "high_with_times"};
+    write_json_text(i ? ",\n  {" : "{", "name", limit->spec->name, out);
+    for (int n = 0; limit->known && n < 5; n++) {
+      fprintf(out, ", \"%s\": ", names[n]);
+      fprintf(out, isfinite(numbers[n]) ? "%.9g" : "null", numbers[n]);
+    }
+    write_json_text(", ", "verdict", sampled_verdict(limit), out);
+    fputs("}", out);
+  }
+  fputs("]}", out);
 }
 
 static void put_near(const PlanAnswer *self, FILE *out) {
@@ -435,6 +487,7 @@ static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
     write_json_string(notes[i], out);
   }
   fputs("]", out);
+  put_sampled(self, out);
   put_near(self, out);
   write_json_text(",\n ", "study", plan->text, out);
   if (self->growth)
