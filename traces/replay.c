@@ -14,13 +14,36 @@ typedef struct Replay {
   double time_scale; // multiplies times
   Tick period;
   int64_t pass;   // from 0
+  int window;     // of `windows`, that the last row was in or before
   int64_t n_rows; // handed out in all
 } Replay;
+
+/* The next row of the file inside a window; its time is as if they followed one another. */
+static int next_in_windows(Replay *self, TraceRow *ret_row, Diag *diag) {
+  const WorkloadConfig *config = self->config;
+  for (int status; (status = trace_file_next(&self->file, ret_row, diag)) != 0;) {
+    if (status < 0) return status;
+    while (self->window < config->n_windows &&
+           ret_row->at >= config->windows[self->window] + config->window)
+      self->window++;
+    if (self->window == config->n_windows) return 0;
+    if (ret_row->at < config->windows[self->window]) continue;
+    ret_row->at += self->window * config->window - config->windows[self->window];
+    return 1;
+  }
+  return 0;
+}
+
+static int rewind_crop(Replay *self, Diag *diag) {
+  self->window = 0;
+  return trace_file_rewind(&self->file, diag);
+}
 
 /* The next row of the file inside the crop, its time counted from the start of the crop. */
 static int next_in_crop(Replay *self, TraceRow *ret_row, Diag *diag) {
   const WorkloadConfig *config = self->config;
   int status = 1;
+  if (config->windows) return next_in_windows(self, ret_row, diag);
   do
     status = trace_file_next(&self->file, ret_row, diag);
   while (status > 0 && ret_row->at < config->start);
@@ -31,7 +54,9 @@ static int next_in_crop(Replay *self, TraceRow *ret_row, Diag *diag) {
 
 static int empty_crop(const Replay *self, Diag *diag) {
   return diag_error(diag, self->config->at,
-                    "no row of '%s' is between 'start' and the end of 'duration'",
+                    self->config->windows
+                        ? "no row of '%s' is in a window of 'windows'"
+                        : "no row of '%s' is between 'start' and the end of 'duration'",
                     self->config->trace);
 }
 
@@ -62,7 +87,7 @@ static int replay_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   if (status == 0 && self->n_rows == 0) return empty_crop(self, diag);
   if (status == 0 && self->pass + 1 < config->loop) {
     self->pass++;
-    if (trace_file_rewind(&self->file, diag)) return -1;
+    if (rewind_crop(self, diag)) return -1;
     status = next_in_crop(self, &row, diag);
   }
   if (status <= 0) return status;
@@ -95,7 +120,7 @@ static int measure(Replay *self, Diag *diag) {
                       "the trace '%s' is longer than 106 days, the limit of the simulator",
                       config->trace);
   if (config->rate > 0) self->time_scale = (double)(rows - 1) / (tick_seconds(span) * config->rate);
-  return trace_file_rewind(&self->file, diag);
+  return rewind_crop(self, diag);
 }
 
 static void replay_close(TraceSource *source) {

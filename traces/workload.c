@@ -9,7 +9,7 @@
 /* What the tables fill in: the configuration, and what needs a second look. */
 typedef struct Bound {
   WorkloadConfig config;
-  const Node *patience;
+  const Node *patience, *windows;
   int format; // index into format_choices
   int clock;  // of clock_choices
   const Node *columns;
@@ -73,6 +73,12 @@ const OptionSpec workload_replay_options[] = {
      .word = "auto", .absent = "the whole trace",
      .help = "Duration of the replay; later rows are left out. With auto the run stops as "
              "precision says."},
+    {"windows", OPTION_NODE, AT(windows),
+     .help = "Times in the trace at which parts of it begin that are replayed one after the other, "
+             "without what lies between them: [0 s, 2 h, …]. Each is as long as window.",
+     .absent = "all of it"},
+    {"window", OPTION_TICKS, AT(config.window), .min = TIME_MIN, .max = TIME_MAX,
+     .help = "Duration of each of the windows.", .absent = "none"},
     {"rate", OPTION_RATE, AT(config.rate), .min = RATE_MIN, .max = RATE_MAX,
      .help = "Mean rate to which the times are scaled.", .absent = "that of the trace"},
     {"rate_scale", OPTION_REAL, AT(config.rate_scale), "1", .min = 1e-6, .max = 1e6,
@@ -208,6 +214,36 @@ static int bind_columns(Bound *bound, Diag *diag) {
   return 0;
 }
 
+enum { WINDOWS_MAX = 10000 };
+
+/* Starts of windows, which do not overlap. */
+static int bind_windows(Bound *bound, const Node *workload, Arena *arena, Diag *diag) {
+  const Node *list = bound->windows, *length = node_find(workload, "window");
+  WorkloadConfig *config = &bound->config;
+  if (!list && length)
+    return diag_error(diag, length->key_at, "'window' needs 'windows', the times where they begin");
+  if (!list) return 0;
+  if (!length) return diag_error(diag, list->at, "'windows' needs 'window', how long each lasts");
+  if (config->start > 0 || config->duration > 0)
+    return diag_error(diag, list->at, "'windows' excludes 'start' and 'duration'");
+  if (list->kind != NODE_LIST || list->n_children == 0 || list->n_children > WINDOWS_MAX)
+    return diag_error(diag, list->at, "'windows' must be a list of 1 to %d times", WINDOWS_MAX);
+  Tick *starts = ARENA_ARRAY(arena, Tick, list->n_children), next = 0;
+  for (const Node *item = list->first; item; item = item->next) {
+    double seconds = 0;
+    if (item->kind != NODE_SCALAR || !units_parse(item->text, DIM_TIME, &seconds) || seconds < 0 ||
+        seconds > TIME_MAX)
+      return diag_error(diag, item->at, "a window must begin at a time from 0, such as 2 h");
+    const Tick start = tick_from_seconds(seconds);
+    if (start < next)
+      return diag_error(diag, item->at, "a window begins before the end of the one before it");
+    starts[config->n_windows++] = start;
+    next = start + config->window;
+  }
+  config->windows = starts;
+  return 0;
+}
+
 static int bind_replay(Bound *bound, const Node *node, const char *config_dir, Arena *arena,
                        Diag *diag) {
   if (bind_kind(workload_replay_options, workload_synthetic_options,
@@ -226,10 +262,10 @@ static int bind_replay(Bound *bound, const Node *node, const char *config_dir, A
   if (bind_closed_loop(bound, node, false, diag) || bind_priorities(bound, arena, diag)) return -1;
   WorkloadConfig *config = &bound->config;
   take_automatic(config);
-  if (bind_columns(bound, diag)) return -1;
+  if (bind_columns(bound, diag) || bind_windows(bound, node, arena, diag)) return -1;
   // clients that wait do not ask when, unless a part is cut out by time
-  config->reading.untimed =
-      bound->closed_loop && config->start == 0 && config->duration == 0 && !config->reading.sort;
+  config->reading.untimed = bound->closed_loop && config->start == 0 && config->duration == 0 &&
+                            !config->windows && !config->reading.sort;
   config->trace = path_resolve(config->trace, config_dir, arena);
   return 0;
 }

@@ -6,7 +6,8 @@
  * in the trace's own time, before scaling; times then count from `start`), `rate` (rescale time so
  * that the mean rate of the crop is this) or `rate_scale` (multiply the rate), `loop` (how often
  * the crop is repeated, each pass following the last after one mean gap), `requests` (stop after so
- * many). Synthetic: `lengths` (a table of traces/lengths/ by name, the path of such a CSV, or a map
+ * many); or `windows`, starts of parts that are `window` long and are played one after the other.
+ * Synthetic: `lengths` (a table of traces/lengths/ by name, the path of such a CSV, or a map
  * of distributions), `arrivals`, `correlation`, `max_model_len`, `seed`, `duration` or `requests`.
  * `duration` of a synthetic source is when arrivals end, not when the run ends; with `auto` nobody
  * knows yet (WorkloadConfig.automatic). Its requests share
@@ -41,11 +42,14 @@ typedef struct WorkloadConfig {
   TraceReading reading; // of the trace
   Tick start;           // crop
   Tick duration;        // 0: to the end
-  double rate;          // requests per second; 0: as the trace has it
-  double rate_scale;    // 1: as the trace has it
-  int64_t loop;         // passes, at least 1
-  int64_t requests;     // 0: no limit
-  bool automatic;       // whoever opens it sets `requests`, as many as are needed
+  const Tick *windows;  // [n_windows] starts in the trace, in place of both; NULL: none
+  int n_windows;
+  Tick window;       // how long each lasts
+  double rate;       // requests per second; 0: as the trace has it
+  double rate_scale; // 1: as the trace has it
+  int64_t loop;      // passes, at least 1
+  int64_t requests;  // 0: no limit
+  bool automatic;    // whoever opens it sets `requests`, as many as are needed
   ArrivalProcess arrivals;
   double cv;
   ArrivalPattern pattern; // of arrivals whose rate changes

@@ -19,7 +19,8 @@ typedef struct Options {
   int format;
   int64_t jobs, memory;
   const char *growth, *from, *until;
-  Tick deadline;
+  Tick deadline, sample;
+  int64_t windows, sample_seed;
   const Node *set;
   MoneyOptions money;
   bool dry_run, curve;
@@ -67,6 +68,14 @@ static const OptionSpec options[] = {
     {CLI_TRACE_COLUMNS},
     {CLI_TRACE_TIME(question.reading.clock)},
     {CLI_TRACE_SORT(question.reading.sort)},
+    {CLI_ROW("--sample", TICKS, sample, "TIME",
+             "simulate windows of the trace, each so long, in place of all of it, and say how far "
+             "the limits over all of it may be from that"),
+     .min = 1, .max = 9e6, .absent = "no windows; the first 50,000 requests"},
+    {CLI_ROW("--windows", INT, windows, "N", "number of windows of --sample"), .min = 7,
+     .max = 1001, .fallback = "13"},
+    {CLI_ROW("--sample-seed", INT, sample_seed, "N", "seed by which windows are drawn"), .max = 1e9,
+     .fallback = "1"},
     {.group = "Designs to search",
      CLI_TEXT("--engine", engines, "ENGINE",
               "serving engine: vllm, vllm-0.24, sglang, trtllm; or several of them"),
@@ -201,17 +210,30 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   const Provision *provision = &study->provision;
   const int *order = plan_order(provision, study->outcomes, cli->arena);
   const bool second = provision->n_designs > 1 && study->outcomes[order[1]].answers[0].found;
-  const PlanAnswer answer = {.plan = plan,
-                             .study = provision,
-                             .outcomes = study->outcomes,
-                             .best = study->best,
-                             .runner_up = second ? order[1] : -1,
-                             .front = &front,
-                             .curve = given->curve ? &curve : NULL,
-                             .more = rates ? &more : NULL,
-                             .growth = given->growth && study->best >= 0 ? &growth : NULL,
-                             .config = config,
-                             .path = given->study};
+  PlanAnswer answer = {.plan = plan,
+                       .study = provision,
+                       .outcomes = study->outcomes,
+                       .best = study->best,
+                       .runner_up = second ? order[1] : -1,
+                       .front = &front,
+                       .curve = given->curve ? &curve : NULL,
+                       .more = rates ? &more : NULL,
+                       .growth = given->growth && study->best >= 0 ? &growth : NULL,
+                       .config = config,
+                       .path = given->study};
+  NearRows near = {0};
+  Sampled sampled = {0};
+  const TraceSample *sample = plan->question->sample;
+  if (study->best >= 0 && sample) {
+    if (plan_sampled(&sampled, sample, &study->outcomes[study->best].answers[0], config, cli->arena,
+                     cli->diag))
+      return EXIT_INPUT;
+    answer.sampled = &sampled;
+  }
+  if (study->best >= 0) {
+    if (plan_near(&near, &answer, cli->arena, cli->diag)) return EXIT_INPUT;
+    answer.near = &near;
+  }
   plan_print(&answer, given->format, stdout, cli->arena);
   if (study->best >= 0) return draw(cli, &answer) ? EXIT_INPUT : EXIT_DONE;
   study_explain(study);
@@ -266,6 +288,25 @@ static int ask_many(Cli *cli, const Sides *sides) {
   return code;
 }
 
+/* Draws the windows of a sample. The exit code. */
+static int draw_sample(Cli *cli, Question *question, int n_sides) {
+  const Options *given = cli->given;
+  if (given->sample == 0) return EXIT_DONE;
+  if (!question->trace || question->rate > 0 || question->users > 0 || question->gpus > 0 ||
+      question->headroom > 0 || question->batch > 0)
+    return cli_usage(cli, "'--sample' needs '--trace', at its own rate, without '--rate', "
+                          "'--users', '--gpus', '--headroom' and '--batch'");
+  if (n_sides > 1)
+    return cli_usage(cli, "'--sample' needs one GPU, prefill GPU, engine, format, draft number and "
+                          "tier");
+  TraceSample *sample = ARENA_NEW(cli->arena, TraceSample);
+  if (sample_choose(sample, question->trace, &question->reading, given->sample, (int)given->windows,
+                    (uint64_t)given->sample_seed, cli->arena, cli->diag))
+    return EXIT_INPUT;
+  question->sample = sample;
+  return EXIT_DONE;
+}
+
 static int run_plan(Cli *cli) {
   const Options *given = cli->given;
   Question question = given->question;
@@ -304,6 +345,8 @@ static int run_plan(Cli *cli) {
     return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"
                                              : "'--slo LIMITS' is missing");
   question.deadline_s = tick_seconds(given->deadline);
+  const int drawn = draw_sample(cli, &question, sides_count(&sides));
+  if (drawn != EXIT_DONE) return drawn;
   if (question.batch > 0 && !given->dry_run && !given->study) return batch_answer(cli, &sides);
   Question one;
   for (int i = sides_count(&sides) - 1; i >= 0; i--)

@@ -34,6 +34,8 @@ static const OptionSpec options[] = {
      CLI_TEXT("--rows", asked.rows, "FILE",
               "read rows with the columns of inferencex, in place of FOLDER")},
     {CLI_TEXT("--set", asked.set, "NAME", "use one set of measurements, such as inferencex")},
+    {CLI_TEXT("--id", asked.id, "ID",
+              "use one point, such as a row that 'tandem plan' names as near to its answer")},
     {CLI_ROW("--mode", CHOICE, mode, "MODE",
              "points of one pool (agg) or of prefill and decode pools (disagg)"),
      .choices = modes, .fallback = "any"},

@@ -99,6 +99,7 @@ int put_certainty(const Subject *self, const Certainty *certainty) {
   put_line(page, "Iteration times", times(measured, error, self->of->arena));
   put_line(page, "Outside the measured range", extrapolated(&answer));
   page_table_end(page);
+  put_near(&answer);
   page_section_end(page);
   return self->of->diag->n_entries > 0 ? -1 : 0;
 }

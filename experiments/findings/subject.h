@@ -77,6 +77,9 @@ typedef struct Certainty {
                             // heading and a text
 } Certainty;
 int put_certainty(const Subject *self, const Certainty *certainty);
+/* The measured rows that are nearest to the first run of an answer, near.c; nothing where its times
+ * do not say what they are of. */
+void put_near(const Subject *answer);
 
 /* ---- the kinds: study.c, points.c; figures.c ---- */
 

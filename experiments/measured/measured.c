@@ -134,9 +134,18 @@ static bool suits(const char *asked, const char *has) {
   return false;
 }
 
+/* Points of a log are one run, which is left whole. */
+static bool has_id(const char *asked, const MeasuredPoint *point) {
+  if (!asked || strcmp(asked, point->id) == 0) return true;
+  const char *end = strrchr(point->id, '/');
+  const size_t length = end ? (size_t)(end - point->id) : 0;
+  return point->log && strncmp(asked, point->id, length) == 0 &&
+         (asked[length] == '\0' || (asked[length] == '/' && !strchr(asked + length + 1, '/')));
+}
+
 static bool is_asked_for(const MeasuredOptions *options, const MeasuredPoint *point) {
   return suits(options->model, point->model) && suits(options->engine, point->engine) &&
-         suits(options->gpu, point->gpu) &&
+         suits(options->gpu, point->gpu) && has_id(options->id, point) &&
          (!options->mode || strcmp(options->mode, measured_mode(point)) == 0);
 }
 
@@ -160,6 +169,10 @@ int measured_load(Measured *self, const MeasuredOptions *options, Arena *arena, 
   }
   if (status) return -1;
   keep_asked_for(self, options);
+  if (options->id && self->n_points == 0) {
+    diag_error(diag, place_of_file(NULL), "there is no point with the id '%s'", options->id);
+    return diag_hint(diag, "'--format csv' prints the ids of all points");
+  }
   for (size_t i = 0; i < self->n_points; i++) {
     mark_fitted(&self->points[i], options->perfmodel);
     measured_write_config(&self->points[i], options, arena, diag);

@@ -89,7 +89,8 @@ typedef struct Measured {
 typedef struct MeasuredOptions {
   const char *folder, *rows;                     // of all sets; a file of inferencex's columns
   const char *set, *model, *engine, *gpu, *mode; // part of the name, as the point has it
-  const char *perfmodel;                         // in place of the engine's, as YAML
+  const char *id;        // of a point; of a log its name, or that of one of its requests
+  const char *perfmodel; // in place of the engine's, as YAML
 } MeasuredOptions;
 
 /* Names of the sets, NULL-terminated. */

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Writes the tables of experiments/guide/measured.md and perfmodel/residuals.csv again:
+# Writes the tables of experiments/guide/measured.md, perfmodel/residuals.csv and
+# perfmodel/measured_rows.csv again:
 #
 #   experiments/measured/regenerate.sh TANDEM FOLDER
 #
@@ -91,6 +92,79 @@ done
   echo engine,gpu,rows,tpot_low,tpot_median,tpot_high,ttft_low,ttft_median,ttft_high
   paste -d, "$work/tpot_error" "$work/ttft_error" | cut -d, -f1-6,10-12
 } >"$root/perfmodel/residuals.csv"
+
+# A line for each configuration that was measured, for answers to find their nearest ones in
+# (perfmodel/near_rows.h): the mean of its rows. A log of requests is one. Rows that something was
+# fitted to are left out. GPUs have the names of their machines, or else of their tables.
+{
+  cat <<'EOF'
+# Configurations that others measured; how far Tandem was off, (predicted - measured) / measured,
+# in the mean TTFT and TPOT. Rows with a concurrency are measurements of SemiAnalysis InferenceX and
+# of NVIDIA, as AIConfigurator collects them (aiconfigurator-core 0.12.0, Apache-2.0); those without
+# are logs of vLLM that LLMServingSim keeps (casys-kaist/LLMServingSim 5daddb2, MIT). Where rows is
+# more than 1, a line is the mean of so many and has the id of the first. Odd: the measurement is
+# implausible (experiments/guide/measured.md). experiments/measured/regenerate.sh writes this file.
+EOF
+  {
+    sed -n 's/^gpu: //p' "$root"/perfmodel/machines/*.yaml
+    for tables in "$root"/perfmodel/tables/*/; do basename "$tables"; done
+  } | awk -F, '
+  function plain(gpu) { # "h100" of h100_sxm and of h100-80gb
+    gpu = tolower(gpu)
+    sub(/_.*/, "", gpu)
+    sub(/-[0-9]+gb$/, "", gpu)
+    gsub("-", "", gpu)
+    return gpu
+  }
+  NR == FNR { names[plain($0)] = $0; next }
+  FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+  $column["why"] $column["fitted"] != "" || $column["tpot_ms"] == "" || $column["ttft_ms"] == "" ||
+    !(plain($column["gpu"]) in names) { next }
+  {
+    is_log = $column["set"] == "vllm_logs"
+    id = $column["id"]
+    if (is_log) sub("/[^/]*$", "", id)
+    shape = $column["engine"] "," $column["version"] "," names[plain($column["gpu"])] "," \
+      $column["model"] "," $column["precision"] "," $column["mode"] "," $column["degrees"] "," \
+      $column["gpus"]
+    odd = $column["odd"] == "" ? "" : "odd"
+    key = is_log ? id : shape "," $column["isl"] "," $column["osl"] "," $column["concurrency"] "," \
+      $column["drafts"] "," odd
+    if (!(key in n)) {
+      keys[++n_keys] = key
+      first[key] = id "," shape
+      drafts[key] = $column["drafts"]
+      concurrency[key] = is_log ? "" : $column["concurrency"]
+      log_of[key] = is_log
+      is_odd[key] = odd
+    }
+    n[key]++
+    isl[key] += $column["isl"]
+    osl[key] += $column["osl"]
+    ttft[key] += $column["ttft_ms"]
+    tpot[key] += $column["tpot_ms"]
+    if (is_log) {
+      ttft_off[key] += $column["predicted_ttft_ms"] - $column["ttft_ms"]
+      tpot_off[key] += $column["predicted_tpot_ms"] - $column["tpot_ms"]
+    } else {
+      ttft_off[key] += $column["ttft_error"]
+      tpot_off[key] += $column["tpot_error"]
+    }
+  }
+  END {
+    for (i = 1; i <= n_keys; i++) {
+      key = keys[i]
+      rows = log_of[key] ? 1 : n[key]
+      printf "%s,%.6g,%.6g,%s,%d,%d,%.6g,%.6g,%.3f,%.3f,%s\n", first[key], isl[key] / n[key],
+        osl[key] / n[key], concurrency[key], drafts[key], rows, ttft[key] / n[key],
+        tpot[key] / n[key], ttft_off[key] / (log_of[key] ? ttft[key] : n[key]),
+        tpot_off[key] / (log_of[key] ? tpot[key] : n[key]), is_odd[key]
+    }
+  }' - "$work/points" | LC_ALL=C sort -t, -k4,4 -k5,5 -k2,3 -k6,8 -k10,12n -k1,1 >"$work/rows"
+  echo id,engine,version,gpu,model,weights,mode,degrees,gpus,isl,osl,concurrency,drafts,rows,\
+ttft_ms,tpot_ms,ttft_error,tpot_error,odd
+  cat "$work/rows"
+} >"$root/perfmodel/measured_rows.csv"
 
 # Beside another tool's predictions, which lie beside the measurements.
 "$1" report measured "$2" --against "$2/aic-predictions/inferencex.csv.gz" --columns aic_ \

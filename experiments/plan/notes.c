@@ -2,6 +2,7 @@
  * engine on the same GPU was off where it was measured, KV memory that binds. */
 #include "base/text.h"
 #include "experiments/plan/plan.h"
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -35,6 +36,28 @@ static void note_formats(Notes *self, const Config *config) {
                   "iteration times of '%s' assume a KV cache in %s, but memory was counted for %s",
                   config->sim.pools[i].name, dtype_names[times->setup.kv_cache_dtype],
                   dtype_names[counted]));
+  }
+}
+
+/* Times of another release than the one whose scheduler and defaults are simulated: what they are
+ * of is the folder in their name. */
+static void note_versions(Notes *self, const Config *config) {
+  const char *last = "";
+  for (uint32_t i = 0; i < config->sim.n_pools; i++) {
+    const char *name = config->sim.pools[i].perfmodel->name;
+    const ServingEngine *engine = serving_at(config->pools[i].engine.row);
+    const size_t folder = name ? strcspn(name, "/") : 0, length = engine ? strlen(engine->name) : 0;
+    PerfSetup setup = {0};
+    if (!engine || !name || !name[folder]) continue;
+    const char *times = arena_copy(self->arena, name, folder);
+    const bool same =
+        strncmp(times, engine->name, length) == 0 && !isdigit((unsigned char)times[length]);
+    if (same || strcmp(last, times) == 0 || !setup_parse_folder(&setup, times, self->arena))
+      continue;
+    add(self,
+        arena_printf(self->arena, "versions are mixed: iteration times of %s, scheduler of %s",
+                     times, engine->name));
+    last = times;
   }
 }
 
@@ -180,6 +203,7 @@ const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
   note_spares(&notes, self->plan, &self->outcomes[self->best].answers[0]);
   note_drafter(&notes, self->config);
   note_offload(&notes, self->plan);
+  note_versions(&notes, self->config);
   note_residual(&notes, self->config);
   note_memory(&notes, &self->outcomes[self->best].answers[0], self->config, self->plan->question);
   return notes.items;

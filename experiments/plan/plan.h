@@ -8,8 +8,10 @@
 #ifndef EXPERIMENTS_PLAN_PLAN_H
 #define EXPERIMENTS_PLAN_PLAN_H
 #include "experiments/base/writer.h"
+#include "experiments/plan/sampled.h"
 #include "experiments/provision/provision.h"
 #include "perfmodel/acceptance.h"
+#include "perfmodel/near_rows.h"
 
 enum { SPLIT_BOTH, SPLIT_YES, SPLIT_NO };
 extern const char *const plan_split_names[];     // NULL-terminated
@@ -34,6 +36,7 @@ typedef struct Question {
   double peak;                      // then, times the mean of the profile
   const char *lengths, *trace;      // in place of those
   TraceReading reading;             // of the trace, whose format is found out
+  const TraceSample *sample;        // windows of it, in place of all; NULL: all
   const char *slo;                  // "ttft.p99<2s,tpot.p99<50ms"
   const char *tensor_parallel;      // "2,4"; NULL: all that can be had
   const char *survive;              // "rack=4": any one domain may be down; NULL: none
@@ -226,12 +229,21 @@ typedef struct PlanAnswer {
   const DesignOutcome *outcomes;
   int best, runner_up; // designs; -1: none
   const Front *front;
-  const Curve *curve;   // NULL: not asked
-  const MoreGpus *more; // NULL: the load was given
-  const Growth *growth; // NULL: not asked
-  const Config *config; // of the best answer; NULL: none
+  const Curve *curve;     // NULL: not asked
+  const MoreGpus *more;   // NULL: the load was given
+  const Growth *growth;   // NULL: not asked
+  const Config *config;   // of the best answer; NULL: none
+  const Sampled *sampled; // of a trace that was sampled; NULL: it was not
+  const NearRows *near;   // what was measured nearest to that; NULL: not looked for
   const char *path;
 } PlanAnswer;
+
+enum { PLAN_NEAR = 3 };
+/* The measured rows that are nearest to an answer, which has its front and its configuration. -1
+ * with entries. */
+int plan_near(NearRows *ret, const PlanAnswer *self, Arena *arena, Diag *diag);
+/* The GPU whose rows they are. */
+const char *plan_near_gpu(const PlanAnswer *self);
 
 /* What the answer rests on that its figures do not say; NULL-terminated. */
 const char *const *plan_notes(const PlanAnswer *self, Arena *arena);

@@ -245,6 +245,40 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
     fprintf(out, "%-11s %s\n", i == 0 ? "note" : "", notes[i]);
 }
 
+/* "ttft.p99 0.31 s of the trace (95%: 0.28 to 0.35, with times 0.27 to 0.36): met" */
+static void print_sampled_limit(const SampledLimit *limit, FILE *out) {
+  const char *unit = slo_unit(limit->spec);
+  const char *verdict = sampled_verdict(limit);
+  if (!limit->known) {
+    fprintf(out, "            %s: %s\n", limit->spec->name, verdict);
+    return;
+  }
+  fprintf(out,
+          "            %s %.3g %s of the trace (95%%: %.3g to %.3g, with times %.3g to %.3g): %s\n",
+          limit->spec->name, limit->of.value, unit, limit->of.low, limit->of.high, limit->low,
+          limit->high, verdict);
+}
+
+static void print_sampled(const PlanAnswer *self, FILE *out, Arena *arena) {
+  if (!self->sampled) return;
+  const TraceSample *sample = self->sampled->sample;
+  fprintf(out,
+          "sampled     %d of %" PRId64 " windows of %s: %.2g%% of the trace's %" PRId64
+          " requests\n",
+          sample->n, sample->n_all,
+          format_duration(tick_seconds(sample->length), arena_alloc(arena, 32)),
+          100 * (double)sample->rows / (double)sample->rows_all, sample->rows_all);
+  for (int i = 0; i < self->sampled->n_limits; i++)
+    print_sampled_limit(&self->sampled->limits[i], out);
+}
+
+static void print_near(const PlanAnswer *self, FILE *out, Arena *arena) {
+  if (!self->near || !self->near->there) return;
+  const char *const *lines = near_rows_lines(self->near, plan_near_gpu(self), arena);
+  for (int i = 0; lines[i]; i++)
+    fprintf(out, "%-11s %s\n", i == 0 ? "measured" : "", lines[i]);
+}
+
 static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
   if (self->runner_up < 0) {
     fprintf(out, "runner-up   none: no other design meets the limits\n");
@@ -357,6 +391,8 @@ static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
   print_question(self, out, arena);
   if (self->best >= 0) {
     print_answer(self, out, arena);
+    print_sampled(self, out, arena);
+    print_near(self, out, arena);
     print_runner_up(self, out, arena);
   } else {
     fputs("answer      none: no design meets the limits\n", out);
@@ -375,6 +411,50 @@ static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
 static void put_points(const PlanAnswer *self, Rows *rows, Arena *arena) {
   for (int i = 0; i < self->front->n; i++)
     put_point(rows, &self->front->points[i], 0, is_priced(self), arena);
+}
+
+static void put_sampled(const PlanAnswer *self, FILE *out) {
+  if (!self->sampled) return;
+  const TraceSample *sample = self->sampled->sample;
+  fprintf(out,
+          ",\n \"sample\": {\"windows\": %d, \"of\": %" PRId64 ", \"window_s\": %.9g, "
+          "\"requests\": %" PRId64 ", \"of_requests\": %" PRId64 ", \"limits\": [",
+          sample->n, sample->n_all, tick_seconds(sample->length), sample->rows, sample->rows_all);
+  for (int i = 0; i < self->sampled->n_limits; i++) {
+    const SampledLimit *limit = &self->sampled->limits[i];
+    const double numbers[] = {limit->of.value, limit->of.low, limit->of.high, limit->low,
+                              limit->high};
+    static const char *const names[] = {"value", "low", "high", "low_with_times",
+                                        "high_with_times"};
+    write_json_text(i ? ",\n  {" : "{", "name", limit->spec->name, out);
+    for (int n = 0; limit->known && n < 5; n++) {
+      fprintf(out, ", \"%s\": ", names[n]);
+      fprintf(out, isfinite(numbers[n]) ? "%.9g" : "null", numbers[n]);
+    }
+    write_json_text(", ", "verdict", sampled_verdict(limit), out);
+    fputs("}", out);
+  }
+  fputs("]}", out);
+}
+
+static void put_near(const PlanAnswer *self, FILE *out) {
+  fputs(",\n \"nearest_measured\": [", out);
+  for (int i = 0; self->near && i < self->near->n; i++) {
+    const NearRow *row = &self->near->rows[i];
+    write_json_text(i ? ",\n  {" : "{", "id", row->id, out);
+    write_json_text(", ", "engine", row->engine, out);
+    write_json_text(", ", "version", row->version, out);
+    write_json_text(", ", "gpu", row->gpu, out);
+    write_json_text(", ", "model", row->model, out);
+    write_json_text(", ", "weights", row->weights, out);
+    write_json_text(", ", "degrees", row->degrees, out);
+    fprintf(out, ", \"isl\": %.6g, \"osl\": %.6g", row->isl, row->osl);
+    if (row->concurrency > 0) fprintf(out, ", \"concurrency\": %.6g", row->concurrency);
+    fprintf(out, ", \"ttft_ms\": %.6g, \"tpot_ms\": %.6g", row->ttft_ms, row->tpot_ms);
+    fprintf(out, ", \"ttft_error\": %.6g, \"tpot_error\": %.6g, \"distance\": %.4g}",
+            row->ttft_error, row->tpot_error, row->distance);
+  }
+  fputs("]", out);
 }
 
 static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
@@ -396,7 +476,10 @@ static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
     fputs(i ? ", " : "", out);
     write_json_string(notes[i], out);
   }
-  write_json_text("],\n ", "study", plan->text, out);
+  fputs("]", out);
+  put_sampled(self, out);
+  put_near(self, out);
+  write_json_text(",\n ", "study", plan->text, out);
   if (self->growth) growth_write_json(self->growth, out, arena);
   if (self->more)
     fprintf(out, ", \"next\": {\"gpus\": %" PRId64 ", \"rate_rps\": %.9g}", self->more->gpus,

@@ -114,6 +114,17 @@ static void add_reading(Text *self, const TraceReading *reading) {
   if (reading->sort) add(self, "  sort: true\n");
 }
 
+/* Times as they are read again, to the picosecond. */
+static void add_windows(Text *self, const TraceSample *sample) {
+  const char *starts = "";
+  for (int i = 0; i < sample->n; i++)
+    starts = arena_printf(self->arena, "%s%s%.12g s", starts, i ? ", " : "",
+                          tick_seconds(sample->windows[i].start));
+  add(self, "  # %d of %" PRId64 " windows, which stand for all of the trace.\n", sample->n,
+      sample->n_all);
+  add(self, "  window: %.12g s\n  windows: [%s]\n", tick_seconds(sample->length), starts);
+}
+
 static void add_workload(Text *self, double quantile) {
   const Question *asked = self->plan->question;
   Arena *arena = self->arena;
@@ -126,7 +137,10 @@ static void add_workload(Text *self, double quantile) {
     if (asked->users > 0)
       add(self, "  closed_loop: {clients: %" PRId64 "} # replaces the times of the trace\n",
           asked->users);
-    add(self, "  requests: %d # at most\n", REQUESTS_MAX);
+    if (asked->sample)
+      add_windows(self, asked->sample);
+    else
+      add(self, "  requests: %d # at most\n", REQUESTS_MAX);
     return;
   }
   if (asked->lengths)

@@ -41,6 +41,12 @@ prints '| inferencex | vllm | H100 | meta-llama/Llama-3.1-70B, fp8 |'
 report --model Llama --mode agg
 prints '1 points, 1 held out'
 
+report --id one --format csv
+[ "$(wc -l <out)" -eq 2 ] || fail 'not one row'
+sed -n 2p out | grep -q '^one,' || fail 'another row'
+rejects 3 "$tandem" report measured --rows rows.csv --id on
+says "there is no point with the id 'on'"
+
 if command -v gnuplot >/dev/null; then
   report --figure figure.svg
   grep -q '</svg>' figure.svg || fail 'no figure'

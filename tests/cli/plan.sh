@@ -8,17 +8,21 @@ ask() { "$tandem" plan --model llama3.1-8b --gpu h100 --isl 500 --osl 100 "$@"; 
 limits='ttft.p90<2s,tpot.p90<50ms'
 
 expect 0 ask --rate 20 --slo "$limits" --study study.yaml --output plan.db
-[ "$(wc -l <out)" -le 42 ] || fail "$(wc -l <out) lines"
+[ "$(wc -l <out)" -le 52 ] || fail "$(wc -l <out) lines"
 [ "$(wc -L <out)" -le 104 ] || fail 'wider than 104 columns'
 for text in 'question    llama3.1-8b (bf16) on dgx-h100, vllm-' 'answer      ' 'runner-up   ' \
   '$/M tokens' 'tokens/s and user' 'vllm serve meta-llama/' 'tandem run study.yaml'; do
   prints "$text"
 done
 # How far the answer moves: each limit as a range, around its value, which term moves it most, and
-# how far the same engine on the same GPU was off where it was measured.
+# how far the same engine on the same GPU was off where it was measured, and on the nearest rows.
 for pattern in '^sure .* with times up to [0-9.]*% shorter or longer' \
   '^ *mostly by the error of [a-z ]* ([0-9.]*%)$' \
-  '^note .* two thirds of [0-9]* measured rows of vllm on h100-80gb,$' \
+  '^note  *versions are mixed: iteration times of vllm-[0-9.]*, scheduler of vllm-[0-9.]*$' \
+  '^ .* two thirds of [0-9]* measured rows of vllm on h100-80gb,$' \
+  '^measured  *nearest of [0-9]* rows on h100-80gb; Tandem was off by$' \
+  '^ *TTFT [-+][0-9]*%, TPOT [-+][0-9]*%: vllm .* tokens, [0-9]* clients$' \
+  '^ *to repeat a row: tandem report measured FOLDER --id ID$' \
   '^ *TPOT was [0-9]*% [a-z]* to [0-9]*% [a-z]* (median .*), TTFT '; do
   grep -q "$pattern" out || fail "no line '$pattern'"
 done
@@ -63,11 +67,24 @@ prints "best         $design"
 prints 'output tokens/s'
 rejects 2 "$tandem" provision study.yaml --run --format json
 
+# The page of a database names the same rows.
+expect 0 "$tandem" report plan.db -o page.html
+grep -q 'Nearest measured rows, and how far predictions of them were off' page.html ||
+  fail 'no measured rows on the page'
+grep -q 'tandem report measured FOLDER --id [a-z0-9_]*<' page.html || fail 'no row to repeat'
+# Nobody measured this GPU.
+expect 0 "$tandem" plan --model llama3.1-8b --gpu mi300x --isl 500 --osl 100 --rate 5 \
+  --slo "$limits" --tp 1 --split no --seeds 1
+prints 'measured    no row that was measured on mi300x-192gb is known'
+
 # For programs.
 expect 0 ask --rate 20 --slo "$limits" --tp 1 --format json
 python3 - <<'END' || fail 'JSON says something else'
 import json
 plan = json.load(open('out'))
+near = plan['nearest_measured']
+assert len(near) == 3 and near == sorted(near, key=lambda row: row['distance']), near
+assert all(row['gpu'] == 'h100-80gb' and row['engine'] == 'vllm' for row in near), near
 assert plan['answers']['best'] == plan['best']
 assert 'tensor_parallel_size: 1' in plan['study'] and 'size: 2' not in plan['study']
 runs = plan['runs']
