@@ -77,10 +77,8 @@ static const OptionSpec options[] = {
            "iteration times of another engine's kernels, such as tandem, or another performance "
            "model"),
      .absent = "those of the engine", .listed = "perfmodels"},
-    {CLI_TEXT("--weights", weights, "FORMAT",
-              "number format of the weights: fp32, bf16, fp8, fp8_block, mxfp8, nvfp4, mxfp4, int8 "
-              "or int4; or several of them"),
-     .absent = "that of the model"},
+    {CLI_TEXT("--weights", weights, "FORMAT", "number format of the weights, or several of them"),
+     .choices = dtype_names, .absent = "that of the model"},
     {ASKED("--tp", STRING, tensor_parallel, "LIST", "tensor-parallel degrees to try, such as 2,4"),
      .absent = "all with iteration times"},
     {CLI_TEXT(
@@ -342,6 +340,7 @@ const Command command_plan = {
              "not repeated.",
     .listing = "Programs of --export",
     .listed = study_programs,
+    .listed_as = "PROGRAM",
     .examples = "tandem plan --model qwen3-32b --gpu h100 --isl 2000 --osl 300 --rate 30 \\\n"
                 "  --slo 'ttft.p99<2s,tpot.p99<50ms'",
     .exits = {[EXIT_INPUT] = "the input is wrong, or no design meets the limits"},
