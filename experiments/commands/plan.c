@@ -199,6 +199,9 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   if (given->curve &&
       curve_make(&curve, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
     return EXIT_INPUT;
+  if (given->output &&
+      plan_store(&front, given->curve ? &curve : NULL, plan->quantile, &study->results, cli->diag))
+    return EXIT_INPUT;
   if (study->best >= 0 && study_bind_answer(study, 0, config)) return EXIT_INPUT;
   const RateSearch how = search_of(cli);
   const bool rates = plan->question->gpus > 0;
@@ -313,6 +316,9 @@ static int run_plan(Cli *cli) {
   if (question.batch > 0 ? question.slo != NULL : !question.slo)
     return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"
                                              : "'--slo LIMITS' is missing");
+  if (question.batch > 0 && (given->prefill_gpus || question.split == SPLIT_YES))
+    return cli_usage(cli, "'--batch' has no split designs: omit '%s'",
+                     given->prefill_gpus ? "--prefill-gpu" : "--split");
   question.deadline_s = tick_seconds(given->deadline);
   if (question.batch > 0 && !given->dry_run && !given->study) return batch_answer(cli, &sides);
   Question one;
