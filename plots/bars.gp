@@ -1,5 +1,9 @@
 # A figure of each design as bars, a panel for each figure, with 95% intervals and limits.
 # $series<i>: panel, mean, half of the interval; $marks: panel, limit.
+# An interval ends at 0 where the figure cannot be negative, and at 1 where it is a share.
+least(mean, half) = mean >= 0 && mean < half ? 0 : mean - half
+greatest(mean, half, p) = value(sprintf('metric%d_is_share', p)) && mean <= 1 && mean + half > 1 \
+  ? 1 : mean + half
 array LOW[n_metrics] # 0 but for negative ones
 array HIGH[n_metrics]
 array LIMIT[n_metrics]
@@ -11,11 +15,11 @@ do for [p = 1:n_metrics] {
   do for [i = 1:n_series] {
     stats sprintf('$series%d', i) using ($1 == p && valid(2) ? 1 : 0) nooutput name 'ANY'
     if (ANY_max > 0) {
-      stats sprintf('$series%d', i) using ($1 == p ? $2 + (valid(3) ? $3 : 0) : NaN) nooutput \
-        name 'Y'
+      stats sprintf('$series%d', i) using ($1 == p ? greatest($2, valid(3) ? $3 : 0, p) : NaN) \
+        nooutput name 'Y'
       if (Y_max > HIGH[p]) { HIGH[p] = Y_max }
-      stats sprintf('$series%d', i) using ($1 == p ? $2 - (valid(3) ? $3 : 0) : NaN) nooutput \
-        name 'Y'
+      stats sprintf('$series%d', i) using ($1 == p ? least($2, valid(3) ? $3 : 0) : NaN) \
+        nooutput name 'Y'
       if (Y_min < LOW[p] && Y_min < 0) { LOW[p] = Y_min }
     }
   }
@@ -68,8 +72,8 @@ do for [panel = 1:panels] {
          (-i - 0.32):(-i + 0.32) with boxxyerror linecolor rgb COLOUR[1] fillstyle solid 0.65 \
          notitle, \
        for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p && valid(3) ? $2 : NaN):(-i): \
-         ($2 - $3):($2 + $3) with xerrorbars linecolor rgb INK linewidth 1 dashtype 1 \
-         pointtype 0 notitle, \
+         (least($2, $3)):(greatest($2, $3, p)) with xerrorbars \
+         linecolor rgb INK linewidth 1 dashtype 1 pointtype 0 notitle, \
        for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? top + 0.06 * room : NaN): \
          (-i): \
          (sprintf('%.3g', $2)) with labels left textcolor rgb INK notitle

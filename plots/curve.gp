@@ -1,7 +1,9 @@
 # The share of requests that keep all limits, and the goodput, against the rate: a curve for each
 # design, bars for the range over seeds and with times moved by their error. `tandem plan --curve
 # --figure` sets $series<i>: panel, rate, value, lowest, highest; name<i>, n_series, and share, in
-# percent, that is asked for.
+# percent, that is asked for, which a stored plan has as $marks.
+if (!exists('share')) { share = n_marks > 0 && word($marks[1], 1) ne 'NaN' \
+  ? real(word($marks[1], 1)) : 0 }
 panels = 2
 columns = 2
 cell = inline ? 300 : 360
@@ -10,7 +12,8 @@ right = 20
 entries = n_series
 legend = 'lines'
 titled = 1
-note = 'bars: over seeds, and times shorter and longer by their error'
+note = 'bars: over seeds, and times shorter and longer by their error' \
+  . (share > 0 ? sprintf('; dashes: %g%% of the requests', share) : '')
 load 'plots/style.gp'
 low_x = 1e300
 high_x = -1e300

@@ -43,7 +43,7 @@ set palette defined (0 '#00224e', 0.17 '#2f3d6e', 0.33 '#575d6d', 0.5 '#7d7c78',
   0.83 '#d2c060', 1 '#fee838')
 set colorbox user size 0.016, 0.5
 set multiplot
-set xlabel x_label offset 0, 0.4
+if (turned == 0) { set xlabel x_label offset 0, 0.4 }
 set ylabel y_label
 unset grid
 set border 0
@@ -70,6 +70,10 @@ do for [panel = 1:panels] {
     screen (panel_y + BELOW * LINE) / height size screen 12.0 / width, \
     screen plot_height / height
   set title value(sprintf('metric%d', panel)) offset 0, -0.6
+  if (turned > 0) { # below what stands
+    set label 900 x_label at graph 0.5, screen (panel_y + 0.7 * LINE) / height center \
+      textcolor rgb INK
+  }
   room = (panel_width - left - right) / x_words
   room_y = plot_height / y_words
   numbers = room > 40 && room_y > 18

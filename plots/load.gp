@@ -1,5 +1,9 @@
 # Metrics over an axis, a panel for each, a curve for each design with 95% intervals, and limits.
 # $series<i>: panel, x, mean, half of the interval; $marks: panel, -, limit.
+# An interval ends at 0 where the figure cannot be negative, and at 1 where it is a share.
+lower(mean, half) = mean >= 0 && mean < half ? 0 : mean - half
+upper(mean, half, p) = value(sprintf('metric%d_is_share', p)) && mean <= 1 && mean + half > 1 \
+  ? 1 : mean + half
 array LOW[n_metrics]
 array HIGH[n_metrics]
 array LIMIT[n_metrics]
@@ -91,8 +95,9 @@ do for [panel = 1:panels] {
     set label 900 'limit' at graph 0.01, first LIMIT[p] left offset 0, 0.5 textcolor rgb MUTED \
       font sprintf(',%d', SMALL)
   }
-  plot for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? $2 : NaN):3:($3 - $4): \
-         ($3 + $4) with yerrorbars linetype i pointtype 0 dashtype 1 linewidth 0.8 notitle, \
+  plot for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? $2 : NaN):3:(lower($3, $4)): \
+         (upper($3, $4, p)) with yerrorbars linetype i pointtype 0 dashtype 1 \
+         linewidth 0.8 notitle, \
        for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? $2 : NaN):3 \
          with lines linetype i notitle, \
        for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? $2 : NaN):3 \

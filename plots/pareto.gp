@@ -64,7 +64,7 @@ if (is_log) {
   eval set_log('y', low_y, high_y)
   set yrange [low_y / 1.3:high_y * 1.3]
 } else { set yrange [0:1.06 * high_y] }
-pale(i) = int('0x' . substr(COLOUR[1 + (i - 1) % 7], 2, 7)) + 0xb0000000
+pale(i) = int('0x' . substr(COLOUR[1 + (i - 1) % 7], 2, 7)) + 0x80000000
 margin = high_x > low_x ? 0.03 * (high_x - low_x) : 0.5 * abs(high_x) + (high_x == 0)
 set xrange [low_x - margin:high_x + margin]
 # As text, since gnuplot warns of what has no points.

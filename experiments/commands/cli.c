@@ -90,10 +90,24 @@ const CliTerm *cli_terms(const char *const *names,
   return terms;
 }
 
+/* How many words name this command: one for each word of its name, 0 when they name another. */
+static int words_of(const Command *command, int n_words, char **words) {
+  const size_t length = strcspn(command->name, " ");
+  if (strncmp(words[0], command->name, length) != 0 || words[0][length]) return 0;
+  if (!command->name[length]) return 1;
+  return n_words > 1 && strcmp(words[1], command->name + length + 1) == 0 ? 2 : 0;
+}
+
+const Command *cli_find(const Command *const *commands, size_t n_commands, int n_words,
+                        char **words, int *ret_used) {
+  for (size_t i = 0; i < n_commands; i++)
+    if ((*ret_used = words_of(commands[i], n_words, words)) > 0) return commands[i];
+  return NULL;
+}
+
 /* ---- Options ---- */
 
-/* The option that argument `text` names, up to a '='. */
-static const OptionSpec *find_option(const Command *command, const char *text) {
+const OptionSpec *cli_find_option(const Command *command, const char *text) {
   const size_t length = strcspn(text, "=");
   for (const OptionSpec *option = command->options; option->key; option++)
     if (strlen(option->key) == length && strncmp(option->key, text, length) == 0) return option;
@@ -158,7 +172,7 @@ static int take_option(const Cli *cli, int argc, char **argv, int *i, void *targ
     help_print(cli->command, stdout);
     return EXIT_DONE;
   }
-  const OptionSpec *option = find_option(cli->command, text);
+  const OptionSpec *option = cli_find_option(cli->command, text);
   if (!option) return unknown_option(cli, text);
   const char *value = strchr(text, '=');
   if (!option->value)
@@ -174,7 +188,7 @@ static int check_required(const Cli *cli, int argc, char **argv) {
   for (const OptionSpec *option = cli->command->options; option->key; option++) {
     bool given = !option->required;
     for (int i = 1; i < argc && !given && strcmp(argv[i], "--") != 0; i++)
-      given = argv[i][0] == '-' && find_option(cli->command, argv[i]) == option;
+      given = argv[i][0] == '-' && cli_find_option(cli->command, argv[i]) == option;
     if (!given) return cli_usage(cli, "'%s' is missing", help_option_usage(option, cli->arena));
   }
   return GO_ON;

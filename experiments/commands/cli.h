@@ -35,14 +35,14 @@ typedef struct Command {
   const char *operands;     // "OUT DB... [NAME]", as usage shows them: those in [] may be left out,
                             // and of those with ... there may be any number more
   const CliTerm *arguments; // the operands; NULL: there are none
-  const OptionSpec *options;               // see CLI_ROW; --help is understood everywhere
-  size_t size;                             // of the struct that they fill, zeroes but for
-  const void *initial;                     // NULL: all of it
-  const char *notes;                       // NULL, or more to know
-  const char *listing;                     // NULL, or the heading of
-  const CliTerm *(*listed)(Arena *arena);  // names that an argument or option may have
-  bool first_is_listed;                    // the first operand is one of them
-  const char *examples;                    // command lines
+  const OptionSpec *options;              // see CLI_ROW; --help is understood everywhere
+  size_t size;                            // of the struct that they fill, zeroes but for
+  const void *initial;                    // NULL: all of it
+  const char *notes;                      // NULL, or more to know
+  const char *listing;                    // NULL, or the heading of
+  const CliTerm *(*listed)(Arena *arena); // names that an argument or option may have
+  const char *listed_as; // how operands or the value of an option call them: "NAME"; NULL: do not
+  const char *examples;  // command lines
   const char *exits[EXIT_ENVIRONMENT + 1]; // by exit code; NULL: as others have it, "": never
   int (*run)(Cli *cli);                    // returns the exit code when diag stays empty
 } Command;
@@ -117,6 +117,11 @@ struct Cli {
                                                                    .fallback = "auto"
 #define CLI_TRACE_SORT(sort) CLI_FLAG("--sort", sort, "sort its rows by time")
 
+/* The command that the first of `words` name, and how many of them do; NULL: none. */
+const Command *cli_find(const Command *const *commands, size_t n_commands, int n_words,
+                        char **words, int *ret_used);
+/* The option that argument `text` names, up to a '='; NULL: none. */
+const OptionSpec *cli_find_option(const Command *command, const char *text);
 /* Runs a command with main()'s arguments, argv[0] its name: reads them, or prints help or what is
  * wrong with them, and gives the exit code. An option takes its value as "--x v" or "--x=v"; "--"
  * ends the options. */

@@ -20,7 +20,7 @@ static const OptionSpec options[] = {
     {CLI_MAIN,
      CLI_TEXT("--backend", backend, "NAME",
               "backend to examine: cuda, cpu, llama, fake or ./program"),
-     .fallback = "cuda"},
+     .listed = "backends", .fallback = "cuda"},
     {CLI_DEVICE},
     {CLI_TEXT("--model", model, "NAME", "model to time, or a GGUF file"), .listed = "models",
      .absent = "by the device"},

@@ -29,7 +29,7 @@ static const OptionSpec options[] = {
     {CLI_TEXT("--tables", tables, "FOLDER",
               "write tables of kernels to FOLDER/GPU/tandem-DATE, such as perfmodel/tables")},
     {CLI_TEXT("--model", model, "NAME", "fit only this model"), .listed = "models"},
-    {CLI_TEXT("--gpu", gpu, "NAME", "fit only this GPU")},
+    {CLI_TEXT("--gpu", gpu, "GPU", "fit only this GPU")},
     {CLI_COUNT("--tp", tensor_parallel_size, "fit only this tensor-parallel degree", INT32_MAX)},
     {CLI_FORMAT},
     {.group = "Fitting",

@@ -16,7 +16,7 @@ enum { MAX_DEGREE = 1024 };
 static const OptionSpec options[] = {
     {CLI_MAIN, CLI_TEXT("-o", output, "PROFILE", "profile to write"), .required = true},
     {CLI_TEXT("--model", model, "NAME", "model that was measured"), .listed = "models"},
-    {CLI_TEXT("--gpu", gpu, "NAME", "GPU that was measured, such as h100-80gb")},
+    {CLI_TEXT("--gpu", gpu, "GPU", "GPU that was measured, such as h100-80gb")},
     {CLI_MACHINE("machine type that operators are composed for")},
     {CLI_TEXT("--engine", engine, "NAME", "engine, or engine and version"),
      .absent = "the name of the folder"},
@@ -27,9 +27,9 @@ static const OptionSpec options[] = {
     {DEGREE("--expert-parallel", expert_parallel_size,
             "number of parts that experts are split into")},
     {CLI_TEXT("--quantization", quantization, "FORMAT", "number format of the weights"),
-     .absent = "that of the model"},
+     .choices = dtype_names, .absent = "that of the model"},
     {CLI_TEXT("--kv-cache-dtype", kv_cache_dtype, "FORMAT", "number format of the KV cache"),
-     .absent = "that of the model"},
+     .choices = dtype_names, .absent = "that of the model"},
     {0}};
 
 static const char *const *format_list(Arena *arena) {
@@ -120,6 +120,7 @@ const Command command_import = {
     CLI_OPTIONS,
     .listing = "Formats",
     .listed = formats_listed,
+    .listed_as = "FORMAT",
     .examples = "tandem import splitwise-sim perf_model.csv -o profile.csv",
     .exits = {[EXIT_INPUT] = "the file is wrong"},
     .run = run_import,

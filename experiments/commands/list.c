@@ -3,6 +3,7 @@
 #include "calib/backend_load.h"
 #include "experiments/commands/cli.h"
 #include "experiments/commands/list_perfmodels.h"
+#include "experiments/commands/manual.h"
 #include "experiments/config/config.h"
 #include "experiments/fleet/fleet.h"
 #include "experiments/keys/keys.h"
@@ -25,10 +26,10 @@ static const char *const list_formats[] = {"table", "markdown", NULL};
 
 static const OptionSpec options[] = {
     {.group = "Filters for models and perfmodels",
-     CLI_TEXT("--engine", engine, "ENGINE",
-              "list times of this engine, such as vllm or vllm-0.24")},
+     CLI_TEXT("--engine", engine, "ENGINE", "list times of this engine, such as vllm or vllm-0.24"),
+     .listed = "engines"},
     {CLI_TEXT("--model", model, "TEXT", "list models with TEXT in their name"), .listed = "models"},
-    {CLI_TEXT("--gpu", gpu, "TEXT", "list times on GPUs with TEXT in their name, such as h100")},
+    {CLI_TEXT("--gpu", gpu, "GPU", "list times on GPUs with this in their name, such as h100")},
     {CLI_ROW("--weights", CHOICE, weights, "FORMAT", "number format of the weights"),
      .choices = dtype_names},
     {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "tensor-parallel degree"), .min = 1,
@@ -244,6 +245,56 @@ static void print_backends(Arena *arena, Diag *diag) {
   }
 }
 
+/* ---- Their names, for completion ---- */
+
+static const char *const *machines_of(Arena *arena) {
+  return datafile_names(list_data_dir(arena), "machines", arena);
+}
+
+static const char *const *models_of(Arena *arena) {
+  return datafile_names(list_data_dir(arena), "models", arena);
+}
+
+static const char *const *perfmodels_of(Arena *arena) {
+  return finder_engines(list_data_dir(arena), arena);
+}
+
+static const char *const *lengths_of(Arena *arena) {
+  return folder_names(arena_printf(arena, "%s/traces/lengths", config_data_root()), ".csv", arena);
+}
+
+static const char *const *profiles_of(Arena *arena) {
+  return folder_names(arena_printf(arena, "%s/traces/profiles", config_data_root()), ".csv", arena);
+}
+
+static const char *const *engines_of(Arena *arena) {
+  (void)arena;
+  return serving_choices + 1;
+}
+
+static const char *const *traces_of(Arena *arena) {
+  (void)arena;
+  return format_choices;
+}
+
+static const char *const *backends_of(Arena *arena) {
+  (void)arena;
+  return backend_names;
+}
+
+static const char *const *proposals_of(Arena *arena) {
+  const Proposal *const *proposals = proposal_list();
+  int n = 0;
+  while (proposals[n])
+    n++;
+  const char **names = ARENA_ARRAY(arena, const char *, n + 1);
+  while (n-- > 0)
+    names[n] = proposals[n]->policy.name;
+  return names;
+}
+
+/* ---- The lists ---- */
+
 static const struct {
   const char *name, *help;
   /* What cannot be loaded is left out, its entries in `diag`; of neither the
@@ -251,28 +302,35 @@ static const struct {
   void (*print)(Arena *arena, Diag *diag);
   PolicyKind kind;
   void (*print_wanted)(const ListOptions *wanted, Arena *arena,
-                       Diag *diag); // of those with options
+                       Diag *diag);          // of those with options
+  const char *const *(*names)(Arena *arena); // that a configuration or an option may have
 } listings[] = {
-    {"engines", "serving engines, with their limits and host times", .print = print_engines},
+    {"engines", "serving engines, with their limits and host times", .print = print_engines,
+     .names = engines_of},
     {"routers", "policies that choose the instance of a request", .kind = POLICY_ROUTER},
     {"predictors", "policies that predict output tokens", .kind = POLICY_PREDICTOR},
     {"dispatchers", "policies that choose the instance for decode", .kind = POLICY_DISPATCHER},
     {"pools", "policies that change the roles of instances", .kind = POLICY_POOL},
     {"batchers", "policies that choose what an iteration holds", .kind = POLICY_BATCHER},
-    {"proposals", "scheduling ideas on top of batcher vllm", .print = print_proposals},
+    {"proposals", "scheduling ideas on top of batcher vllm", .print = print_proposals,
+     .names = proposals_of},
     {"transfers", "policies that choose when KV is sent", .kind = POLICY_TRANSFER},
     {"kvtiers", "policies that choose what happens when KV memory is full", .kind = POLICY_KVTIER},
     {"scalers", "policies that start and stop instances", .kind = POLICY_SCALER},
-    {"models", "models, with their weights and KV per token", .print_wanted = list_models},
-    {"machines", "machine types, with their GPUs and prices", .print = print_machines},
+    {"models", "models, with their weights and KV per token", .print_wanted = list_models,
+     .names = models_of},
+    {"machines", "machine types, with their GPUs and prices", .print = print_machines,
+     .names = machines_of},
     {"perfmodels", "performance models, with their range and held-out errors",
-     .print_wanted = list_perfmodels},
-    {"lengths", "tables of prompt and output tokens", .print = print_lengths},
-    {"profiles", "tables of arrival rates over time", .print = print_profiles},
-    {"traces", "formats of traces", .print = print_traces},
+     .print_wanted = list_perfmodels, .names = perfmodels_of},
+    {"lengths", "tables of prompt and output tokens", .print = print_lengths, .names = lengths_of},
+    {"profiles", "tables of arrival rates over time", .print = print_profiles,
+     .names = profiles_of},
+    {"traces", "formats of traces", .print = print_traces, .names = traces_of},
     {"figures", "figures of a run, as reports and databases name them", .print = print_figures},
     {"units", "units of quantities", .print = print_units},
-    {"backends", "backends that measure, and where they are", .print = print_backends},
+    {"backends", "backends that measure, and where they are", .print = print_backends,
+     .names = backends_of},
     {"options", "keys of a configuration", .print = print_options},
 };
 enum { N_LISTINGS = sizeof listings / sizeof *listings };
@@ -282,6 +340,33 @@ static int unknown_listing(const char *what) {
   for (int i = 0; i < N_LISTINGS; i++)
     names[i] = listings[i].name;
   return cli_unknown("list", what, names, "tandem list --help");
+}
+
+/* Names alone explain themselves to who knows them; policies have their sentences. */
+static const CliTerm *policy_terms(PolicyKind kind, Arena *arena) {
+  const Policy *const *policies = policy_list(kind);
+  int n = 0;
+  while (policies[n])
+    n++;
+  CliTerm *terms = ARENA_ARRAY(arena, CliTerm, n + 1);
+  while (n-- > 0)
+    terms[n] = (CliTerm){policies[n]->name, policies[n]->help};
+  return terms;
+}
+
+static const char *unexplained(const char *name, Arena *arena) {
+  (void)name, (void)arena;
+  return "";
+}
+
+const CliTerm *list_terms(const char *what, Arena *arena) {
+  for (int i = 0; i < N_LISTINGS; i++) {
+    if (strcmp(what, listings[i].name) != 0) continue;
+    if (listings[i].names) return cli_terms(listings[i].names(arena), unexplained, arena);
+    if (!listings[i].print && !listings[i].print_wanted)
+      return policy_terms(listings[i].kind, arena);
+  }
+  return NULL;
 }
 
 static const CliTerm *listing_terms(Arena *arena) {
@@ -342,7 +427,7 @@ const Command command_list = {
     .initial = &(const Options){.weights = -1},
     .listing = "Lists",
     .listed = listing_terms,
-    .first_is_listed = true,
+    .listed_as = "WHAT",
     .examples = "tandem list routers\n"
                 "tandem list options pools.NAME.count\n"
                 "tandem list perfmodels --engine vllm --gpu h100 --weights fp8",

@@ -55,6 +55,11 @@ static const char *const *list_gpus(size_t *ret_with_tables, Arena *arena) {
   return gpus;
 }
 
+const char *const *list_gpu_names(Arena *arena) {
+  size_t n_own = 0;
+  return list_gpus(&n_own, arena);
+}
+
 /* The filters, those on the GPU as they are meant. */
 static ListOptions meant(const ListOptions *wanted, Arena *arena) {
   ListOptions filters = *wanted;

@@ -19,6 +19,8 @@ typedef struct ListOptions {
 bool list_is_filtered(const ListOptions *wanted);
 /* The folder of models, machine types and times. */
 const char *list_data_dir(Arena *arena);
+/* GPUs of machine types and of tables; NULL-terminated. */
+const char *const *list_gpu_names(Arena *arena);
 /* What cannot be loaded is left out, its entries in `diag`. */
 void list_models(const ListOptions *wanted, Arena *arena, Diag *diag);
 void list_perfmodels(const ListOptions *wanted, Arena *arena, Diag *diag);

@@ -23,39 +23,22 @@ static int unknown_command(const char *name) {
   return cli_unknown("command", name, names, "tandem --help");
 }
 
-/* How many arguments name this command: one for each word of its name, 0 when they name another. */
-static int words_of(const Command *command, int argc, char **argv) {
-  const size_t length = strcspn(command->name, " ");
-  if (strncmp(argv[1], command->name, length) != 0 || argv[1][length]) return 0;
-  if (!command->name[length]) return 1;
-  return argc > 2 && strcmp(argv[2], command->name + length + 1) == 0 ? 2 : 0;
-}
-
-/* The command that the arguments name; NULL: none. */
-static const Command *find_command(int argc, char **argv, int *ret_words) {
-  for (int i = 0; i < N_COMMANDS; i++)
-    if ((*ret_words = words_of(commands[i], argc, argv)) > 0) return commands[i];
-  return NULL;
-}
-
-/* 'help --all', and what installing takes: 'help --man' and 'help --completion bash'. */
+/* Texts that are no command's help: 'help --all', what installing takes, 'help --man' and 'help
+ * --completion SHELL', and what shells ask for, 'help --words WORD...'. */
 static int print_generated(int argc, char **argv) {
-  static const struct {
-    const char *option, *value;
-    void (*print)(const Command *const *commands, size_t n, FILE *out);
-  } texts[] = {{"--all", NULL, help_print_all},
-               {"--man", NULL, manual_print},
-               {"--completion", "bash", completion_print}};
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    if (strcmp(argv[2], texts[i].option) != 0) continue;
-    if (texts[i].value && (argc != 4 || strcmp(argv[3], texts[i].value) != 0)) {
-      fprintf(stderr, "tandem help: '%s' must be '%s'\n", argv[2], texts[i].value);
-      return EXIT_USAGE;
-    }
-    texts[i].print(commands, N_COMMANDS, stdout);
-    return EXIT_DONE;
+  if (strcmp(argv[2], "--all") == 0) {
+    help_print_all(commands, N_COMMANDS, stdout);
+  } else if (strcmp(argv[2], "--man") == 0) {
+    manual_print(commands, N_COMMANDS, stdout);
+  } else if (strcmp(argv[2], "--words") == 0) {
+    completion_words(commands, N_COMMANDS, argc - 3, argv + 3, stdout);
+  } else if (strcmp(argv[2], "--completion") != 0) {
+    return unknown_command(argv[2]);
+  } else if (argc != 4 || !completion_print(argv[3], stdout)) {
+    fputs("tandem help: '--completion' must be 'bash', 'zsh' or 'fish'\n", stderr);
+    return EXIT_USAGE;
   }
-  return unknown_command(argv[2]);
+  return EXIT_DONE;
 }
 
 static void print_version(void) {
@@ -78,7 +61,7 @@ int main(int argc, char **argv) {
   const bool helps = text_is_one(argv[1], help), generates = helps && argc > 2 && argv[2][0] == '-';
   int words = 0, code = EXIT_DONE;
   if (helps && argc > 2 && !generates) {
-    const Command *command = find_command(argc - 1, argv + 1, &words);
+    const Command *command = cli_find(commands, N_COMMANDS, argc - 2, argv + 2, &words);
     char *ask[] = {argv[2], (char *)help[0], NULL};
     return command ? cli_run(command, 2, ask) : unknown_command(argv[2]);
   }
@@ -95,6 +78,6 @@ int main(int argc, char **argv) {
     diag_done(&diag);
     return code;
   }
-  const Command *command = find_command(argc, argv, &words);
+  const Command *command = cli_find(commands, N_COMMANDS, argc - 1, argv + 1, &words);
   return command ? cli_run(command, argc - words, argv + words) : unknown_command(argv[1]);
 }

@@ -21,7 +21,15 @@ const CliTerm *help_exit_terms(const Command *command, Arena *arena);
 
 /* tandem.1, for man(7). */
 void manual_print(const Command *const *commands, size_t n, FILE *out);
-/* A script for bash; names of policies, models and machines are asked of `tandem list` as they are
- * completed. */
-void completion_print(const Command *const *commands, size_t n, FILE *out);
+
+/* What may stand in place of the last of the words behind the program's name, "WORD<tab>HELP" in a
+ * line each; the line "/" alone says that files may stand there too. New commands, options, keys
+ * and names follow from their tables. */
+void completion_words(const Command *const *commands, size_t n, int n_words, char **words,
+                      FILE *out);
+/* The script by which a shell asks for them; false: there is none for this shell. */
+bool completion_print(const char *shell, FILE *out);
+extern const char *const completion_shells[]; // NULL-terminated
+/* The names in a list of `tandem list`, with what explains policies; NULL: it has no names. */
+const CliTerm *list_terms(const char *what, Arena *arena);
 #endif

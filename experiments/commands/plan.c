@@ -85,10 +85,8 @@ static const OptionSpec options[] = {
            "iteration times of another engine's kernels, such as tandem, or another performance "
            "model"),
      .absent = "those of the engine", .listed = "perfmodels"},
-    {CLI_TEXT("--weights", weights, "FORMAT",
-              "number format of the weights: fp32, bf16, fp8, fp8_block, mxfp8, nvfp4, mxfp4, int8 "
-              "or int4; or several of them"),
-     .absent = "that of the model"},
+    {CLI_TEXT("--weights", weights, "FORMAT", "number format of the weights, or several of them"),
+     .choices = dtype_names, .absent = "that of the model"},
     {ASKED("--tp", STRING, tensor_parallel, "LIST", "tensor-parallel degrees to try, such as 2,4"),
      .absent = "all with iteration times"},
     {CLI_TEXT(
@@ -196,6 +194,9 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
     return EXIT_INPUT;
   if (given->curve &&
       curve_make(&curve, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
+    return EXIT_INPUT;
+  if (given->output &&
+      plan_store(&front, given->curve ? &curve : NULL, plan->quantile, &study->results, cli->diag))
     return EXIT_INPUT;
   if (study->best >= 0 && study_bind_answer(study, 0, config)) return EXIT_INPUT;
   const RateSearch how = search_of(cli);
@@ -344,6 +345,9 @@ static int run_plan(Cli *cli) {
   if (question.batch > 0 ? question.slo != NULL : !question.slo)
     return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"
                                              : "'--slo LIMITS' is missing");
+  if (question.batch > 0 && (given->prefill_gpus || question.split == SPLIT_YES))
+    return cli_usage(cli, "'--batch' has no split designs: omit '%s'",
+                     given->prefill_gpus ? "--prefill-gpu" : "--split");
   question.deadline_s = tick_seconds(given->deadline);
   const int drawn = draw_sample(cli, &question, sides_count(&sides));
   if (drawn != EXIT_DONE) return drawn;
@@ -373,6 +377,7 @@ const Command command_plan = {
              "not repeated.",
     .listing = "Programs of --export",
     .listed = study_programs,
+    .listed_as = "PROGRAM",
     .examples = "tandem plan --model qwen3-32b --gpu h100 --isl 2000 --osl 300 --rate 30 \\\n"
                 "  --slo 'ttft.p99<2s,tpot.p99<50ms'",
     .exits = {[EXIT_INPUT] = "the input is wrong, or no design meets the limits"},

@@ -118,6 +118,7 @@ const Command command_plot = {
     .notes = "plots/README.md shows each figure.",
     .listing = "Figures",
     .listed = figures_listed,
+    .listed_as = "NAME",
     .examples = "tandem plot load sweep.db --metric ttft.p99 --axis rate -o load.svg",
     .exits = {[EXIT_INPUT] = "the model, profile or database is wrong"},
     .run = run_plot,

@@ -176,6 +176,7 @@ const Command command_provision = {
     .notes = "With --output, runs that DB already has are not repeated.",
     .listing = "Programs of --export",
     .listed = study_programs,
+    .listed_as = "PROGRAM",
     .examples = "tandem provision experiments/examples/provision.yaml\n"
                 "tandem provision experiments/examples/provision.yaml --run",
     .exits = {[EXIT_SLO_MISSED] = "no design meets the limits (--require-slo)",

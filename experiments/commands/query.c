@@ -342,6 +342,7 @@ const Command command_query = {
              "simulate stale runs again.",
     .listing = "Queries",
     .listed = queries_listed,
+    .listed_as = "NAME",
     .examples = "tandem query runs.db\n"
                 "tandem query runs.db --sql \"SELECT name, value FROM metric\" --format csv",
     .exits = {[EXIT_INPUT] = "the query is wrong, or the file is not a database of results"},

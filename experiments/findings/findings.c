@@ -117,9 +117,36 @@ static int load_subjects(Telling *self, SubjectKind kind, Subject *subjects, siz
   return 0;
 }
 
+/* The only value of a key; NULL: there are several, or none. */
+static const char *only_value(const Subject *self, const char *name) {
+  for (size_t i = 0; i < self->n_keys; i++)
+    if (strcmp(self->keys[i].key, name) == 0)
+      return self->keys[i].n_values == 1 ? self->keys[i].value : NULL;
+  return NULL;
+}
+
+/* What its runs were made for, as a question. */
 static const char *title_of(const Subject *self) {
+  Arena *arena = self->of->arena;
+  const char *model = only_value(self, "model"), *rate = only_value(self, "workload.arrivals.rate");
+  if (!model) model = only_value(self, "model.name");
+  if (self->kind == SUBJECT_STUDY && rate && model)
+    return study_question(
+        self, arena_printf(arena, "%.*s requests/s of %s", (int)strcspn(rate, " /"), rate, model));
+  if (self->kind == SUBJECT_STUDY)
+    return study_question(self, model ? arena_printf(arena, "the load of %s", model) : "the load");
+  if (self->n_runs == 1)
+    return arena_printf(arena, "Which latency do users%s%s see, and what does it cost?",
+                        model ? " of " : "", model ? model : "");
+  return arena_printf(arena, "Which configuration%s%s is best?", model ? " of " : "",
+                      model ? model : "");
+}
+
+/* "wide.yaml: a sweep, 500 runs" */
+static const char *source_of(const Subject *self) {
   const char *slash = self->name ? strrchr(self->name, '/') : NULL;
   const char *name = slash ? slash + 1 : self->name;
+  if (name && strcmp(name, "(the study)") == 0) name = "tandem plan";
   return arena_printf(self->of->arena, "%s: %s%" PRId64 " run%s", name ? name : "Runs",
                       self->kind == SUBJECT_STUDY   ? "a study, "
                       : self->kind == SUBJECT_SWEEP ? "a sweep, "
@@ -132,8 +159,11 @@ static void put_links(const Subject *self) {
                                          {"certainty", "Certainty"}, {"tables", "Tables"},
                                          {"assumed", "Assumptions"}, {"repeat", "Reproduction"}};
   FILE *out = self->of->page.out;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     fprintf(out, "<a href=\"#%s-%s\">%s</a>\n", self->word, parts[i][0], parts[i][1]);
+    if (self->alone && self->kind == SUBJECT_STUDY && i == 1)
+      fputs("<a href=\"#figures\">Figures</a>\n", out);
+  }
 }
 
 static void put_nav(Telling *self, const Subject *subjects, size_t n) {
@@ -142,13 +172,15 @@ static void put_nav(Telling *self, const Subject *subjects, size_t n) {
   for (size_t i = 0; i < n; i++) {
     if (n > 1) {
       fprintf(page->out, "<div><a href=\"#%s\"><b>", subjects[i].word);
-      page_say(page, "%s", title_of(&subjects[i]));
+      page_say(page, "%s", source_of(&subjects[i]));
       page_raw(page, "</b></a>\n");
     }
     put_links(&subjects[i]);
     if (n > 1) page_raw(page, "</div>\n");
   }
-  page_raw(page, "<a href=\"#figures\">Figures</a>\n</nav>\n");
+  const bool is_study = n == 1 && subjects[0].kind == SUBJECT_STUDY;
+  page_raw(page, is_study ? "<a href=\"#appendix\">Appendix</a>\n</nav>\n"
+                          : "<a href=\"#figures\">Figures</a>\n</nav>\n");
 }
 
 static void put_head(Telling *self, const Subject *subjects, size_t n) {
@@ -158,6 +190,7 @@ static void put_head(Telling *self, const Subject *subjects, size_t n) {
   CLEANUP_STATEMENT sqlite3_stmt *row =
       subject_ask(&all, "SELECT version, \"commit\", created_at FROM run ORDER BY id DESC LIMIT 1");
   page_element(page, "h1", NULL, "%s", n == 1 ? title_of(&subjects[0]) : "Simulations");
+  if (n == 1) page_element(page, "p", "soft", "%s", source_of(&subjects[0]));
   if (row && sqlite3_step(row) == SQLITE_ROW)
     page_element(page, "p", "soft", "%s, %.0f run%s, the newest of %s by Tandem %s (%s)",
                  text_shown(self->results.path, self->arena), runs, runs == 1 ? "" : "s",
@@ -166,12 +199,13 @@ static void put_head(Telling *self, const Subject *subjects, size_t n) {
   put_nav(self, subjects, n);
 }
 
-static int tell(const Subject *self, bool alone) {
+static int tell(const Subject *self) {
   Page *page = &self->of->page;
   fprintf(page->out, "<article id=\"%s\">\n", self->word);
-  if (!alone) page_element(page, "h1", "chapter", "%s", title_of(self));
+  if (!self->alone) page_element(page, "h1", "chapter", "%s", title_of(self));
+  if (!self->alone) page_element(page, "p", "soft", "%s", source_of(self));
   if (self->kind == SUBJECT_STUDY ? tell_study(self) : tell_points(self)) return -1;
-  if (alone) put_figures(self->of);
+  if (self->alone && self->kind != SUBJECT_STUDY) put_figures(self->of, FIGURES_ALL);
   if (put_assumed(self) || put_repeat(self)) return -1;
   page_raw(page, "</article>\n");
   return 0;
@@ -186,13 +220,14 @@ static int tell_all(Telling *self) {
     return diag_error(self->diag, place_of_file(self->results.path), "'%s' holds no runs",
                       text_shown(self->results.path, self->arena));
   page_begin(&self->page, n == 1 ? title_of(&subjects[0]) : "Simulations", plot_css);
+  subjects[0].alone = n == 1;
   put_head(self, subjects, n);
   if (n_all > n)
     page_element(&self->page, "p", "warn", "%zu older studies and sweeps are not shown.",
                  n_all - n);
   for (size_t i = 0; i < n; i++)
-    if (tell(&subjects[i], n == 1)) return -1;
-  if (n > 1) put_figures(self);
+    if (tell(&subjects[i])) return -1;
+  if (n > 1) put_figures(self, FIGURES_ALL);
   page_end(&self->page);
   return 0;
 }

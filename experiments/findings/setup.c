@@ -223,6 +223,7 @@ int put_repeat(const Subject *self) {
   Page *page = &self->of->page;
   const char *name = self->name ? self->name : "CONFIG.yaml", *base = strrchr(name, '/');
   const char *path = text_shown(self->of->results.path, self->of->arena);
+  if (strcmp(name, "(the study)") == 0) name = "study.yaml"; // of a plan that kept no file
   subject_section(self, "repeat", "Reproduction");
   page_element(
       page, "p", NULL,

@@ -281,12 +281,22 @@ static int put_tables(const Subject *self, const Objective *objective, const Des
   return 0;
 }
 
+const char *study_question(const Subject *self, const char *load) {
+  const char *question = objective_of(self)->question, *at = strstr(question, "the load");
+  return at ? arena_printf(self->of->arena, "%.*s%s%s", (int)(at - question), question, load,
+                           at + strlen("the load"))
+            : question;
+}
+
 int tell_study(const Subject *self) {
   Design *designs = ARENA_ARRAY(self->of->arena, Design, DESIGNS_MOST);
   const Objective *objective = objective_of(self);
   const size_t n = load_designs(self, objective, designs);
   put_question(self, objective, designs, n);
   put_answer(self, objective, designs, n);
-  return put_sureness(self, objective, designs, n) || put_tables(self, objective, designs, n) ? -1
-                                                                                              : 0;
+  if (self->alone) put_figures(self->of, FIGURES_OF_ANSWER);
+  if (put_sureness(self, objective, designs, n) || put_tables(self, objective, designs, n))
+    return -1;
+  if (self->alone) put_figures(self->of, FIGURES_APPENDIX);
+  return 0;
 }

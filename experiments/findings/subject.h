@@ -33,6 +33,7 @@ typedef struct Subject {
   const char *version, *objective; // objective: of a study
   int64_t n_seeds;                 // of a study
   bool stale;                      // or some of its runs
+  bool alone;                      // on its page, so that all figures are its own
   const char *runs;                // ids, a list in JSON
   int64_t n_runs;
   Key *keys; // [n_keys], by name
@@ -86,7 +87,12 @@ void put_near(const Subject *answer);
 /* The sections up to the figures; headings are begun by subject_section. */
 int tell_study(const Subject *self);
 int tell_points(const Subject *self);
-void put_figures(Telling *self);
+/* What the study asks for, with `load` in place of "the load": a sentence. */
+const char *study_question(const Subject *self, const char *load);
+/* The figures that have something to draw. Of a study first those that answer it, and later in an
+ * appendix the others. */
+typedef enum FigureSet { FIGURES_ALL, FIGURES_OF_ANSWER, FIGURES_APPENDIX } FigureSet;
+void put_figures(Telling *self, FigureSet set);
 void subject_section(const Subject *self, const char *part, const char *heading);
 /* Details of one run: limits, latencies, pools. */
 int put_run(const Subject *self, int64_t run);

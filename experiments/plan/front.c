@@ -15,8 +15,10 @@ typedef struct FrontRun {
   int point; // of the front
   ConfigChanges changes;
   TrialBase *base;
-  bool loaded;
+  bool loaded, keeps_parts;
   Trial trial;
+  double parts[CAUSES]; // seconds of `n_served` requests
+  int64_t n_served;
 } FrontRun;
 
 typedef struct Runs {
@@ -50,8 +52,21 @@ static int next_run(void *context, void *run) {
   next->point = self->n_begun++;
   next->base = self->study->base;
   const FrontPoint *point = &self->front->points[next->point];
+  next->keeps_parts = point->load == 1;
   next->changes = changes_at(self->study, point->outcome, point->load, self->arena);
   return 1;
+}
+
+/* Fits SimConfig.on_request. */
+static int add_parts(void *context, const RequestRecord *record, const Metrics *so_far,
+                     Diag *diag) {
+  (void)so_far, (void)diag;
+  FrontRun *self = context;
+  if (record->last_token_at < 0 || !record->parts) return 0;
+  for (Cause cause = 0; cause < CAUSES; cause++)
+    self->parts[cause] += tick_seconds(record->parts->of[cause]);
+  self->n_served++;
+  return 0;
 }
 
 static void make_run(void *run) {
@@ -59,7 +74,13 @@ static void make_run(void *run) {
   trial_init(&self->trial);
   self->loaded = true;
   if (trial_load(&self->trial, self->base, &self->changes)) return;
-  self->trial.config.sim.keeps_batches = true; // which say whether it is saturated
+  SimConfig *sim = &self->trial.config.sim;
+  sim->keeps_batches = true; // which say whether it is saturated
+  if (self->keeps_parts) {
+    sim->keeps_parts = true;
+    sim->on_request = add_parts;
+    sim->on_request_context = self;
+  }
   trial_run(&self->trial);
 }
 
@@ -99,6 +120,8 @@ static int take_run(void *context, void *run) {
   point->cost = report_value(report, "cost_per_million_output_tokens");
   point->joules = report_value(report, "j_per_output_token");
   point->gpu_seconds = point->gpus / point->tokens_per_s * 1e6;
+  for (Cause cause = 0; cause < CAUSES && ended->n_served > 0; cause++)
+    point->parts[cause] = ended->parts[cause] / (double)ended->n_served;
   note_offered(self, point, report);
   point->saturated = report->saturated;
   point->met = report_met(report);

@@ -141,6 +141,7 @@ typedef struct FrontPoint {
   bool saturated;         // more come than it serves
   bool met;               // all limits
   bool best;              // not dominated: no other is cheaper and faster
+  double parts[CAUSES];   // mean seconds of a request, at the load that was asked; else zeroes
 } FrontPoint;
 
 typedef struct Front {
@@ -190,6 +191,10 @@ int curve_make(Curve *self, const Provision *study, const DesignOutcome *outcome
 /* The highest rate up to which such a share of requests keeps the limits on all seeds and with
  * times moved; 0: none. */
 double curve_knee(const Curve *self, const DesignOutcome *outcome, double share);
+
+/* Adds the front and the curve (NULL: none) to the newest study of a database, for the figures of
+ * its page; `share` of the requests must keep the limits. -1 with entries. */
+int plan_store(const Front *front, const Curve *curve, double share, Results *results, Diag *diag);
 
 /* ---- On paper ---- */
 

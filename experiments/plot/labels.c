@@ -1,4 +1,5 @@
 /* The metrics of a figure, and what is said of what was run. */
+#include "base/text.h"
 #include "experiments/plot/shown.h"
 #include <ctype.h>
 #include <string.h>
@@ -129,11 +130,18 @@ static const char *quoted(const char *text, Arena *arena) {
   return arena_printf(arena, "\"%s\"", copy);
 }
 
+/* Whether it is from 0 to 1. */
+static bool is_share(const Metric *metric) {
+  return strcmp(metric->name, "goodput") == 0 || strcmp(metric->name, "utilization") == 0 ||
+         text_ends_with(metric->name, "_share");
+}
+
 static void add(ShownMetrics *self, const Metric *metric, Arena *arena) {
   self->json =
       arena_printf(arena, "%s%s[%d,%s,%s,%s,%s]", self->json, self->n > 0 ? "," : "", self->n + 1,
                    quoted(metric->scope, arena), quoted(metric->name, arena),
                    quoted(metric->statistic, arena), quoted(objective_of(metric, arena), arena));
+  self->is_share[self->n] = is_share(metric);
   self->labels[self->n++] = label_of(metric, arena);
 }
 
@@ -168,7 +176,9 @@ int shown_find_metrics(ShownMetrics *self, Results *results, const char *ids,
                        const char *const *asked, const char *defaults, Arena *arena, Diag *diag) {
   MetricList metrics = {0};
   int status = 0;
-  *self = (ShownMetrics){.json = "[", .labels = ARENA_ARRAY(arena, const char *, METRICS_MAX)};
+  *self = (ShownMetrics){.json = "[",
+                         .labels = ARENA_ARRAY(arena, const char *, METRICS_MAX),
+                         .is_share = ARENA_ARRAY(arena, bool, METRICS_MAX)};
   if (load_metrics(&metrics, results, ids, arena, diag)) return -1;
   if (!asked) take_defaults(self, &metrics, defaults, arena);
   for (size_t i = 0; asked && asked[i]; i++) {

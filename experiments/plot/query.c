@@ -143,6 +143,8 @@ static int write_labels(const Drawing *self, Results *results, Gnuplot *gnuplot,
   fprintf(gnuplot->script, "n_metrics = %d\n", self->metrics.n);
   for (int i = 0; i < self->metrics.n; i++)
     gnuplot_set(gnuplot, arena_printf(arena, "metric%d", i + 1), self->metrics.labels[i]);
+  for (int i = 0; i < self->metrics.n; i++)
+    fprintf(gnuplot->script, "metric%d_is_share = %d\n", i + 1, self->metrics.is_share[i]);
   write_axis("x", &self->shown.x, gnuplot, arena);
   write_axis("y", &self->shown.y, gnuplot, arena);
   return 0;

@@ -50,6 +50,7 @@ const char *shown_corner(const Shown *self, Results *results, Arena *arena, Diag
 typedef struct ShownMetrics {
   const char *json;    // [panel, scope, name, statistic, objective] of each
   const char **labels; // [n]
+  bool *is_share;      // [n] from 0 to 1
   int n;
 } ShownMetrics;
 

@@ -35,7 +35,8 @@ static int put_colour(const char *text, FILE *out) {
 /* A tag as a part of a page. */
 static void put_tag(const char *tag, const char *id, FILE *out) {
   static const char *const names[] = {" id='", " id=\"", "href='#", "url(#"};
-  static const char family[] = "font-family=\"", black[] = "color=\"black\"";
+  static const char family[] = "font-family=\"", black[] = "color=\"black\"",
+                    white[] = "color='white'"; // below a point, so that no line goes through it
   while (*tag) {
     const int colour = put_colour(tag, out);
     if (colour > 0) {
@@ -45,6 +46,11 @@ static void put_tag(const char *tag, const char *id, FILE *out) {
     if (strncmp(tag, black, sizeof black - 1) == 0) {
       fputs("color=\"inherit\"", out);
       tag += sizeof black - 1;
+      continue;
+    }
+    if (strncmp(tag, white, sizeof white - 1) == 0) {
+      fputs("color='var(--figure-ffffff,#ffffff)'", out);
+      tag += sizeof white - 1;
       continue;
     }
     if (strncmp(tag, family, sizeof family - 1) == 0) {

@@ -10,7 +10,7 @@
 #include "experiments/report/report.h"
 #include <sqlite3.h>
 
-enum { RESULTS_SCHEMA_VERSION = 10, RESULTS_STATEMENTS = 32 };
+enum { RESULTS_SCHEMA_VERSION = 11, RESULTS_STATEMENTS = 32 };
 
 typedef struct DigestSet {
   uint64_t *digests; // [n], ascending

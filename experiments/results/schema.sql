@@ -6,7 +6,7 @@
 -- user_version is the form of its tables: a program reads and writes only its own form.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 10;
+PRAGMA user_version = 11;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -272,4 +272,45 @@ CREATE TABLE choice (
   why_not TEXT,            -- why it cannot be the answer; NULL: it can
   config_digest TEXT,      -- config_digest of its run
   PRIMARY KEY (study_id, design, seed, choice)
+) WITHOUT ROWID;
+
+-- What 'tandem plan' found beside the answers of its study. front: its best designs at several
+-- shares of the load that was asked; speed is output tokens/s that a user sees (1 / mean TPOT).
+CREATE TABLE front (
+  study_id INTEGER NOT NULL REFERENCES study (id) ON DELETE CASCADE,
+  design TEXT NOT NULL,
+  load REAL NOT NULL, -- of what was asked: 1 is that
+  rate_rps REAL,
+  speed REAL,
+  cost_per_million_output_tokens REAL, -- NULL: no price
+  gpu_s_per_million_output_tokens REAL,
+  j_per_output_token REAL,
+  saturated INTEGER NOT NULL, -- more requests came than it served
+  met INTEGER NOT NULL,       -- all limits
+  best INTEGER NOT NULL,      -- no other is both cheaper and faster
+  PRIMARY KEY (study_id, design, load)
+) WITHOUT ROWID;
+
+-- Where the time of a request goes, on average, at the load that was asked: the parts of the table
+-- request.
+CREATE TABLE part (
+  study_id INTEGER NOT NULL REFERENCES study (id) ON DELETE CASCADE,
+  design TEXT NOT NULL,
+  part TEXT NOT NULL,       -- prefill_queue, prefill, decode, ...
+  is_late INTEGER NOT NULL, -- 1: after the first token
+  seconds REAL NOT NULL,
+  PRIMARY KEY (study_id, design, part)
+) WITHOUT ROWID;
+
+-- With --curve: the share of the requests that keep all limits, each by itself, and those per
+-- second, against the rate. low and high are over seeds and with times off by their error.
+CREATE TABLE curve (
+  study_id INTEGER NOT NULL REFERENCES study (id) ON DELETE CASCADE,
+  design TEXT NOT NULL,
+  load REAL NOT NULL,
+  rate_rps REAL NOT NULL, -- requests that came per second
+  attained REAL, attained_low REAL, attained_high REAL,
+  goodput_rps REAL, goodput_rps_low REAL, goodput_rps_high REAL,
+  share REAL, -- of the requests that must keep the limits; NULL: none is said
+  PRIMARY KEY (study_id, design, load)
 ) WITHOUT ROWID;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the program writes of itself: the pages of keys and of commands, the figure of README.md, the
-# manual page, completion for bash.
+# manual page.
 #
 #   tests/cli/guide.sh                  looks at them
 #   tests/cli/guide.sh --update PAGE    writes one anew: keys, commands or figure
@@ -52,8 +52,6 @@ if [ -f "$source_dir/$guide/policy-lab.md" ] && command -v cc >/dev/null; then
     -I "$source_dir" proposal.c
 fi
 
-rejects 2 "$tandem" help --completion fish
-says "'bash'"
 expect 0 "$tandem" help --man
 for word in 'tandem run CONFIG' 'tandem report measured' 'TANDEM_DATA' 'fB\-\-require\-slo'; do
   prints "$word"
@@ -63,40 +61,5 @@ if command -v groff >/dev/null; then
   expect 0 groff -ww -man -Tutf8 tandem.1
   [ ! -s err ] || fail 'groff complains of the manual page'
 fi
-
-command -v bash >/dev/null || exit 77
-expect 0 "$tandem" help --completion bash
-cp out completion
-# completes LINE WORD... : LINE, with the cursor at its end, is completed by these words at least.
-completes() {
-  line="$tandem $1"
-  shift
-  # shellcheck disable=SC2016 # the words are bash's
-  expect 0 bash --norc -c '. ./completion && COMP_LINE=$0 COMP_POINT=${#0} && _tandem &&
-    printf "%s\n" "${COMPREPLY[@]}"' "$line"
-  [ ! -s err ] || fail 'something on stderr'
-  for word; do
-    grep -qx -e "$word" out || fail "'$line' is not completed by '$word'"
-  done
-}
-# alone WORD : by nothing else
-alone() { [ "$(cat out)" = "$1" ] || fail "'$line' is completed by more than '$1'"; }
-completes 'que' query
-alone query
-completes 'run a.yaml --' --set --strict --help
-completes 'run --format ' table json vllm
-completes 'run --format=cs' csv
-alone csv
-completes 'report measured --f' --format
-completes 'help prov' provision
-completes 'list rou' routers
-completes 'list --model qwen3-3' qwen3-32b
-completes 'run a.yaml --set work' workload.arrivals.rate=
-completes 'run a.yaml --set policies.router=' jsq token_jsq llm_d
-completes 'run a.yaml --set pools.front.machine=dgx-h2' dgx-h200
-alone dgx-h200
-completes 'run a.yaml --set model=mix' mixtral-8x7b
-completes 'run a.yaml --set pools.a.role=pre' prefill
-alone prefill
 
 finish

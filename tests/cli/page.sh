@@ -110,6 +110,39 @@ expect 0 "$tandem" report all.db -o all.html
 whole all.html
 shows all.html 'study.yaml: a study' 'serves the load at the lowest cost' 'on 3 seeds' 'small.yaml'
 
+# --- the page of a plan: four figures that answer it, the others in an appendix
+
+expect 0 "$tandem" plan --model llama3.1-8b --gpu h100 --rate 4 --isl 200 --osl 20 --tp 1,2 \
+  --split no --seeds 1 --slo 'ttft.p99<200ms,tpot.p99<20ms' --curve --output plan.db
+expect 0 "$tandem" report plan.db -o plan.html
+whole plan.html
+shows plan.html '<h1>Which design serves 4 requests/s of llama3.1-8b at the lowest cost?</h1>' \
+  'tandem plan: a study' 'tandem provision study.yaml --output'
+sed '/id="appendix"/,$d' plan.html >main.html
+sed -n '/id="appendix"/,/<\/section>/p' plan.html >appendix.html
+if command -v gnuplot >/dev/null; then
+  for question in 'Up to which rate do the limits hold?' 'What does a faster answer cost?' \
+    'What does each design take, and how much does it leave?' \
+    'Where does the time of a request go?'; do
+    shows main.html "<h3>$question</h3>"
+  done
+  [ "$(grep -c '<figure>' main.html)" -eq 4 ] || fail 'not four figures'
+  [ "$(grep -c '<figure>' appendix.html)" -gt 2 ] || fail 'no other figures in the appendix'
+  ! grep -Eq '<text>[^<]*(=|max_num)' main.html || fail 'keys in place of names of designs'
+fi
+# What a request's time is spent on adds up to its E2E; a curve is there for both designs.
+"$tandem" query plan.db --format csv --sql "SELECT round((SELECT sum(seconds) FROM part
+  WHERE design = answer.design) / metric.value, 6) AS share FROM answer
+  JOIN run USING (config_digest) JOIN metric ON run_id = run.id AND metric.name = 'e2e_s'
+  AND statistic = 'mean' AND scope = 'run'" | sed 1d | sort -u >shares
+[ "$(cat shares)" = 1.0 ] || fail "parts are $(tr '\n' ' ' <shares)of E2E"
+expect 0 "$tandem" plot curve plan.db -o curve.csv
+[ "$(sed '1d;s/,.*//' curve.csv | sort -u | wc -l)" -gt 2 ] || fail 'not a curve of each design'
+for page in wide run plan; do
+  grep -q '<h1[^>]*>[^<]*?</h1>' $page.html || fail "the title of $page.html is no question"
+  grep -q '<title>[^<]*\(?\|Simulations\)</title>' $page.html || fail "nor the window's"
+done
+
 # --- nothing of a text is markup
 
 sed 's/ all:/ "<b>a\&b":/' small.yaml >'<i>.yaml'

@@ -262,6 +262,9 @@ rejects 3 prefill --prefill-gpu v100-32gb-x8 --weights fp8
 says '--prefill-gpu: error: '
 rejects 3 ask --rate 20 --slo "$limits" --split no --prefill-gpu a100
 says "'--prefill-gpu' applies to split designs"
+rejects 2 "$tandem" plan --model llama3.1-8b --gpu h100 --batch 1k --isl 100 --osl 10 \
+  --prefill-gpu a100
+says "'--batch' has no split designs: omit '--prefill-gpu'"
 rejects 3 turns --offload cpu --split both --prefill-gpu a100
 says '--prefill-gpu: error: offloading in split pools is not modelled'
 

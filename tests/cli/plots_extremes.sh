@@ -116,6 +116,21 @@ done
 expect 0 "$tandem" plot cluster late.db -o late.csv
 awk -F, 'NR > 1 && $4 > 0 { n++ } END { exit n < 10 }' late.csv || fail 'the window is not drawn'
 
+# An interval of few seeds is wide: it ends at 0, and at 1 where it is that of a share.
+config | sed 's/process: fixed/process: poisson/; s/^slo.*//' >shares.yaml
+cat >>shares.yaml <<'END'
+slo: {goodput: {share: 0.9, ttft: 60 ms}}
+sweep:
+  workload.arrivals.rate: [5 /s, 20 /s]
+  seed: [1, 2]
+END
+expect 0 "$tandem" sweep shares.yaml --output shares.db
+expect 0 "$tandem" plot bars shares.db --metric slo.goodput -o shares.csv
+awk -F, 'NR > 1 && $3 + $4 > 1 && $3 < $4 { wide = 1 } END { exit !wide }' shares.csv ||
+  fail 'no interval reaches beyond a share'
+plotted shares.db bars --metric slo.goodput
+texts | grep -Eqx '1.[3-9]|[2-9]|-.*' && fail 'an axis beyond what a share can be'
+
 # Every budget buys clusters of one price.
 config | sed 's/^slo.*/slo: {ttft.p99: 10 s}/' >budget.yaml
 cat >>budget.yaml <<'END'

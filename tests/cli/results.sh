@@ -130,7 +130,7 @@ db = sqlite3.connect(sys.argv[1]); db.executescript(sys.argv[2]); db.close()' "$
   for command in 'run a.yaml --output' query; do
     # shellcheck disable=SC2086 # words
     rejects 3 "$tandem" $command old.db
-    says "old.db: error: 'old.db' has schema version 99, but this program has version 10"
+    says "old.db: error: 'old.db' has schema version 99, but this program has version 11"
   done
   sql other.db 'CREATE TABLE a (b); PRAGMA user_version = 1'
   rejects 3 "$tandem" run a.yaml --output other.db

@@ -284,7 +284,7 @@ if command -v python3 >/dev/null 2>&1; then
   spoil "UPDATE run SET version = '0.0.1'"
   unmergeable "'spoilt.db' has runs of version '0.0.1', others of version"
   spoil 'PRAGMA user_version = 1'
-  unmergeable "'spoilt.db' has schema version 1, but this program has version 10"
+  unmergeable "'spoilt.db' has schema version 1, but this program has version 11"
   spoil 'DELETE FROM point_value; DELETE FROM point; DELETE FROM run'
   rejects 3 "$tandem" merge spoilt-out.db f1.db spoilt.db f3.db
   says "sweep 'f.yaml' lacks shard 2/3"

@@ -11,8 +11,6 @@ echo "$commands" | while read -r command; do
   grep -q "^  $command   *[a-z]" out || fail "'$command' is not listed"
 done || exit 1
 [ "$(grep -c '^  [a-z].*  [a-z]' out)" -eq "$(echo "$commands" | wc -l)" ] || fail 'more is listed'
-expect 0 "$tandem" help --completion bash
-cp out completion
 newline='
 '
 IFS=$newline # names may have two words
@@ -29,9 +27,9 @@ for command in '' $commands; do
     prints "$heading"
   done
   # The table of a command gives both its completion and what it accepts.
-  sed -n "/^  '$command')\$/{n;s/^    options='--help *\(.*\)'/\1/p;}" completion |
-    tr ' ' '\n' >options
-  [ -s options ] || fail 'bash completes no option'
+  # shellcheck disable=SC2086 # two words are two arguments
+  "$tandem" help --words $command - | sed 's/\t.*//; /^--help$/d' >options
+  [ -s options ] || fail 'no option is completed'
   while read -r option; do
     [ "$(grep -c -e "^  $option\( \|\$\)" out)" -eq 1 ] || fail "'$option' has no line of its own"
     # shellcheck disable=SC2086 # two words are two arguments
