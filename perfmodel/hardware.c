@@ -186,7 +186,8 @@ double hardware_link_rate(const Hardware *self) {
 
 double hardware_nic_rate(const Hardware *self) {
   static const double REACHED = 0.8;
-  return REACHED * (double)self->nic_bandwidth / (double)self->num_gpus;
+  const double rate = REACHED * (double)self->nic_bandwidth / (double)self->num_gpus;
+  return self->nic_slowdown > 0 ? rate / self->nic_slowdown : rate;
 }
 
 double hardware_ring_rate(const Hardware *self, int64_t nodes) {

@@ -35,7 +35,9 @@ typedef struct Hardware {
   int64_t host_to_gpu_bandwidth, gpu_to_host_bandwidth;
   Tick all_reduce_latency; // of the smallest all-reduce over the machine's GPUs; 0: unknown
   int64_t cpu_memory_bytes;
-  int64_t nic_bandwidth;     // bytes/s in each direction, all NICs of the machine
+  int64_t nic_bandwidth; // bytes/s in each direction, all NICs of the machine
+  double nic_slowdown;   // what goes from machine to machine takes so many times as long, as links
+                         // behind the NICs are slower; 0: they are not
   Tick kv_transfer_overhead; // what stays visible of a layer-wise KV transfer beyond the last layer
   double gpu_tdp;            // W, one GPU
   double idle_power, prefill_power, decode_power; // W, whole machine, while it does that

@@ -426,8 +426,25 @@ static bool is_held_up(const Links *links, const Flow *flow) {
          links->nics[NIC_IN][flow->ends[NIC_IN]].capacity == 0;
 }
 
+/* Parts of flows, each of which may have a byte per second more than its share. */
+static void check_uplinks(const Links *links) {
+  for (uint32_t i = 0; links->uplinks && i < 2 * links->uplinks->n; i++) {
+    double load = 0, slack = 1;
+    for (FlowIx ix = 0; ix < links->n_flows; ix++) {
+      const Flow *flow = &links->flows[ix];
+      for (size_t k = 0; flow->active && k < flow->n_crossings; k++) {
+        if (flow->crossings[k].link != i) continue;
+        load += flow->crossings[k].part * (double)flow->rate;
+        slack++;
+      }
+    }
+    assert(load <= links->shared[i].capacity * (1 + 1e-12) + slack);
+  }
+}
+
 static void check_network(const Simulation *self) {
   const Links *links = &self->links;
+  check_uplinks(links);
   for (uint32_t m = 0; m < links->n_instances; m++) {
     for (int side = 0; side < NIC_SIDES; side++) {
       const Nic *nic = &links->nics[side][m];

@@ -91,6 +91,7 @@ static void init_instances(Simulation *self) {
   }
   capacities[self->n_instances] = config->checkpoint.bandwidth;
   links_init(&self->links, capacities, self->n_instances + 1, self->arena);
+  links_set_uplinks(&self->links, &config->uplinks);
 }
 
 static void init_deployments(Simulation *self) {

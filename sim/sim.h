@@ -11,6 +11,7 @@
 #include "sim/books/timeline.h"
 #include "sim/core/group.h"
 #include "sim/core/instance.h"
+#include "sim/core/uplinks.h"
 #include "sim/faults.h"
 #include "sim/policy.h"
 #include "traces/trace.h"
@@ -214,6 +215,7 @@ typedef struct SimConfig {
   int network_path;             // NetworkPath
   int64_t network_bandwidth;  // bytes/s per instance and direction besides its links'; 0: no limit
   Tick network_latency;       // of each KV transfer
+  Uplinks uplinks;            // that instances share, on the way between NICs; not of groups
   double network_compression; // bytes of KV for each that it moves; 0: 1
   Tick monitor_interval;      // between broadcasts of loads, where a policy wants them; > 0 then
   /* What routers that read loads know of them: as of the last report (reports.h). */

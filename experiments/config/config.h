@@ -87,6 +87,8 @@ typedef struct PoolConfig {
   EngineChoice engine;        // unless it says otherwise that of the run
   const ServingEngine *giver; // the engine that filled in what is not written; NULL: none did
   const char *given;          // "key value, …", all that it filled in; empty: nothing
+  PerfModelInputs times;      // what spec.perfmodel was loaded of; but for `hardware`
+  Place times_at;
 } PoolConfig;
 
 #define CONFIG_PRECISION_MIN 0.001
@@ -114,6 +116,10 @@ typedef struct DomainLevel {
   Domain *domains; // [n]
   uint32_t n;
   uint32_t *of_machine; // the domain of each machine, all pools together
+  bool has_uplinks;     // the following are of each
+  uint32_t rails;
+  int64_t uplink;          // bytes/s in each direction; 0: by the next
+  double oversubscription; // of the NICs beneath
 } DomainLevel;
 
 /* The block `sleep`; instances 0: nobody sleeps. */

@@ -175,6 +175,7 @@ const char *config_epoch(const Config *self, Arena *arena) {
   if (sim->report_interval > 0) add_rule(&rules, "reports");
   if (sim->n_adapters > 0) add_rule(&rules, "adapters");
   if (sim->sleep.awake > 0) add_rule(&rules, "sleep");
+  if (sim->uplinks.n > 0) add_rule(&rules, "uplinks");
   return epoch_of(rules.names, rules.n, arena);
 }
 
@@ -208,6 +209,8 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
   if (self->n_levels > 0) hash = hash_fold(hash, self->n_machines);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     fold_shared(&hash, &self->sim, &self->sim.pools[i]);
+  for (uint32_t i = 0; i < self->sim.uplinks.n; i++)
+    hash = hash_fold(hash, (uint64_t)self->sim.uplinks.bandwidth[i]);
   for (uint32_t i = 0; i < self->sim.n_groups; i++)
     fold_group(&hash, &self->sim.groups[i]);
   for (uint32_t i = 0; i < self->n_models; i++)

@@ -15,10 +15,10 @@ enum { PLACEMENT_PACK, PLACEMENT_SPREAD };
 static const char *const placement_choices[] = {"pack", "spread", NULL};
 
 typedef struct DomainKeys {
-  int64_t size, count, down;
+  int64_t size, count, down, uplink, rails;
   const char *of;
   int placement, kind;
-  double factor;
+  double factor, oversubscription;
   const Node *faults, *schedule, *release;
 } DomainKeys;
 
@@ -49,6 +49,17 @@ const OptionSpec config_domain_options[] = {
         .help = "Number of a domain, from 0, that is down during the whole run, which the router "
                 "knows.",
         .absent = "none"),
+    KEY(uplink, BANDWIDTH, .min = 1, .max = 1e18,
+        .help = "Bandwidth, in each direction, of the link between each domain and all outside of "
+                "it, which KV transfers share.",
+        .absent = "by oversubscription; without either, no limit"),
+    KEY(oversubscription, REAL, .min = 0.001, .max = 1e6,
+        .help = "The same as a ratio: the bandwidth of all NICs in the domain over that of its "
+                "uplink.",
+        .absent = "by uplink"),
+    KEY(rails, INT, .fallback = "1", .min = 1, .max = 1024,
+        .help = "Number of switches in each domain, each with its part of the machine's GPUs in "
+                "order, and of the uplink. What goes from one to another takes the uplinks."),
     {0}};
 
 typedef struct DomainOutage {
@@ -374,6 +385,21 @@ static int bind_down(FaultBinder *self, const DomainLevel *level, const DomainKe
       (FaultSource){.kind = FAULT_DRAIN, .spans = faults_span(0, 0, self->arena), .n_spans = 1});
 }
 
+static int bind_uplink(const FaultBinder *self, DomainLevel *level, const DomainKeys *keys,
+                       const Node *node) {
+  level->uplink = keys->uplink;
+  level->oversubscription = keys->oversubscription;
+  level->rails = (uint32_t)keys->rails;
+  level->has_uplinks = keys->uplink > 0 || keys->oversubscription > 0;
+  if (keys->uplink > 0 && keys->oversubscription > 0)
+    return diag_error(self->diag, config_place(node, "oversubscription"),
+                      "'uplink' and 'oversubscription' exclude each other");
+  if (node_find(node, "rails") && !level->has_uplinks)
+    return diag_error(self->diag, config_place(node, "rails"),
+                      "'rails' needs 'uplink' or 'oversubscription'");
+  return 0;
+}
+
 static int bind_level(FaultBinder *self, const Node *node) {
   DomainKeys keys = {.down = -1};
   if (option_bind(config_domain_options, node, NULL, node->at, &keys, self->diag)) return -1;
@@ -382,7 +408,7 @@ static int bind_level(FaultBinder *self, const Node *node) {
   if (!keys.faults && (node_find(node, "kind") || node_find(node, "factor")))
     return diag_error(self->diag, config_place(node, node_find(node, "kind") ? "kind" : "factor"),
                       "'kind' and 'factor' are those of 'faults', which '%s' has not", node->key);
-  if (place(self, level, &keys, node)) return -1;
+  if (place(self, level, &keys, node) || bind_uplink(self, level, &keys, node)) return -1;
   self->config->n_levels++;
   int status = 0;
   if (keys.faults) status |= bind_faults(self, level, &keys, node);
@@ -403,7 +429,7 @@ int faults_bind_domains(FaultBinder *self, const Node *node) {
   int status = 0;
   for (const Node *child = node->first; child; child = child->next)
     status |= bind_level(self, child);
-  return status;
+  return status ? status : faults_bind_uplinks(self, node);
 }
 
 /* --- the worst ones */

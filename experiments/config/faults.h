@@ -44,4 +44,6 @@ MachineShare faults_share(const PoolConfig *pool);
 const GroupSpec *faults_group(const SimConfig *sim, uint32_t pool);
 /* The value of `domains`, after the sources of the pools. */
 int faults_bind_domains(FaultBinder *self, const Node *node);
+/* What `domains` say of links, once all are placed (uplinks.c). */
+int faults_bind_uplinks(FaultBinder *self, const Node *domains);
 #endif

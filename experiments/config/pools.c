@@ -498,8 +498,9 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   choice.power_cap = cap;
   choice.output_error = speculation ? speculation->error : 0;
   choice.max_decode_seqs = max_decode_seqs(self, spec, ranks_of(self, pool), &capacity);
-  spec->perfmodel = config_load_perfmodel(
-      self, choice, &pool->engine, times_place(self, node, &choice, machine_at), arena, diag);
+  pool->times = choice;
+  pool->times_at = times_place(self, node, &choice, machine_at);
+  spec->perfmodel = config_load_perfmodel(self, choice, &pool->engine, pool->times_at, arena, diag);
   if (!spec->perfmodel || config_check_experts(pool, node, diag)) return -1;
   config_give_host_times(pool, arena);
   fill_spec(self, pool, &held, &hardware, &capacity);

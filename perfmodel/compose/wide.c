@@ -113,12 +113,16 @@ static void note_sent(Layers *self, KernelFound *found, WideMode mode, const cha
                from, error);
 }
 
-static void scale_nic(const Layers *self, KernelFound *found) {
-  const double rate = (double)self->hardware.nic_bandwidth / (double)self->hardware.num_gpus;
-  KernelTable *table = &found->table;
+/* All but what the shortest message takes. */
+static void scale_sent(KernelTable *table, double factor) {
   const double least = table->points[0].us;
   for (size_t i = 0; i < table->n_points; i++)
-    table->points[i].us = least + (table->points[i].us - least) * SHARED_NIC / rate;
+    table->points[i].us = least + (table->points[i].us - least) * factor;
+}
+
+static void scale_nic(const Layers *self, KernelFound *found) {
+  const double rate = (double)self->hardware.nic_bandwidth / (double)self->hardware.num_gpus;
+  scale_sent(&found->table, SHARED_NIC / rate);
 }
 
 /* Its own, or those of another GPU. */
@@ -129,6 +133,7 @@ static int read_operation(Layers *self, KernelFound *found, WideMode mode, const
   if (is_other && !read_sent(&shared, found, mode, op))
     return diag_error(diag, place_of_file(self->folder), "no table has experts over machines");
   if (is_other) scale_nic(self, found);
+  if (self->hardware.nic_slowdown > 0) scale_sent(&found->table, self->hardware.nic_slowdown);
   note_sent(self, found, mode, op, is_other);
   return 0;
 }

@@ -21,7 +21,21 @@ void links_init(Links *self, const int64_t *capacities, uint32_t n_instances, Ar
   }
 }
 
+void links_set_uplinks(Links *self, const Uplinks *uplinks) {
+  if (uplinks->n == 0) return;
+  self->uplinks = uplinks;
+  self->shared = ARENA_ARRAY(self->arena, SharedLink, 2 * (size_t)uplinks->n);
+  for (uint32_t i = 0; i < 2 * uplinks->n; i++)
+    self->shared[i].capacity = (double)uplinks->bandwidth[i / 2];
+  size_t most = 0;
+  for (uint32_t m = 0; m < uplinks->n_instances; m++)
+    if (uplinks->first[m + 1] - uplinks->first[m] > most)
+      most = uplinks->first[m + 1] - uplinks->first[m];
+  self->crossings = ARENA_ARRAY(self->arena, Crossing, 2 * most);
+}
+
 void links_reserve(Links *self, uint32_t n_flows) {
+  if (n_flows > self->n_flows) self->n_flows = n_flows;
   ARENA_RESERVE(self->arena, self->flows, self->flows_capacity, n_flows);
   ARENA_RESERVE(self->arena, self->changed, self->changed_capacity, n_flows);
   ARENA_RESERVE(self->arena, self->touched, self->touched_capacity, 2 * (size_t)n_flows);
@@ -119,6 +133,12 @@ static const TouchedNic *tightest(const Links *self, int64_t *ret_share) {
 static void settle(Links *self, FlowIx ix, int64_t share, Tick now) {
   Flow *flow = &self->flows[ix];
   flow->settled = true;
+  for (size_t i = 0; i < flow->n_crossings; i++) {
+    SharedLink *link = &self->shared[flow->crossings[i].link];
+    link->left -= flow->crossings[i].part * (double)share;
+    link->parts -= flow->crossings[i].part;
+    link->n_unsettled--;
+  }
   for (int side = 0; side < NIC_SIDES; side++) {
     Nic *nic = nic_of(self, flow, (NicSide)side);
     nic->left -= share;
@@ -127,13 +147,69 @@ static void settle(Links *self, FlowIx ix, int64_t share, Tick now) {
   set_rate(self, ix, share, now);
 }
 
-/* Progressive filling over what a change of two NICs can reach; a share is at least one byte per
- * second where the NIC is not down. */
+/* All flows, their NICs and uplinks. */
+static void touch_everything(Links *self) {
+  self->n_touched = 0;
+  for (uint32_t i = 0; i < 2 * self->uplinks->n; i++) {
+    SharedLink *link = &self->shared[i];
+    *link = (SharedLink){.capacity = link->capacity, .left = link->capacity};
+  }
+  for (FlowIx ix = 0; ix < self->n_flows; ix++) {
+    Flow *flow = &self->flows[ix];
+    if (!flow->active) continue;
+    flow->settled = false;
+    touch(self, nic_of(self, flow, NIC_OUT), NIC_OUT);
+    touch(self, nic_of(self, flow, NIC_IN), NIC_IN);
+    for (size_t i = 0; i < flow->n_crossings; i++) {
+      SharedLink *link = &self->shared[flow->crossings[i].link];
+      link->parts += flow->crossings[i].part;
+      link->n_unsettled++;
+    }
+  }
+}
+
+/* The first direction of an uplink with a share smaller than any other's and than `*share`, which
+ * that becomes; `n`: there is none. */
+static uint32_t tightest_shared(const Links *self, int64_t *share, uint32_t n) {
+  uint32_t best = n;
+  for (uint32_t i = 0; i < n; i++) {
+    const SharedLink *link = &self->shared[i];
+    if (link->n_unsettled == 0) continue;
+    const double each = link->left > 0 ? link->left / link->parts : 0;
+    if (each >= (double)*share) continue;
+    *share = (int64_t)each;
+    best = i;
+  }
+  return best;
+}
+
+static void settle_crossing(Links *self, uint32_t link, int64_t share, Tick now) {
+  for (FlowIx ix = 0; ix < self->n_flows; ix++) {
+    Flow *flow = &self->flows[ix];
+    bool crosses = false;
+    for (size_t i = 0; flow->active && !flow->settled && i < flow->n_crossings; i++)
+      crosses |= flow->crossings[i].link == link;
+    if (crosses) settle(self, ix, share > 1 ? share : 1, now);
+  }
+}
+
+/* Progressive filling over what a change of two NICs can reach, or over everything where there are
+ * uplinks; a share is at least one byte per second where the NIC is not down. Of equal links, NICs
+ * go first. */
 static void fill(Links *self, Nic *out, Nic *in, Tick now) {
-  touch_all(self, out, in);
+  const uint32_t n_shared = self->uplinks ? 2 * self->uplinks->n : 0;
+  if (n_shared > 0)
+    touch_everything(self);
+  else
+    touch_all(self, out, in);
   int64_t share = 0;
   const TouchedNic *touched;
   while ((touched = tightest(self, &share))) {
+    const uint32_t shared = tightest_shared(self, &share, n_shared);
+    if (shared < n_shared) {
+      settle_crossing(self, shared, share, now);
+      continue;
+    }
     const int64_t least = touched->nic->capacity > 0;
     FlowIx ix = touched->nic->first;
     for (; ix != FLOW_NONE; ix = self->flows[ix].next[touched->side])
@@ -151,11 +227,18 @@ void links_begin(Links *self, FlowIx ix, InstanceIx from, InstanceIx to, int64_t
                  .active = true,
                  .number = self->n_begun++,
                  .bytes_left = bytes,
-                 .updated_at = now};
+                 .updated_at = now,
+                 .crossings = flow->crossings,
+                 .crossings_capacity = flow->crossings_capacity};
+  if (self->uplinks) {
+    const size_t most = uplinks_most_crossings(self->uplinks, from, to);
+    ARENA_RESERVE(self->arena, flow->crossings, flow->crossings_capacity, most);
+    flow->n_crossings = uplinks_cross(self->uplinks, from, to, flow->crossings);
+  }
   join_nics(self, ix);
   Nic *out = nic_of(self, flow, NIC_OUT), *in = nic_of(self, flow, NIC_IN);
   self->n_changed = 0;
-  if (out->n_flows == 1 && in->n_flows == 1)
+  if (out->n_flows == 1 && in->n_flows == 1 && !self->uplinks)
     set_rate(self, ix, out->capacity < in->capacity ? out->capacity : in->capacity, now);
   else
     fill(self, out, in, now);
@@ -188,9 +271,22 @@ int64_t links_end(Links *self, FlowIx ix, Tick now) {
   return flow->bytes_left;
 }
 
-Tick links_alone_ticks(const Links *self, InstanceIx from, InstanceIx to, int64_t bytes) {
+int64_t links_alone_rate(const Links *self, InstanceIx from, InstanceIx to) {
   const int64_t out = self->nics[NIC_OUT][from].nominal, in = self->nics[NIC_IN][to].nominal;
-  return tick_from_seconds((double)bytes / (double)(out < in ? out : in));
+  const int64_t nics = out < in ? out : in;
+  if (!self->uplinks) return nics;
+  double least = (double)nics;
+  const size_t n = uplinks_cross(self->uplinks, from, to, self->crossings);
+  for (size_t i = 0; i < n; i++) {
+    const Crossing *crossing = &self->crossings[i];
+    const double rate = self->shared[crossing->link].capacity / crossing->part;
+    if (rate < least) least = rate;
+  }
+  return least < 1 ? 1 : (int64_t)least;
+}
+
+Tick links_alone_ticks(const Links *self, InstanceIx from, InstanceIx to, int64_t bytes) {
+  return tick_from_seconds((double)bytes / (double)links_alone_rate(self, from, to));
 }
 
 int64_t links_left_bytes(const Links *self, FlowIx ix, Tick now) {

@@ -5,10 +5,16 @@
  * flows alone that share a NIC with it, or with one that does, and so on: no other's rate hangs on
  * it. A flow that shares neither of its NICs runs at their minimum and disturbs nobody, which is
  * the usual case and costs O(1). Invariant between calls: per NIC, the rates of its flows sum to at
- * most its capacity. Over a NIC that is down they are 0, and flows wait. */
+ * most its capacity. Over a NIC that is down they are 0, and flows wait.
+ *
+ * Where there are uplinks (uplinks.h), flows share these too: a flow with the part p on a direction
+ * of one takes p bytes of it for each of its own, so that its share is what is left over the sum of
+ * parts without a rate. Any two flows may then hang on each other, and rates of all are computed
+ * anew. */
 #ifndef SIM_CORE_LINK_H
 #define SIM_CORE_LINK_H
 #include "sim/core/request.h"
+#include "sim/core/uplinks.h"
 #include <stdbool.h>
 
 typedef uint32_t FlowIx;
@@ -26,6 +32,8 @@ typedef struct Flow {
   int64_t bytes_left;                          // at updated_at
   int64_t rate;                                // bytes per second
   Tick updated_at;
+  Crossing *crossings; // [n_crossings], of uplinks
+  size_t n_crossings, crossings_capacity;
 } Flow;
 
 /* One direction of one instance's NIC. */
@@ -40,6 +48,14 @@ typedef struct Nic {
   bool touched;
 } Nic;
 
+/* One direction of an uplink. */
+typedef struct SharedLink {
+  double capacity; // bytes per second
+  /* private: link.c */
+  double left, parts;
+  int32_t n_unsettled;
+} SharedLink;
+
 typedef struct Links {
   Arena *arena;
   Nic *nics[NIC_SIDES]; // by instance
@@ -51,10 +67,17 @@ typedef struct Links {
   size_t n_changed, changed_capacity;
   struct TouchedNic *touched; // private: link.c
   size_t n_touched, touched_capacity;
+  const Uplinks *uplinks; // NULL: there are none
+  SharedLink *shared;     // [2 * uplinks->n], as Crossing.link
+  Crossing *crossings;    // private: of two instances, for as long as a call lasts
+  uint32_t n_flows;       // slots that there is room for
 } Links;
 
 /* `capacities` in bytes per second, the same in both directions of an instance. */
 void links_init(Links *self, const int64_t *capacities, uint32_t n_instances, Arena *arena);
+
+/* Before the first flow: those that instances share. */
+void links_set_uplinks(Links *self, const Uplinks *uplinks);
 
 /* Makes room for flows 0 … n_flows - 1. */
 void links_reserve(Links *self, uint32_t n_flows);
@@ -69,8 +92,9 @@ void links_add(Links *self, FlowIx flow, int64_t bytes, Tick now);
 void links_set_capacity(Links *self, InstanceIx instance, int64_t capacity, Tick now);
 /* Ends an active flow, whatever is left of it; returns the bytes that were left. */
 int64_t links_end(Links *self, FlowIx flow, Tick now);
-/* What `bytes` would take while nobody else uses either NIC and both are as fast as ever; what an
- * active flow has left. */
+/* Bytes per second from one to the other while nobody else uses a link between them and all are as
+ * fast as ever; what `bytes` would take then; what an active flow has left. */
+int64_t links_alone_rate(const Links *self, InstanceIx from, InstanceIx to);
 Tick links_alone_ticks(const Links *self, InstanceIx from, InstanceIx to, int64_t bytes);
 int64_t links_left_bytes(const Links *self, FlowIx flow, Tick now);
 /* How long an active flow that moves will take at its present rate; that may be beyond the end of

@@ -120,9 +120,8 @@ static TransferIx open_transfer(Simulation *self, RequestIx ix) {
   if (request->transfer != TRANSFER_NONE) return request->transfer;
   const Instance *from = &self->instances[request->prefill_instance];
   const Instance *to = &self->instances[request->decode_instance];
-  const int64_t out = self->links.nics[NIC_OUT][from->ix].nominal,
-                in = self->links.nics[NIC_IN][to->ix].nominal;
-  const double ratio = self->config->network_compression, least = (double)(out < in ? out : in);
+  const double ratio = self->config->network_compression;
+  const double least = (double)links_alone_rate(&self->links, from->ix, to->ix);
   const TransferIx slot = request->transfer = transfers_take(self);
   Transfer *transfer = &self->transfers.slots[slot];
   *transfer =

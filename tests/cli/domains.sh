@@ -88,6 +88,50 @@ prints '"losses": 0'
 expect 0 "$tandem" run racks.yaml --set 'domains.rack={size: 2, down: 1}'
 prints 'instances down 33.3% of the time; 0 requests lost'
 
+# KV of 500 tokens of 327,680 bytes takes 16.384 ms over an uplink of 10 GB/s, between racks of
+# three whose switches are one for all GPUs or one for each half of them; beneath one switch, the
+# NICs' 0.4096 ms. Both values are those of single transfers.
+moved() { sed -n 's/.*"kv_transfer_s": .*"p50": \([0-9.]*\), .*/\1/p' out; }
+carries() {
+  wanted=$1
+  shift
+  expect 0 "$tandem" run racks.yaml --set workload.arrivals.rate='0.05 /s' \
+    --set workload.requests=20 --set policies.transfer=serialized --set faults=null --format json "$@"
+  echo "$(moved) $wanted" | awk '{ exit !($1 > 0.99 * $2 && $1 < 1.01 * $2) }' ||
+    fail "transfers take $(moved) s with $*, not $wanted"
+}
+carries 0.0004096 --set 'domains={rack: {size: 3}}'
+carries 0.016384 --set 'domains={rack: {size: 3, uplink: 10 GB/s}}'
+carries 0.016384 --set 'domains={rack: {size: 3, oversubscription: 120}}'
+carries 0.016384 --set 'domains={rack: {size: 3, uplink: 10 GB/s, rails: 2}}'
+carries 0.0004096 --set 'domains={rack: {size: 6, uplink: 10 GB/s, rails: 8}}'
+
+# What the ranks of an instance on two machines exchange takes as long as on machines with a quarter
+# of the NIC, if the machines' uplinks are oversubscribed by 4; beneath a switch it takes what it
+# did. Measured kernels are slowed down, too.
+sed 's/^nic_bandwidth: .*/nic_bandwidth: 100 GB\/s/' \
+  "$source_dir/perfmodel/machines/dgx-h200.yaml" >quarter.yaml
+digest_of() {
+  expect 0 "$tandem" run wide.yaml --set workload.duration='1 min' --format json "$@"
+  sed -n 's/.*"digest": "\(.*\)".*/\1/p' out
+}
+roofline='perfmodel=roofline'
+fast=$(digest_of --set $roofline --set domains.machine='{size: 1}')
+slow=$(digest_of --set $roofline --set pools.serve.machine=./quarter.yaml --set domains=null)
+[ "$fast" != "$slow" ] || fail 'a quarter of the NIC changes nothing'
+oversubscribed() {
+  digest_of --set $roofline --set domains.machine="{size: $1, oversubscription: 4}"
+}
+[ "$(oversubscribed 1)" = "$slow" ] ||
+  fail 'uplinks oversubscribed by 4 are not as a quarter of the NICs'
+[ "$(oversubscribed 2)" = "$fast" ] ||
+  fail 'what stays beneath a switch is slowed down'
+tpot() { sed -n 's/.*"tpot_s": {"mean": \([0-9.]*\),.*/\1/p' out; }
+digest_of --set domains.machine='{size: 1}' >/dev/null
+fast=$(tpot)
+digest_of --set domains.machine='{size: 1, oversubscription: 400}' >/dev/null
+echo "$fast $(tpot)" | awk '{ exit !($2 > 1.2 * $1) }' || fail "$fast and $(tpot) s a token"
+
 # What is wrong.
 wrong() {
   message=$1
@@ -109,6 +153,13 @@ wrong "'kind: store' applies to the groups" --set domains.rack.kind=store \
 wrong "'fails' needs 'rollback'" --set "domains.rack.release={$release, fails: true}"
 wrong "'schedule' must be a list of outages" --set domains.rack.schedule=1
 wrong "'domains' must be a map" --set domains=rack
+wrong "'uplink' and 'oversubscription' exclude each other" \
+  --set domains.rack.uplink='1 GB/s' --set domains.rack.oversubscription=2
+wrong "'rails' needs 'uplink' or 'oversubscription'" --set domains.rack.rails=8
+wrong "3 rails do not divide the 8 GPUs" --set domains.rack.oversubscription=2 \
+  --set domains.rack.rails=3
+wrong "'rack' has an uplink, which KV does not take" --set domains.rack.oversubscription=2 \
+  --set network.path=nvlink
 
 # Drawn: step by step it is the same, and the report has a closed form.
 drawn='domains.rack={size: 2, faults: {mtbf: 10 min, mttr: 1 min}}'

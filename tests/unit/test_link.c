@@ -1,7 +1,8 @@
 /* The network. Pinned: rates of cases worked out by hand, that rates are max-min fair in random
  * clusters (no NIC over its capacity; each flow has a full NIC on which none is faster), finish
  * times, which flows a call reports as changed, that bytes are the integral of rates, and that
- * rates are those of filling over all flows at once, to the byte. Not pinned: bytes lost to
+ * rates are those of filling over all flows at once, to the byte; over uplinks also that rates are
+ * those that bisection finds. Not pinned: bytes lost to
  * rounding below one per change of rate. */
 #include "base/rng.h"
 #include "sim/core/link.h"
@@ -288,6 +289,139 @@ Test(link, rates_are_those_of_filling_over_all_flows_at_once) {
       for (FlowIx f = 0; f < FLOWS; f++)
         if (links.flows[f].active)
           cr_assert_eq(links.flows[f].rate, rates[f], "seed %d, call %d", (int)seed, i);
+    }
+  }
+}
+
+/* --- uplinks */
+
+enum { SWITCHES = 3 };
+
+/* Machines 0 and 1 on switch 0, 2 and 3 on switch 1; 4 has a quarter on 0, the rest on 2. */
+static const int64_t uplink_bandwidth[SWITCHES] = {600, 600, 300};
+static const UplinkShare uplink_shares[] = {{0, 1}, {0, 1}, {1, 1}, {1, 1}, {0, 0.25}, {2, 0.75}};
+static const uint32_t uplink_first[] = {0, 1, 2, 3, 4, 6};
+static const Uplinks rack = {SWITCHES, uplink_bandwidth, MACHINES, uplink_first, uplink_shares};
+
+static Links new_rack(void) {
+  static const int64_t capacities[MACHINES + 1] = {1000, 1000, 1000, 1000, 1000, 1000};
+  Links links = new_links(capacities, MACHINES + 1);
+  links_set_uplinks(&links, &rack);
+  return links;
+}
+
+Test(link, flows_between_switches_share_the_uplinks_of_both) {
+  Links links = new_rack();
+  links_begin(&links, 0, 0, 2, 1200, 0);
+  cr_expect_eq(links.flows[0].rate, 600);
+  links_begin(&links, 1, 1, 3, 9000, 0);
+  cr_expect(has_changed(&links, 0) && has_changed(&links, 1));
+  cr_expect(links.flows[0].rate == 300 && links.flows[1].rate == 300, "no NIC is shared");
+  links_begin(&links, 2, 0, 1, 9000, 0);
+  cr_expect_eq(links.flows[2].rate, 700, "beneath the switch: what flow 0 leaves of the NIC");
+  cr_expect_eq(links_finish(&links, 0), 4 * TICKS_PER_SECOND);
+  cr_expect_eq(links_end(&links, 0, 4 * TICKS_PER_SECOND), 0);
+  cr_expect(links.flows[1].rate == 600 && links.flows[2].rate == 1000);
+}
+
+Test(link, only_what_leaves_a_switch_takes_its_uplink) {
+  Links links = new_rack();
+  cr_expect_eq(links_alone_rate(&links, 0, 1), 1000);
+  cr_expect_eq(links_alone_rate(&links, 0, 2), 600);
+  cr_expect_eq(links_alone_rate(&links, 0, 4), 400, "3/4 of it go into switch 2");
+  cr_expect_eq(links_alone_rate(&links, 4, 2), 400, "3/4 out of switch 2, all into switch 1");
+  cr_expect_eq(links_alone_rate(&links, 2, 5), 600, "machine 5 is on no switch");
+  cr_expect_eq(links_alone_ticks(&links, 0, 2, 1200), 2 * TICKS_PER_SECOND);
+  links_begin(&links, 0, 0, 4, 8000, 0);
+  cr_expect_eq(links.flows[0].rate, 400);
+  links_begin(&links, 1, 0, 2, 8000, 0);
+  cr_expect_eq(links.flows[0].rate, 342, "600 of switch 0 for 1 + 3/4 flows");
+  cr_expect_eq(links.flows[1].rate, 342);
+}
+
+/* How much of a link, by number (NICs out, NICs in, uplinks out, uplinks in), a byte takes. */
+static double part_of(const Flow *flow, int link) {
+  if (link < MACHINES) return flow->ends[NIC_OUT] == (InstanceIx)link;
+  if (link < 2 * MACHINES) return flow->ends[NIC_IN] == (InstanceIx)(link - MACHINES);
+  const bool in = link >= 2 * MACHINES + SWITCHES;
+  const uint32_t uplink = (uint32_t)(link - 2 * MACHINES - (in ? SWITCHES : 0));
+  double shares[NIC_SIDES] = {0, 0};
+  for (int side = 0; side < NIC_SIDES; side++)
+    for (uint32_t i = rack.first[flow->ends[side]]; i < rack.first[flow->ends[side] + 1]; i++)
+      if (rack.shares[i].uplink == uplink) shares[side] = rack.shares[i].share;
+  return fmax(0, in ? shares[1] - shares[0] : shares[0] - shares[1]);
+}
+
+/* Max-min fair rates in another way: the rates of all flows that are not held rise together, until
+ * bisection finds no higher level at which all links carry them; flows on full links are then held.
+ */
+static void raise(const Links *links, const double *capacities, double *ret_rates) {
+  enum { LINKS = 2 * MACHINES + 2 * SWITCHES };
+  bool held[FLOWS];
+  for (FlowIx f = 0; f < FLOWS; f++) {
+    held[f] = !links->flows[f].active;
+    ret_rates[f] = 0;
+  }
+  for (int round = 0; round < FLOWS; round++) {
+    double low = 0, high = 1e9;
+    for (int i = 0; i < 200; i++) {
+      const double level = (low + high) / 2;
+      bool fits = true;
+      for (int l = 0; l < LINKS; l++) {
+        double load = 0;
+        for (FlowIx f = 0; f < FLOWS; f++)
+          load += links->flows[f].active
+                      ? part_of(&links->flows[f], l) * (held[f] ? ret_rates[f] : level)
+                      : 0;
+        fits &= load <= capacities[l];
+      }
+      *(fits ? &low : &high) = level;
+    }
+    for (FlowIx f = 0; f < FLOWS; f++)
+      if (!held[f]) ret_rates[f] = low;
+    for (int l = 0; l < LINKS; l++) {
+      double load = 0;
+      for (FlowIx f = 0; f < FLOWS; f++)
+        if (links->flows[f].active) load += part_of(&links->flows[f], l) * ret_rates[f];
+      for (FlowIx f = 0; load > capacities[l] * (1 - 1e-9) && f < FLOWS; f++)
+        held[f] |= links->flows[f].active && part_of(&links->flows[f], l) > 0;
+    }
+  }
+}
+
+Test(link, rates_over_uplinks_are_max_min_fair_and_their_bytes_are_conserved) {
+  double capacities[2 * MACHINES + 2 * SWITCHES];
+  for (int l = 0; l < 2 * MACHINES + 2 * SWITCHES; l++)
+    capacities[l] =
+        1e6 * (l < 2 * MACHINES ? 1000 : (double)rack.bandwidth[(l - 2 * MACHINES) % SWITCHES]);
+  const int64_t fast[SWITCHES] = {600000000, 600000000, 300000000};
+  const Uplinks uplinks = {SWITCHES, fast, MACHINES, uplink_first, uplink_shares};
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    Rng rng;
+    rng_init(&rng, seed, "uplinks");
+    int64_t nics[MACHINES];
+    for (int m = 0; m < MACHINES; m++) {
+      nics[m] = 100000000 * (1 + (int64_t)rng_below(&rng, 10));
+      capacities[m] = capacities[MACHINES + m] = (double)nics[m];
+    }
+    Links links = new_links(nics, MACHINES);
+    links_set_uplinks(&links, &uplinks);
+    Meter meter = {0};
+    for (int i = 0; i < 60; i++) {
+      const FlowIx flow = (FlowIx)rng_below(&rng, FLOWS);
+      meter_advance(&meter, &links, meter.at + (Tick)rng_below(&rng, TICKS_PER_SECOND / 1000));
+      if (links.flows[flow].active)
+        end_and_check(&links, &meter, flow);
+      else
+        begin_random(&links, &meter, flow, &rng);
+      meter_check(&meter, &links);
+      double rates[FLOWS];
+      raise(&links, capacities, rates);
+      for (FlowIx f = 0; f < FLOWS; f++)
+        if (links.flows[f].active)
+          cr_assert_lt(fabs(rates[f] - (double)links.flows[f].rate), 4.0 * FLOWS,
+                       "flow %u of seed %d: %.1f, not %lld", f, (int)seed, rates[f],
+                       (long long)links.flows[f].rate);
     }
   }
 }
