@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,25 +257,28 @@ const char *option_values(const OptionSpec *spec, Arena *arena) {
   return range ? arena_printf(arena, "%s, %s", text, range) : text;
 }
 
+const char *option_text(const OptionSpec *spec, const void *target, Arena *arena) {
+  const char *at = (const char *)target + spec->offset;
+  switch (spec->type) {
+  case OPTION_INT:
+    return arena_printf(arena, "%" PRId64, *(const int64_t *)(const void *)at);
+  case OPTION_REAL:
+    return arena_printf(arena, "%.9g", *(const double *)(const void *)at);
+  case OPTION_BOOL:
+    return *(const bool *)at ? "true" : "false";
+  case OPTION_CHOICE:
+    return spec->choices[*(const int *)(const void *)at];
+  default:
+    return NULL;
+  }
+}
+
 const char *option_default(const OptionSpec *spec) {
   return spec->required ? "required" : spec->fallback ? spec->fallback : spec->absent;
 }
 
 Dimension option_dimension(const OptionSpec *spec) {
   return TYPES[spec->type].dimension;
-}
-
-/* Text in lines of at most 100 columns, where words are not longer. */
-static void print_wrapped(const char *text, int indent, FILE *out) {
-  int column = fprintf(out, "%*s", indent, "");
-  for (int length; *text; text += length) {
-    text += strspn(text, " ");
-    length = (int)strcspn(text, " ");
-    if (column > indent && column + 1 + length > 100)
-      column = fprintf(out, "\n%*s", indent, "") - 1;
-    column += fprintf(out, column > indent ? " %.*s" : "%.*s", length, text);
-  }
-  putc('\n', out);
 }
 
 void option_print(const OptionSpec *specs, int indent, FILE *out) {
@@ -286,7 +290,7 @@ void option_print(const OptionSpec *specs, int indent, FILE *out) {
     if (option_default(spec))
       fprintf(out, "; %s%s", spec->required ? "" : "default: ", option_default(spec));
     fputs(")\n", out);
-    print_wrapped(spec->help, indent + 4, out);
+    text_print_wrapped(spec->help, indent + 4, out);
   }
   arena_done(&arena);
 }

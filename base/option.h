@@ -38,6 +38,7 @@ typedef struct OptionSpec {
   const char *absent;         // what holds without the key, in words, where `fallback` is NULL
   const char *listed;         // what of `tandem list` has the values; NULL: none has
   const char *word;           // of a number: what may stand in its place, and then is -1
+  const char *tries;          // values worth a trial, between spaces ('tandem tune'); NULL: none
   const char *group;          // heading of this row and of those below it in the help of a command
 } OptionSpec;
 
@@ -60,6 +61,9 @@ int option_bind_one(const OptionSpec *spec, const Node *value, void *target, Dia
 const char *option_values(const OptionSpec *spec, Arena *arena);
 /* What holds without the key: its default, or `absent`, or "required"; NULL: not said. */
 const char *option_default(const OptionSpec *spec);
+/* The value of a row whose type is INT, REAL, BOOL or CHOICE in `target`, as it could be written;
+ * NULL of other types. */
+const char *option_text(const OptionSpec *spec, const void *target, Arena *arena);
 /* The dimension of the values, DIM_NONE where they are no quantities. */
 Dimension option_dimension(const OptionSpec *spec);
 /* Each row as "key (values; default)", indented by `indent` spaces, and its help below. */

@@ -94,3 +94,15 @@ size_t text_cut(const char *text, size_t length) {
     length--;
   return length;
 }
+
+void text_print_wrapped(const char *text, int indent, FILE *out) {
+  int column = fprintf(out, "%*s", indent, "");
+  for (int length; *text; text += length) {
+    text += strspn(text, " ");
+    length = (int)strcspn(text, " ");
+    if (column > indent && column + 1 + length > 100)
+      column = fprintf(out, "\n%*s", indent, "") - 1;
+    column += fprintf(out, column > indent ? " %.*s" : "%.*s", length, text);
+  }
+  putc('\n', out);
+}

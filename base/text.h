@@ -28,4 +28,6 @@ bool text_ends_with(const char *text, const char *end);
 int text_span(const char *text, int length, int count);
 /* The greatest length, at most `length`, at which text[0..length) can be cut between characters. */
 size_t text_cut(const char *text, size_t length);
+/* Text in lines of at most 100 columns, where words are not longer, each indented. */
+void text_print_wrapped(const char *text, int indent, FILE *out);
 #endif

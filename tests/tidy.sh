@@ -193,6 +193,7 @@ BEGIN {
   room("sweep", "base config report results campaign")
   room("provision", "base config fleet report results campaign sweep")
   room("plan", "base config fleet report results campaign sweep provision")
+  room("tune", "base config report campaign sweep provision plan")
   room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report results benchmark campaign")
@@ -202,7 +203,7 @@ BEGIN {
   room("findings", "base page config report results plot")
   room("commands",
        "base config fleet report results benchmark compare campaign replay timeline why sweep " \
-       "provision plan keys claims validate doctor measured plot findings")
+       "provision plan tune keys claims validate doctor measured plot findings")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

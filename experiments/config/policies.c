@@ -10,29 +10,32 @@
 
 enum { DECODE_SEQS_DEFAULT = 1024 }; // for batchers without a limit of their own
 
-#define KIND(kind, name, usual, list, text)                                                        \
+#define KIND(kind, name, usual, list, ladder, text)                                                \
   [kind] = {.key = (name),                                                                         \
             .type = OPTION_NODE,                                                                   \
             .offset = (size_t)(kind) * sizeof(const Node *),                                       \
             .help = (text),                                                                        \
             .absent = (usual),                                                                     \
-            .listed = (list)}
+            .listed = (list),                                                                      \
+            .tries = (ladder)}
 
 /* What is absent has the policy of that name. */
 const OptionSpec config_policy_options[POLICY_KINDS + 1] = {
     KIND(POLICY_ROUTER, "router", "token_jsq", "routers",
+         "random round_robin jsq token_jsq least_kv power_of_two prefix_affinity dynamo_kv llm_d",
          "Choice of the instances that serve a request."),
-    KIND(POLICY_PREDICTOR, "predictor", "none", "predictors", "Prediction of output lengths."),
-    KIND(POLICY_DISPATCHER, "dispatcher", "router", "dispatchers",
+    KIND(POLICY_PREDICTOR, "predictor", "none", "predictors", NULL,
+         "Prediction of output lengths."),
+    KIND(POLICY_DISPATCHER, "dispatcher", "router", "dispatchers", NULL,
          "Choice of the decode instance of a prefilled request."),
-    KIND(POLICY_POOL, "pool", "fixed", "pools", "Rule by which instances change their role."),
-    KIND(POLICY_BATCHER, "batcher", "mixed", "batchers",
+    KIND(POLICY_POOL, "pool", "fixed", "pools", NULL, "Rule by which instances change their role."),
+    KIND(POLICY_BATCHER, "batcher", "mixed", "batchers", NULL,
          "Choice of what the next iteration of an instance holds."),
-    KIND(POLICY_TRANSFER, "transfer", "splitwise", "transfers",
+    KIND(POLICY_TRANSFER, "transfer", "splitwise", "transfers", NULL,
          "Way in which KV is sent to another instance."),
-    KIND(POLICY_KVTIER, "kvtier", "recompute", "kvtiers",
+    KIND(POLICY_KVTIER, "kvtier", "recompute", "kvtiers", NULL,
          "Treatment of requests when KV memory is full."),
-    KIND(POLICY_SCALER, "scaler", "none", "scalers",
+    KIND(POLICY_SCALER, "scaler", "none", "scalers", NULL,
          "Rule that sets the number of instances of each pool."),
 };
 

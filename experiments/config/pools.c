@@ -71,7 +71,7 @@ const OptionSpec config_pool_options[] = {
         .help =
             "Number of replicas of the model in each instance. A request is served by one of them.",
         .also = "dp dp_size"),
-    KV(block_size, OPTION_INT, .fallback = "16", .min = 1, .max = 65536,
+    KV(block_size, OPTION_INT, .fallback = "16", .min = 1, .max = 65536, .tries = "16 32 64 128",
        .help = "Number of tokens in a block of KV memory (vLLM --block-size). An engine sets its "
                "own default."),
     KV(gpu_memory_utilization, OPTION_REAL, .fallback = "0.9", .min = 0.01, .max = 1,

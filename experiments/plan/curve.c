@@ -31,9 +31,7 @@ typedef struct Runs {
 
 /* ---- Limits of one request ---- */
 
-/* "{share: 0.9, ttft: 2s, tpot: 50ms}" of the limits on TTFT, TPOT and E2E, whose metrics single
- * requests have; the tightest of each. NULL: none is of them. */
-static const char *request_limits(const SloSet *slo, Arena *arena) {
+const char *plan_request_limits(const SloSet *slo, Arena *arena) {
   static const char *const metrics[] = {"ttft", "tpot", "e2e"};
   const char *text = "";
   for (int m = 0; m < 3; m++) {
@@ -65,7 +63,7 @@ static int find_limits(Curve *self, const Provision *study, const DesignOutcome 
   Trial trial;
   trial_init(&trial);
   const SloSet *slo = limits_of(study, outcome, &trial, diag);
-  self->limits = slo ? request_limits(slo, arena) : NULL;
+  self->limits = slo ? plan_request_limits(slo, arena) : NULL;
   int status = slo ? 0 : -1;
   if (slo && !self->limits) {
     status = diag_error(diag, place_of_file("--curve"), "no limit is one that a request can keep");

@@ -76,10 +76,11 @@ static ExportPool pool_of(const Config *config, const PoolConfig *pool) {
       .drafts = speculation ? speculation->num_speculative_tokens : 0,
       .mtp = speculation && speculation->mtp,
       .connector = connector_of(&batcher),
+      .of = pool,
   };
 }
 
-static ExportFamily family_of(const char *engine) {
+ExportFamily export_family(const char *engine) {
   static const char *const names[FAMILIES] = {"vllm", "sglang", "trtllm"};
   for (int i = 0; i < FAMILIES; i++)
     if (strncmp(engine, names[i], strlen(names[i])) == 0) return (ExportFamily)i;
@@ -139,6 +140,7 @@ static void vllm_arguments(const Export *self, const ExportPool *pool, Words *wo
     words_add(words, "--gpu-memory-utilization", "%g", pool->gpu_memory_utilization);
   }
   add_formats(self, pool, "fp8", words);
+  export_given_flags(self, pool, FAMILY_VLLM, words);
   if (pool->mtp)
     words_add(words, "--speculative-config",
               "{\"method\":\"mtp\",\"num_speculative_tokens\":%" PRId64 "}", pool->drafts);
@@ -166,6 +168,7 @@ static void sglang_arguments(const Export *self, const ExportPool *pool, Words *
     words_add(words, "--mem-fraction-static", "%g", pool->gpu_memory_utilization);
   }
   add_formats(self, pool, "fp8_e4m3", words);
+  export_given_flags(self, pool, FAMILY_SGLANG, words);
   if (pool->mtp) {
     words_add(words, "--speculative-algorithm", "EAGLE");
     words_count(words, "--speculative-num-steps", pool->drafts);
@@ -293,7 +296,7 @@ void export_print(const char *name, const Config *config, FILE *out, Arena *aren
                  .arena = arena};
   if (*self.model == '-') self.model = arena_printf(arena, "./%s", self.model); // no option
   bool fp8_kv_cache = false;
-  self.family = family_of(engine ? engine->name : "");
+  self.family = export_family(engine ? engine->name : "");
   for (uint32_t i = 0; i < self.n_pools; i++) {
     self.pools[i] = pool_of(config, &config->pools[i]);
     self.split |= self.pools[i].role != ROLE_MIXED;

@@ -20,6 +20,7 @@ typedef struct ExportPool {
   int64_t drafts;    // of a request in a step
   bool mtp;          // by layers of the model
   ConnectorOptions connector;
+  const PoolConfig *of;
 } ExportPool;
 
 typedef struct Export {
@@ -51,6 +52,13 @@ void words_add(Words *self, const char *word, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A flag and its count; nothing unless that is > 0. */
 void words_count(Words *self, const char *flag, int64_t count);
+/* The family of an engine by its name, "vllm-0.33"; vLLM's where it is none of these. */
+ExportFamily export_family(const char *engine);
+/* A flag for each key beside the limits that the configuration gives the pool. */
+void export_given_flags(const Export *self, const ExportPool *pool, ExportFamily family,
+                        Words *words);
+/* The same as keys of TensorRT-LLM's YAML, set in `map`. */
+void export_given_keys(const Export *self, const ExportPool *pool, Node *map);
 /* The arguments of a server of this family for a pool, without its model. */
 void export_arguments(const Export *self, const ExportPool *pool, ExportFamily family,
                       Words *words);

@@ -103,6 +103,13 @@ int plan_make(Plan *self, const Question *question, Arena *arena, Diag *diag);
  * any. -1 with entries. */
 int plan_set_keys(Plan *plan, Arena *arena, Diag *diag);
 
+/* "ttft.p99<2s,tpot.p99<50ms" as "ttft.p99: 2s, tpot.p99: 50ms", and raises `ret_quantile` to the
+ * highest that is limited; NULL with an entry. Which limits there are is not its business. */
+const char *plan_slo_limits(const char *asked, double *ret_quantile, Arena *arena, Diag *diag);
+/* "{share: 0.5, ttft: 2s, tpot: 50ms}" of the limits on TTFT, TPOT and E2E, whose metrics single
+ * requests have; the tightest of each. NULL: none is of them. */
+const char *plan_request_limits(const SloSet *slo, Arena *arena);
+
 /* How many times the mean the highest rate of a profile is, by its name or path. -1: entries. */
 int plan_peak(const char *profile, double *ret_factor, Arena *arena, Diag *diag);
 /* The designs of a study from the best on, those without an answer last; [n_designs]. */
@@ -269,6 +276,11 @@ void plan_print(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *a
 const char *const *export_names(Arena *arena);
 /* What one of them prints, in one line. */
 const char *export_about(const char *name, Arena *arena);
+/* Whether the program of a serving engine, "vllm-0.33", has an option for this key of a batcher or
+ * of pools. */
+bool plan_engine_has(const char *engine, const char *key);
+/* A map as YAML, its maps of maps in lines of their own. */
+void plan_print_block(const Node *map, int indent, FILE *out, Arena *arena);
 /* What starts the cluster of a configuration under the program `name`, one of them, as that reads
  * it; NULL: the engine's own. */
 void export_print(const char *name, const Config *config, FILE *out, Arena *arena);

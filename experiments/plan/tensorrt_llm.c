@@ -4,22 +4,30 @@
 #include <inttypes.h>
 #include <string.h>
 
+static void set(const Export *self, Node *map, const char *key, const char *text) {
+  const Place at = place_of_file("--export");
+  const Node value = {.kind = NODE_SCALAR, .text = text, .at = at};
+  Diag diag;
+  diag_init(&diag);
+  node_set(map, key, at, &value, self->arena, &diag);
+  diag_done(&diag);
+}
+
 /* What has no flag. */
-static const char *extra_of(const Export *self, const ExportPool *pool) {
-  Arena *arena = self->arena;
-  const char *extra = "";
-  if (pool->attention > 1) extra = arena_printf(arena, "%senable_attention_dp: true\n", extra);
-  if (pool->fp8_kv_cache) extra = arena_printf(arena, "%skv_cache_config:\n  dtype: fp8\n", extra);
-  if (pool->mtp)
-    extra = arena_printf(arena,
-                         "%sspeculative_config:\n  decoding_type: MTP\n  num_nextn_predict_layers: "
-                         "%" PRId64 "\n",
-                         extra, pool->drafts);
-  if (pool->role == ROLE_PREFILL)
-    extra = arena_printf(arena, "%sdisable_overlap_scheduler: true\n", extra);
-  if (self->split)
-    extra = arena_printf(arena, "%scache_transceiver_config:\n  backend: NIXL\n", extra);
-  return extra;
+static Node *extra_of(const Export *self, const ExportPool *pool) {
+  Node *map = ARENA_NEW(self->arena, Node);
+  *map = (Node){.kind = NODE_MAP};
+  if (pool->attention > 1) set(self, map, "enable_attention_dp", "true");
+  if (pool->fp8_kv_cache) set(self, map, "kv_cache_config.dtype", "fp8");
+  export_given_keys(self, pool, map);
+  if (pool->mtp) {
+    set(self, map, "speculative_config.decoding_type", "MTP");
+    set(self, map, "speculative_config.num_nextn_predict_layers",
+        arena_printf(self->arena, "%" PRId64, pool->drafts));
+  }
+  if (pool->role == ROLE_PREFILL) set(self, map, "disable_overlap_scheduler", "true");
+  if (self->split) set(self, map, "cache_transceiver_config.backend", "NIXL");
+  return map;
 }
 
 static void print(const Export *self) {
@@ -27,15 +35,17 @@ static void print(const Export *self) {
     fputs("# Load a checkpoint in fp8.\n", self->out);
   for (uint32_t i = 0; i < self->n_pools; i++) {
     const ExportPool *pool = &self->pools[i];
-    const char *extra = extra_of(self, pool);
+    const Node *extra = extra_of(self, pool);
     const char *file = pool->role == ROLE_PREFILL  ? "prefill.yaml"
                        : pool->role == ROLE_DECODE ? "decode.yaml"
                                                    : "serve.yaml";
     Words words = {.arena = self->arena};
     export_arguments(self, pool, FAMILY_TRTLLM, &words);
     export_head(self, pool);
-    if (*extra) {
-      fprintf(self->out, "cat >%s <<'END'\n%sEND\n", file, extra);
+    if (extra->n_children > 0) {
+      fprintf(self->out, "cat >%s <<'END'\n", file);
+      plan_print_block(extra, 0, self->out, self->arena);
+      fputs("END\n", self->out);
       words_add(&words, "--config", "%s", file);
     }
     export_shell(

@@ -42,9 +42,7 @@ static const char *value_of(const char *text, Arena *arena) {
   return *text && text[strspn(text, plain)] == '\0' ? text : quote_yaml_text(text, arena);
 }
 
-/* "ttft.p99<2s,tpot.p99<50ms" as "ttft.p99: 2s, tpot.p99: 50ms"; NULL with an entry. Which limits
- * there are is not its business. */
-static const char *limits_of(const char *asked, double *ret_quantile, Arena *arena, Diag *diag) {
+const char *plan_slo_limits(const char *asked, double *ret_quantile, Arena *arena, Diag *diag) {
   const char *limits = "";
   if (!asked) return limits;
   for (const char *at = asked; at;) {
@@ -391,7 +389,7 @@ static void add_domains(Text *self) {
 
 int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   const int status = question_resolve(self, asked, arena, diag);
-  const char *limits = limits_of(asked->slo, &self->quantile, arena, diag);
+  const char *limits = plan_slo_limits(asked->slo, &self->quantile, arena, diag);
   if (status || !limits || read_survive(self, asked->survive, arena, diag) ||
       read_spares(self, asked->spares, diag))
     return -1;

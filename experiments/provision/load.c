@@ -134,8 +134,7 @@ static int bind_constraint(Provision *self, const Node *node, const Node *block,
   return 0;
 }
 
-/* 1, 2 or 5 times a power of ten, at most `value`. */
-static double round_down(double value) {
+double provision_round_down(double value) {
   const double power = pow(10, floor(log10(value)));
   const double lead = value / power;
   return power * (lead >= 5 ? 5 : lead >= 2 ? 2 : 1);
@@ -185,7 +184,8 @@ static int bind_rates(Provision *self, const BlockKeys *given, const Node *block
   if (self->base_rate == 0)
     return diag_error(diag, block->key_at,
                       "the trace has its own rate: set 'tolerance' or 'rates.to'");
-  if (self->tolerance == 0) self->tolerance = round_down(self->base_rate / 20 * (1 + 1e-9));
+  if (self->tolerance == 0)
+    self->tolerance = provision_round_down(self->base_rate / 20 * (1 + 1e-9));
   self->rate_from = keys.from > 0 ? keys.from : self->tolerance;
   self->rate_to = keys.to > 0 ? keys.to : 64 * self->base_rate;
   if (floor(self->rate_to / self->tolerance + 1e-9) <
@@ -357,8 +357,7 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
   return bind_rates(self, &keys, block, &binding.workload, diag);
 }
 
-/* Of runs that find out how long to be, only what a search needs: whether limits hold. */
-static int ask_for_verdicts(Node *root, Arena *arena, Diag *diag) {
+int provision_ask_for_verdicts(Node *root, Arena *arena, Diag *diag) {
   const Node *workload = node_find(root, "workload");
   const Node *duration = workload ? node_find(workload, "duration") : NULL;
   const bool automatic = duration && duration->kind == NODE_SCALAR && !duration->quoted &&
@@ -375,7 +374,7 @@ int provision_load(Provision *self, TrialBase *base, const char *path, Node *roo
   if (block) {
     const int status = provision_bind(self, base, block, arena, diag);
     self->text = text;
-    return status | ask_for_verdicts(base->root, arena, diag);
+    return status | provision_ask_for_verdicts(base->root, arena, diag);
   }
   diag_error(diag, place_of_file(path), "'%s' is not a study: it has no key 'provision'", path);
   diag_hint(diag, "experiments/examples/provision.yaml is one");

@@ -300,6 +300,12 @@ void provision_print_plan(const Provision *study, FILE *out);
 /* The number that a choice has under a key which its design goes through; false when it is none. */
 bool choice_number(const Design *design, int64_t choice, const char *key, double *ret_value);
 
+/* 1, 2 or 5 times a power of ten, at most `value`. */
+double provision_round_down(double value);
+/* Of runs that find out how long to be (`duration: auto`), only what a search needs: whether limits
+ * hold. -1 with entries. */
+int provision_ask_for_verdicts(Node *root, Arena *arena, Diag *diag);
+
 /* A text for a key of the configuration, for changes. */
 Setting setting_text(const char *key, Place at, const char *text, Arena *arena);
 

@@ -32,11 +32,14 @@ typedef struct BatchLimits {
 enum { BATCH_TOKENS_MAX = 1000000000, BATCH_SEQS_MAX = 65536 };
 
 /* The options that bind it. */
-#define BATCH_LIMIT(field, usual, most, text)                                                      \
+#define BATCH_LIMIT(field, usual, most, ladder, text)                                              \
   OPTION_OF(BatchLimits, field, OPTION_INT, .fallback = (usual), .min = 1, .max = (most),          \
-            .help = (text))
-#define BATCH_TOKENS(usual, text) BATCH_LIMIT(max_num_batched_tokens, usual, BATCH_TOKENS_MAX, text)
-#define BATCH_SEQS(usual, text)   BATCH_LIMIT(max_num_seqs, usual, BATCH_SEQS_MAX, text)
+            .tries = (ladder), .help = (text))
+#define BATCH_TOKENS(usual, text)                                                                  \
+  BATCH_LIMIT(max_num_batched_tokens, usual, BATCH_TOKENS_MAX,                                     \
+              "256 512 1024 2048 4096 8192 16384 32768", text)
+#define BATCH_SEQS(usual, text)                                                                    \
+  BATCH_LIMIT(max_num_seqs, usual, BATCH_SEQS_MAX, "8 16 32 64 128 256 512 1024 2048", text)
 
 /* The limits of a batcher whose options are bound; none of one whose options were wrong. */
 static inline BatchLimits batcher_limits(const PolicyChoice *batcher) {

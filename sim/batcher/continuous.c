@@ -107,10 +107,10 @@ static const OptionSpec options[] = {
     FCFS_SEQS,
     FCFS_CACHING,
     {"max_num_prefill_seqs", OPTION_INT, offsetof(State, max_num_prefill_seqs), "0", .min = 0,
-     .max = 65536,
+     .max = 65536, .tries = "0 1 2 4 8 16",
      .help = "Maximum number of prompts that are prefilled together. 0 means no limit."},
     {"scheduler_recv_interval", OPTION_INT, offsetof(State, scheduler_recv_interval), "1", .min = 1,
-     .max = 1e6,
+     .max = 1e6, .tries = "1 2 4 8",
      .help = "Number of decode iterations after which new prompts are received (SGLang "
              "scheduler_recv_interval)."},
     {"pad_prefills", OPTION_BOOL, offsetof(State, pad_prefills), "false",

@@ -15,7 +15,7 @@ typedef struct FcfsLimits {
 #define FCFS_CACHING                                                                               \
   {                                                                                                \
     "enable_prefix_caching", OPTION_BOOL, offsetof(FcfsLimits, enable_prefix_caching), "false",    \
-        .help = "Reuse KV blocks with the same content (prefix cache)."                            \
+        .tries = "false true", .help = "Reuse KV blocks with the same content (prefix cache)."     \
   }
 
 /* As Batcher.caches, of a state that begins with FcfsLimits. */

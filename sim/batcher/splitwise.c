@@ -94,7 +94,7 @@ static const OptionSpec options[] = {
         "Maximum number of tokens in an iteration, one per decode. A longer prompt runs alone."),
     BATCH_SEQS("512", "Maximum number of sequences in a batch."),
     {"max_preemptions", OPTION_INT, offsetof(State, max_preemptions), "4", .min = 0, .max = 1e6,
-     .help = "Maximum number of iterations that a decode may be left out of."},
+     .tries = "0 1 4 16", .help = "Maximum number of iterations that a decode may be left out of."},
     {"memory_reserve", OPTION_REAL, offsetof(State, memory_reserve), "0.01", .min = 0, .max = 0.9,
      .help = "Share of the KV memory that stays free for the growth of running decodes."},
     {0},

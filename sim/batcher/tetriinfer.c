@@ -80,14 +80,16 @@ static const OptionSpec options[] = {
     OPTION(chunk, OPTION_CHOICE, "fixed", .choices = chunk_rules,
            .help = "Size of a chunk: fixed takes chunk_size, saturation the smallest size that "
                    "saturates the GPU."),
-    OPTION(chunk_size, OPTION_INT, "512", .min = 1, .max = 1e6,
+    OPTION(chunk_size, OPTION_INT, "512", .min = 1, .max = 1e6, .tries = "128 256 512 1024 2048",
            .help = "Number of tokens in a chunk. The last chunk of a batch is padded to it."),
     OPTION(prefill_policy, OPTION_CHOICE, "sjf", .choices = prefill_policies,
+           .tries = "fcfs sjf ljf",
            .help = "Order in which prompts are prefilled: in order of arrival (fcfs), shortest "
                    "first (sjf) or longest first (ljf)."),
-    OPTION(prefill_sched_batch, OPTION_INT, "16", .min = 1, .max = 1e6,
+    OPTION(prefill_sched_batch, OPTION_INT, "16", .min = 1, .max = 1e6, .tries = "4 16 64",
            .help = "Number of prompts that are ordered at a time."),
     OPTION(decode_policy, OPTION_CHOICE, "reserve_dynamic", .choices = decode_policies,
+           .tries = "greedy reserve_static reserve_dynamic",
            .help = "Rule by which decodes join the batch: memory for the next token (greedy), "
                    "for all predicted tokens (reserve_static), or at the time of the first "
                    "completion (reserve_dynamic)."),

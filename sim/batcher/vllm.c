@@ -60,9 +60,9 @@ static const OptionSpec options[] = {
      .help = "Number of running requests from which on none is admitted, where it is less than "
              "max_num_seqs. 0 means no limit."},
     {"async_scheduling", OPTION_BOOL, offsetof(Vllm, async_scheduling), "true",
-     .help = "Decide each step while the step before it runs."},
+     .tries = "false true", .help = "Decide each step while the step before it runs."},
     {"enable_prefix_caching", OPTION_BOOL, offsetof(Vllm, enable_prefix_caching), "true",
-     .help = "Reuse KV blocks with the same content (prefix cache)."},
+     .tries = "false true", .help = "Reuse KV blocks with the same content (prefix cache)."},
     {"prefix_cache_retention_interval", OPTION_INT, offsetof(Vllm, prefix_cache_retention_interval),
      "0", .min = KV_KEEPS_ALL, .max = 1e9,
      .help =
@@ -70,7 +70,7 @@ static const OptionSpec options[] = {
          "prefix cache, besides the end of the prompt and shared prefixes. 0 keeps them only "
          "there; -1 (null in vLLM) keeps them everywhere."},
     {"long_prefill_token_threshold", OPTION_INT, offsetof(Vllm, long_prefill_token_threshold), "0",
-     .max = 1e9,
+     .max = 1e9, .tries = "0 512 1024 2048 4096",
      .help = "Maximum number of tokens of one prompt in a step while there are other requests. 0 "
              "means no limit."},
     {"long_prefill_token_threshold_adaptive", OPTION_BOOL,
@@ -78,10 +78,10 @@ static const OptionSpec options[] = {
      .help = "Raise long_prefill_token_threshold to max_num_batched_tokens over the number of "
              "requests that run or wait."},
     {"prefill_schedule_interval", OPTION_INT, offsetof(Vllm, prefill_schedule_interval), "1",
-     .min = 1, .max = 1e6,
+     .min = 1, .max = 1e6, .tries = "1 2 4 8 16",
      .help = "Minimum number of steps from one with prefill to the next while decodes run, unless "
              "the last step that could admit left requests waiting."},
-    {"watermark", OPTION_REAL, offsetof(Vllm, watermark), "0", .max = 1,
+    {"watermark", OPTION_REAL, offsetof(Vllm, watermark), "0", .max = 1, .tries = "0 0.01 0.05",
      .help = "Share of the KV blocks that stays free when a request is admitted while others run."},
     {"policy", OPTION_CHOICE, offsetof(Vllm, policy), "fcfs", .choices = policy_choices,
      .help = "Order in which requests are admitted, and preempted last: by arrival (fcfs) or by "
@@ -90,20 +90,22 @@ static const OptionSpec options[] = {
      .help = "With policy: priority, a request that is preempted for want of its own blocks ends "
              "the scheduling of running requests, as in vLLM 0.32."},
     {"scheduler_reserve_full_isl", OPTION_BOOL, offsetof(Vllm, scheduler_reserve_full_isl), "true",
+     .tries = "false true",
      .help = "Admit a prompt only if there are free KV blocks for all of it."},
     {"capacity_scheduler_policy", OPTION_CHOICE, offsetof(Vllm, capacity_scheduler_policy),
-     "max_utilization", .choices = capacity_choices,
+     "max_utilization", .choices = capacity_choices, .tries = "max_utilization guaranteed_no_evict",
      .help = "Rule of admission (TensorRT-LLM). With guaranteed_no_evict a request is admitted "
              "only if there are KV blocks for its whole output too."},
     {"enable_chunked_prefill", OPTION_BOOL, offsetof(Vllm, enable_chunked_prefill), "true",
+     .tries = "false true",
      .help = "Cut prompts into chunks. With false only prompts longer than max_num_batched_tokens "
              "are cut."},
     {"batch_wait_timeout_iters", OPTION_INT, offsetof(Vllm, batch_wait_timeout_iters), "0",
-     .max = 1e6,
+     .max = 1e6, .tries = "0 2 4 8 16",
      .help = "Maximum number of steps that prompts wait for further prompts while decodes run "
              "(TensorRT-LLM)."},
     {"batch_wait_max_tokens_ratio", OPTION_REAL, offsetof(Vllm, batch_wait_max_tokens_ratio), "0",
-     .max = 1,
+     .max = 1, .tries = "0 0.25 0.5 0.75",
      .help = "Share of max_num_batched_tokens at which prompts stop waiting for others "
              "(TensorRT-LLM)."},
     {"attention_dp_timeout_iters", OPTION_INT, offsetof(Vllm, attention_dp_timeout_iters), "0",

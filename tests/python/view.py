@@ -195,6 +195,18 @@ class Many(Case):
             tandem.plan("llama3.1-8b", "h1000", "ttft.p99<2s", **question)
         self.assertIn("h1000", str(refused.exception))
 
+    def test_a_tuning_says_what_to_set(self):
+        batcher = {"policies": {"router": "jsq", "batcher": {"name": "mixed", "max_num_seqs": 8}}}
+        slow = {**config(), **batcher, "slo": "none"}
+        options = {"objective": "e2e_mean", "seeds": 2, "jobs": 1}
+        found = tandem.tune(slow, knobs=["max_num_seqs"], **options)
+        self.assertEqual([row["knob"] for row in found.knobs], ["max_num_seqs"])
+        self.assertEqual(found.set == {}, found.current == found.best)
+        self.assertEqual(found.current, found.data["together"]["from"])
+        with self.assertRaises(tandem.Error) as refused:
+            tandem.tune(slow, knobs="max_seqs", **options)
+        self.assertIn("no knob 'max_seqs'", str(refused.exception))
+
     def test_why_and_compare(self):
         tandem.run(config(), output="r.db")
         tandem.run(config(), output="r.db", set={"workload.arrivals.rate": "8 /s"})

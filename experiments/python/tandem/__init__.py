@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from ._answers import Limit, Plan, Result, Row, Study, Sweep, frame
+from ._answers import Limit, Plan, Result, Row, Study, Sweep, Tuning, frame
 from ._program import Diagnostic, Error, PathLike, call, call_json, program
 from ._yaml import block, flow
 
@@ -31,6 +31,7 @@ __all__ = [
     "Result",
     "Study",
     "Sweep",
+    "Tuning",
     "compare",
     "plan",
     "program",
@@ -39,6 +40,7 @@ __all__ = [
     "results",
     "run",
     "sweep",
+    "tune",
     "why",
 ]
 
@@ -157,6 +159,23 @@ def plan(
     if not answer.out.strip():
         raise Error(answer.notes.rstrip(), no_design)
     return Plan(json.loads(answer.out), answer.notes)
+
+
+def tune(
+    config: Config,
+    *,
+    objective: Optional[str] = None,
+    slo: Optional[str] = None,
+    knobs: Optional[Iterable[str]] = None,
+    set: Settings = None,
+    **options: Any,
+) -> Tuning:
+    """Searches the knobs of the serving engine on the cluster and traffic of a configuration.
+    `options` are those of `tandem tune --help`: `seeds=3, budget=500`."""
+    path, text = _config(config)
+    listed = None if knobs is None else knobs if isinstance(knobs, str) else ",".join(knobs)
+    arguments = _options(objective=objective, slo=slo, knobs=listed, **options)
+    return Tuning(*call_json("tune", [path], [*arguments, *_set(set)], text))
 
 
 def _question(name: str) -> tuple[list[str], list[str]]:

@@ -223,3 +223,32 @@ class Plan:
         best = self.best
         found = f"{best['design']} on {best['machine']}" if best else "no design"
         return f"<tandem.Plan: {found} of {len(self.rows)}>"
+
+
+class Tuning:
+    """The answer of `tune`: what to set, and what each knob is worth."""
+
+    def __init__(self, data: Mapping[str, Any], notes: str) -> None:
+        self.data = data
+        """All that the program printed, as it is."""
+        self.notes = notes
+        self.objective = str(data["objective"])
+        self.unit = str(data["unit"])
+        self.set: Row = dict(data["set"])
+        """Keys and values of the best point, as `set` of the other functions; empty: nothing that
+        was tried is better."""
+        self.current = float(data["together"]["from"])
+        """The objective with the current values, over the seeds of the measurement."""
+        self.best = float(data["together"]["to"])
+        """The same with the best values."""
+        self.half_width = _number(data["together"]["half_width"])
+        """Half of the 95% interval of the difference; NaN: not known."""
+        self.knobs: list[Row] = data["knobs"]
+        """A row for each knob; changes are shares of the objective."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        return frame(self.knobs)
+
+    def __repr__(self) -> str:
+        return f"<tandem.Tuning: {self.current:g} to {self.best:g} {self.unit}>"
