@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from ._answers import Limit, Plan, Result, Row, Study, Sweep, frame
+from ._answers import Limit, Plan, Result, Row, Study, Sweep, columns, frame
 from ._program import Diagnostic, Error, PathLike, call, call_json, program
 from ._yaml import block, flow
 
@@ -31,6 +31,7 @@ __all__ = [
     "Result",
     "Study",
     "Sweep",
+    "columns",
     "compare",
     "plan",
     "program",
