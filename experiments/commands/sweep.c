@@ -116,6 +116,47 @@ static void print_end(const SweepRun *run, const SweepTimes *times, const Option
             tally->failed, text_shown(output, arena), run->first_reason);
 }
 
+/* The first points with what users feel of them. */
+static int print_points(const SweepRun *run, Results *results, Arena *arena, Diag *diag) {
+  static const char sql[] =
+      "SELECT point, max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p99'), "
+      "max(value) FILTER (WHERE metric.name = 'tpot_s' AND statistic = 'p99'), "
+      "max(value) FILTER (WHERE metric.name = 'throughput_rps'), (SELECT sum(met) || ' of ' || "
+      "count(*) FROM slo WHERE slo.run_id = point.run_id HAVING count(*) > 0) "
+      "FROM point JOIN metric USING (run_id) WHERE sweep_id = ? AND scope = 'run' "
+      "GROUP BY point ORDER BY point LIMIT ?";
+  enum { PRINTED = 20 };
+  Rows rows = {.format = OUTPUT_TABLE, .out = stdout, .indent = "", .gap = "", .end = ""};
+  CLEANUP_STATEMENT sqlite3_stmt *row =
+      results_query(results, sql, VALUES(value_whole(run->row.id), value_whole(PRINTED)), diag);
+  const char *labels[PRINTED];
+  int status, n = 0, width = 5;
+  while ((status = results_next(results, row, diag)) > 0) {
+    labels[n] = sweep_label(&run->sweep, sqlite3_column_int64(row, 0), arena);
+    if ((int)strlen(labels[n]) > width) width = (int)strlen(labels[n]);
+    n++;
+  }
+  if (status == 0) sqlite3_reset(row);
+  for (int i = 0; i < n && status == 0 && (status = results_next(results, row, diag)) > 0; i++) {
+    char ttft[32], tpot[32];
+    rows_put(&rows,
+             (Cell[]){{CELL_OF_TEXT("point", labels[i]), COLUMN("point", -width)},
+                      {CELL_OF_NUMBER("ttft_p99_s", results_real(row, 1)), COLUMN("TTFT p99", 10),
+                       .shown = format_duration(results_real(row, 1), ttft)},
+                      {CELL_OF_NUMBER("tpot_p99_s", results_real(row, 2)), COLUMN("TPOT p99", 10),
+                       .shown = format_duration(results_real(row, 2), tpot)},
+                      {CELL_OF_NUMBER("throughput_rps", results_real(row, 3)),
+                       COLUMN("requests/s", 11), .show = "%.4g"},
+                      {CELL_OF_TEXT("met", results_text(row, 4, arena)), COLUMN("limits met", 11)},
+                      {0}});
+    status = 0;
+  }
+  rows_end(&rows);
+  const int64_t others = run->tally.points - run->tally.failed - n;
+  if (others > 0) printf("… and %" PRId64 " more; 'tandem query DB points' lists all\n", others);
+  return status < 0 ? -1 : 0;
+}
+
 static int fill_database(SweepRun *run, const Options *given, int jobs, SweepTimes *ret_times,
                          Arena *arena, Diag *diag) {
   Results results;
@@ -128,6 +169,8 @@ static int fill_database(SweepRun *run, const Options *given, int jobs, SweepTim
   interrupt_catch();
   if (status == 0) status = sweep_run(run, &results, jobs, arena, diag);
   if (status == 0) status = sweep_times(&results, run->row.id, ret_times, diag);
+  if (status == 0 && given->format == OUTPUT_TABLE)
+    status = print_points(run, &results, arena, diag);
   results_close(&results);
   return status;
 }

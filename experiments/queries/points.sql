@@ -6,6 +6,8 @@ SELECT
   max(value) FILTER (WHERE metric.name = 'throughput_rps') AS throughput_rps,
   max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p50') AS ttft_p50_s,
   max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p99') AS ttft_p99_s,
+  max(value) FILTER (WHERE metric.name = 'tpot_s' AND statistic = 'p50') AS tpot_p50_s,
+  max(value) FILTER (WHERE metric.name = 'tpot_s' AND statistic = 'p99') AS tpot_p99_s,
   max(value) FILTER (WHERE metric.name = 'tbt_s' AND statistic = 'p99') AS tbt_p99_s,
   max(value) FILTER (WHERE metric.name = 'e2e_s' AND statistic = 'p99') AS e2e_p99_s,
   max(value) FILTER (WHERE metric.name = 'cached_share') AS cached_share,

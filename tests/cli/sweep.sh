@@ -26,8 +26,12 @@ experiment() {
 experiment '{pools.all.count: 1..3, workload.arrivals.rate: [4 /s, 8 /s]}' >s.yaml
 expect 0 "$tandem" sweep s.yaml --output s.db
 prints '6 points: 0 were there, 6 simulated, 0 failed'
+[ "$(grep -c '^pools.all.count=[123] workload.arrivals.rate=[48] /s .* ms ' out)" -eq 6 ] ||
+  fail 'not a line for each point'
 grep -q '^times        measured, held-out error up to [0-9.]*%$' out ||
   fail 'nothing on where times come from'
+expect 0 "$tandem" query s.db points --format csv
+head -1 out | grep -q ',tpot_p99_s,' || fail 'points have no TPOT'
 holds 6 s.db 'SELECT count(DISTINCT config_digest) FROM run'
 holds '3|8 /s' s.db "SELECT group_concat(value, '|') FROM point_value WHERE point = 5"
 holds 3 s.db "SELECT value FROM param JOIN point USING (run_id) WHERE point = 5

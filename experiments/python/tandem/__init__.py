@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from ._answers import Limit, Plan, Result, Row, Study, Sweep, Tuning, frame
+from ._answers import Limit, Plan, Result, Row, Study, Sweep, Tuning, columns, frame
 from ._program import Diagnostic, Error, PathLike, call, call_json, program
 from ._yaml import block, flow
 
@@ -32,6 +32,7 @@ __all__ = [
     "Study",
     "Sweep",
     "Tuning",
+    "columns",
     "compare",
     "plan",
     "program",

@@ -23,6 +23,19 @@ def frame(rows: list[Row], columns: Optional[list[str]] = None) -> pd.DataFrame:
     return table
 
 
+def columns(rows: list[Row]) -> dict[str, list[Any]]:
+    """Rows as columns by name, each a list as matplotlib takes it: numbers, NaN where a number is
+    missing, else texts, None where one is. Needs nothing installed."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    found: dict[str, list[Any]] = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        known = [value for value in values if value is not None]
+        numeric = bool(known) and all(isinstance(value, (int, float)) for value in known)
+        found[name] = [NAN if value is None and numeric else value for value in values]
+    return found
+
+
 class Limit(NamedTuple):
     """A latency limit or another objective, and what came of it."""
 
@@ -135,6 +148,11 @@ class Sweep:
         """A row for each point, with its values on the axes and its figures."""
 
     @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The points by column: `plt.plot(c["workload.arrivals.rate"], c["ttft_p99_s"])`."""
+        return columns(self.points)
+
+    @property
     def frame(self) -> pd.DataFrame:
         return frame(self.points)
 
@@ -176,6 +194,11 @@ class Study:
         return self._rows("choices")
 
     @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The answers by column; limits are in `answers`."""
+        return columns([{k: v for k, v in row.items() if k != "slo"} for row in self.answers])
+
+    @property
     def frame(self) -> pd.DataFrame:
         """The answers; limits are in `answers`."""
         return frame([{k: v for k, v in row.items() if k != "slo"} for row in self.answers])
@@ -214,6 +237,10 @@ class Plan:
     def best(self) -> Optional[Row]:
         """The row of the best answer, None: nothing meets the limits."""
         return next((row for row in self.rows if row["design"]), None)
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        return columns(self.rows)
 
     @property
     def frame(self) -> pd.DataFrame:
