@@ -96,7 +96,8 @@ carries() {
   wanted=$1
   shift
   expect 0 "$tandem" run racks.yaml --set workload.arrivals.rate='0.05 /s' \
-    --set workload.requests=20 --set policies.transfer=serialized --set faults=null --format json "$@"
+    --set workload.requests=20 --set policies.transfer=serialized --set faults=null \
+    --format json "$@"
   echo "$(moved) $wanted" | awk '{ exit !($1 > 0.99 * $2 && $1 < 1.01 * $2) }' ||
     fail "transfers take $(moved) s with $*, not $wanted"
 }
