@@ -53,6 +53,7 @@ static const char *remark(const Tuning *self, int k, Verdict verdict) {
                         change_text(&tried->best, arena));
   if (verdict == VERDICT_STAYS && tried->best.n == 0) text = "stays";
   if (tried->worst.n == 0 && !tried->worst_lost) return text;
+  if (*text && tried->best.n > 0 && tried->worst_value == tried->best_value) return text;
   const double share = tried->worst.a != 0 ? 100 * tried->worst.value / fabs(tried->worst.a) : 0;
   if (!tried->worst_lost && objective_gain(&self->objective, share) > -WORTH_SAYING) return text;
   const char *worst = text_of(self, k, tried->worst_value);
