@@ -4,6 +4,7 @@
 #include "experiments/commands/plan_batch.h"
 #include "experiments/commands/plan_rate.h"
 #include "experiments/commands/plan_sides.h"
+#include "experiments/commands/plan_valleys.h"
 #include "experiments/plot/plot.h"
 #include "perfmodel/datafile.h"
 #include <limits.h>
@@ -20,6 +21,7 @@ typedef struct Options {
   int64_t jobs, memory;
   const char *growth, *from, *until;
   Tick deadline, sample;
+  ValleyJob job;
   int64_t windows, sample_seed;
   const Node *set;
   MoneyOptions money;
@@ -48,8 +50,16 @@ static const OptionSpec options[] = {
      .max = 1e6},
     {ASKED("--batch", INT, batch, "N",
            "number of requests that are all there at once, such as 1M, in place of a rate and "
-           "limits: hours and money by GPU"),
+           "limits: hours and money by GPU; with --day beside them: GPUs of both together and of "
+           "fleets of their own"),
      .min = 1, .max = 1e12},
+    {CLI_ROW("--batch-isl", INT, job.isl, "N", "input length of --batch beside a --day"), .min = 1,
+     .max = 1e7, .absent = "--isl"},
+    {CLI_ROW("--batch-osl", INT, job.osl, "N", "its output length"), .min = 1, .max = 1e7,
+     .absent = "--osl"},
+    {CLI_ROW("--batch-start", REAL, job.start_h, "HOUR",
+             "hour of the day, or of the week, at which --batch is there"),
+     .max = 1e4, .absent = "when valleys leave most"},
     {CLI_ROW("--deadline", TICKS, deadline, "TIME", "time in which --batch must end, such as 8h"),
      .min = 1e-3, .max = 9e6, .absent = "that of one instance"},
     {ASKED("--users", INT, users, "N",
@@ -308,6 +318,25 @@ static int draw_sample(Cli *cli, Question *question, int n_sides) {
   return EXIT_DONE;
 }
 
+/* A batch job in the valleys of a day. */
+static int ask_valleys(Cli *cli, const Sides *sides) {
+  const Options *given = cli->given;
+  Question question;
+  if (!sides->question->slo || given->deadline == 0)
+    return cli_usage(cli, "'--batch' beside '--day' needs '--slo' and '--deadline'");
+  if ((given->job.isl > 0) != (given->job.osl > 0))
+    return cli_usage(cli, "'--batch-isl' and '--batch-osl' need each other");
+  if (sides_count(sides) > 1 || given->study || given->export || given->dry_run || given->curve ||
+      given->growth || given->output || given->figure)
+    return cli_usage(cli, "'--batch' beside '--day' needs one GPU, engine, format and tier, and "
+                          "goes without '--study', '--export', '--curve', '--growth', '--output', "
+                          "'--figure' and '--dry-run'");
+  if (sides_question(sides, 0, &question, cli->diag)) return EXIT_INPUT;
+  question.deadline_s = tick_seconds(given->deadline);
+  const RateSearch how = search_of(cli);
+  return valleys_answer(&how, &question, &given->job, (OutputFormat)given->format);
+}
+
 static int run_plan(Cli *cli) {
   const Options *given = cli->given;
   Question question = given->question;
@@ -342,6 +371,7 @@ static int run_plan(Cli *cli) {
     return cli_usage(cli, "'--until' and '--from' need '--growth', and that needs '--rate'");
   if (given->growth && growth_read(given->growth, given->from, given->until, &growth, cli->diag))
     return EXIT_INPUT;
+  if (question.batch > 0 && question.day) return ask_valleys(cli, &sides);
   if (question.batch > 0 ? question.slo != NULL : !question.slo)
     return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"
                                              : "'--slo LIMITS' is missing");
@@ -382,6 +412,7 @@ const Command command_plan = {
                 "  --slo 'ttft.p99<2s,tpot.p99<50ms'",
     .exits = {[EXIT_INPUT] = "the input is wrong, or no design meets the limits"},
     .initial = &(const Options){.question = {.weights = -1, .kv_cache = -1, .objective = -1},
-                                .money = {.sold = -1}},
+                                .money = {.sold = -1},
+                                .job = {.start_h = NAN}},
     .run = run_plan,
 };

@@ -29,16 +29,7 @@ typedef struct BatchRows {
 
 /* ---- Time ---- */
 
-/* Of one instance. */
-typedef struct BatchTimes {
-  double n[2], s[2]; // requests and their time
-  double output;     // tokens of a request
-  const Lot *lots;   // [n_lots] of it
-  int n_lots;
-  const char *why_not;
-} BatchTimes;
-
-static BatchTimes times_of(const DesignOutcome *outcome) {
+BatchTimes batch_times(const DesignOutcome *outcome) {
   const Design *design = outcome->design;
   BatchTimes times = {.lots = design->lots, .n_lots = design->n_lots};
   for (int64_t c = 0; c < design->choices.n_points; c++) {
@@ -55,23 +46,22 @@ static BatchTimes times_of(const DesignOutcome *outcome) {
   return times;
 }
 
-static double seconds_of(const BatchTimes *self, double requests) {
+double batch_seconds(const BatchTimes *self, double requests) {
   const double each = (self->s[1] - self->s[0]) / (self->n[1] - self->n[0]);
   return fmax(self->s[0] + (requests - self->n[0]) * each, fmin(requests / self->n[0], 1) * each);
 }
 
-/* The least number of instances that meets a deadline; 0: more than there are requests. */
-static double instances_for(const BatchTimes *self, double requests, double deadline_s) {
+double batch_instances(const BatchTimes *self, double requests, double deadline_s) {
   double most = 1, least = 1;
   if (deadline_s == 0) return 1;
-  while (seconds_of(self, ceil(requests / most)) > deadline_s) {
+  while (batch_seconds(self, ceil(requests / most)) > deadline_s) {
     least = most + 1;
     most *= 2;
     if (most > 2 * requests) return 0;
   }
   while (least < most) {
     const double middle = floor((least + most) / 2);
-    if (seconds_of(self, ceil(requests / middle)) > deadline_s)
+    if (batch_seconds(self, ceil(requests / middle)) > deadline_s)
       least = middle + 1;
     else
       most = middle;
@@ -81,7 +71,7 @@ static double instances_for(const BatchTimes *self, double requests, double dead
 
 /* ---- Rows ---- */
 
-static Takes takes_of(const BatchTimes *times, double instances, Arena *arena) {
+Takes batch_takes(const BatchTimes *times, double instances, Arena *arena) {
   Lot *lots = ARENA_ARRAY(arena, Lot, times->n_lots);
   for (int i = 0; i < times->n_lots; i++) {
     lots[i] = times->lots[i];
@@ -92,26 +82,26 @@ static Takes takes_of(const BatchTimes *times, double instances, Arena *arena) {
 
 /* Those that cost no more: of machines that are sold whole as many as fit. */
 static double fill_machines(const BatchTimes *times, double instances, Arena *arena) {
-  const double cost = takes_of(times, instances, arena).cost_per_hour;
-  while (takes_of(times, instances + 1, arena).cost_per_hour <= cost)
+  const double cost = batch_takes(times, instances, arena).cost_per_hour;
+  while (batch_takes(times, instances + 1, arena).cost_per_hour <= cost)
     instances++;
   return instances;
 }
 
 static void fill(BatchRow *row, const DesignOutcome *outcome, const Question *asked, Arena *arena) {
-  const BatchTimes times = times_of(outcome);
+  const BatchTimes times = batch_times(outcome);
   const double requests = (double)asked->batch;
   row->why_not = times.why_not;
   if (!row->why_not && !(times.s[1] > times.s[0])) row->why_not = "it is never full";
   if (row->why_not) return;
-  row->instances = instances_for(&times, requests, asked->deadline_s);
+  row->instances = batch_instances(&times, requests, asked->deadline_s);
   if (row->instances == 0) row->why_not = "no number of instances meets the deadline";
   if (row->why_not) return;
   row->instances = fill_machines(&times, row->instances, arena);
-  const Takes takes = takes_of(&times, row->instances, arena);
+  const Takes takes = batch_takes(&times, row->instances, arena);
   const double value = outcome->answers[0].rate;
   row->gpus = takes.gpus;
-  row->hours = seconds_of(&times, ceil(requests / row->instances)) / 3600;
+  row->hours = batch_seconds(&times, ceil(requests / row->instances)) / 3600;
   row->low_hours = outcome->ranged ? row->hours * value / outcome->high_model : NAN;
   row->high_hours = outcome->ranged ? row->hours * value / outcome->low_model : NAN;
   row->dollars = row->hours * takes.cost_per_hour;

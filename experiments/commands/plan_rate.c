@@ -7,9 +7,7 @@
 enum { FEW_GPUS = 8, KEPT_MAX = 3 };
 static const double KEPT_SHARE = 0.9;
 
-/* Searches a question as a study of its own on one seed, without ranges. `study` is closed by the
- * caller in any case. */
-static int search(const RateSearch *self, const Question *question, Plan *plan, Study *study) {
+int rate_search(const RateSearch *self, const Question *question, Plan *plan, Study *study) {
   static const char name[] = "(the study)";
   if (plan_make(plan, question, self->arena, self->diag) ||
       plan_set_keys(plan, self->arena, self->diag))
@@ -56,7 +54,7 @@ int rate_narrow(const RateSearch *self, const Question *asked, Question *ret_nar
   few.gpus = least > FEW_GPUS ? least : FEW_GPUS;
   if (few.gpus > asked->gpus) few.gpus = asked->gpus;
   few.seeds = 1;
-  const int status = search(self, &few, &plan, &study);
+  const int status = rate_search(self, &few, &plan, &study);
   if (status == 0 && study.best >= 0)
     keep_best(self, &study, (double)asked->gpus / (double)few.gpus, ret_narrowed);
   study_close(&study);
@@ -82,7 +80,7 @@ int rate_next(const RateSearch *self, const Question *narrowed, const Study *stu
   question.n_only = 1;
   question.only = &(PlanOnly){design->name, design->n_counts < 2 ? 0 : counts[0],
                               design->n_counts < 2 ? 0 : counts[0] + 1};
-  const int status = search(self, &question, &plan, &more);
+  const int status = rate_search(self, &question, &plan, &more);
   if (status == 0 && more.best >= 0) ret_more->rate = more.outcomes[more.best].answers[0].rate;
   study_close(&more);
   return status;
@@ -107,7 +105,7 @@ static int find_held(const RateSearch *self, const Question *asked, const Study 
   question.seeds = 1;
   question.only = &only;
   question.n_only = 1;
-  const int status = search(self, &question, &plan, &held);
+  const int status = rate_search(self, &question, &plan, &held);
   // Its steps are finer than what was asked, which it holds.
   if (status == 0 && held.best >= 0)
     growth->held = fmax(asked->rate, held.outcomes[held.best].answers[0].rate);
@@ -122,7 +120,7 @@ static int find_then(const RateSearch *self, const Question *asked, Growth *grow
   Study then = {0};
   question.rate = growth->rate;
   question.seeds = 1;
-  const int status = search(self, &question, &plan, &then);
+  const int status = rate_search(self, &question, &plan, &then);
   growth->then = "more than any design gives";
   if (status == 0 && then.best >= 0)
     growth->then = plan_named_takes(&then.outcomes[then.best], self->arena);

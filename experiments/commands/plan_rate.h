@@ -12,6 +12,9 @@ typedef struct RateSearch {
   Diag *diag;
 } RateSearch;
 
+/* Searches a question as a study of its own, without ranges and a database. `study` is closed by
+ * the caller in any case. -1 with entries. */
+int rate_search(const RateSearch *self, const Question *question, Plan *plan, Study *study);
 /* The question with the designs that are worth a search and the rate where it may begin; as it is
  * where none meets the limits. -1 with entries. */
 int rate_narrow(const RateSearch *self, const Question *asked, Question *ret_narrowed);

@@ -12,6 +12,7 @@
 #include "experiments/provision/provision.h"
 #include "perfmodel/acceptance.h"
 #include "perfmodel/near_rows.h"
+#include "traces/profiles.h"
 
 enum { SPLIT_BOTH, SPLIT_YES, SPLIT_NO };
 extern const char *const plan_split_names[];     // NULL-terminated
@@ -105,6 +106,24 @@ int plan_set_keys(Plan *plan, Arena *arena, Diag *diag);
 
 /* How many times the mean the highest rate of a profile is, by its name or path. -1: entries. */
 int plan_peak(const char *profile, double *ret_factor, Arena *arena, Diag *diag);
+/* What a day leaves: instances that the rate does not need, of those that hold the peak. They are
+ * whole ones, in proportion to the rate: of N, N - max(ceil(N v / peak), least) where it is v. */
+typedef struct Valleys {
+  double *before; // [n + 1] free instance seconds of the first so many steps
+  int n;
+  double step_s;
+} Valleys;
+
+/* The profile of a day, by its name or path. -1 with entries. */
+int plan_profile(RateProfile *ret, const char *profile, Arena *arena, Diag *diag);
+void valleys_make(Valleys *self, const RateProfile *day, double instances, double least,
+                  Arena *arena);
+/* Free instance seconds from a time of the day on; days follow one another. */
+double valleys_free(const Valleys *self, double from_s, double lasts_s);
+/* The step at whose beginning most is free for so long; the first of those. */
+int valleys_best(const Valleys *self, double lasts_s);
+/* The lowest rate of a profile in that time, as its values have it. */
+double valleys_lowest(const RateProfile *day, double from_s, double lasts_s);
 /* The designs of a study from the best on, those without an answer last; [n_designs]. */
 int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *arena);
 

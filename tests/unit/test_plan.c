@@ -166,3 +166,62 @@ Test(plan, finds_the_front) {
   cr_expect_eq(first_met(&beginning)->number, first_met(&front)->number);
   trial_base_done(&base);
 }
+
+/* --- Valleys of a day */
+
+/* What a fleet of so many instances leaves, second by second. */
+static double free_by_seconds(const RateProfile *day, int instances, int least, int from,
+                              int lasts) {
+  double peak = 0, sum = 0;
+  for (int i = 0; i < day->n; i++)
+    peak = fmax(peak, day->values[i]);
+  for (int s = from; s < from + lasts; s++) {
+    const double rate = day->values[s / (int)(day->step / TICKS_PER_SECOND) % day->n];
+    int need = least;
+    while (need < instances && need * peak < instances * rate * (1 - 1e-12))
+      need++;
+    sum += instances - need;
+  }
+  return sum;
+}
+
+Test(plan, valleys_are_what_each_second_leaves) {
+  enum { STEPS = 12, STEP_S = 50, DAYS = 40 };
+  Rng rng;
+  rng_init(&rng, 5, "valleys");
+  for (int i = 0; i < DAYS; i++) {
+    double values[STEPS];
+    for (int k = 0; k < STEPS; k++)
+      values[k] = (double)rng_below(&rng, 100);
+    values[rng_below(&rng, STEPS)] = 100;
+    const RateProfile day = {.values = values, .n = STEPS, .step = STEP_S * TICKS_PER_SECOND};
+    const int instances = 1 + (int)rng_below(&rng, 12);
+    const int least = (int)rng_below(&rng, (uint64_t)instances + 1);
+    const int from = (int)rng_below(&rng, STEPS * STEP_S);
+    const int lasts = 1 + (int)rng_below(&rng, 2 * STEPS * STEP_S);
+    Valleys valleys;
+    valleys_make(&valleys, &day, instances, least, &arena);
+    cr_expect_float_eq(valleys_free(&valleys, from, lasts),
+                       free_by_seconds(&day, instances, least, from, lasts), 1e-6);
+    const int best = valleys_best(&valleys, lasts);
+    const double most = valleys_free(&valleys, best * STEP_S, lasts);
+    for (int k = 0; k < STEPS; k++)
+      cr_expect(valleys_free(&valleys, k * STEP_S, lasts) <= most * (1 + 1e-9));
+    double lowest = INFINITY;
+    for (int s = from; s < from + lasts; s++)
+      lowest = fmin(lowest, values[s / STEP_S % STEPS]);
+    cr_expect_eq(valleys_lowest(&day, from, lasts), lowest);
+  }
+}
+
+/* Of a large fleet a whole day leaves 1 - mean / peak of the instance hours. */
+Test(plan, valleys_of_a_large_fleet) {
+  double values[24], sum = 0;
+  for (int h = 0; h < 24; h++)
+    sum += values[h] = 1 + 0.8 * sin(h * 2 * 3.14159265358979 / 24);
+  const RateProfile day = {.values = values, .n = 24, .step = 3600 * TICKS_PER_SECOND};
+  const double instances = 1e6, all = 24 * 3600 * instances;
+  Valleys valleys;
+  valleys_make(&valleys, &day, instances, 0, &arena);
+  cr_expect_float_eq(valleys_free(&valleys, 5000, 24 * 3600.0) / all, 1 - sum / 24 / 1.8, 1e-6);
+}
