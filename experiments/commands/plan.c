@@ -371,8 +371,7 @@ static int run_plan(Cli *cli) {
     return cli_usage(cli, "'--until' and '--from' need '--growth', and that needs '--rate'");
   if (given->growth && growth_read(given->growth, given->from, given->until, &growth, cli->diag))
     return EXIT_INPUT;
-  const bool valleys = question.batch > 0 && question.day;
-  if (valleys) return ask_valleys(cli, &sides);
+  if (question.batch > 0 && question.day) return ask_valleys(cli, &sides);
   if (question.batch > 0 ? question.slo != NULL : !question.slo)
     return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"
                                              : "'--slo LIMITS' is missing");
