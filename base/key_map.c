@@ -39,6 +39,11 @@ uint32_t *key_map_put(KeyMap *self, uint64_t key, Arena *arena) {
   return &slot->value;
 }
 
+void key_map_fetch(const KeyMap *self, uint64_t key) {
+  if (self->n_slots > 0)
+    __builtin_prefetch(&self->slots[(size_t)hash_mix(key) & (self->n_slots - 1)]);
+}
+
 void key_map_remove(KeyMap *self, uint64_t key) {
   if (self->n_slots == 0) return;
   const size_t mask = self->n_slots - 1;

@@ -22,6 +22,8 @@ typedef struct KeyMap {
 uint32_t *key_map_find(const KeyMap *self, uint64_t key);
 /* The same; a key that has none gets 0. */
 uint32_t *key_map_put(KeyMap *self, uint64_t key, Arena *arena);
+/* Brings it into the processor's cache, for one of the calls above that follows soon. */
+void key_map_fetch(const KeyMap *self, uint64_t key);
 /* Takes a key out, which need not be there. */
 void key_map_remove(KeyMap *self, uint64_t key);
 #endif

@@ -105,6 +105,7 @@ static void fetch_next(const Simulation *self) {
   const Event *next = agenda_next(&self->agenda);
   if (!next || next->kind != EVENT_ITERATION) return;
   const char *instance = (const char *)&self->instances[next->target];
+#pragma GCC unroll 32
   for (size_t i = 0; i < INSTANCE_HOT_BYTES; i += CACHE_LINE_BYTES)
     __builtin_prefetch(instance + i);
 }

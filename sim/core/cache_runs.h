@@ -50,6 +50,10 @@ void cache_runs_link(CacheRuns *self, BlockIx run, BlockIx previous);
 /* The first with an id, or BLOCK_NONE; the first with the id of one. */
 BlockIx cache_runs_list(const CacheRuns *self, uint64_t id);
 BlockIx cache_runs_first(const CacheRuns *self, BlockIx run);
+/* Brings into the processor's cache where an id is, for a call that asks for it soon; some calls
+ * later, the first of its list. */
+void cache_runs_fetch(const CacheRuns *self, uint64_t id);
+void cache_runs_fetch_first(const CacheRuns *self, uint64_t id);
 /* Of a list from `at` on without `but`, the run in which block i is found: the first registered. It
  * is that up to *ret_until. BLOCK_NONE: i is in none, nor are blocks up to there. */
 BlockIx cache_runs_find(const CacheRuns *self, BlockIx at, BlockIx but, int64_t i,

@@ -22,8 +22,21 @@ void holders_remove(Holders *self, uint64_t key, InstanceIx instance) {
   if (*set == 0) key_map_remove(&self->keys, key);
 }
 
+void holders_fetch(const Holders *self, uint64_t key) {
+  key_map_fetch(&self->keys, key);
+}
+
 bool holders_has(const Holders *self, uint64_t key, InstanceIx instance) {
   return instance_set_has(&self->sets, set_of(self, key), instance);
+}
+
+/* The key of block i; that of one that is asked for soon comes into the
+ * processor's cache meanwhile. */
+static uint64_t key_before(const Holders *self, PromptKeys *keys, int64_t block_size, int64_t i,
+                           int64_t n) {
+  enum { AHEAD = 8 };
+  if (i + AHEAD < n) key_map_fetch(&self->keys, prompt_key(keys, block_size, i + AHEAD));
+  return prompt_key(keys, block_size, i);
 }
 
 /* Where one instance has the first block it is gone through alone. */
@@ -34,10 +47,11 @@ const int64_t *holders_match(Holders *self, PromptKeys *keys, int64_t block_size
   if (first == 0) return sets->runs;
   int64_t i = 1;
   if (first & INSTANCES_IN_BITS) {
-    while (i < n && instance_sets_keep(sets, set_of(self, prompt_key(keys, block_size, i)), i))
+    while (i < n &&
+           instance_sets_keep(sets, set_of(self, key_before(self, keys, block_size, i, n)), i))
       i++;
   } else {
-    while (i < n && holders_has(self, prompt_key(keys, block_size, i), first - 1))
+    while (i < n && holders_has(self, key_before(self, keys, block_size, i, n), first - 1))
       i++;
   }
   instance_sets_keep(sets, 0, i);

@@ -112,10 +112,24 @@ static void enter_queue(PrefixCache *self, BlockIx ix) {
   join_newest(self);
 }
 
+/* Single blocks are evicted one by one, each where it happens to lie: those that are next come into
+ * the processor's cache meanwhile. */
+static void fetch_oldest(const PrefixCache *self) {
+  enum { AHEAD = 4 };
+  const CacheRun *items = self->runs.items;
+  BlockIx ix = self->oldest;
+  for (int i = 0; i < AHEAD && ix != BLOCK_NONE; i++)
+    ix = items[ix].next;
+  if (ix == BLOCK_NONE) return;
+  cache_runs_fetch(&self->runs, items[ix].id);
+  if (items[ix].next != BLOCK_NONE) __builtin_prefetch(&items[items[ix].next]);
+}
+
 /* At most `most` blocks of the oldest free run are free and registered no more; how many. */
 static int64_t evict(PrefixCache *self, int64_t most) {
   const BlockIx ix = self->oldest;
   const int64_t n = lesser(self->runs.items[ix].n, most);
+  if (self->runs.items[ix].first == BLOCK_BY_KEY) fetch_oldest(self);
   forget_blocks(self, ix, n);
   if (self->runs.items[ix].n > 0) return n;
   leave_queue(self, &self->runs.items[ix]);

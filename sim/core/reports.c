@@ -61,11 +61,14 @@ static CacheGroup *group_of(Reports *self, const Instance *instance) {
 
 /* A block whose name tells more tokens than it has is another one for who asks by its own. */
 static void know_changes(Reports *self, InstanceIx m, const CacheChange *changes, size_t n) {
+  enum { AHEAD = 8 }; // entries, which come into the processor's cache meanwhile
   if (n == 0) return;
   const Instance *instance = &self->view->instances[m];
   const int64_t block_size = instance->pool->block_size, behind = instance->cache->lookahead;
   for (size_t i = 0; i < n; i++) {
     const CacheChange *change = &changes[i];
+    if (i + AHEAD < n && changes[i + AHEAD].first == BLOCK_BY_KEY)
+      holders_fetch(&self->keyed, changes[i + AHEAD].id);
     const int64_t from = change->first + behind / block_size, to = from + change->n;
     if (change->first == BLOCK_BY_KEY)
       (change->cached ? holders_add : holders_remove)(&self->keyed, change->id, m);

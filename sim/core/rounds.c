@@ -15,6 +15,32 @@ static const double INIT_RATIO = 0.7, MIN_RATIO_FACTOR = 0.14;
 /* On schedule_conservativeness, with attention ranks. */
 static const double RANKS_FACTOR = 0.3;
 
+static double lowered(const Rounds *rounds, double ratio) {
+  const double less = ratio - rounds->decay;
+  return less < rounds->min_ratio ? rounds->min_ratio : less;
+}
+
+/* What its ratio falls through while nobody is retracted, which may be thousands of decodes at
+ * once: of the instance before, if that falls alike. */
+static void list_ratios(Simulation *self, const Instance *instance, Rounds *rounds) {
+  const Scheduler *scheduler = instance->ix > 0 ? instance[-1].scheduler : NULL;
+  const Rounds *before = scheduler ? scheduler->rounds : NULL;
+  if (before && before->init_ratio == rounds->init_ratio) {
+    rounds->ratios = before->ratios;
+    rounds->n_ratios = before->n_ratios;
+    return;
+  }
+  double *ratios = ARENA_ARRAY(self->arena, double, RATIO_STEPS + 2);
+  double ratio = ratios[0] = rounds->init_ratio;
+  int64_t n = 1;
+  for (; ratio > rounds->min_ratio; n++) {
+    assert(n < RATIO_STEPS + 2);
+    ratio = ratios[n] = lowered(rounds, ratio);
+  }
+  rounds->ratios = ratios;
+  rounds->n_ratios = n;
+}
+
 static void start(Simulation *self, Instance *instance) {
   Rounds *rounds = instance->scheduler->rounds = ARENA_NEW(self->arena, Rounds);
   rounds->options = instance->batcher_options;
@@ -24,6 +50,7 @@ static void start(Simulation *self, Instance *instance) {
   rounds->min_ratio = rounds->init_ratio * MIN_RATIO_FACTOR;
   rounds->decay = (rounds->init_ratio - rounds->min_ratio) / RATIO_STEPS;
   rounds->ratio = rounds->init_ratio;
+  list_ratios(self, instance, rounds);
   rounds->chunked = REQUEST_NONE;
 }
 
@@ -234,10 +261,14 @@ static void decode_all(Simulation *self, Instance *instance, Step *step) {
 }
 
 static void lower_ratio(Rounds *rounds, int64_t n) {
-  for (; n > 0 && rounds->ratio > rounds->min_ratio; n--) {
-    rounds->ratio -= rounds->decay;
-    if (rounds->ratio < rounds->min_ratio) rounds->ratio = rounds->min_ratio;
+  if (rounds->ratio_at < 0) {
+    for (; n > 0 && rounds->ratio > rounds->min_ratio; n--)
+      rounds->ratio = lowered(rounds, rounds->ratio);
+    return;
   }
+  const int64_t last = rounds->n_ratios - 1;
+  rounds->ratio_at = n < last - rounds->ratio_at ? rounds->ratio_at + n : last;
+  rounds->ratio = rounds->ratios[rounds->ratio_at];
 }
 
 /* A step of decodes alone; the requests that had to give way for it. */
@@ -446,6 +477,7 @@ static void idles(Simulation *self, Instance *instance) {
   if (instance->running.count + instance->prefill_queue.count + instance->decode_queue.count > 0)
     return;
   rounds->ratio = rounds->init_ratio;
+  rounds->ratio_at = 0;
   rounds->rests = rounds->n_unlooked = 0;
   rounds->has_prefill = rounds->had_step = false;
 }

@@ -49,6 +49,9 @@ typedef struct Retractable {
 typedef struct Rounds {
   const RoundOptions *options;
   double ratio, init_ratio, min_ratio, decay;
+  const double *ratios; // [n_ratios] that it falls through, from init_ratio to min_ratio
+  int64_t n_ratios;
+  int64_t ratio_at;     // `ratio` among them; -1: it was raised, and is none of them
   bool full;            // nobody is tried until somebody leaves
   bool left;            // somebody has since the last decision
   bool has_prefill;     // the newest decision

@@ -100,6 +100,7 @@ static void raise_ratio(const Simulation *self, const Instance *instance, Rounds
   }
   const double ratio = (double)(made + RETRACT_STEPS * (int64_t)n) / (double)(most + 1);
   rounds->ratio = ratio < 1 ? ratio : 1;
+  rounds->ratio_at = -1;
 }
 
 /* Whether a step in progress makes its last token: then it needs no pages any more. */
@@ -182,6 +183,7 @@ void rounds_forget(Instance *instance) {
   Rounds *rounds = rounds_of(instance);
   scheduler_forget(instance);
   rounds->ratio = rounds->init_ratio;
+  rounds->ratio_at = 0;
   rounds->full = rounds->left = rounds->has_prefill = rounds->had_step = false;
   rounds->rests = rounds->n_unlooked = 0;
   rounds->chunked = REQUEST_NONE;
