@@ -1,7 +1,8 @@
 /* Instances that break, are maintained or slow down, and come back.
  *
  * A source of faults is over instances that fail together: a replica, of which one GPU takes the
- * whole; a machine as it is bought; or a failure domain, such as a rack or a power feed, which
+ * whole; a rank of one that goes on without it (PoolSpec.shrinks); a machine as it is bought; or a
+ * failure domain, such as a rack or a power feed, which
  * takes instances of several pools. It alternates between a time in which all is well and one in
  * which it is not, drawn from its own stream or as a schedule has them; what its instances do then
  * is its kind. An instance is down while any of its sources says so.

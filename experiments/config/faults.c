@@ -7,7 +7,10 @@
  * The two pools of a group are the same GPUs, so that one of them says what fails. */
 #include "experiments/config/faults.h"
 #include "perfmodel/time_scale.h"
+#include "sim/batcher/batcher.h"
+#include "sim/core/scheduler.h"
 #include "sim/router/router.h"
+#include <string.h>
 
 /* Llama 3 (arXiv:2407.21783), Table 5: 419 unexpected interruptions in 54 days on 16,384 H100. */
 #define GPU_MTBF (16384 * 54 * 86400.0 / 419)
@@ -44,7 +47,7 @@ const char *const fault_kind_choices[] = {"fail", "drain", "slow",
 
 typedef struct OutageKeys {
   Tick at, length;
-  int64_t machine;
+  int64_t machine, rank;
   int kind;
   double factor;
 } OutageKeys;
@@ -59,6 +62,10 @@ const OptionSpec config_outage_options[] = {
            .help = "Duration of the outage.", .absent = "until the end of the run"),
     OUTAGE("machine", machine, INT, .required = true, .min = 0, .max = 1e7,
            .help = "Number of the instance in its pool, from 0."),
+    OUTAGE("rank", rank, INT, .min = 0, .max = 1e7,
+           .help = "Number of the attention rank that fails, from 0. It needs on_rank_failure: "
+                   "shrink.",
+           .absent = "all of the instance"),
     OUTAGE("kind", kind, CHOICE, .fallback = "fail", .choices = fault_kind_choices,
            .help = "Kind of outage: the instance fails, finishes its requests and stops (drain), "
                    "runs slower (slow), or loses its NIC (link) or its group's store (store)."),
@@ -69,7 +76,11 @@ const OptionSpec config_outage_options[] = {
 
 typedef struct PoolFaults {
   const Node *gpu, *machine, *link, *store, *schedule;
+  int on_rank_failure;
+  Tick rank_recovery, rank_rejoin;
 } PoolFaults;
+
+static const char *const rank_failure_choices[] = {"stop", "shrink", NULL};
 
 #define POOL(field, ...) OPTION_OF(PoolFaults, field, OPTION_NODE, __VA_ARGS__)
 
@@ -84,6 +95,18 @@ const OptionSpec config_pool_faults_options[] = {
     POOL(store, .help = "Failures of the store of each group. Its KV is lost; its GPUs go on.",
          .absent = "no failures"),
     POOL(schedule, .help = "List of outages at given times.", .absent = "none"),
+    OPTION_OF(PoolFaults, on_rank_failure, OPTION_CHOICE, .fallback = "stop",
+              .choices = rank_failure_choices,
+              .help = "Reaction of the other attention ranks of an instance to the failure of "
+                      "one: they stop with it, or go on and take its experts over (SGLang "
+                      "--elastic-ep-backend). 'shrink' needs expert_load, and ranks that decide "
+                      "together (batcher sglang)."),
+    OPTION_OF(PoolFaults, rank_recovery, OPTION_TICKS, .fallback = "6 s", .max = FAULTS_FOR_EVER,
+              .help = "Time from the failure of a rank until the others go on, beside moving "
+                      "experts (SGLang's Elastic EP: 6.2 to 6.8 s in all, on 32 GPUs)."),
+    OPTION_OF(PoolFaults, rank_rejoin, OPTION_TICKS, .fallback = "0 s", .max = FAULTS_FOR_EVER,
+              .help = "Time that all ranks wait for one that has started again, without moving "
+                      "experts."),
     {0}};
 
 typedef struct RecoveryKeys {
@@ -143,8 +166,23 @@ const OptionSpec config_retry_options[] = {
 
 /* --- the sources of a pool */
 
+/* Ranks that fail alone are not maintained. */
+static int check_drain(const FaultBinder *self, const Node *node, const FaultSource *source) {
+  for (uint32_t k = 0; k <= source->n_others && source->kind == FAULT_DRAIN; k++) {
+    const PoolSpec *pool = self->specs;
+    for (uint32_t first = pool->count; fault_part(source, k).first >= first; first += pool->count)
+      pool++;
+    if (pool->shrinks)
+      return diag_error(self->diag, node->key_at,
+                        "maintenance is not combined with 'on_rank_failure: shrink' of pool '%s'",
+                        pool->name);
+  }
+  return 0;
+}
+
 int faults_add(FaultBinder *self, const Node *node, const FaultSource *source) {
   SimConfig *sim = &self->config->sim;
+  if (check_drain(self, node, source)) return -1;
   if (sim->n_faults == SOURCES_MAX)
     return diag_error(self->diag, node->key_at, "more than %d GPUs and machines have faults",
                       SOURCES_MAX);
@@ -278,6 +316,17 @@ MachineShare faults_share(const PoolConfig *pool) {
   return (MachineShare){(uint32_t)pool->nnodes, (uint32_t)instances};
 }
 
+/* A rank is numbered in its instance as it is bought. */
+static int check_rank(const FaultBinder *self, const Node *rank, const OutageKeys *keys) {
+  const PoolSpec *spec = &self->specs[self->ix];
+  if (!spec->shrinks || keys->kind != FAULT_FAIL)
+    return diag_error(self->diag, rank->key_at,
+                      "'rank' needs 'on_rank_failure: shrink' and kind 'fail'");
+  if (keys->rank < spec->lanes) return 0;
+  return diag_error(self->diag, rank->at, "an instance of pool '%s' has the ranks 0 to %u",
+                    spec->name, spec->lanes - 1);
+}
+
 static int bind_outage(FaultBinder *self, const Node *node) {
   OutageKeys keys = {0};
   if (option_bind(config_outage_options, node, NULL, node->at, &keys, self->diag)) return -1;
@@ -290,10 +339,13 @@ static int bind_outage(FaultBinder *self, const Node *node) {
                spec->name, (long long)keys.machine);
     return diag_hint(self->diag, "its instances are 0 to %u", n - 1);
   }
+  const Node *rank = node_find(node, "rank");
+  if (rank && check_rank(self, rank, &keys)) return -1;
   const FaultSource source = {.kind = (FaultKind)keys.kind,
                               .factor = keys.factor,
-                              .first = self->first + (uint32_t)keys.machine * spec->lanes,
-                              .n_instances = spec->lanes,
+                              .first = self->first + (uint32_t)keys.machine * spec->lanes +
+                                       (uint32_t)keys.rank,
+                              .n_instances = rank ? 1 : spec->lanes,
                               .spans = faults_span(keys.at, keys.length, self->arena),
                               .n_spans = 1};
   return faults_add(self, node, &source) |
@@ -324,6 +376,35 @@ static int check_once(const FaultBinder *self, const Node *node) {
   return diag_hint(self->diag, "set the faults of the group in one of them, such as '%s'", prefill);
 }
 
+/* Whether the batcher's ranks go on without each other. */
+static bool may_shrink(const FaultBinder *self) {
+  const PoolSpec *spec = &self->specs[self->ix];
+  const PolicyChoice choice = sim_pool_policy(&self->config->sim, spec, POLICY_BATCHER);
+  const Batcher *batcher = (const Batcher *)choice.policy;
+  return spec->ranks > 1 && spec->experts && batcher->schedules(choice.state).one_round;
+}
+
+static int bind_shrinking(FaultBinder *self, const Node *node, const PoolFaults *keys) {
+  PoolSpec *spec = &self->specs[self->ix];
+  const Place at = config_place(node, "on_rank_failure");
+  if (!may_shrink(self)) {
+    diag_error(self->diag, at,
+               "'on_rank_failure: shrink' applies to attention ranks that decide together, whose "
+               "loads of experts are followed");
+    return diag_hint(self->diag, "set 'expert_load' and 'attention_data_parallel_size', and "
+                                 "batcher 'sglang'");
+  }
+  const char *other = spec->scaling.max > 0                        ? "'scaling'"
+                      : faults_group(&self->config->sim, self->ix) ? "'groups'"
+                                                                   : NULL;
+  if (other)
+    return diag_error(self->diag, at, "'on_rank_failure: shrink' is not combined with %s", other);
+  spec->shrinks = true;
+  spec->rank_recovery = keys->rank_recovery;
+  spec->rank_rejoin = keys->rank_rejoin;
+  return 0;
+}
+
 static int bind_pool(FaultBinder *self) {
   PoolFaults keys = {0};
   const Node *node = self->pool->faults;
@@ -337,12 +418,16 @@ static int bind_pool(FaultBinder *self) {
   if (keys.link) status |= check_kind(self, keys.link->key_at, FAULT_LINK);
   if (keys.store) status |= check_kind(self, keys.store->key_at, FAULT_STORE);
   if (status) return -1;
+  if (keys.on_rank_failure && bind_shrinking(self, node, &keys)) return -1;
   const int64_t gpus = parallelism_gpus(config_degrees(self->pool));
-  const int64_t lanes = self->pool->spec.lanes, each = pool_replica_lanes(&self->pool->spec);
-  const MachineShare share = faults_share(self->pool);
+  const int64_t lanes = self->pool->spec.lanes, ranks = pool_replica_lanes(&self->pool->spec);
+  const int64_t each = keys.on_rank_failure ? 1 : ranks;
+  MachineShare share = faults_share(self->pool);
+  if (keys.on_rank_failure && share.machines > 1 && ranks % share.machines == 0)
+    share = (MachineShare){1, (uint32_t)ranks / share.machines};
   if (keys.gpu)
     status |= bind_sources(self, keys.gpu, FAULT_FAIL, GPU_MTBF, each,
-                           gpus / self->pool->data_parallel_size);
+                           gpus / self->pool->data_parallel_size * each / ranks);
   if (keys.machine)
     status |= bind_sources(self, keys.machine, FAULT_FAIL, 0, share.instances, share.machines);
   if (keys.link) status |= bind_sources(self, keys.link, FAULT_LINK, 0, lanes, 1);
@@ -394,7 +479,12 @@ int config_bind_faults(Config *self, const Node *node, const Node *domains, Aren
   if (keys.hedge) status |= bind_hedge(self, keys.hedge, diag);
   if (keys.checkpoint) status |= bind_checkpoint(self, keys.checkpoint, diag);
   self->sim.detection = keys.detection;
-  FaultBinder binder = {.config = self, .arena = arena, .diag = diag};
+  FaultBinder binder = {.config = self,
+                        .specs = ARENA_ARRAY(arena, PoolSpec, self->sim.n_pools),
+                        .arena = arena,
+                        .diag = diag};
+  memcpy(binder.specs, self->sim.pools, self->sim.n_pools * sizeof *binder.specs);
+  self->sim.pools = binder.specs;
   for (uint32_t i = 0; i < self->sim.n_pools; i++) {
     binder.ix = i;
     binder.pool = &self->pools[i];

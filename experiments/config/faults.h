@@ -8,6 +8,7 @@
 /* The sources of a configuration as they are made. */
 typedef struct FaultBinder {
   Config *config;
+  PoolSpec *specs; // of the configuration
   const PoolConfig *pool;
   uint32_t ix;    // of the pool
   uint32_t first; // its first machine

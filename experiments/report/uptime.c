@@ -1,5 +1,6 @@
 /* See uptime.h. */
 #include "experiments/report/uptime.h"
+#include "sim/core/expert_balance.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -65,9 +66,10 @@ typedef struct Cluster {
 /* A pool as sources see it. */
 typedef struct Pool {
   const PoolSpec *spec;
-  uint32_t first; // of its instances in the cluster
-  Cluster *clusters;
-  uint32_t *cluster_of; // [pool_machines]
+  uint32_t first;       // of its instances in the cluster
+  uint32_t lanes, n;    // of one that is up or down by itself; of these
+  Cluster *clusters;    // [n]
+  uint32_t *cluster_of; // [n]
   Arena *arena;
 } Pool;
 
@@ -82,9 +84,10 @@ static int by_size(const void *a, const void *b) {
   return (one->ix > other->ix) - (one->ix < other->ix);
 }
 
-/* The instances of a part, as they are bought: from `ret_from` on, how many. */
+/* What of a part is up or down by itself, instances as they are bought or ranks: how many, from
+ * `ret_from` on. */
 static uint32_t units_of(const Pool *self, FaultPart part, uint32_t *ret_from) {
-  const uint32_t lanes = pool_lanes(self->spec), end = part.first + part.n_instances;
+  const uint32_t lanes = self->lanes, end = part.first + part.n_instances;
   if (end <= self->first || part.first >= self->first + self->spec->count) return 0;
   *ret_from = (part.first - self->first) / lanes;
   return (end - self->first + lanes - 1) / lanes - *ret_from;
@@ -99,7 +102,7 @@ static void join(Pool *self, uint32_t into, uint32_t other) {
       sum.shares[i + k] += a.shares[i] * b.shares[k];
   self->clusters[into] = sum;
   self->clusters[other].n = 0;
-  for (uint32_t u = 0; u < pool_machines(self->spec); u++)
+  for (uint32_t u = 0; u < self->n; u++)
     if (self->cluster_of[u] == other) self->cluster_of[u] = into;
 }
 
@@ -126,10 +129,20 @@ static bool take(Pool *self, const Source *source) {
   return true;
 }
 
-static Pool make_pool(const SimConfig *config, uint32_t pool, Arena *arena) {
+/* Of so many or more. */
+static double tail(const double *shares, uint32_t n, uint32_t most) {
+  double sum = 0;
+  for (uint32_t i = n; i <= most; i++)
+    sum += shares[i];
+  return sum;
+}
+
+static Pool make_pool(const SimConfig *config, uint32_t pool, uint32_t lanes, Arena *arena) {
   const PoolSpec *spec = &config->pools[pool];
-  const uint32_t n = pool_machines(spec);
+  const uint32_t n = spec->count / lanes;
   Pool self = {.spec = spec,
+               .lanes = lanes,
+               .n = n,
                .clusters = ARENA_ARRAY(arena, Cluster, n),
                .cluster_of = ARENA_ARRAY(arena, uint32_t, n),
                .arena = arena};
@@ -162,29 +175,65 @@ static bool find_sources(const SimConfig *config, const Pool *pool, Source *sour
   return n > 0;
 }
 
+/* Ranks of a replica that have places for all experts. */
+static uint32_t enough_ranks(const PoolSpec *spec) {
+  const uint32_t ranks = pool_ranks(spec);
+  uint32_t n = ranks;
+  while (n > 1 &&
+         expert_balance_fits(spec->experts, (int64_t)(n - 1) * spec->experts->shape.n_gpus / ranks))
+    n--;
+  return n;
+}
+
+/* Of an instance as it is bought, whose ranks fail alone: the chance that each of its replicas has
+ * enough of them; negative where a source takes ranks of several replicas. */
+static double enough_up(Pool *self, uint32_t instance) {
+  const uint32_t ranks = pool_ranks(self->spec), lanes = pool_lanes(self->spec);
+  const uint32_t k = enough_ranks(self->spec);
+  double up = 1;
+  for (uint32_t first = instance * lanes; first < (instance + 1) * lanes; first += ranks) {
+    for (uint32_t r = 1; r < ranks; r++)
+      if (self->cluster_of[first + r] != self->cluster_of[first])
+        join(self, self->cluster_of[first], self->cluster_of[first + r]);
+    const Cluster *replica = &self->clusters[self->cluster_of[first]];
+    if (replica->n != ranks) return -1;
+    up *= tail(replica->shares, k, ranks);
+  }
+  return up;
+}
+
+/* The same of instances whose ranks fail alone. */
+static const double *expected_of_ranks(Pool *self) {
+  const uint32_t n = pool_machines(self->spec);
+  double *shares = ARENA_ARRAY(self->arena, double, n + 1);
+  shares[0] = 1;
+  for (uint32_t i = 0; i < n; i++) {
+    const double up = enough_up(self, i);
+    if (up < 0) return NULL;
+    for (uint32_t k = i + 1; k > 0; k--)
+      shares[k] = (1 - up) * shares[k] + up * shares[k - 1];
+    shares[0] *= 1 - up;
+  }
+  return shares;
+}
+
 const double *uptime_expected(const SimConfig *config, uint32_t pool, Arena *arena) {
   const PoolSpec *spec = &config->pools[pool];
   if (config->n_faults == 0 || config->n_faults > SOURCES_MOST ||
       pool_machines(spec) > INSTANCES_MOST || sim_is_second_shape(config, pool))
     return NULL;
-  Pool self = make_pool(config, pool, arena);
+  Pool self = make_pool(config, pool, spec->shrinks ? 1 : pool_lanes(spec), arena);
+  if (self.n > INSTANCES_MOST) return NULL;
   Source *sources = ARENA_ARRAY(arena, Source, config->n_faults);
   uint32_t n = 0;
   if (!find_sources(config, &self, sources, &n)) return NULL;
   for (uint32_t i = 0; i < n; i++)
     if (!take(&self, &sources[i])) return NULL;
-  for (uint32_t u = 1; u < pool_machines(spec); u++)
+  if (spec->shrinks) return expected_of_ranks(&self);
+  for (uint32_t u = 1; u < self.n; u++)
     if (self.cluster_of[u] != self.cluster_of[0])
       join(&self, self.cluster_of[0], self.cluster_of[u]);
   return self.clusters[self.cluster_of[0]].shares;
-}
-
-/* Of so many instances or more. */
-static double tail(const double *shares, uint32_t n, uint32_t most) {
-  double sum = 0;
-  for (uint32_t i = n; i <= most; i++)
-    sum += shares[i];
-  return sum;
 }
 
 double uptime_expected_share(const SimConfig *config, uint32_t pool, Arena *arena) {

@@ -133,13 +133,13 @@ int64_t eplb_imbalance(const Eplb *self, const int64_t *loads, const int32_t *ex
   int64_t all = 0, most = 0;
   memset(self->copies, 0, (size_t)shape->n_experts * sizeof *self->copies);
   for (int32_t i = 0; i < shape->n_slots; i++)
-    self->copies[expert_of[i]]++;
+    if (expert_of[i] >= 0) self->copies[expert_of[i]]++;
   for (int32_t e = 0; e < shape->n_experts; e++)
     all += loads[e];
   for (int32_t gpu = 0; gpu < shape->n_gpus; gpu++) {
     int64_t sum = 0;
     for (int32_t i = gpu * each; i < (gpu + 1) * each; i++)
-      sum += loads[expert_of[i]] * EPLB_ONE / self->copies[expert_of[i]];
+      if (expert_of[i] >= 0) sum += loads[expert_of[i]] * EPLB_ONE / self->copies[expert_of[i]];
     if (sum > most) most = sum;
   }
   return all > 0 ? most / all * shape->n_gpus + most % all * shape->n_gpus / all : EPLB_ONE;

@@ -39,6 +39,7 @@ void eplb_place(Eplb *self, const int64_t *loads, int32_t *ret_expert_of);
 void eplb_begin(const EplbShape *shape, int32_t *ret_expert_of);
 
 enum { EPLB_ONE = 1 << 16 };
-/* Load of the busiest GPU over the mean, in EPLB_ONE; EPLB_ONE if nothing has any load. */
+/* Load of the busiest GPU over the mean of all, in EPLB_ONE; EPLB_ONE if nothing has any load. A
+ * place may be empty, -1. */
 int64_t eplb_imbalance(const Eplb *self, const int64_t *loads, const int32_t *expert_of);
 #endif

@@ -38,6 +38,9 @@ typedef struct ExpertBalance {
   int64_t imbalance;            // f in EPLB_ONE
   Tick arrives_at;              // next_of takes its place then; TICK_MAX: none is on its way
   int64_t *sent, *received;     // [2 · n_gpus] experts of a layer: on the machine, to others
+  bool *gone;                   // [n_gpus] it has no experts (RULES.md, "Ranks that fail")
+  int32_t n_gone;
+  int32_t *packed; // [n_slots] reused
 } ExpertBalance;
 
 void expert_balance_init(ExpertBalance *self, const ExpertSpec *spec, uint64_t seed,
@@ -45,8 +48,9 @@ void expert_balance_init(ExpertBalance *self, const ExpertSpec *spec, uint64_t s
 /* What came with a forward. */
 typedef struct Rearrangement {
   bool happens;
-  int64_t n_moved; // experts of a layer that come from another GPU
-  Tick ticks;      // that it takes, beside forwards with use_async
+  int64_t n_moved;  // experts of a layer that come from another GPU
+  int64_t n_loaded; // that no GPU has
+  Tick ticks;       // that it takes, beside forwards with use_async, but for those that are loaded
 } Rearrangement;
 
 /* A forward is about to begin at `now` or later; one with a rearrangement begins after that. */
@@ -57,12 +61,19 @@ FineTick expert_balance_more(const ExpertBalance *self, const PerfModel *model, 
 void expert_balance_count(ExpertBalance *self, int64_t tokens);
 /* The instance starts anew, with the first placement. */
 void expert_balance_restart(ExpertBalance *self);
+/* So many GPUs from `first` on have no experts any more, or places for them again. */
+void expert_balance_set_gone(ExpertBalance *self, int32_t first, int32_t n, bool gone);
+/* Whether so many GPUs have a place for each expert. */
+bool expert_balance_fits(const ExpertSpec *spec, int64_t gpus);
+/* Experts are placed on the GPUs that there are, by what was seen since the last rearrangement: at
+ * once, whatever use_async says. */
+Rearrangement expert_balance_regroup(ExpertBalance *self);
 /* Each expert has a place, and the imbalance is that of the placement. */
 void expert_balance_audit(const ExpertBalance *self);
 /* Ticks that moving from one placement of a layer to another takes, and in `ret_moved` how many
  * experts come from another GPU. From its own GPU an expert comes at once; else from the holder
  * that has sent the least, on the same machine if there is one. As long as the busiest direction of
- * a link of a GPU. */
+ * a link of a GPU. Experts that no GPU has are counted in `ret_loaded`, and take no time here. */
 Tick expert_balance_move(ExpertBalance *self, const int32_t *from, const int32_t *to,
-                         int64_t *ret_moved);
+                         int64_t *ret_moved, int64_t *ret_loaded);
 #endif

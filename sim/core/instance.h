@@ -93,6 +93,9 @@ typedef struct PoolSpec {
   AdapterRoom adapters;
   bool two_batches;          // of pools with `ranks`: steps are cut in two (forward_time.h)
   const ExpertSpec *experts; // of pools with `ranks`; NULL: their loads are not followed
+  bool shrinks;              // with `experts`: its ranks fail one by one, and the others go on
+  Tick rank_recovery;        // until these do; and the wait for one that comes back
+  Tick rank_rejoin;
 } PoolSpec;
 
 /* Whether an instance does iterations, whoever asked for it. */

@@ -135,6 +135,7 @@ static Tick forward_ticks(const Simulation *self, Lockstep *lockstep, uint64_t n
   for (uint32_t i = 0; i < lockstep->n; i++) {
     const Instance *instance = &lockstep->first[i];
     const Step *step = step_in(instance->scheduler, number);
+    if (rank_of(instance)->gone) continue;
     if (!self->config->executor) {
       forward_time_add(&time, instance, step);
       continue;
@@ -183,6 +184,7 @@ static void launch(Simulation *self, Lockstep *lockstep) {
   const Tick free_at = number > 0 ? forward_of(lockstep, number - 1)->ends : 0;
   forward->launched_at = self->now;
   forward->begins = free_at > self->now ? free_at : self->now;
+  if (forward->begins < lockstep->resumes_at) forward->begins = lockstep->resumes_at;
   const bool follows = lockstep->experts && !self->config->executor;
   if (follows) forward->begins += rearrange(self, lockstep);
   forward->ends = forward->begins + forward_ticks(self, lockstep, number);
@@ -198,7 +200,7 @@ uint64_t lockstep_join(Simulation *self, Rank *rank, bool vain) {
   const uint64_t number = rank->n_joined++;
   Forward *forward = forward_of(lockstep, number);
   forward->vain &= vain;
-  if (++forward->n_joined == lockstep->n) launch(self, lockstep);
+  if (++forward->n_joined == lockstep->n_alive) launch(self, lockstep);
   return number;
 }
 
@@ -373,7 +375,7 @@ static void vote(const Simulation *self, const Instance *instance) {
   (void)self;
   rank->n_votes++;
   lockstep->unfinished |= has_unfinished(instance);
-  if (++lockstep->n_voted < lockstep->n) return;
+  if (++lockstep->n_voted < lockstep->n_alive) return;
   lockstep->goes_on = lockstep->unfinished;
   lockstep->unfinished = false;
   lockstep->n_voted = 0;
@@ -512,57 +514,17 @@ bool lockstep_end(Simulation *self, Instance *instance, bool prefills) {
   return changes;
 }
 
-/* --- failures */
-
-void lockstep_fail(Instance *instance) {
-  instance->lockstep->failed = true;
-}
-
-static void reset(Lockstep *self, Tick now) {
-  for (uint64_t i = 0; i < FORWARDS_ALIVE; i++)
-    self->forwards[i] = (Forward){.launched_at = -1, .vain = true};
-  self->n_launched = 0;
-  self->n_voted = 0;
-  self->n_votes = self->n_vain = 0;
-  self->failed = self->unfinished = false;
-  self->n_taken = 0;
-  self->empty = self->rests = false;
-  self->n_waits = self->n_held = 0;
-  rank_front_forget(&self->front, now);
-  if (self->experts) expert_balance_restart(self->experts);
-}
-
-static void reset_rank(Rank *self) {
-  self->stage = RANK_TAKES_IN;
-  self->runs = self->ran_then = false;
-  self->n_joined = 0;
-  self->wave = self->counter = self->n_votes = 0;
-  self->n_queued = self->n_messages = 0;
-  self->told_waiting = self->told_running = 0;
-}
-
-/* One that has drained, while others go on, is still in step with them. */
-void lockstep_forget(Simulation *self, Instance *instance) {
-  Lockstep *lockstep = instance->lockstep;
-  instance->scheduler->limits.rules->forget(instance);
-  if (!lockstep->failed) return;
-  for (uint32_t i = 0; i < lockstep->n; i++)
-    if (lockstep->first[i].dead) return;
-  for (uint32_t i = 0; i < lockstep->n; i++)
-    reset_rank(rank_of(&lockstep->first[i]));
-  reset(lockstep, self->now);
-}
-
 /* --- the beginning */
 
 void lockstep_init(Lockstep *self, Instance *first, uint32_t n, Arena *arena) {
   *self = (Lockstep){.first = first,
                      .n = n,
+                     .n_alive = n,
                      .own = ARENA_ARRAY(arena, int64_t, n),
                      .figures = ARENA_ARRAY(arena, int64_t, n),
                      .may = ARENA_ARRAY(arena, bool, n)};
   rank_front_init(&self->front, n, arena);
-  reset(self, 0);
+  lockstep_reset(self, 0);
 }
 
 void lockstep_start(Simulation *self, Instance *instance) {
@@ -575,13 +537,16 @@ void lockstep_start(Simulation *self, Instance *instance) {
 
 void lockstep_audit(const Simulation *self, const Instance *instance) {
   const Lockstep *lockstep = instance->lockstep;
-  uint32_t n_joined[2] = {0, 0}, n_voted = 0;
+  uint32_t n_joined[2] = {0, 0}, n_voted = 0, n_alive = 0;
   (void)self;
   if (lockstep->experts) expert_balance_audit(lockstep->experts);
   if (lockstep->failed) return;
   for (uint32_t i = 0; i < lockstep->n; i++) {
     const Instance *member = &lockstep->first[i];
     const Rank *rank = rank_of(member);
+    assert(rank->gone == (member->pool->shrinks && member->availability >= INSTANCE_DOWN));
+    n_alive += !rank->gone;
+    if (rank->gone) continue;
     assert(rank->n_joined >= lockstep->n_launched && rank->n_joined <= lockstep->n_launched + 2);
     for (uint64_t k = 0; k < 2; k++)
       n_joined[k] += rank->n_joined > lockstep->n_launched + k;
@@ -595,4 +560,5 @@ void lockstep_audit(const Simulation *self, const Instance *instance) {
   for (uint64_t k = 0; k < 2; k++)
     assert(lockstep->forwards[(lockstep->n_launched + k) % FORWARDS_ALIVE].n_joined == n_joined[k]);
   assert(n_voted == lockstep->n_voted && lockstep->n_voted < lockstep->n);
+  assert(n_alive == lockstep->n_alive && !lockstep->loses);
 }

@@ -38,6 +38,10 @@ typedef struct Lockstep {
   int64_t n_vain;                   // forwards since the newest with tokens, or since anything
                                     // happened
   bool failed;                      // and what its ranks had is not lost yet
+  uint32_t n_alive;                 // of `n`, that come to forwards
+  bool loses;                       // one of them does not any more, which is to be seen to
+  bool too_few;                     // are without faults to have all experts: none works
+  Tick resumes_at;                  // no forward begins before
   ExpertBalance *experts;           // NULL: their loads are as the model's times have them
   /* Of those whose rounds are one (rank_rounds.h). */
   uint64_t n_taken;        // forwards whose output is
@@ -74,6 +78,7 @@ typedef struct Rank {
   Tick until;          // RANK_RESTS
   Tick ended_at;       // the newest step with tokens
   bool runs, ran_then; // the wave does; as the round began
+  bool gone;           // it has failed, and the others go on (PoolSpec.shrinks)
   bool decided, ran;   // the round has a step; with tokens
   uint64_t n_joined;   // forwards
   int64_t wave, counter, n_votes;
@@ -96,6 +101,17 @@ bool lockstep_end(Simulation *self, Instance *instance, bool prefills);
 void lockstep_forget(Simulation *self, Instance *instance);
 Tick lockstep_ticks(const Simulation *self, const Instance *instance,
                     Extrapolation *ret_extrapolation);
+
+/* It is as the instance starts. */
+void lockstep_reset(Lockstep *self, Tick now);
+
+/* Of pools that shrink. So many ranks have a place for each expert. */
+bool lockstep_fits(const Lockstep *self, uint32_t n_ranks);
+/* Ranks have failed, which the others go on without: they wait, then have their experts. */
+void lockstep_shrink(Simulation *self, Lockstep *lockstep);
+/* A rank comes up; all that do now have: experts are placed anew. */
+void lockstep_return(Instance *instance);
+void lockstep_grow(Simulation *self, Lockstep *lockstep);
 
 /* What loops of ranks share. The engine of a rank has something to decide. */
 bool lockstep_has_work(const Instance *instance);

@@ -19,6 +19,7 @@ static bool has_output(const Simulation *self, const Lockstep *lockstep) {
   if (lockstep->forwards[lockstep->n_taken % FORWARDS_ALIVE].ends > self->now) return false;
   for (uint32_t i = 0; i < lockstep->n; i++) {
     const Step *oldest = lockstep->first[i].scheduler->current;
+    if (rank_of(&lockstep->first[i])->gone) continue;
     if (oldest && oldest->forward == lockstep->n_taken) return false;
   }
   return true;
@@ -43,6 +44,7 @@ static bool holds_prompts(Lockstep *self) {
   bool all_decode = true, all_may_join = true;
   if (limits->rank_wait_iters == 0) return false;
   for (uint32_t i = 0; i < self->n; i++) {
+    if (rank_of(&self->first[i])->gone) continue;
     const int64_t n = n_decodes(&self->first[i]);
     all_decode &= n > 0;
     all_may_join &= has_prompt(&self->first[i]) && n < limits->max_num_seqs;
@@ -96,6 +98,7 @@ static void launch(Simulation *self, Lockstep *lockstep) {
     Instance *instance = &lockstep->first[i];
     Rank *rank = rank_of(instance);
     Step *step = instance->scheduler->next;
+    if (rank->gone) continue;
     if (!rank->ran) lockstep_list_dummy(self, instance, step);
     const uint64_t number = lockstep_join(self, rank, !rank->ran);
     if (!rank->ran) step->forward = number;
@@ -103,6 +106,7 @@ static void launch(Simulation *self, Lockstep *lockstep) {
   }
   for (uint32_t i = 0; i < lockstep->n; i++) {
     Instance *instance = &lockstep->first[i];
+    if (rank_of(instance)->gone) continue;
     if (!rank_of(instance)->ran) lockstep_tell_step(self, instance, instance->scheduler->next);
   }
 }
@@ -111,7 +115,7 @@ static void rest(Simulation *self, Lockstep *lockstep) {
   lockstep->rests = true;
   for (uint32_t i = 0; i < lockstep->n; i++) {
     Instance *instance = &lockstep->first[i];
-    if (instance->scheduler->limits.rules->idles)
+    if (!rank_of(instance)->gone && instance->scheduler->limits.rules->idles)
       instance->scheduler->limits.rules->idles(self, instance);
   }
 }
@@ -124,6 +128,7 @@ static bool decide_all(Simulation *self, Lockstep *lockstep) {
     Instance *instance = &lockstep->first[i];
     Rank *rank = rank_of(instance);
     rank->ran = rank->decided = false;
+    if (rank->gone) continue;
     instance->scheduler->holds_prompts = holds;
     if (self->keeps_parts && instance->scheduler->limits.rank_wait_iters > 0)
       tell_of_waits(self, instance, holds);
@@ -164,13 +169,15 @@ static void end_all(Simulation *self, Lockstep *lockstep) {
 /* What begins begins, once the step after it is decided, which may drop tokens of it. */
 static void begin_all(Simulation *self, Lockstep *lockstep) {
   for (uint32_t i = 0; i < lockstep->n && !self->failed; i++)
-    if (lockstep_begins(self, &lockstep->first[i])) lockstep_begin_step(self, &lockstep->first[i]);
+    if (!rank_of(&lockstep->first[i])->gone && lockstep_begins(self, &lockstep->first[i]))
+      lockstep_begin_step(self, &lockstep->first[i]);
 }
 
 /* What it computes ends at an event. What it has decided begins as the forward before ends, which
  * is an event of another rank, where it has no step in that; later, where experts move before. */
 static void set_timer(Simulation *self, Instance *instance) {
   const bool idle = instance->activity == ACTIVITY_IDLE;
+  if (rank_of(instance)->gone) return;
   sim_book_idleness(self, instance, idle);
   if (!idle) return;
   const Tick at = instance->lockstep->experts ? lockstep_begins_at(instance) : TICK_MAX;

@@ -7,6 +7,7 @@
 #include "sim/core/iteration.h"
 #include "sim/core/leaving.h"
 #include "sim/core/lifecycle.h"
+#include "sim/core/lockstep.h"
 #include "sim/core/marks.h"
 #include "sim/core/moving.h"
 #include "sim/core/pipeline.h"
@@ -161,17 +162,24 @@ static void set_dead(Simulation *self, Instance *instance, bool dead) {
   sim_change_nic(self, instance->ix, dead ? 0 : instance->link_factor);
 }
 
-static void fail(Simulation *self, Instance *instance) {
-  if (instance->n_faults++ > 0 || instance->availability == INSTANCE_OFF) return;
-  instance->totals.failures += instance == outages_lead(self, instance); // of a group once
-  sim_log(self, OUTCOME_FAILURE, NULL, instance->ix, 0, 0);
+/* It stops, to be found out about at `detected`. */
+static void stop(Simulation *self, Instance *instance, Tick detected) {
   if (!go_down(self, instance)) return; // whoever was there has been lost, or will be
   set_dead(self, instance, true);
   sim_hold_up_transfers(self, instance->ix);
   if (instance->pipeline) pipeline_stop(instance->pipeline, self->now);
   sim_break_off(self, instance);
-  if (instance == outages_lead(self, instance))
-    set_detection(self, instance, self->now + self->config->detection);
+  if (instance == outages_lead(self, instance)) set_detection(self, instance, detected);
+}
+
+/* Other ranks find out as soon as they go on without it. */
+static void fail(Simulation *self, Instance *instance) {
+  if (instance->n_faults++ > 0 || instance->availability == INSTANCE_OFF) return;
+  instance->totals.failures += instance == outages_lead(self, instance); // of a group once
+  sim_log(self, OUTCOME_FAILURE, NULL, instance->ix, 0, 0);
+  stop(self, instance,
+       self->now +
+           (instance->pool->shrinks ? instance->pool->rank_recovery : self->config->detection));
 }
 
 static bool is_repaired(const Instance *instance) {
@@ -208,6 +216,70 @@ static void start_repaired(Simulation *self, FaultKind kind, FaultPart part) {
   const Tick end = outages_start_end(self, pool, n, self->now);
   for (uint32_t i = 0; i < n_instances; i++)
     if (is_repaired(struck(self, part, i))) boot(self, struck(self, part, i), end);
+}
+
+/* --- ranks that fail alone */
+
+/* Of a source's instances that are ranks of one: whether the i-th is the first. */
+static bool begins_lockstep(const Simulation *self, FaultPart part, uint32_t i) {
+  const Instance *instance = &self->instances[part.first + i];
+  return i == 0 || instance->lockstep != (instance - 1)->lockstep;
+}
+
+static uint32_t n_without_faults(const Lockstep *lockstep) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < lockstep->n; i++)
+    n += lockstep->first[i].n_faults == 0;
+  return n;
+}
+
+/* So few are left that none of them works, nor starts. */
+static void stop_all(Simulation *self, Lockstep *lockstep) {
+  const Tick detected = self->now + self->config->detection;
+  for (uint32_t i = 0; i < lockstep->n; i++) {
+    Instance *rank = &lockstep->first[i];
+    if (rank->availability != INSTANCE_DOWN) stop(self, rank, detected);
+    if (rank->dead && rank->down_since == self->now) set_detection(self, rank, detected);
+  }
+  lockstep->loses = false;
+  lockstep->failed |= !lockstep->too_few; // until all that stopped then are found out about
+  lockstep->too_few = true;
+}
+
+static void boot_ranks(Simulation *self, Lockstep *lockstep) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < lockstep->n; i++)
+    n += is_repaired(&lockstep->first[i]);
+  if (n == 0 || (lockstep->too_few && !lockstep_fits(lockstep, n_without_faults(lockstep)))) return;
+  const Tick end = outages_start_end(self, lockstep->first->pool, n, self->now);
+  for (uint32_t i = 0; i < lockstep->n; i++) {
+    Instance *rank = &lockstep->first[i];
+    if (is_repaired(rank))
+      boot(self, rank, end);
+    else if (lockstep->too_few && agenda_find(&self->agenda, EVENT_DETECTION, rank->ix))
+      set_detection(self, rank, self->now);
+  }
+}
+
+/* Ranks have failed: the others go on, if they have places for all experts. */
+static void review_ranks(Simulation *self, FaultPart part) {
+  for (uint32_t i = 0; i < part.n_instances; i++) {
+    Lockstep *lockstep = self->instances[part.first + i].lockstep;
+    if (!begins_lockstep(self, part, i)) continue;
+    const uint32_t n = lockstep->too_few ? n_without_faults(lockstep) : lockstep->n_alive;
+    if ((lockstep->too_few || lockstep->loses) && !lockstep_fits(lockstep, n)) {
+      stop_all(self, lockstep);
+      boot_ranks(self, lockstep); // with those that were about to come up they may be enough
+    } else if (lockstep->loses) {
+      lockstep_shrink(self, lockstep);
+    }
+  }
+}
+
+/* Ranks are repaired: they start, if with those that go on, or start too, they are enough. */
+static void start_ranks(Simulation *self, FaultPart part) {
+  for (uint32_t i = 0; i < part.n_instances; i++)
+    if (begins_lockstep(self, part, i)) boot_ranks(self, self->instances[part.first + i].lockstep);
 }
 
 static void want_away(Simulation *self, Instance *instance) {
@@ -422,9 +494,16 @@ static void handle_fault(Simulation *self, uint32_t source) {
     const uint32_t n_instances = n_struck(self, spec->kind, part);
     for (uint32_t i = 0; i < n_instances; i++)
       change(self, spec, struck(self, part, i), slowdown ? slowdown++ : NULL, clock->down);
+    if (spec->kind == FAULT_FAIL && clock->down && self->instances[part.first].pool->shrinks)
+      review_ranks(self, part);
   }
-  for (uint32_t k = 0; k <= spec->n_others && !clock->down && spec->kind != FAULT_SLOW; k++)
-    start_repaired(self, spec->kind, fault_part(spec, k));
+  for (uint32_t k = 0; k <= spec->n_others && !clock->down && spec->kind != FAULT_SLOW; k++) {
+    const FaultPart part = fault_part(spec, k);
+    if (self->instances[part.first].pool->shrinks)
+      start_ranks(self, part);
+    else
+      start_repaired(self, spec->kind, part);
+  }
   set_next(self, source);
 }
 

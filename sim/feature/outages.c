@@ -2,6 +2,7 @@
 #include "sim/feature/outages.h"
 #include "sim/core/draining.h"
 #include "sim/core/front.h"
+#include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
 #include "sim/core/marks.h"
 #include "sim/core/roles.h"
@@ -111,10 +112,10 @@ void outages_lose_memory(Simulation *self, Instance *instance) {
   tell_memory_lost(self, instance);
 }
 
-static void handle_boot(Simulation *self, uint32_t target) {
-  Instance *instance = &self->instances[target];
+static void come_up(Simulation *self, Instance *instance) {
   assert(instance->n_faults + instance->n_drains == 0 && !instance->listed);
   instance->availability = INSTANCE_UP;
+  if (instance->pool->shrinks) lockstep_return(instance);
   outages_each(self, instance, outages_end);
   outages_each(self, instance, uptime_comes_up);
   if (instance->group) groups_restart(self, instance->group);
@@ -127,6 +128,18 @@ static void handle_boot(Simulation *self, uint32_t target) {
   sim_log(self, OUTCOME_UP, NULL, instance->ix, 0, 0);
   sim_mark(self, instance, MARK_ROOM);
   if (instance->stops) sim_drain(self, instance, DRAIN_STOP);
+}
+
+/* Ranks of one instance that come up in the same tick do so together. */
+static void handle_boot(Simulation *self, uint32_t target) {
+  Instance *instance = &self->instances[target];
+  Lockstep *lockstep = instance->pool->shrinks ? instance->lockstep : NULL;
+  come_up(self, instance);
+  for (uint32_t i = 0; lockstep && i < lockstep->n; i++) {
+    const Event *boot = agenda_find(&self->agenda, EVENT_BOOT, lockstep->first[i].ix);
+    if (boot && boot->at == self->now) come_up(self, &lockstep->first[i]);
+  }
+  if (lockstep) lockstep_grow(self, lockstep);
   front_open(self, sim_deployment_of(self, instance));
 }
 

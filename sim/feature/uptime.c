@@ -1,11 +1,13 @@
-/* See uptime.h. An instance as it is bought is up while all its lanes are; one that drains is up
- * until it goes. */
+/* See uptime.h. An instance as it is bought is up while all its lanes are, and while any rank is of
+ * each replica that goes on without ranks (PoolSpec.shrinks); one that drains is up until it goes.
+ */
 #include "sim/feature/uptime.h"
+#include "sim/core/lockstep.h"
 #include "sim/feature/features.h"
 #include <assert.h>
 
 typedef struct UpPool {
-  uint32_t *n_away; // [machines] lanes of each that are down, starting or off
+  uint32_t *n_away; // [machines] lanes of each that are down, starting or off; or replicas
   uint32_t n_up;    // machines
   Total *ticks;     // [machines + 1] with so many up
 } UpPool;
@@ -37,10 +39,26 @@ static void book(Simulation *self) {
   all->since = self->now;
 }
 
+/* Ranks of one that is up while any of them is; 1: there are none. */
+static uint32_t ranks_of(const PoolSpec *pool) {
+  const uint32_t ranks = pool->shrinks ? pool_ranks(pool) : 1;
+  return pool_lanes(pool) % ranks == 0 ? ranks : 1;
+}
+
+/* Whether that changes what counts: the rank's replica has lost its last rank, or has its first. */
+static bool changes_replica(const Simulation *self, const Instance *instance) {
+  const Lockstep *lockstep = instance->lockstep;
+  bool others = false;
+  for (uint32_t i = 0; ranks_of(instance->pool) > 1 && i < lockstep->n; i++)
+    others |= &lockstep->first[i] != instance && !times_of(self)->away[lockstep->first[i].ix];
+  return !others;
+}
+
 static void change(Simulation *self, const Instance *instance, bool away) {
   UpTimes *all = times_of(self);
   if (all->away[instance->ix] == away) return;
   all->away[instance->ix] = away;
+  if (!changes_replica(self, instance)) return;
   book(self);
   const uint32_t p = (uint32_t)(instance->pool - self->config->pools);
   UpPool *pool = &all->pools[p];
@@ -96,10 +114,15 @@ static void check(const Simulation *self) {
       ticks += all->pools[p].ticks[n];
     assert(ticks == all->since - all->counted_from);
     for (uint32_t i = 0; i < spec->count; i += pool_lanes(spec)) {
-      bool up = true;
-      for (uint32_t k = 0; k < pool_lanes(spec); k++)
-        up &= self->instances[all->firsts[p] + i + k].availability < INSTANCE_OFF;
-      n_up += up;
+      const uint32_t each = ranks_of(spec);
+      uint32_t n = 0;
+      for (uint32_t k = 0; k < pool_lanes(spec); k += each) {
+        bool up = false;
+        for (uint32_t r = 0; r < each; r++)
+          up |= self->instances[all->firsts[p] + i + k + r].availability < INSTANCE_OFF;
+        n += up;
+      }
+      n_up += n == pool_lanes(spec) / each;
     }
     assert(n_up == all->pools[p].n_up);
   }

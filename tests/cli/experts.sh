@@ -68,4 +68,60 @@ refused 'layer 0 must have a load for each of 256 experts' \
 sed '$s/.*/58,0,1/' loads.csv >more.csv
 refused 'the model has 58 layers of 256 experts' --set pools.serve.expert_load.file=more.csv
 
+# A rank of one instance fails and comes back: the others go on after a pause, and serve all.
+cat >shrinks.yaml <<'END'
+model: deepseek-r1
+engine: sglang-0.5
+workload:
+  lengths: {prompt: {constant: 1000}, output: {constant: 50}}
+  arrivals: {process: poisson, rate: 20 /s}
+  duration: 20 s
+perfmodel: roofline
+faults: {detection: 5 s}
+pools:
+  serve:
+    machine: dgx-h100
+    nnodes: 4
+    tensor_parallel_size: 1
+    attention_data_parallel_size: 32
+    expert_parallel_size: 32
+    enable_eplb: true
+    gpu_memory_utilization: 0.835
+    expert_load: {exponent: 0.4}
+    eplb_config: {num_redundant_experts: 32}
+    faults:
+      on_rank_failure: shrink
+      schedule: [{at: 5 s, for: 8 s, machine: 0, rank: 3}]
+END
+expect 0 "$tandem" run shrinks.yaml --event-log events.csv --format csv
+shrunk=$(of_run ttft_s p99)
+grep -q '^5.000000000000,failure,,3,' events.csv || fail 'rank 3 does not fail'
+[ "$(grep -c failure events.csv)" = 1 ] || fail 'others fail with it'
+grep -q '^11.000000000000,detection,,3,' events.csv || fail 'the others do not go on after 6 s'
+[ "$(of_run rearrangements)" = 2 ] || fail 'experts are not placed twice'
+expect 0 "$tandem" run shrinks.yaml --format csv --set pools.serve.faults.on_rank_failure=stop \
+  --set 'pools.serve.faults.schedule=[{at: 5 s, for: 10 s, machine: 0}]'
+awk "BEGIN { exit !($shrunk < 0.8 * $(of_run ttft_s p99)) }" || fail "stopping is as good: $shrunk"
+
+# As many of 32 as have places for 256 experts: with 9 on each, 29.
+expect 0 "$tandem" run shrinks.yaml --set workload.duration='20 d' \
+  --set workload.arrivals.rate='0.001 /s' \
+  --set 'pools.serve.faults={on_rank_failure: shrink, gpu: {mtbf: 200 h, mttr: 4 h}}'
+prints '(closed form 99.657%)'
+
+refuses_shrinking() { # TEXT ARGUMENT...
+  text=$1
+  shift
+  expect 3 "$tandem" run shrinks.yaml --check "$@"
+  says "$text"
+}
+applies="'on_rank_failure: shrink' applies to attention ranks that decide together"
+refuses_shrinking "$applies" --set engine=vllm-0.33
+refuses_shrinking 'maintenance is not combined with' \
+  --set 'pools.serve.faults.schedule=[{at: 5 s, for: 4 s, machine: 0, kind: drain}]'
+refuses_shrinking 'has the ranks 0 to 31' \
+  --set 'pools.serve.faults.schedule=[{at: 5 s, for: 4 s, machine: 0, rank: 32}]'
+refuses_shrinking "'rank' needs 'on_rank_failure: shrink'" \
+  --set pools.serve.faults.on_rank_failure=stop
+
 finish

@@ -102,6 +102,7 @@ void cluster_draw_layer_sync(Cluster *self, const Draw *draw);
 void cluster_draw_experts(Cluster *self, const Draw *draw);
 /* Which of these cut their batches in two. In experts.c. */
 void cluster_draw_two_batches(Cluster *self, const Draw *draw);
+void cluster_draw_shrinking(Cluster *self, const Draw *draw);
 /* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.
  */
 void cluster_draw_adapters(Cluster *self, const Draw *draw);

@@ -1,5 +1,8 @@
 /* Loads of experts of ranks in lockstep, their rearrangements, and batches that are cut in two.
  * From streams of their own. */
+#include "sim/batcher/batcher.h"
+#include "sim/core/scheduler.h"
+#include "sim/policies.h"
 #include "tests/swarm/draw.h"
 
 /* Two to four GPUs, a few experts on each and a copy or two. */
@@ -60,4 +63,63 @@ void cluster_draw_two_batches(Cluster *self, const Draw *draw) {
     pwl_init(&self->models[p].communication, knots, 2, false, own.arena);
     pool->two_batches = true;
   }
+}
+
+/* --- ranks that fail alone */
+
+static bool may_shrink(const Cluster *self, uint32_t p) {
+  const PoolSpec *pool = &self->pools[p];
+  const PolicyChoice choice = sim_pool_policy(&self->config, pool, POLICY_BATCHER);
+  const Batcher *batcher = (const Batcher *)choice.policy;
+  return pool->ranks > 1 && self->models[p].form == PERF_COMPOSED && pool->scaling.max == 0 &&
+         self->config.n_groups == 0 && batcher->schedules(choice.state).one_round;
+}
+
+/* Each rank of the pool, whose first is `first`, fails now and then, but not so often that all of
+ * them hardly ever come up. */
+static void add_sources(SimConfig *config, Draw *own, const PoolSpec *pool, uint32_t first,
+                        FaultSource *faults) {
+  const Tick start = pool_start_ticks(pool) + pool->rank_recovery + pool->rank_rejoin;
+  const Tick up = own->scale * ticks(own, 20000) + 8 * pool->count * start;
+  const Tick down = own->scale * ticks(own, 5000);
+  for (uint32_t i = 0; i < pool->count; i++)
+    faults[config->n_faults++] =
+        (FaultSource){.kind = FAULT_FAIL,
+                      .first = first + i,
+                      .n_instances = 1,
+                      .up = {LIFETIME_EXPONENTIAL, tick_seconds(up), 0},
+                      .down = {LIFETIME_EXPONENTIAL, tick_seconds(down), 0}};
+}
+
+/* Of most of the pools whose ranks may; none of those whose outcomes were pinned before. */
+void cluster_draw_shrinking(Cluster *self, const Draw *draw) {
+  SimConfig *config = &self->config;
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "shrinking");
+  if (cluster_policies(POLICY_ROUTER) != policy_list(POLICY_ROUTER)) return;
+  uint32_t n_instances = 0, first = 0;
+  for (uint32_t p = 0; p < config->n_pools; p++)
+    n_instances += config->pools[p].count;
+  FaultSource *faults = ARENA_ARRAY(own.arena, FaultSource, config->n_faults + n_instances);
+  for (uint32_t i = 0; i < config->n_faults; i++)
+    faults[i] = config->faults[i];
+  bool any = false;
+  for (uint32_t p = 0; p < config->n_pools; first += config->pools[p++].count) {
+    PoolSpec *pool = &self->pools[p];
+    if (!may_shrink(self, p) || one_in(&own, 4)) continue;
+    any = pool->shrinks = true;
+    if (!pool->experts) {
+      draw_times(&own, &self->models[p]);
+      pool->experts = draw_spec(&own, pool->ranks);
+    }
+    pool->rank_recovery = ticks_or_zero(&own, 1000);
+    pool->rank_rejoin = ticks_or_zero(&own, 1000);
+    add_sources(config, &own, pool, first, faults);
+  }
+  if (!any) return;
+  for (uint32_t i = 0; i < config->n_faults; i++)
+    if (faults[i].kind == FAULT_DRAIN) faults[i].kind = FAULT_FAIL;
+  config->faults = faults;
+  if (config->retry.limit == 0) config->retry.limit = between(&own, 0, 4);
+  self->exact = false;
 }

@@ -29,6 +29,8 @@ void cluster_draw_sleep(Cluster *self, const Draw *draw) {
   if (!draw->rule && one_in(&own, 3)) return;
   self->exact = false; // times are of all magnitudes
   config->n_faults = 0;
+  for (uint32_t p = 0; p < config->n_pools; p++)
+    self->pools[p].shrinks = false;
   config->policies[POLICY_SCALER] = (PolicyChoice){.policy = policy_list(POLICY_SCALER)[0]};
   uint32_t most = 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {

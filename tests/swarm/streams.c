@@ -58,4 +58,5 @@ void cluster_draw_streams(Cluster *self, const Draw *draw) {
   cluster_draw_layer_sync(self, draw);
   cluster_draw_experts(self, draw);
   cluster_draw_two_batches(self, draw);
+  cluster_draw_shrinking(self, draw);
 }

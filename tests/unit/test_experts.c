@@ -203,13 +203,15 @@ Test(experts, weights_come_from_the_nearest) {
   static const int32_t from[] = {0, 1, 2, 3, 0, 1, 2, 3}, swapped[] = {1, 0, 3, 2, 0, 1, 2, 3};
   static const int32_t near[] = {0, 2, 2, 3, 0, 1, 2, 3}, far[] = {0, 1, 2, 3, 0, 1, 2, 2};
   static const int32_t lone[] = {0, 0, 0, 0, 1, 1, 2, 3}, cross[] = {0, 0, 0, 3, 1, 1, 2, 3};
-  int64_t moved;
-  cr_expect_eq(expert_balance_move(&balance, from, swapped, &moved), 0);
+  int64_t moved, loaded;
+  cr_expect_eq(expert_balance_move(&balance, from, swapped, &moved, &loaded), 0);
   cr_expect_eq(moved, 0);
-  cr_expect_eq(expert_balance_move(&balance, from, near, &moved), MS, "over the machine's links");
+  cr_expect_eq(expert_balance_move(&balance, from, near, &moved, &loaded), MS,
+               "over the machine's links");
   cr_expect_eq(moved, 1);
-  cr_expect_eq(expert_balance_move(&balance, from, far, &moved), 0, "it has expert 2");
-  cr_expect_eq(expert_balance_move(&balance, lone, cross, &moved), 100 * MS, "over the NIC");
+  cr_expect_eq(expert_balance_move(&balance, from, far, &moved, &loaded), 0, "it has expert 2");
+  cr_expect_eq(expert_balance_move(&balance, lone, cross, &moved, &loaded), 100 * MS,
+               "over the NIC");
   cr_expect_eq(moved, 1);
 }
 
