@@ -130,6 +130,14 @@ static const OptionSpec options[] = {
     {.group = "Prices", CLI_MONEY_PRICE},
     {CLI_MONEY_PRICES},
     {CLI_MONEY_SOLD},
+    {ASKED("--carbon", STRING, carbon, "GRAMS",
+           "carbon intensity of the electricity: grams of CO2 per kWh, or a table "
+           "hour,g_per_kwh[,region]"),
+     .absent = "not known"},
+    {ASKED("--region", STRING, region, "REGION", "region of the table of --carbon"),
+     .absent = "the only one"},
+    {ASKED("--pue", REAL, pue, "PUE", "power usage effectiveness of the building"), .min = 1,
+     .max = 10, .absent = "1"},
     {.group = "Output", CLI_FORMAT},
     {CLI_OUTPUT},
     {CLI_FLAG("--curve", curve,
@@ -312,6 +320,8 @@ static int run_plan(Cli *cli) {
   if (given->growth && read_growth(given->growth, &growth, cli->diag)) return EXIT_INPUT;
   if ((given->growth && question.rate == 0) || (given->until > 0 && !given->growth))
     return cli_usage(cli, "'--until' needs '--growth', and that needs '--rate'");
+  if ((question.region || question.objective == PLAN_CARBON) && !question.carbon)
+    return cli_usage(cli, "'--region' and '--objective carbon' need '--carbon'");
   if (question.batch > 0 ? question.slo != NULL : !question.slo)
     return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"
                                              : "'--slo LIMITS' is missing");
