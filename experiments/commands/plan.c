@@ -148,6 +148,14 @@ static const OptionSpec options[] = {
     {.group = "Prices", CLI_MONEY_PRICE},
     {CLI_MONEY_PRICES},
     {CLI_MONEY_SOLD},
+    {ASKED("--carbon", STRING, carbon, "GRAMS",
+           "carbon intensity of the electricity: grams of CO2 per kWh, or a table "
+           "hour,g_per_kwh[,region]"),
+     .absent = "not known"},
+    {ASKED("--region", STRING, region, "REGION", "region of the table of --carbon"),
+     .absent = "the only one"},
+    {ASKED("--pue", REAL, pue, "PUE", "power usage effectiveness of the building"), .min = 1,
+     .max = 10, .absent = "1"},
     {.group = "Output", CLI_FORMAT},
     {CLI_OUTPUT},
     {CLI_FLAG("--curve", curve,
@@ -371,6 +379,8 @@ static int run_plan(Cli *cli) {
     return cli_usage(cli, "'--until' and '--from' need '--growth', and that needs '--rate'");
   if (given->growth && growth_read(given->growth, given->from, given->until, &growth, cli->diag))
     return EXIT_INPUT;
+  if ((question.region || question.objective == PLAN_CARBON) && !question.carbon)
+    return cli_usage(cli, "'--region' and '--objective carbon' need '--carbon'");
   if (question.batch > 0 && question.day) return ask_valleys(cli, &sides);
   if (question.batch > 0 ? question.slo != NULL : !question.slo)
     return cli_usage(cli, question.batch > 0 ? "'--batch' has no latency limits: omit '--slo'"

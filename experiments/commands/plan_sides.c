@@ -16,6 +16,7 @@ typedef struct Side {
   int number;
   const char *gpu, *engine, *weights; // as they were resolved, or else asked
   bool rated;                         // by its highest rate
+  bool emits;                         // what its energy emits is known
   const char *prefill;                // likewise; NULL: not asked
   int64_t drafts;                     // -1: not asked
   const char *offload;                // NULL: not asked
@@ -170,6 +171,7 @@ static int answer_side(Cli *cli, const Sides *of, Side *self) {
   int status = whole.gpus > 0 ? rate_narrow(&how, &whole, &question) : 0;
   if (status == 0) status = plan_make(&plan, &question, cli->arena, diag);
   self->rated = question.gpus > 0;
+  self->emits = question.carbon != NULL;
   self->drafts = question.drafts;
   self->offload = question.offload;
   self->gpu = status ? question.gpu : plan.machine;
@@ -192,8 +194,11 @@ static int answer_side(Cli *cli, const Sides *of, Side *self) {
 /* ---- The table ---- */
 
 static double value_of(const Side *self, int objective) {
-  static const Objective objectives[] = {OBJECTIVE_COST, OBJECTIVE_GPUS, OBJECTIVE_POWER};
+  static const Objective objectives[] = {OBJECTIVE_COST, OBJECTIVE_GPUS, OBJECTIVE_POWER,
+                                         OBJECTIVE_POWER};
   if (self->rated) return self->design ? -self->answer->rate : INFINITY;
+  if (objective == PLAN_CARBON && self->design && !isnan(self->answer->run.carbon))
+    return self->answer->run.carbon;
   const double value = self->design ? takes_value(&self->answer->fleet.takes,
                                                   objectives[objective < 0 ? 0 : objective])
                                     : INFINITY;
@@ -236,7 +241,7 @@ static const char *const *prefill_of(const Side *side) {
   return &side->prefill;
 }
 
-enum { CELLS_BEFORE = 12, CELLS_AFTER = 4, LIMITS_MAX = 8 };
+enum { CELLS_BEFORE = 13, CELLS_AFTER = 4, LIMITS_MAX = 8 };
 
 /* Of columns of texts. */
 typedef struct Widths {
@@ -270,7 +275,11 @@ static void put_side(Rows *rows, const Side *self, const Answer *limits, const W
        .show = "%.4g"},
       {CELL_OF_NUMBER("cost_per_million_output_tokens", million + none), COLUMN("$/M", 7),
        .show = "%.3g"},
-      {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 6), .show = "%.3g"}};
+      {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 6), .show = "%.3g"},
+      !self->emits
+          ? (Cell){.kind = CELL_WHOLE}
+          : (Cell){CELL_OF_NUMBER("carbon_g_per_million_output_tokens", answer->run.carbon + none),
+                   COLUMN("gCO2/M", 7), .show = "%.4g"}};
   int n = CELLS_BEFORE;
   for (int i = 0; i < limits->n_slos && i < LIMITS_MAX; i++)
     cells[n++] = (Cell){

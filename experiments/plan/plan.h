@@ -17,6 +17,7 @@
 enum { SPLIT_BOTH, SPLIT_YES, SPLIT_NO };
 extern const char *const plan_split_names[];     // NULL-terminated
 extern const char *const plan_objective_names[]; // likewise: of what is least
+enum { PLAN_COST, PLAN_GPUS, PLAN_POWER, PLAN_CARBON };
 
 /* A design that is searched, and of a split how many prefill instances; 0: any number. */
 typedef struct PlanOnly {
@@ -60,6 +61,9 @@ typedef struct Question {
   int64_t seeds;
   double power_budget;       // W that all instances may take; 0: any
   const char *gpu_power_cap; // as the key of pools; NULL: none
+  double pue;                // of the building; 0: not given
+  const char *carbon;        // g of CO2 per kWh, or a table of them; NULL: not known
+  const char *region;        // of the table; NULL: the only one
 } Question;
 
 enum {

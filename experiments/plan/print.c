@@ -236,6 +236,9 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   fputs("            ", out);
   lots_print_machines(lots, n, ",\n            ", out);
   fputs("\n", out);
+  if (!isnan(answer->run.carbon))
+    fprintf(out, "            %s g of CO2 per million output tokens\n",
+            amount(answer->run.carbon, arena));
   if (self->more) print_rate(self, answer, out, arena);
   if (self->growth) growth_print(self->growth, out, arena);
   print_limits(answer, out, arena);
@@ -286,7 +289,14 @@ static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
   }
   const DesignOutcome *outcome = &self->outcomes[self->runner_up];
   const Answer *answer = &outcome->answers[0];
-  const double best = provision_value(self->study, &self->outcomes[self->best].answers[0]);
+  const Answer *first = &self->outcomes[self->best].answers[0];
+  if (self->study->by_carbon && first->run.carbon > 0) {
+    fprintf(out, "runner-up   %s: %s g of CO2 per million output tokens (%+.1f%%), %s binds\n",
+            named_instances(outcome, arena), amount(answer->run.carbon, arena),
+            100 * (answer->run.carbon / first->run.carbon - 1), answer->binds);
+    return;
+  }
+  const double best = provision_value(self->study, first);
   const double more = provision_value(self->study, answer) - best;
   fprintf(out, "runner-up   %s: ", named_instances(outcome, arena));
   if (self->more && more < 0)
@@ -310,9 +320,10 @@ static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
 static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
   const int width = provision_name_width(self->study), n = self->study->n_designs;
   const int *order = plan_order(self->study, self->outcomes, arena);
-  fprintf(out, "\n%-*s  %9s %5s %9s %10s %7s %7s  %-10s %7s\n", width, "design", "instances",
+  const bool emits = self->plan->question->carbon;
+  fprintf(out, "\n%-*s  %9s %5s %9s %10s %7s %7s%s  %-10s %7s\n", width, "design", "instances",
           "GPUs", "$/h", cost_unit(is_priced(self)), self->more ? "req/s" : "kW", "J/token",
-          "binds", "margin");
+          emits ? "  gCO2/M" : "", "binds", "margin");
   for (int i = 0; i < n && i < PLAN_BEST; i++) {
     const DesignOutcome *outcome = &self->outcomes[order[i]];
     const Answer *answer = &outcome->answers[0];
@@ -321,12 +332,15 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
       fprintf(out, "%-*s  none: %s\n", width, outcome->design->name, outcome->why_not);
       continue;
     }
-    fprintf(out, "%-*s  %9s %5s %9s %10s %7s %7s  %-10s %6.1f%%\n", width, outcome->design->name,
+    const char *carbon =
+        emits ? arena_printf(arena, " %7s", amount(answer->run.carbon, arena)) : "";
+    fprintf(out, "%-*s  %9s %5s %9s %10s %7s %7s%s  %-10s %6.1f%%\n", width, outcome->design->name,
             plan_instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
             amount(answer->fleet.takes.cost_per_hour, arena),
             amount(point ? front_cost(point) : NAN, arena),
             amount(self->more ? answer->rate : answer->fleet.takes.power_kw, arena),
-            amount(point ? point->joules : NAN, arena), answer->binds, 100 * answer->margin);
+            amount(point ? point->joules : NAN, arena), carbon, answer->binds,
+            100 * answer->margin);
   }
   if (n > PLAN_BEST)
     fprintf(out, "%-*s  %d more need as much or more, or miss the limits\n", width, "...",

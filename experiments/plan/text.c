@@ -8,7 +8,7 @@
 #include <string.h>
 
 const char *const plan_split_names[] = {"both", "yes", "no", NULL};
-const char *const plan_objective_names[] = {"cost", "gpus", "power", NULL};
+const char *const plan_objective_names[] = {"cost", "gpus", "power", "carbon", NULL};
 
 typedef struct Text {
   const Plan *plan;
@@ -121,6 +121,20 @@ static void add_windows(Text *self, const TraceSample *sample) {
   add(self, "  # %d of %" PRId64 " windows, which stand for all of the trace.\n", sample->n,
       sample->n_all);
   add(self, "  window: %.12g s\n  windows: [%s]\n", tick_seconds(sample->length), starts);
+}
+
+/* What the building draws, and what that emits. */
+static void add_energy(Text *self) {
+  const Question *asked = self->plan->question;
+  char *end = NULL;
+  if (asked->pue == 0 && !asked->carbon) return;
+  const bool is_number = asked->carbon && *asked->carbon && (strtod(asked->carbon, &end), !*end);
+  add(self, "energy: {pue: %.6g", asked->pue > 0 ? asked->pue : 1.0);
+  if (asked->carbon)
+    add(self, ", carbon: %s",
+        is_number ? asked->carbon : quote_yaml_text(asked->carbon, self->arena));
+  if (asked->region) add(self, ", region: %s", quote_yaml_text(asked->region, self->arena));
+  add(self, "}\n");
 }
 
 static void add_workload(Text *self, double quantile) {
@@ -405,6 +419,7 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   if (asked->perfmodel) add(&text, "perfmodel: %s\n", quote_yaml(asked->perfmodel, arena));
   if (asked->prices) add(&text, "prices: %s\n", node_text(asked->prices, arena));
   if (asked->sold >= 0) add(&text, "sold: %s\n", hardware_sold_names[asked->sold]);
+  add_energy(&text);
   add_workload(&text, self->quantile);
   add_policies(&text);
   add_domains(&text);
@@ -413,7 +428,8 @@ int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
   else
     add(&text, "slo: {%s}\n", limits);
   add(&text, "\nprovision:\n  objective: %s\n", self->objective);
-  if (asked->gpus == 0 && asked->batch == 0) add(&text, "  best: %d\n", PLAN_BEST);
+  const bool by_carbon = strcmp(self->objective, "carbon") == 0; // of designs by power
+  if (asked->gpus == 0 && asked->batch == 0 && !by_carbon) add(&text, "  best: %d\n", PLAN_BEST);
   if (asked->likely_rate > 0) add(&text, "  tolerance: %.1g /s\n", asked->likely_rate / RATE_STEPS);
   add(&text, "  seeds: %" PRId64 "\n", asked->seeds);
   add_constraints(&text);

@@ -9,6 +9,14 @@ const char *const objective_names[] = {"throughput", "cost", "power", "machines"
                                        "instances",  "gpus", NULL};
 const char *const objective_units[] = {"requests/s", "$/h", "kW", "machines", "instances", "GPUs"};
 
+/* As Objective, and what designs alone are compared by. */
+static const char *const objective_choices[] = {"throughput", "cost", "power",  "machines",
+                                                "instances",  "gpus", "carbon", NULL};
+
+const char *provision_objective(const Provision *self) {
+  return self->by_carbon ? "carbon" : objective_names[self->objective];
+}
+
 typedef struct BlockKeys {
   int objective;
   const Node *constraint, *rates, *prices, *designs;
@@ -30,9 +38,10 @@ typedef struct RateKeys {
 #define KEY OPTION_OF
 
 const OptionSpec provision_options[] = {
-    KEY(BlockKeys, objective, OPTION_CHOICE, .choices = objective_names, .required = true,
+    KEY(BlockKeys, objective, OPTION_CHOICE, .choices = objective_choices, .required = true,
         .help = "Objective: the largest rate (throughput), or the smallest cost, power or number "
-                "that holds a rate."),
+                "that holds a rate. With carbon the smallest power of each design is searched, and "
+                "the design is best whose tokens emit the least CO2 by 'energy'."),
     KEY(BlockKeys, constraint, OPTION_NODE, .help = "Budget, or the rate to hold.",
         .absent = "no budget, the configuration's rate"),
     KEY(BlockKeys, designs, OPTION_NODE, .required = true,
@@ -326,11 +335,29 @@ static bool is_at_once(const Node *root) {
   return process && process->text && strcmp(process->text, "at_once") == 0;
 }
 
+/* Emissions are of runs, so that no design can be given up before its own. */
+static int check_carbon(const Provision *self, const BlockKeys *keys, const Node *block,
+                        Diag *diag) {
+  if (!self->by_carbon) return 0;
+  if (!self->emits) {
+    diag_error(diag, config_place(block, "objective"), "'objective: carbon' needs 'energy.carbon'");
+    return diag_hint(diag, "set the grams of CO2 per kWh, such as energy: {carbon: 400}");
+  }
+  if (keys->best == 0) return 0;
+  return diag_error(diag, config_place(block, "best"),
+                    "'best' gives up designs by their power, which 'objective: carbon' does not "
+                    "compare them by");
+}
+
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag) {
   *self = (Provision){.base = base, .epoch = epoch_of(NULL, 0, arena)};
   BlockKeys keys = {0};
   if (option_bind(provision_options, block, NULL, block->at, &keys, diag)) return -1;
-  self->objective = (Objective)keys.objective;
+  self->by_carbon = keys.objective == OBJECTIVES;
+  self->objective = self->by_carbon ? OBJECTIVE_POWER : (Objective)keys.objective;
+  const Node *energy = node_find(base->root, "energy");
+  self->emits = energy && node_find(energy, "carbon");
+  if (check_carbon(self, &keys, block, diag)) return -1;
   self->n_seeds = (int)keys.seeds;
   self->n_best = (int)keys.best;
   self->spares = keys.spares;

@@ -204,6 +204,8 @@ void outcome_fill_moved(const Provision *study, const Replicate *moved, DesignOu
 
 bool provision_is_better(const Provision *self, const Answer *answer, const Answer *other) {
   const double sign = self->objective == OBJECTIVE_THROUGHPUT ? 1 : -1;
+  const double grams = self->by_carbon ? answer->run.carbon - other->run.carbon : 0;
+  if (grams < 0 || grams > 0) return grams < 0; // known of both
   const double more = sign * (provision_value(self, answer) - provision_value(self, other));
   const double gpus = answer->fleet.takes.gpus - other->fleet.takes.gpus;
   if (more != 0) return more > 0;

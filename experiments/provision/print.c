@@ -187,6 +187,10 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
        .only = for_programs},
       {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 7),
        .shown = format_amount(takes->power_kw, power)},
+      !study->emits
+          ? (Cell){.kind = CELL_WHOLE}
+          : (Cell){CELL_OF_NUMBER("carbon_g_per_million_output_tokens", answer->run.carbon + none),
+                   COLUMN("gCO2/M", 7), .show = "%.4g"},
       {CELL_OF_NUMBER("rate_rps", answer->rate + none), COLUMN("requests/s", 11),
        .shown = at_least},
       {CELL_OF_TEXT(NULL, sure_range_text(study, outcome, range)), COLUMN("range", -12)},
@@ -278,7 +282,7 @@ static void print_json(const Provision *study, const DesignOutcome *outcomes, FI
   const int best = provision_best(study, outcomes, &flips);
   write_json_text("{\n  ", "version", tandem_version, out);
   write_json_text(",\n  ", "study", study->base->path, out);
-  write_json_text(",\n  ", "objective", objective_names[study->objective], out);
+  write_json_text(",\n  ", "objective", provision_objective(study), out);
   write_json_text(",\n  ", "unit", objective_units[study->objective], out);
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
     fprintf(out, ",\n  \"budget\": {\"of\": \"%s\", \"value\": %.17g}",

@@ -129,6 +129,7 @@ RunKept probe_run_kept(const ProbeRun *self) {
                    .tokens_per_s =
                        outputs > 0 ? tokens * (1 + of[FIGURE_prompt_tokens] / outputs) : 0,
                    .unpaid = cost > 0 ? 1 - of[FIGURE_cost_usd] / cost : 0,
+                   .carbon = of[FIGURE_carbon_g_per_million_output_tokens],
                    .extrapolated = of[FIGURE_time_share],
                    .far = of[FIGURE_far_time_share],
                    .perfmodel_error = of[FIGURE_perfmodel_error],

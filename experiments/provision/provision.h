@@ -1,7 +1,7 @@
 /* Provisioning: which machine counts of which design, under a constraint, are the best.
  *
  *     provision:
- *       objective: throughput               # or the least cost, power, machines, instances, gpus
+ *       objective: throughput               # or the least cost, power, machines, …, carbon
  *       constraint: {power: 1760 kW}        # or cost: 190 $/h, machines: 40, gpus: 64, rate: 70 /s
  *       tolerance: 10 /s                    # rates are multiples of it
  *       seeds: 5                            # replicates
@@ -57,6 +57,9 @@ typedef enum Objective {
   OBJECTIVES,
 } Objective;
 extern const char *const objective_names[OBJECTIVES + 1]; // NULL-terminated
+typedef struct Provision Provision;
+/* What was asked to be least or largest: one of these, or carbon. */
+const char *provision_objective(const Provision *self);
 extern const char *const objective_units[OBJECTIVES];
 
 /* What an objective or budget is of; not of throughput. */
@@ -103,12 +106,14 @@ typedef struct Design {
   ChoiceFit *fits;        // [choices.n_points]
 } Design;
 
-typedef struct Provision {
+struct Provision {
   TrialBase *base;
   const char *text;  // all of the file, canonical; NULL: bound from a block
   const char *epoch; // of the rules that its designs use
   bool offline;      // arrivals at once: the throughput of each choice is measured
   Objective objective;
+  bool by_carbon;      // counts are searched by power, designs compared by what their tokens emit
+  bool emits;          // energy.carbon is given
   Objective budget_of; // OBJECTIVE_THROUGHPUT: no budget
   double budget;       // in the unit of Takes
   double max_gpus;     // beside a budget of power; 0: any
@@ -126,7 +131,7 @@ typedef struct Provision {
   double base_rate;     // the configuration's
   Design *designs;
   int n_designs;
-} Provision;
+};
 
 /* Whether so much is more than the budgets, if there are any. */
 static inline bool provision_exceeds(const Provision *self, const Takes *takes) {
@@ -145,6 +150,7 @@ typedef struct RunKept {
   double output_tokens_per_s;
   double tokens_per_s;    // of prompts and outputs
   double unpaid;          // share of what all of its instances cost, of those that it had off
+  double carbon;          // g of CO2 per million output tokens; NAN: not known
   double extrapolated;    // share of the time of iterations beyond what was measured
   double far;             // of that, beyond twice
   double perfmodel_error; // of its performance models, the largest; NAN: one is unknown

@@ -171,7 +171,7 @@ static int add_study(const Provision *self, const DesignOutcome *outcomes, Resul
                      "strftime('%Y-%m-%dT%H:%M:%SZ','now'))",
                      VALUES(value_whole(*ret_study), value_text(self->base->path),
                             value_text(self->text), value_text(tandem_version),
-                            value_text(self->epoch), value_text(objective_names[self->objective]),
+                            value_text(self->epoch), value_text(provision_objective(self)),
                             value_whole(self->n_seeds)),
                      diag))
     return -1;

@@ -523,4 +523,43 @@ expect 0 "$tandem" plan --model "a b\$(touch bad)/m'\"x.yaml" --gpu h100 --isl 5
 sh script.sh >words || fail 'a shell does not take it'
 [ ! -e bad ] || fail 'a name was run'
 grep -qF "<m'\"x>" words || fail 'the name is another'
+# What tokens emit: energy times PUE and intensity, as a run of the answer has it. The design whose
+# tokens emit the least is the answer. Of a table of regions one is meant; by GPU it is a column.
+green() { ask --rate 20 --slo "$limits" --seeds 1 --tp 1,2 "$@"; }
+expect 0 green --objective carbon --carbon 500 --pue 1.2 --study green.yaml
+for text in 'with the least carbon' ' g of CO2 per million output tokens' ' gCO2/M '; do
+  prints "$text"
+done
+expect 0 "$tandem" run green.yaml --format json
+cp out run.json
+expect 0 green --objective carbon --carbon 500 --pue 1.2 --format json
+cp out plan.json
+printf 'hour,region,g_per_kwh\n0,north,50\n0,south,500\n' >regions.csv
+expect 0 compare --gpu h100,a100 --rate 20 --slo "$limits" --seeds 1 --tp 1 --split no \
+  --objective carbon --carbon regions.csv --region north --format json
+python3 - <<'END' || fail 'emissions are others'
+import json
+name = 'carbon_g_per_million_output_tokens'
+run = json.load(open('run.json'))
+figures = run['run'] if 'run' in run else run
+plan = json.load(open('plan.json'))['answers']
+designs = {design['design']: design['answers'][0] for design in plan['designs']}
+grams = {name_: answer[name] for name_, answer in designs.items() if answer['found']}
+best = grams[plan['best']]
+assert best == min(grams.values()) and max(grams.values()) > 1.1 * best, grams
+assert plan['objective'] == 'carbon'
+def value(figure):
+    found = figures[figure]
+    return found['value'] if isinstance(found, dict) else found
+assert abs(value(name) - best) < 1e-3 * best
+assert abs(value('j_per_output_token') / 3.6 * 1.2 * 500 - best) < 1e-3 * best
+rows = json.load(open('out'))
+assert len(rows) == 2 and rows[0][name] <= rows[1][name], rows
+assert rows[0][name] < best / 10
+END
+rejects 2 green --objective carbon
+rejects 2 green --carbon 500 --pue 0.5
+expect 3 "$tandem" provision study.yaml --dry-run --set provision.objective=carbon
+says "'objective: carbon' needs 'energy.carbon'"
+
 finish
