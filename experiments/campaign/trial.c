@@ -50,7 +50,7 @@ static int simulate_once(Config *config, SimConfig *sim, SimResult *ret_result, 
                          Arena *arena, Diag *diag) {
   if (!config->sim.trace && config_open_trace(config, arena, diag)) return -1;
   sim->trace = config->sim.trace;
-  sim->interrupted = &interrupt_signal;
+  if (!sim->interrupted) sim->interrupted = &interrupt_signal;
   const double wall = clock_monotonic(), cpu = clock_cpu();
   const int status = sim_run(sim, ret_result, arena, diag);
   const double cpu_s = clock_cpu() - cpu, wall_s = clock_monotonic() - wall;

@@ -4,6 +4,7 @@
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
 #include "experiments/campaign/campaign.h"
+#include "experiments/commands/caller.h"
 #include "experiments/commands/study.h"
 #include "sim/batcher/batcher.h"
 #include "sim/books/saved_caches.h"
@@ -11,7 +12,7 @@
 
 typedef struct Options {
   const Node *set;
-  const char *output, *event_log, *save_cache;
+  const char *output, *event_log, *save_cache, *caller;
   int format;
   int64_t seed, tie_seed; // -1: as in the file
   int64_t memory;         // 0: what is free
@@ -47,6 +48,9 @@ static const OptionSpec options[] = {
     {CLI_TEXT("--save-cache", save_cache, "FILE",
               "write the contents of the prefix caches at the end of the run")},
     {.group = "Debugging", CLI_FLAG("--step", step, "simulate every iteration on its own")},
+    {CLI_TEXT("--proposal-caller", caller, "IN,OUT,HOOKS",
+              "ask for decisions of 'proposal: caller' on these descriptors, as tandem.run of "
+              "Python does")},
     {CLI_FLAG("--audit", audit, "check the state of the simulator after every event")},
     {0}};
 
@@ -59,6 +63,7 @@ typedef struct Run {
   SimResult result;
   Report report;
   MovedRuns moved;
+  Caller asker;
   Arena *arena;
   Diag *diag;
 } Run;
@@ -156,10 +161,12 @@ static int simulate(Run *run) {
     sim->on_request = on_request;
     sim->on_request_context = &run->results;
   }
+  if (run->options->caller) sim->interrupted = &run->asker.ends;
   interrupt_catch();
   int status =
       config_simulate(&run->config, sim, &run->result, &run->report, run->arena, run->diag);
   progress_done(&progress);
+  if (caller_check(&run->asker, run->diag)) return -1;
   if (status == 0) status = end_outputs(run);
   if (status) return -1;
   note_trace(run, run->config.source);
@@ -285,6 +292,8 @@ static int load(Run *run, const char *path) {
 /* The exit code when `diag` stays empty. */
 static int run_config(Run *run, const char *path) {
   const Options *given = run->options;
+  if (given->caller && caller_open(&run->asker, given->caller, run->arena, run->diag))
+    return EXIT_INPUT;
   if (load(run, path) || open_files(run)) return EXIT_INPUT;
   print_engines(&run->config);
   note_reservations(&run->config);
@@ -305,6 +314,9 @@ static int run_config(Run *run, const char *path) {
 static int run_run(Cli *cli) {
   const Options *given = cli->given;
   if (given->requests && !given->output) return cli_usage(cli, "'--requests' needs '--output'");
+  if (given->caller && (given->output || given->range))
+    return cli_usage(cli, "'--proposal-caller' excludes '--output' and '--range': nobody else can "
+                          "repeat the run");
   if (given->range && given->format > OUTPUT_JSON)
     return cli_usage(cli, "'--range' needs the format table, csv or json");
   Run run = {.options = given, .arena = cli->arena, .diag = cli->diag};
@@ -313,6 +325,7 @@ static int run_run(Cli *cli) {
   output_drop(&run.event_log);
   output_drop(&run.save_cache);
   results_close(&run.results);
+  caller_close(&run.asker);
   moved_runs_done(&run.moved);
   cli_interrupted(cli, "nothing of the run is kept; the same command starts again");
   return code;

@@ -27,6 +27,9 @@ typedef struct Proposal {
 
 /* All of them in the order of proposals.def, NULL-terminated. */
 const Proposal *const *proposal_list(void);
+/* A proposal beside those of the list, which only this process has: configurations may then name
+ * it. It has no options. NULL takes it back; neither while one is bound or runs. */
+void proposal_give(const Proposal *proposal);
 /* What the node says, a name or {name: …, options}; NULL: none. -1 with entries in `diag` when
  * something is wrong. Options live in `arena`. */
 int proposal_bind(ProposalChoice *self, const Node *node, Arena *arena, Diag *diag);

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ._answers import Limit, Plan, Result, Row, Study, Sweep, Tuning, columns, frame
 from ._program import Diagnostic, Error, PathLike, call, call_json, program
+from ._proposal import TICKS_PER_SECOND, Caller, View, Waiting
 from ._yaml import block, flow
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ __all__ = [
     "Result",
     "Study",
     "Sweep",
+    "TICKS_PER_SECOND",
     "Tuning",
+    "View",
+    "Waiting",
     "columns",
     "compare",
     "plan",
@@ -89,14 +93,27 @@ def run(
     tie_seed: Optional[int] = None,
     strict: bool = False,
     memory: Optional[str] = None,
+    proposal: Any = None,
 ) -> Result:
     """Simulates a configuration. With `output` the run is added to that database, with `requests`
-    every request of it, too."""
+    every request of it, too. `proposal` is an object that changes decisions of batcher vllm by its
+    methods `rank(view, request)`, `prefill_tokens(view)` and `prefill_seqs(view)`; such a run is
+    not stored, since the configuration alone does not repeat it."""
     path, text = _config(config)
     options = _options(
         output=output, requests=requests, seed=seed, tie_seed=tie_seed, strict=strict, memory=memory
     )
-    return Result(*call_json("run", [path], [*options, *_set(set)], text))
+    if proposal is None:
+        return Result(*call_json("run", [path], [*options, *_set(set)], text))
+    settings = _set({**(set or {}), "policies.batcher.proposal": "caller"})
+    with Caller(proposal) as caller:
+        try:
+            answer = call_json(
+                "run", [path], [*options, caller.option, *settings], text, pass_fds=caller.pass_fds
+            )
+        except Error as error:
+            raise error from caller.raised
+    return Result(*answer)
 
 
 def sweep(

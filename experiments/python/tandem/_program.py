@@ -107,6 +107,7 @@ def call(
     options: Sequence[str],
     stdin: Optional[str] = None,
     accept: Sequence[int] = (0,),
+    pass_fds: Sequence[int] = (),
 ) -> Answer:
     """Runs a command. Ctrl-C goes to it first, once, so that what has ended is stored."""
     arguments = [program(), *command.split(), *options, "--", *operands]
@@ -116,6 +117,7 @@ def call(
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pass_fds=pass_fds,
             start_new_session=True,  # or a terminal would interrupt it a second time
         )
     except (OSError, ValueError) as error:
@@ -142,7 +144,8 @@ def call_json(
     options: Sequence[str],
     stdin: Optional[str] = None,
     accept: Sequence[int] = (0,),
+    pass_fds: Sequence[int] = (),
 ) -> tuple[Any, str]:
     """The JSON that a command prints, and its notes."""
-    answer = call(command, operands, [*options, "--format=json"], stdin, accept)
+    answer = call(command, operands, [*options, "--format=json"], stdin, accept, pass_fds)
     return json.loads(answer.out), answer.notes
