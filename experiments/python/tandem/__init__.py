@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from ._answers import Limit, Plan, Result, Row, Study, Sweep, Tuning, columns, frame
 from ._proposal import TICKS_PER_SECOND, Caller, View, Waiting
 from ._program import Diagnostic, Error, PathLike, call, call_json, program
+from ._proposal import TICKS_PER_SECOND, Caller, View, Waiting
 from ._yaml import block, flow
 
 if TYPE_CHECKING:
