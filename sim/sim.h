@@ -187,6 +187,17 @@ typedef struct EarlyRejectionOptions {
   Tick decode_time; // of a request, then
 } EarlyRejectionOptions;
 
+/* Decodes that go from pool to pool as they run (feature/flowing.c). Batchers plan iterations;
+ * not with groups, faults, hedging or checkpoints. */
+typedef struct FlowOptions {
+  double watermark;  // of the KV memory of an instance of `from`, above which decodes flow to
+                     // `to`; 0: none does
+  uint32_t from, to; // pools of one model
+  Tick tpot;         // at whose `share` a decode in `to` flows back; 0: none does
+  double share;
+  int64_t review; // iterations of decodes alone after which an instance of both is looked at again
+} FlowOptions;
+
 typedef struct SimConfig {
   ModelSpec model;         // that all serve, where there are no
   const ModelSpec *models; // [n_models]: each pool serves one, each component asks for one
@@ -213,8 +224,9 @@ typedef struct SimConfig {
   RetryOptions retry;           // of requests that are lost with an instance
   CheckpointOptions checkpoint; // not of requests that resume, nor of groups
   int network_path;             // NetworkPath
-  int64_t network_bandwidth;  // bytes/s per instance and direction besides its links'; 0: no limit
-  Tick network_latency;       // of each KV transfer
+  int64_t network_bandwidth; // bytes/s per instance and direction besides its links'; 0: no limit
+  Tick network_latency;      // of each KV transfer
+  FlowOptions flow;
   Uplinks uplinks;            // that instances share, on the way between NICs; not of groups
   double network_compression; // bytes of KV for each that it moves; 0: 1
   Tick monitor_interval;      // between broadcasts of loads, where a policy wants them; > 0 then

@@ -12,9 +12,9 @@
 
 typedef struct TopKeys {
   const Node *model, *models, *adapters, *max_model_len;
-  const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window, *warm, *prices, *precision, *faults, *domains, *scaling, *early_rejection, *sleep,
-      *energy;
+  const Node *workload, *pools, *groups, *timeline, *network, *flow, *monitor, *policies,
+      *perfmodel, *slo, *window, *warm, *prices, *precision, *faults, *domains, *scaling,
+      *early_rejection, *sleep, *energy;
   const Node *engine, *classes, *tenants;
   int64_t seed, tie_seed;
   int sold;
@@ -61,6 +61,8 @@ const OptionSpec config_options[] = {
         .help = "Record of the shape and memory of each group over time. The key's presence turns "
                 "it on.",
         .absent = "nothing is recorded"),
+    TOP(flow, OPTION_NODE, .help = "Decodes that go from pool to pool as they run.",
+        .absent = "they stay where they are"),
     TOP(network, OPTION_NODE, .help = "Network between instances.",
         .absent = "the defaults of its keys"),
     TOP(monitor, OPTION_NODE, .help = "Broadcasts of loads to the policies that read them.",
@@ -285,6 +287,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
               config_check_acceptance(self, diag);
   if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
   if (!status) status |= config_bind_faults(self, keys.faults, keys.domains, arena, diag);
+  if (!status && keys.flow) status |= config_bind_flow(self, keys.flow, diag);
   if (!status && keys.early_rejection)
     status |= config_bind_early_rejection(self, keys.early_rejection, diag);
   if (!status) status |= config_bind_pauses(self, arena, diag);

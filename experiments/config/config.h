@@ -213,6 +213,7 @@ extern const OptionSpec config_network_options[];
 extern const OptionSpec config_monitor_options[];
 extern const OptionSpec config_window_options[];
 extern const OptionSpec config_warm_options[];
+extern const OptionSpec config_flow_options[];
 extern const OptionSpec config_recovery_options[]; // of `faults`
 extern const OptionSpec config_retry_options[];
 extern const OptionSpec config_checkpoint_options[];
@@ -376,6 +377,8 @@ int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag)
 /* What fails, of pools that are bound; the values of `faults` and `domains`, NULL when absent. */
 int config_bind_faults(Config *self, const Node *node, const Node *domains, Arena *arena,
                        Diag *diag);
+/* The value of `flow`, after faults and groups. */
+int config_bind_flow(Config *self, const Node *node, Diag *diag);
 /* Whom loads keep out, once it is known whether requests are hedged. */
 int config_bind_early_rejection(Config *self, const Node *node, Diag *diag);
 /* When schedulers pause, of pools that are bound. */

@@ -175,6 +175,7 @@ const char *config_epoch(const Config *self, Arena *arena) {
   if (sim->report_interval > 0) add_rule(&rules, "reports");
   if (sim->n_adapters > 0) add_rule(&rules, "adapters");
   if (sim->sleep.awake > 0) add_rule(&rules, "sleep");
+  if (sim->flow.watermark > 0) add_rule(&rules, "flow");
   if (sim->uplinks.n > 0) add_rule(&rules, "uplinks");
   return epoch_of(rules.names, rules.n, arena);
 }

@@ -43,6 +43,8 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "monitor", NULL, "Loads as dispatchers know them.", config_monitor_options},
     {NULL, "timeline", NULL, "The record of what groups do.", config_timeline_options},
     {NULL, "window", NULL, "The window of the figure `window_rps`.", config_window_options},
+    {NULL, "flow", NULL, "Decodes that go from one pool to another as they run.",
+     config_flow_options},
     {NULL, "warm", NULL, "The value is the path of a file, `auto`, or a map of these keys.",
      config_warm_options},
     {"Configuration: workload", "workload", "trace", "A trace that is replayed.",

@@ -106,10 +106,22 @@ static int64_t run_limit(const Instance *instance) {
   return booked + batch_fitting(&instance->batch, instance->free_blocks, most - booked);
 }
 
+/* Whether decodes may flow out of it (feature/flowing.c). */
+static bool is_of_flow(const SimConfig *config, const Instance *instance) {
+  const FlowOptions *flow = &config->flow;
+  return flow->watermark > 0 && (instance->pool == &config->pools[flow->from] ||
+                                 instance->pool == &config->pools[flow->to]);
+}
+
 static int64_t review_after(const Simulation *self, const Instance *instance) {
-  if (!instance->batcher->review) return INT64_MAX;
-  const InstanceView view = sim_view(self, instance);
-  return instance->batcher->review(instance->batcher_options, instance->batcher_state, &view);
+  int64_t review = INT64_MAX;
+  if (instance->batcher->review) {
+    const InstanceView view = sim_view(self, instance);
+    review = instance->batcher->review(instance->batcher_options, instance->batcher_state, &view);
+  }
+  if (is_of_flow(self->config, instance) && self->config->flow.review < review)
+    review = self->config->flow.review;
+  return review;
 }
 
 /* Of the sequences, at the first iteration of the present part. */

@@ -75,6 +75,10 @@ int64_t life_room_needed(Simulation *self, RequestIx request);
 /* Room for its KV is taken there; the tokens that are there already. Given back. */
 int64_t life_room_taken(Simulation *self, RequestIx request);
 void life_room_given(Simulation *self, RequestIx request);
+/* It runs, or would, on an instance between iterations, and will go on elsewhere: what was made of
+ * it but for the newest token becomes the end of its prompt, and it is as one that `from` has
+ * prefilled for `to`. Not where its layers are in groups or a radix tree keeps its pages. */
+void life_flows(Simulation *self, Instance *from, RequestIx request, InstanceIx to);
 /* It is prefilled, and its KV leaves `from`, which holds it until that is released. */
 void life_left(Simulation *self, Instance *from, RequestIx request);
 /* What `from` held of it is free. */

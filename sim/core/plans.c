@@ -174,6 +174,11 @@ static void begin(Simulation *self, Instance *instance) {
     sim_book_idleness(self, instance, true);
     return;
   }
+  tell_plans(self, instance);
+  if (is_empty(instance)) {
+    sim_book_idleness(self, instance, true);
+    return;
+  }
   bool nothing, evicted, made_room = false;
   do {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;

@@ -68,7 +68,9 @@ void cluster_draw_layers(Cluster *self, const Draw *draw);
 void cluster_draw_pauses(Cluster *self, const Draw *draw);
 /* Before faults and scaling, which take all ranks of an instance. */
 void cluster_draw_ranks(Cluster *self, const Draw *draw);
-/* Links above the NICs, after all else. From a stream of its own. In uplinks.c. */
+/* Decodes that flow between two of its pools, after all else. In flow.c. */
+void cluster_draw_flow(Cluster *self, const Draw *draw);
+/* Links above the NICs, after all that was before. From a stream of its own. In uplinks.c. */
 void cluster_draw_uplinks(Cluster *self, const Draw *draw);
 /* Which of its pools have a KV connector. In connectors.c. */
 void cluster_draw_connectors(Cluster *self, const Draw *draw);

@@ -95,8 +95,9 @@ static const Batcher reserving = {
 
 /* ---- Rules ---- */
 
-static const char *const features[] = {
-    "core", "components", "adapters", "faults", "early_rejection", "reports", "sleep", "uplinks"};
+static const char *const features[] = {"core",   "components",      "adapters",
+                                       "faults", "early_rejection", "reports",
+                                       "sleep",  "uplinks",         "flow"};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 const Rule *rules_list(size_t *ret_n, Arena *arena) {

@@ -1,0 +1,44 @@
+/* Decodes that flow between two pools. From a stream of its own. */
+#include "sim/batcher/batcher.h"
+#include "sim/kvtier/kvtier.h"
+#include "sim/policies.h"
+#include "sim/router/router.h"
+#include "tests/swarm/draw.h"
+
+static bool pool_may(const SimConfig *config, const PoolSpec *pool) {
+  const Batcher *batcher = (const Batcher *)sim_pool_policy(config, pool, POLICY_BATCHER).policy;
+  const KvTier *tier = (const KvTier *)sim_pool_policy(config, pool, POLICY_KVTIER).policy;
+  return !batcher->schedules && !batcher->finish && !kvtier_moves(tier) &&
+         pool->pipeline_stages <= 1 && pool->attention_ranks <= 1 && pool->ranks <= 1 &&
+         pool->scaling.max == 0;
+}
+
+static bool run_may(const SimConfig *config) {
+  const Router *router = (const Router *)config->policies[POLICY_ROUTER].policy;
+  return config->n_groups == 0 && config->n_faults == 0 && config->hedge.after == 0 &&
+         config->checkpoint.bandwidth == 0 && config->sleep.awake == 0 && !router->observe &&
+         config->policies[POLICY_POOL].policy == policy_list(POLICY_POOL)[0];
+}
+
+/* In half of the clusters that may, from one pool that may to the next of its model. */
+void cluster_draw_flow(Cluster *self, const Draw *draw) {
+  SimConfig *config = &self->config;
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "flow");
+  const bool pinned = cluster_policies(POLICY_ROUTER) != policy_list(POLICY_ROUTER);
+  if (!run_may(config) || (!draw->rule && (pinned || one_in(&own, 2)))) return;
+  const bool back = one_in(&own, 2);
+  FlowOptions flow = {.share = 1};
+  flow.watermark = (double)between(&own, 1, 100) / 100;
+  flow.review = magnitude(&own, 1, 100);
+  flow.tpot = back ? ticks(&own, 50) : 0;
+  const uint32_t n = config->n_pools, from = (uint32_t)between(&own, 0, n - 1);
+  flow.from = from;
+  for (uint32_t k = 1; k < n; k++) {
+    flow.to = (from + k) % n;
+    const PoolSpec *a = &config->pools[from], *b = &config->pools[flow.to];
+    if (a->model != b->model || !pool_may(config, a) || !pool_may(config, b)) continue;
+    config->flow = flow;
+    return;
+  }
+}
