@@ -74,6 +74,27 @@ void histogram_add_series(Histogram *self, FineTick first, FineTick step, uint64
   }
 }
 
+void histogram_add_gaps(Histogram *self, Tick from, const Tick *times, size_t n, uint64_t weight) {
+  if (n == 0 || weight == 0) return;
+  Tick min = self->min;
+  double sum = 0, sum_squares = 0;
+  for (size_t i = 0; i < n; i++) {
+    const Tick gap = times[i] - from;
+    const double real = (double)gap;
+    assert(gap >= 0);
+    from = times[i];
+    if (gap > self->max) histogram_reach(self, gap);
+    self->counts[histogram_bucket(gap)] += weight;
+    sum += real;
+    sum_squares += real * real;
+    if (gap < min) min = gap;
+  }
+  self->min = min;
+  self->total += n * weight;
+  self->sum += (double)weight * sum;
+  self->sum_squares += (double)weight * sum_squares;
+}
+
 bool histogram_same_counts(const Histogram *self, const Histogram *other) {
   return self->total == other->total && self->min == other->min && self->max == other->max &&
          (self->total == 0 ||

@@ -54,6 +54,9 @@ static inline void histogram_add(Histogram *self, int64_t value, uint64_t weight
   self->sum_squares += times * real * real;
   if (value < self->min) self->min = value;
 }
+/* Adds `weight` observations of each of the `n` gaps from `from` to times[0], times[1], …, which
+ * never fall; the same as adding them one by one, but for rounding of the mean. */
+void histogram_add_gaps(Histogram *self, Tick from, const Tick *times, size_t n, uint64_t weight);
 /* Adds `weight` observations of the nearest tick of each of first, first + step, … (`count` terms,
  * all >= 0; step >= 0), in time proportional to the buckets crossed, with the same counters as
  * adding them one by one; the mean is that of the terms. */

@@ -216,6 +216,37 @@ static inline FineTick decode_piece_fine(const DecodePiece *piece, int64_t conte
   return piece->base + piece->slope * (context - piece->start);
 }
 
+/* What decode iterations of one piece take in each of `n_stages` >= 2 stages: iteration i has the
+ * layers + step·i, spread over `parts` stages, which are 2^shift unless that is -1. */
+typedef struct DecodeStages {
+  FineTick layers, step, overhead, head;
+  int64_t parts;
+  int shift;
+} DecodeStages;
+
+/* Of iterations of `seqs`, the first of which has `context`. */
+static inline DecodeStages decode_stages_of(const PerfModel *self, const DecodePiece *piece,
+                                            int64_t seqs, int64_t context, int64_t n_stages) {
+  const FineTick overhead = fine_from_ticks(self->overhead), head = self->row_head[seqs];
+  const int64_t parts = self->stages == n_stages ? 1 : n_stages;
+  return (DecodeStages){.layers = decode_piece_fine(piece, context) - head - overhead,
+                        .step = piece->slope * seqs,
+                        .overhead = overhead,
+                        .head = head,
+                        .parts = parts,
+                        .shift = parts & (parts - 1) ? -1 : __builtin_ctzll((uint64_t)parts)};
+}
+
+/* As perfmodel_stage says of the next of them, which is gone then. */
+static inline Tick decode_stages_next(DecodeStages *self, Tick *ret_last) {
+  const FineTick layers =
+      self->shift >= 0 ? self->layers >> self->shift : fine_divide(self->layers, self->parts);
+  const FineTick share = layers + self->overhead;
+  self->layers += self->step;
+  *ret_last = tick_nearest(share + self->head);
+  return tick_nearest(share);
+}
+
 /* One pure decode iteration, to the nearest tick. */
 static inline Tick perfmodel_decode_step(const PerfModel *self, int64_t seqs, int64_t context) {
   return tick_nearest(decode_piece_fine(perfmodel_decode(self, seqs, context), context));

@@ -4,6 +4,7 @@
 #include "sim/core/arrival.h"
 #include "sim/core/connector.h"
 #include "sim/core/iteration.h"
+#include "sim/core/lanes.h"
 #include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
 #include "sim/core/memory.h"
@@ -62,6 +63,7 @@ static void init_instances(Simulation *self) {
       if (pool->pipeline_stages > 1 && i % lanes == 0) {
         pipeline = ARENA_NEW(self->arena, Pipeline);
         pipeline_init(pipeline, pool->pipeline_stages, self->arena);
+        lanes_init(pipeline, &self->instances[ix], lanes, self->arena);
       }
       self->instances[ix] = (Instance){.pool = pool,
                                        .perfmodel = pool->perfmodel,

@@ -2,6 +2,7 @@
 #include "sim/core/decode_run.h"
 #include "sim/books/observing.h"
 #include "sim/core/counting.h"
+#include "sim/core/lanes.h"
 #include "sim/core/limits.h"
 #include "sim/core/loop.h"
 #include "sim/core/tier.h"
@@ -21,6 +22,7 @@ Tick sim_pass_pipeline(Simulation *self, const Instance *instance, const BatchSh
   if (stage < 0) return stage;
   const Tick send =
       executed ? 0 : tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
+  lanes_drop_plan(self, instance->pipeline);
   return pipeline_pass(instance->pipeline, self->now, stage, last, send, ret_stages);
 }
 
@@ -79,14 +81,35 @@ static bool comes_later(const Simulation *self, const Instance *instance) {
   return end->order > self->reached;
 }
 
+/* Iterations of the present part, of several, that end within so many ticks from its beginning. */
+static int64_t ends_within(const DecodeRun *run, Tick elapsed) {
+  if (!run->ends || run->part == 1) return series_ended(run->series, elapsed);
+  const Tick at = run->part_began_at + elapsed;
+  int64_t low = 0, high = run->part;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (run->ends[middle] <= at)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Ticks of iteration `i` of the present part. */
+static Tick part_at(const DecodeRun *run, int64_t i) {
+  return run->ends && i > 0 ? sim_part_sum(run, i + 1) - sim_part_sum(run, i)
+                            : series_at(run->series, i);
+}
+
 /* Iterations of the present part that have ended by now. One that ends this very tick has ended
  * only if its event would have been handled before the present one, so that --step agrees. */
 static int64_t ended_in_part(const Simulation *self, const Instance *instance) {
   const DecodeRun *run = &instance->run;
   if (run->part == 1) return 0;
   const Tick elapsed = self->now - run->part_began_at;
-  int64_t n = series_ended(run->series, elapsed);
-  if (n > 0 && series_sum(run->series, n) == elapsed && comes_later(self, instance)) n--;
+  int64_t n = ends_within(run, elapsed);
+  if (n > 0 && sim_part_sum(run, n) == elapsed && comes_later(self, instance)) n--;
   return n < run->part ? n : run->part - 1;
 }
 
@@ -183,14 +206,11 @@ static void begin_part(Simulation *self, Instance *instance, uint32_t carry) {
     if (series_passes_the_end(self, run->compute, run->part)) run->compute = (Series){.first = 1};
   }
   run->series = run->compute;
+  run->planned_by = instance->perfmodel;
   plan_power(self, instance, &shape);
   if (!instance->moves_kv) return;
   sim_plan_tier(self, instance, &shape);
   if (series_passes_the_end(self, run->series, run->part)) run->series = (Series){.first = 1};
-}
-
-static Tick part_end(const DecodeRun *run) {
-  return run->part_began_at + series_sum(run->series, run->part);
 }
 
 /* A run that begins with copies, or for which somebody gave way, is one iteration long: the batcher
@@ -223,7 +243,8 @@ void sim_begin_run(Simulation *self, Instance *instance, bool made_room) {
   sim_observe_begin(self, instance, &shape, false);
   begin_part(self, instance, SERIES_CARRY);
   wait_for_copies(self, instance, made_room);
-  agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run));
+  agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, sim_part_end(run));
+  if (instance->pipeline) lanes_plan(self, instance->pipeline);
 }
 
 void sim_begin_steps(Simulation *self, Instance *instance, const BatchShape *shape, int64_t review,
@@ -248,27 +269,30 @@ void sim_begin_steps(Simulation *self, Instance *instance, const BatchShape *sha
   begin_part(self, instance, carry);
   if (instance->adapters) wait_for_copies(self, instance, false);
   if (goes_on)
-    agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run), self->event.seq);
+    agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, sim_part_end(run), self->event.seq);
   else
-    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run));
+    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, sim_part_end(run));
+  if (instance->pipeline) lanes_plan(self, instance->pipeline);
 }
 
 /* To where the part ends now, in the place that its end has among events of one time. */
 static void move_end(Simulation *self, const Instance *instance) {
   const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix)->seq;
-  agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, part_end(&instance->run), seq);
+  agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, sim_part_end(&instance->run), seq);
 }
 
 void sim_cut_run(Simulation *self, Instance *instance) {
   DecodeRun *run = &instance->run;
   if (run->ends_soon) return;
-  run->part = ended_in_part(self, instance) + 1;
+  const int64_t part = ended_in_part(self, instance) + 1;
+  if (instance->pipeline) lanes_shorten(self, instance, part);
+  run->part = part;
   run->limit = run->done + run->part;
   run->ends_soon = true;
   if (instance->loop->decides_ahead)
     move_end(self, instance); // each step ends by itself in --step mode
   else
-    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run));
+    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, sim_part_end(run));
 }
 
 void sim_replan_tier(Simulation *self, Instance *instance) {
@@ -288,6 +312,7 @@ void sim_refit_run(Simulation *self, Instance *instance) {
   if (limit == run->limit) return;
   run->limit = limit;
   if (instance->radix) radix_stir(instance->radix);
+  if (instance->pipeline) lanes_shorten(self, instance, limit - run->done);
   if (steps(self, instance)) return;
   run->part = part_length(instance, present_piece(instance));
   move_end(self, instance);
@@ -318,16 +343,30 @@ void sim_book_batch_tokens(Instance *instance, int64_t tokens, Tick from, Tick t
   if (from < to) histogram_add(instance->batch_tokens, tokens, microseconds_between(from, to));
 }
 
+/* Of iteration `i` of a part that are asked for one by one; of the last from there on. */
+static int64_t milliwatts_at(const DecodeRun *run, int64_t i) {
+  if (i == 0 || run->part <= 1) return run->milliwatts;
+  if (i >= run->part) i = run->part - 1;
+  const BatchShape shape = {.decode_seqs = run->seqs,
+                            .context_tokens = present_context(run) + run->seqs * i,
+                            .logit_seqs = run->seqs};
+  return power_of_iteration(run->planned_by, &shape, NULL);
+}
+
 /* Milliwatt-ticks of n iterations of the present part, in the `ticks` that they take. */
 static Total drawn(const DecodeRun *run, int64_t n, Tick ticks) {
-  return run->milliwatts > 0 ? (Total)ticks * run->milliwatts
-                             : decode_power_sum(run->power, n, ticks);
+  if (run->milliwatts == 0) return decode_power_sum(run->power, n, ticks);
+  if (n <= 1) return (Total)ticks * run->milliwatts;
+  Total sum = 0;
+  for (int64_t i = 0; i < n; i++)
+    sum += (Total)part_at(run, i) * milliwatts_at(run, i);
+  return sum;
 }
 
 /* Of `ticks` of iteration `n` of the part, which is broken off: they draw the mean of it. A step
  * of a pipeline that has left the stages has no ticks of its own. */
 static Total drawn_of_broken(const DecodeRun *run, int64_t n, Tick ticks) {
-  if (run->milliwatts > 0) return (Total)ticks * run->milliwatts;
+  if (run->milliwatts > 0) return (Total)ticks * milliwatts_at(run, n);
   const Tick whole = series_at(run->series, n);
   return whole > 0 ? (Total)ticks * (int64_t)(drawn(run, 1, whole) / whole) : 0;
 }
@@ -336,20 +375,28 @@ static Total drawn_of_broken(const DecodeRun *run, int64_t n, Tick ticks) {
 static void add_iterations(const Simulation *self, const Instance *instance, int64_t n,
                            InstanceTotals *totals) {
   const DecodeRun *run = &instance->run;
-  const Tick ticks = series_sum(run->series, n);
+  const Tick ticks = sim_part_sum(run, n);
   totals->decode_ticks += ticks;
   totals->milliwatt_ticks += drawn(run, n, ticks);
   totals->decode_iterations += n;
   totals->decode_tokens += n * run->tokens;
   totals->padding_tokens += n * (run->seqs - run->tokens);
-  if (asks(self, instance)) return; // booked by iteration_ticks
+  if (asks(self, instance)) { // the first is booked by iteration_ticks
+    if (n <= 1) return;
+    totals->extrapolated_iterations[run->extrapolation] += n - 1;
+    totals->extrapolated_ticks[run->extrapolation] += ticks - sim_part_sum(run, 1);
+    return;
+  }
   const Extrapolation extrapolation = present_piece(instance)->extrapolation;
   totals->extrapolated_iterations[extrapolation] += n;
   totals->extrapolated_ticks[extrapolation] += series_sum(run->compute, n);
 }
 
 static void add_gaps(const DecodeRun *run, int64_t skip, int64_t n_seqs, Metrics *metrics) {
-  if (run->part > skip && n_seqs > 0)
+  if (run->part > 1 && run->ends)
+    histogram_add_gaps(&metrics->tbt, skip ? run->ends[0] : run->part_began_at, run->ends + skip,
+                       (size_t)(run->part - skip), (uint64_t)n_seqs);
+  else if (run->part > skip && n_seqs > 0)
     histogram_add_series(&metrics->tbt, series_fine(run->series, skip), series_step(run->series),
                          (uint64_t)(run->part - skip), (uint64_t)n_seqs);
 }
@@ -362,14 +409,14 @@ static void book_part(Simulation *self, Instance *instance) {
   if (skip) instance->loop->book_gaps(self, instance, run->began_at + series_sum(run->series, 1));
   add_gaps(run, skip, run->counted, &self->metrics);
   add_gaps(run, skip, run->tokens - run->counted, &self->warm_up_metrics);
-  sim_book_batch_tokens(instance, run->seqs, run->part_began_at, part_end(run));
+  sim_book_batch_tokens(instance, run->seqs, run->part_began_at, sim_part_end(run));
   add_iterations(self, instance, run->part, &instance->totals);
 }
 
 void sim_leave_part_out(const Simulation *self, Instance *instance) {
   const int64_t n = ended_in_part(self, instance) + 1;
   add_iterations(self, instance, n, &instance->before);
-  instance->counted_from = instance->run.part_began_at + series_sum(instance->run.series, n);
+  instance->counted_from = instance->run.part_began_at + sim_part_sum(&instance->run, n);
 }
 
 void sim_stretch_run(const Simulation *self, Instance *instance) {
@@ -390,7 +437,8 @@ bool sim_end_part(Simulation *self, Instance *instance, bool resized) {
   run->done += run->part;
   if (resized || run_over(self, instance)) return true;
   begin_part(self, instance, series_after(run->compute, run->part).carry);
-  agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, part_end(run), self->event.seq);
+  agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, sim_part_end(run), self->event.seq);
+  if (instance->pipeline) lanes_plan(self, instance->pipeline);
   return false;
 }
 
@@ -405,17 +453,18 @@ Tick sim_worked_ticks(Tick ticks, Tick stall, Tick work) {
 static void add_broken_off(const Simulation *self, const Instance *instance, int64_t n,
                            InstanceTotals *totals) {
   const DecodeRun *run = &instance->run;
-  const bool is_asked = asks(self, instance); // so it is booked already
-  const Tick ticks = self->now - run->part_began_at - series_sum(run->series, n);
-  const Tick stall = run->done + n == 0 ? run->stall : 0, work = series_at(run->compute, n);
+  const bool is_asked = asks(self, instance), is_booked = is_asked && n == 0;
+  const Tick ticks = self->now - run->part_began_at - sim_part_sum(run, n);
+  const Tick stall = run->done + n == 0 ? run->stall : 0;
+  const Tick work = n > 0 && run->ends ? part_at(run, n) : series_at(run->compute, n);
   const Extrapolation extrapolation =
       is_asked ? run->extrapolation : present_piece(instance)->extrapolation;
   totals->decode_ticks += ticks;
   totals->milliwatt_ticks += drawn_of_broken(run, n, ticks);
   totals->stall_ticks -= stall > ticks ? stall - ticks : 0;
-  totals->extrapolated_iterations[extrapolation] -= is_asked;
+  totals->extrapolated_iterations[extrapolation] -= is_booked;
   totals->extrapolated_ticks[extrapolation] +=
-      sim_worked_ticks(ticks, stall, work) - (is_asked ? work : 0);
+      sim_worked_ticks(ticks, stall, work) - (is_booked ? work : 0);
 }
 
 /* An iteration that began before the instance was counted is not. */
@@ -430,7 +479,7 @@ static void leave_broken_off_out(const Simulation *self, Instance *instance, int
 bool sim_break_off_run(Simulation *self, Instance *instance) {
   DecodeRun *run = &instance->run;
   const int64_t n = ended_in_part(self, instance);
-  const Tick began_at = run->part_began_at + series_sum(run->series, n);
+  const Tick began_at = run->part_began_at + sim_part_sum(run, n);
   if (began_at < instance->counted_from) leave_broken_off_out(self, instance, n);
   add_broken_off(self, instance, n, &instance->totals);
   run->part = n;
@@ -448,9 +497,9 @@ bool sim_break_off_run(Simulation *self, Instance *instance) {
 /* Of a part of which nothing is booked: iterations that have ended by then, and the mean of the
  * one that has not. */
 static void meter_part(const DecodeRun *run, Tick ticks, InstanceTotals *totals) {
-  int64_t n = run->series.first > 0 ? series_ended(run->series, ticks) : 0;
+  int64_t n = run->series.first > 0 ? ends_within(run, ticks) : 0;
   if (n > run->part) n = run->part;
-  const Tick ended = series_sum(run->series, n);
+  const Tick ended = sim_part_sum(run, n);
   totals->decode_ticks += ticks;
   totals->milliwatt_ticks += drawn(run, n, ended) + drawn_of_broken(run, n, ticks - ended);
 }

@@ -7,6 +7,7 @@
  * found by looking, not by arithmetic; batches, plans and outcomes are the same. */
 #ifndef SIM_CORE_DECODE_RUN_H
 #define SIM_CORE_DECODE_RUN_H
+#include "sim/core/run_part.h"
 #include "sim/core/state.h"
 
 /* Has the configuration's executor run an iteration, `done` iterations of a decode run beyond those

@@ -133,23 +133,25 @@ typedef enum Activity {
  * iteration with prefill is a run of one. */
 typedef struct DecodeRun {
   Tick began_at, part_began_at;
-  int64_t done;      // iterations of earlier parts
-  int64_t part;      // iterations of the present part
-  int64_t booked;    // iterations that batch and free_blocks know of, the present one at most
-  int64_t limit;     // iterations of the whole run, as far as is known
-  Series series;     // of the present part
-  Series compute;    // the same without the tier's work
-  int64_t most;      // that the present part may have, however long the run
-  int64_t review;    // iterations after which the batcher wants to be asked
-  int64_t tokens;    // of output that each iteration makes
-  int64_t counted;   // of those, of requests that are (SimConfig.warm_up)
-  int64_t seqs;      // of each iteration, padding included
-  int64_t drafts;    // tokens of them that are verified beyond one each
-  Tick beside;       // time of what proposes the next, and of an encoder
-  int64_t context;   // of them in the first
-  Tick stall;        // in the first iteration, before its work
-  bool sends_layers; // while the iteration that is about to begin computes them
-  bool ends_soon;    // something must join: the run ends with its part
+  int64_t done;   // iterations of earlier parts
+  int64_t part;   // iterations of the present part
+  int64_t booked; // iterations that batch and free_blocks know of, the present one at most
+  int64_t limit;  // iterations of the whole run, as far as is known
+  Series series;  // of the present part
+  Series compute; // the same without the tier's work
+  Tick *ends;     // of iterations of a part of several, of a lane (lanes.h); else NULL
+  size_t ends_capacity;
+  int64_t most;                // that the present part may have, however long the run
+  int64_t review;              // iterations after which the batcher wants to be asked
+  int64_t tokens;              // of output that each iteration makes
+  int64_t counted;             // of those, of requests that are (SimConfig.warm_up)
+  int64_t seqs;                // of each iteration, padding included
+  int64_t drafts;              // tokens of them that are verified beyond one each
+  Tick beside;                 // time of what proposes the next, and of an encoder
+  int64_t context;             // of them in the first
+  Tick stall;                  // in the first iteration, before its work
+  bool sends_layers;           // while the iteration that is about to begin computes them
+  bool ends_soon;              // something must join: the run ends with its part
   bool moves[LINK_DIRECTIONS]; // the tier does that way, in the present part
   bool goes_on;                // with what the run before it was of
 
@@ -158,9 +160,10 @@ typedef struct DecodeRun {
   Tick modelled;
   Extrapolation extrapolation;
   BatchShape shape;
-  Tick ends_at;       // of one with prefill
-  int64_t milliwatts; // the mean of one GPU in that one; 0: not known, or by `power`
-  DecodePower power;  // of iterations of a part that are not asked for one by one
+  Tick ends_at;                // of one with prefill
+  int64_t milliwatts;          // the mean of one GPU in that one; 0: not known, or by `power`
+  const PerfModel *planned_by; // the part, of a lane
+  DecodePower power;           // of iterations of a part that are not asked for one by one
 } DecodeRun;
 
 /* In the order in which an event needs it: the first lines of the cache are all that most need. */

@@ -80,7 +80,8 @@ static bool is_booked(const Simulation *self, const Instance *instance) {
   const int64_t n = run->booked - instance->lag - run->done; // of the present part
   return instance->activity == ACTIVITY_DECODE && n > 0 &&
          self->now - run->part_began_at <
-             run->series.first * n + run->series.step * (n * (n - 1) / 2);
+             (run->ends ? sim_part_sum(run, n)
+                        : run->series.first * n + run->series.step * (n * (n - 1) / 2));
 }
 
 void sim_catch_up(Simulation *self, Instance *instance) {

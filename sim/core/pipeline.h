@@ -12,9 +12,26 @@
 #define SIM_CORE_PIPELINE_H
 #include "perfmodel/perfmodel.h"
 
+struct Instance;
+
+/* A decode iteration of a lane that is planned: it begins as the lane's last one ends. */
+typedef struct PlannedPass {
+  struct Instance *lane;
+  Tick at;
+  uint64_t order; // of the event of that end among those of its time
+} PlannedPass;
+
 typedef struct Pipeline {
   int64_t n_stages;
   Tick *free_at; // [n_stages] when each has let go of the last batch sent into it
+  /* Of lanes (lanes.h). */
+  struct Instance *first; // of `n_lanes`
+  uint32_t n_lanes;
+  struct Lane *lanes;  // [n_lanes] reused
+  PlannedPass *passes; // planned, in the order in which they begin
+  Tick *before;        // [n_stages] of each, what `free_at` was
+  size_t n_passes, passes_capacity, before_capacity;
+  size_t horizon; // as many are planned at once
 } Pipeline;
 
 void pipeline_init(Pipeline *self, int64_t n_stages, Arena *arena);

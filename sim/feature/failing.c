@@ -5,6 +5,7 @@
 #include "sim/core/decode_run.h"
 #include "sim/core/draining.h"
 #include "sim/core/iteration.h"
+#include "sim/core/lanes.h"
 #include "sim/core/leaving.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/lockstep.h"
@@ -167,6 +168,7 @@ static void stop(Simulation *self, Instance *instance, Tick detected) {
   if (!go_down(self, instance)) return; // whoever was there has been lost, or will be
   set_dead(self, instance, true);
   sim_hold_up_transfers(self, instance->ix);
+  if (instance->pipeline) lanes_drop_plan(self, instance->pipeline);
   if (instance->pipeline) pipeline_stop(instance->pipeline, self->now);
   sim_break_off(self, instance);
   if (instance == outages_lead(self, instance)) set_detection(self, instance, detected);

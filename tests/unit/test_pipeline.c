@@ -134,6 +134,66 @@ static PowerModel constant_power(double watts) {
   return power;
 }
 
+/* Runs `rows` on lanes of so many stages, coalesced and stepped; events of both. */
+static void run_lanes(Scene *scene, const TraceRow *rows, size_t n_rows, uint64_t events[2]) {
+  scene_run_both(scene, rows, n_rows);
+  for (int step = 0; step < 2; step++) {
+    scene->config.step = step;
+    cr_assert_eq(scene_run(scene, rows, n_rows), 0);
+    events[step] = scene->result.events;
+  }
+  scene->config.step = false;
+}
+
+/* Lanes that decode are planned together: 897 iterations with equal and with unequal batches are a
+ * few events, and end when they do one by one. */
+Test(pipeline, decodes_of_lanes_are_planned_together) {
+  const TraceRow rows[] = {row(0, 100, 300), row(0, 400, 300), row(3 * MS, 100, 300)};
+  for (int64_t stages = 3; stages <= 5; stages++) {
+    Scene scene;
+    uint64_t events[2];
+    scene_init(&scene, &arena, &diag);
+    scene_choose(&scene, POLICY_ROUTER, "round_robin", NULL);
+    scene.pools[0].count = (uint32_t)stages;
+    scene.pools[0].pipeline_stages = stages;
+    run_lanes(&scene, rows, COUNT(rows), events);
+    cr_expect_geq(events[1], 3 * 299);
+    cr_expect_lt(events[0], 100, "%llu events in %lld stages", (unsigned long long)events[0],
+                 (long long)stages);
+  }
+}
+
+/* Whatever breaks a plan, each lane goes on where it would have without: a request that comes, and
+ * a failure of all lanes, at many times within the iterations of others, and blocks that run out.
+ * The watts of iterations grow with their context. */
+Test(pipeline, plans_of_lanes_are_broken_where_iterations_are) {
+  PowerModel power = constant_power(300);
+  power.idle = 40;
+  for (int i = 0; i < POWER_OCTAVES; i++)
+    power.decode.watts.at[i] = 100 + 2 * i;
+  for (int at = 100; at < 900; at += 13) {
+    Scene scene;
+    uint64_t events[2];
+    const TraceRow rows[] = {row(0, 100, 60), row(MS, 90, 55), row(at * MS, 80, 40),
+                             row(at * MS + 7, 20, 30), row(2 * at * MS, 20, 30)};
+    const FaultSpan span = {(at + 311) * MS, (at + 411) * MS};
+    const FaultSource fault = {.kind = FAULT_FAIL, .n_instances = 2, .spans = &span, .n_spans = 1};
+    scene_init(&scene, &arena, &diag);
+    PerfModel model = *scene.pools[0].perfmodel;
+    model.power = &power;
+    scene_choose(&scene, POLICY_ROUTER, "round_robin", NULL);
+    scene.pools[0].count = 2;
+    scene.pools[0].pipeline_stages = 2;
+    scene.pools[0].kv_blocks = 12;
+    scene.pools[0].perfmodel = &model;
+    scene.config.faults = &fault;
+    scene.config.n_faults = at % 2;
+    scene.config.retry = (RetryOptions){.limit = 3};
+    run_lanes(&scene, rows, COUNT(rows), events);
+    cr_expect_lt(events[0], events[1]);
+  }
+}
+
 /* Of a step that has left the stages before its output is taken nothing is left when the instance
  * begins it; it draws nevertheless until a failure breaks it off, at any of these times. */
 Test(pipeline, a_step_that_is_broken_off_draws_as_long_as_it_lasted) {

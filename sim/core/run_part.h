@@ -1,0 +1,14 @@
+/* When iterations of the present part of a decode run end (decode_run.h): an arithmetic series, or
+ * of a lane of a pipeline one by one (lanes.h). */
+#ifndef SIM_CORE_RUN_PART_H
+#define SIM_CORE_RUN_PART_H
+#include "sim/core/instance.h"
+
+/* Ticks that the first `n` iterations of the present part take together. */
+static inline Tick sim_part_sum(const DecodeRun *run, int64_t n) {
+  return n > 1 && run->ends ? run->ends[n - 1] - run->part_began_at : series_sum(run->series, n);
+}
+static inline Tick sim_part_end(const DecodeRun *run) {
+  return run->part_began_at + sim_part_sum(run, run->part);
+}
+#endif
