@@ -422,7 +422,7 @@ void sim_leave_part_out(const Simulation *self, Instance *instance) {
 void sim_stretch_run(const Simulation *self, Instance *instance) {
   DecodeRun *run = &instance->run;
   InstanceTotals planned = {0};
-  const bool left_out = instance->counted_from == part_end(run); // the warm-up ended in it
+  const bool left_out = instance->counted_from == sim_part_end(run); // the warm-up ended in it
   add_iterations(self, instance, 1, &planned);
   run->series = run->compute = (Series){.first = self->now - run->part_began_at};
   if (!left_out) return;
