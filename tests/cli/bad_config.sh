@@ -32,7 +32,7 @@ rejects 4 "$tandem" run absent.yaml
 says "absent.yaml: error: cannot open 'absent.yaml'"
 
 # Keys and values.
-broken 's/^slo/slow/' "bad.yaml:10:1: error: unknown key 'slow'" "did you mean 'slo'?"
+broken 's/^slo/slos/' "bad.yaml:10:1: error: unknown key 'slos'" "did you mean 'slo'?"
 broken '1d' "error: missing key 'model'"
 broken 's/count: 2/cuont: 2/' "bad.yaml:7:41: error: unknown key 'cuont'" "did you mean 'count'?"
 broken 's/count: 2/count: two/' "bad.yaml:7:48: error: 'count' must be a whole number"
