@@ -10,15 +10,17 @@ WITH newest AS (
   FROM answer JOIN newest ON newest.id = study_id
   WHERE seed = (SELECT min(seed) FROM answer AS any WHERE any.study_id = newest.id) GROUP BY design
 )
-SELECT * FROM (SELECT design.name || iif(first.gpus > 0, printf(', %d GPU%s', first.gpus,
+SELECT series, mean, low, high, half_width, margin, limits
+FROM (SELECT design.name || iif(first.gpus > 0, printf(', %d GPU%s', first.gpus,
     iif(first.gpus = 1, '', 's')), '') AS series, mean, low, high, half_width,
   100 * first.margin AS margin, CASE WHEN binds LIKE '%ttft%' THEN 1 WHEN binds LIKE '%tpot%' THEN 2
-    WHEN binds LIKE '%e2e%' THEN 3 WHEN binds LIKE '%tbt%' THEN 4 ELSE 0 END AS limits
+    WHEN binds LIKE '%e2e%' THEN 3 WHEN binds LIKE '%tbt%' THEN 4 ELSE 0 END AS limits,
+  first.gpus AS gpus
 FROM design JOIN newest ON newest.id = study_id LEFT JOIN first ON first.design = design.name
 WHERE mean IS NOT NULL
 UNION ALL
-SELECT NULL, CASE objective WHEN 'cost' THEN 1 WHEN 'power' THEN 2 WHEN 'machines' THEN 3
-    WHEN 'instances' THEN 5 WHEN 'gpus' THEN 6 ELSE 4 END,
-  NULL, NULL, NULL, NULL, NULL
+SELECT NULL, CASE objective WHEN 'cost' THEN 1 WHEN 'power' THEN 2 WHEN 'carbon' THEN 2
+    WHEN 'machines' THEN 3 WHEN 'instances' THEN 5 WHEN 'gpus' THEN 6 ELSE 4 END,
+  NULL, NULL, NULL, NULL, NULL, NULL
 FROM newest WHERE EXISTS (SELECT * FROM design WHERE study_id = newest.id AND mean IS NOT NULL))
-ORDER BY series IS NOT NULL, mean, margin DESC;
+ORDER BY series IS NOT NULL, mean, gpus, margin DESC;

@@ -7,11 +7,13 @@
 /* What a study may want, and the column of `answer` that has it. */
 typedef struct Objective {
   const char *name, *question, *unit, *column;
+  const char *range_unit; // of the ranges over seeds
   bool more_is_better;
+  bool by_power; // counts were searched by power, whose ranges these are
 } Objective;
 
 #define OBJECTIVE(of, asks, of_unit, of_column)                                                    \
-  .name = of, .question = asks, .unit = of_unit, .column = of_column
+  .name = of, .question = asks, .unit = of_unit, .column = of_column, .range_unit = of_unit
 static const Objective objectives[] = {
     {OBJECTIVE("throughput", "Which design serves the highest rate?", "requests/s", "rate_rps"),
      .more_is_better = true},
@@ -22,6 +24,12 @@ static const Objective objectives[] = {
     {OBJECTIVE("instances", "Which design serves the load with the fewest instances?", "instances",
                "instances")},
     {OBJECTIVE("gpus", "Which design serves the load with the fewest GPUs?", "GPUs", "gpus")},
+    {.name = "carbon",
+     .question = "Which design serves the load with the least carbon?",
+     .unit = "g of CO2 per million output tokens",
+     .column = "carbon",
+     .range_unit = "kW",
+     .by_power = true},
 };
 
 static const Objective *objective_of(const Subject *self) {
@@ -34,7 +42,7 @@ static const Objective *objective_of(const Subject *self) {
 /* A design: its answer on the first seed, and what the objective is over all seeds. */
 typedef struct Design {
   const char *name, *cluster, *binds, *why_not;
-  double value, low, high, low_model, high_model, mean, half_width, margin, rate, cost;
+  double value, low, high, low_model, high_model, mean, half_width, margin, rate, cost, gpus;
   int64_t holds;
   bool monotone;
 } Design;
@@ -43,7 +51,10 @@ enum { DESIGNS_MOST = 64 };
 
 /* Columns are found by their names. */
 static const char designs_sql[] =
-    "SELECT design.name AS name, design.*, answer.* FROM design LEFT JOIN answer "
+    "SELECT design.name AS name, design.*, answer.*, (SELECT value FROM metric "
+    "JOIN run ON run.id = metric.run_id WHERE run.config_digest = answer.config_digest "
+    "AND metric.name = 'carbon_g_per_million_output_tokens' LIMIT 1) AS carbon "
+    "FROM design LEFT JOIN answer "
     "ON answer.study_id = design.study_id AND answer.design = design.name "
     "AND answer.seed = (SELECT min(seed) FROM answer WHERE study_id = :id) "
     "WHERE design.study_id = :id ORDER BY design.name";
@@ -93,6 +104,7 @@ static Design read_design(sqlite3_stmt *row, const Objective *objective, Arena *
                   .why_not = text_named(row, "why_not", arena),
                   .binds = text_named(row, "binds", arena),
                   .margin = number_named(row, "margin"),
+                  .gpus = number_named(row, "gpus"),
                   .rate = number_named(row, "rate_rps"),
                   .cost = number_named(row, "cost_per_hour"),
                   .cluster = cluster_words(row, arena)};
@@ -101,7 +113,9 @@ static Design read_design(sqlite3_stmt *row, const Objective *objective, Arena *
 /* As provision_is_better. */
 static bool is_before(const Design *one, const Design *other, const Objective *objective) {
   if (isnan(one->value) || isnan(other->value)) return !isnan(one->value) && isnan(other->value);
-  if (one->value == other->value) return one->margin > other->margin;
+  const double fewer = other->gpus - one->gpus;
+  if (one->value == other->value)
+    return fewer > 0 || fewer < 0 ? fewer > 0 : one->margin > other->margin;
   return objective->more_is_better ? one->value > other->value : one->value < other->value;
 }
 
@@ -201,24 +215,26 @@ static int put_sureness(const Subject *self, const Objective *objective, const D
     lines[at++] = "Seeds";
     lines[at++] = arena_printf(
         arena, "%s on %" PRId64 " seeds; the answer of the first meets all limits on %" PRId64,
-        range_words(best->low, best->high, objective->unit, arena), self->n_seeds, best->holds);
+        range_words(best->low, best->high, objective->range_unit, arena), self->n_seeds,
+        best->holds);
   } else if (known) {
     lines[at++] = "Seeds";
     lines[at++] = "one seed: the variation over seeds is unknown (set provision.seeds: 5)";
   }
-  if (known && n > 1 && !isnan(designs[1].value)) {
+  if (known && n > 1 && !isnan(designs[1].value) && !objective->by_power) {
     const bool apart =
         objective->more_is_better ? best->low > designs[1].high : best->high < designs[1].low;
     lines[at++] = "Runner-up";
-    lines[at++] = arena_printf(arena, "%s: %s; %s", designs[1].name,
-                               range_words(designs[1].low, designs[1].high, objective->unit, arena),
-                               apart ? "worse on every seed" : "their ranges overlap");
+    lines[at++] =
+        arena_printf(arena, "%s: %s; %s", designs[1].name,
+                     range_words(designs[1].low, designs[1].high, objective->range_unit, arena),
+                     apart ? "worse on every seed" : "their ranges overlap");
   }
   if (known && !isnan(best->low_model)) {
     lines[at++] = "Seeds and iteration times";
     lines[at++] =
         arena_printf(arena, "%s, with iteration times varied by the error of their models",
-                     range_words(best->low_model, best->high_model, objective->unit, arena));
+                     range_words(best->low_model, best->high_model, objective->range_unit, arena));
   }
   if (known && !best->monotone) {
     lines[at++] = "Not monotone";
@@ -256,7 +272,7 @@ static int put_tables(const Subject *self, const Objective *objective, const Des
     page_cell(page, true, "%s", one->name);
     page_cell(page, true, "%s", *one->cluster ? one->cluster : "-");
     page_cell(page, false, "%s", value_words(one, objective, arena));
-    page_cell(page, false, "%s", range_words(one->low, one->high, objective->unit, arena));
+    page_cell(page, false, "%s", range_words(one->low, one->high, objective->range_unit, arena));
     page_cell(page, false, "%s", shown(one->mean, "", arena));
     page_cell(page, false, "%s", shown(one->half_width, "", arena));
     page_cell(page, false, "%" PRId64 " of %" PRId64, one->holds, self->n_seeds);

@@ -114,8 +114,10 @@ shows all.html 'study.yaml: a study' 'serves the load at the lowest cost' 'on 3 
 
 expect 0 "$tandem" plan --model llama3.1-8b --gpu h100 --rate 4 --isl 200 --osl 20 --tp 1,2 \
   --split no --seeds 1 --slo 'ttft.p99<200ms,tpot.p99<20ms' --curve --output plan.db
+design=$(sed -n 's/^answer .* instances* of \([^:]*\):.*/\1/p' out)
 expect 0 "$tandem" report plan.db -o plan.html
 whole plan.html
+shows plan.html "<p class=\"answer\">$design: " # of equal cost it is the one with fewer GPUs
 shows plan.html '<h1>Which design serves 4 requests/s of llama3.1-8b at the lowest cost?</h1>' \
   'tandem plan: a study' 'tandem provision study.yaml --output'
 sed '/id="appendix"/,$d' plan.html >main.html
