@@ -16,15 +16,20 @@ trap 'rm -rf "$work"' EXIT
 awk -F'"' -v OFS= '{ for (i = 2; i <= NF; i += 2) gsub(",", ";", $i) } 1' \
   "$work/quoted" >"$work/points"
 
-# Points that are compared, and the median of their errors, of one machine and of split clusters.
-awk -F, '
+# Keeps the sizes of errors of each figure and key in ascending order, and their sum.
+sorting='
 function add(figure, key, text,    i, x) { # in ascending order
   if (text == "") return
   x = text < 0 ? -text : text + 0
+  sum[figure, key] += x
   for (i = count[figure, key]++; i > 0 && error[figure, key, i] > x; i--)
     error[figure, key, i + 1] = error[figure, key, i]
   error[figure, key, i + 1] = x
 }
+'
+
+# Points that are compared, and the median of their errors, of one machine and of split clusters.
+awk -F, "$sorting"'
 function median(figure, key,    n) {
   n = count[figure, key]
   if (n == 0) return "-"
@@ -58,6 +63,43 @@ END {
       odd[key] + 0 " | " median("tpot", key " | even") " | " median("ttft", key " | even") " |"
   }
 }' "$work/points" >"$work/summary"
+
+# The errors of split clusters by where their numbers of instances are from: the mean, and the
+# median.
+awk -F, "$sorting"'
+function means(figure, key,    n) {
+  n = count[figure, key]
+  if (n == 0) return "-"
+  return sprintf("%.1f%%, %.1f%%", 100 * sum[figure, key] / n, \
+                 50 * (error[figure, key, int((n + 1) / 2)] + error[figure, key, int((n + 2) / 2)]))
+}
+function origin(solved) {
+  if (solved == "") return "in the row"
+  if (solved ~ /same times/) return "in a row with the same times"
+  if (solved ~ /without speculative/) return "the same, listed with speculative decoding, too"
+  return "of the one deployment listed" (solved ~ /with spec/ ? ", with speculative decoding" : "")
+}
+NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+$column["mode"] != "disagg" || $column["why"] $column["fitted"] != "" { next }
+{
+  key = origin($column["solved"])
+  rows[key]++
+  odd[key] += $column["odd"] != ""
+  add("tpot", key, $column["tpot_error"])
+  add("ttft", key, $column["ttft_error"])
+  if ($column["odd"] == "") add("even", key, $column["tpot_error"])
+}
+END {
+  n = split("in the row|in a row with the same times|of the one deployment listed|" \
+    "the same, listed with speculative decoding, too|" \
+    "of the one deployment listed, with speculative decoding", keys, "|")
+  print "| numbers of instances | points | TPOT | TTFT | odd | TPOT without these |"
+  print "|---|---|---|---|---|---|"
+  for (i = 1; i <= n; i++)
+    if (keys[i] in rows)
+      print "| " keys[i] " | " rows[keys[i]] " | " means("tpot", keys[i]) " | " \
+        means("ttft", keys[i]) " | " odd[keys[i]] " | " means("even", keys[i]) " |"
+}' "$work/points" >"$work/origins"
 
 # By how much composed models were off, by engine and GPU and of all: the median, and what a sixth
 # of the rows are below and above. GPUs have the names of their tables. Rows with speculative
