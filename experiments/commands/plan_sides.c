@@ -125,13 +125,16 @@ static const char *times_of(const Plan *plan, const Config *config, Arena *arena
   return strcmp(first, second) == 0 ? first : arena_printf(arena, "%s; %s", first, second);
 }
 
-/* Beside the times the acceptance of drafts that nobody gave: "..., 2.94 tokens a step assumed". */
+/* Beside the times the acceptance of drafts that nobody gave, "..., 2.94 tokens a step assumed",
+ * and what emissions do not count. */
 static const char *rests_on(const Plan *plan, const Config *config, Arena *arena) {
-  const char *times = times_of(plan, config, arena);
-  if (!plan->has_acceptance) return times;
-  return arena_printf(arena, "%s, %.2f tokens a step %s", times,
-                      acceptance_middle(&plan->acceptance),
-                      plan->acceptance.own ? "as measured on coding prompts" : "assumed");
+  const char *text = times_of(plan, config, arena);
+  if (plan->has_acceptance)
+    text =
+        arena_printf(arena, "%s, %.2f tokens a step %s", text, acceptance_middle(&plan->acceptance),
+                     plan->acceptance.own ? "as measured on coding prompts" : "assumed");
+  const bool lacks = plan->question->carbon && plan_lacks_machine_power(config);
+  return lacks ? arena_printf(arena, "%s; emissions of the GPUs alone", text) : text;
 }
 
 static int take_answer(Side *self, const Plan *plan, Study *study, Arena *arena) {

@@ -99,6 +99,13 @@ static void note_offload(Notes *self, const Plan *plan) {
     add(self, "designs that cannot offload were left out: split pools, attention ranks, pipelines");
 }
 
+bool plan_lacks_machine_power(const Config *config) {
+  for (uint32_t i = 0; i < config->sim.n_pools; i++)
+    if (config->sim.pools[i].perfmodel->power && config->sim.pools[i].prefill_power == 0)
+      return true;
+  return false;
+}
+
 /* What is known of the times of each GPU against measured engines. */
 static void note_residual(Notes *self, const Config *config) {
   const PerfModel *last = NULL;
@@ -205,6 +212,9 @@ const char *const *plan_notes(const PlanAnswer *self, Arena *arena) {
   note_offload(&notes, self->plan);
   note_versions(&notes, self->config);
   note_residual(&notes, self->config);
+  if (plan_lacks_machine_power(self->config))
+    add(&notes,
+        "energy is that of the GPUs alone: what the rest of the machine draws is not known");
   note_memory(&notes, &self->outcomes[self->best].answers[0], self->config, self->plan->question);
   return notes.items;
 }

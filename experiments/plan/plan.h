@@ -282,6 +282,9 @@ const char *plan_near_gpu(const PlanAnswer *self);
 
 /* What the answer rests on that its figures do not say; NULL-terminated. */
 const char *const *plan_notes(const PlanAnswer *self, Arena *arena);
+
+/* Energy counts the GPUs of some pool alone, since the machine type does not say the rest. */
+bool plan_lacks_machine_power(const Config *config);
 /* "6", or "4 + 2" of a split. */
 const char *plan_instances(const Answer *answer, Arena *arena);
 /* "4 + 2 instances of split-tp1: 6 GPUs, 24 $/h" */

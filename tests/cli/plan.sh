@@ -557,6 +557,11 @@ rows = json.load(open('out'))
 assert len(rows) == 2 and rows[0][name] <= rows[1][name], rows
 assert rows[0][name] < best / 10
 END
+# A machine type that does not say what it draws beside its GPUs is named.
+expect 0 "$tandem" plan --model llama3.1-8b --gpu h100,h200 --rate 2 --isl 200 --osl 20 --tp 1 \
+  --split no --seeds 1 --slo 'ttft.p99<1s' --carbon 500
+grep -q '^dgx-h200 .*; emissions of the GPUs alone$' out || fail 'emissions of less are not named'
+grep '^dgx-h100 ' out | grep -q 'GPUs alone' && fail 'emissions of all are said to be of less'
 rejects 2 green --objective carbon
 rejects 2 green --carbon 500 --pue 0.5
 expect 3 "$tandem" provision study.yaml --dry-run --set provision.objective=carbon
