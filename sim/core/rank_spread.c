@@ -63,7 +63,8 @@ static int64_t prompt_tokens(const Simulation *self, const RequestQueue *queue) 
 
 /* The fewest tokens of prompts, of ranks that have not their share of all requests yet. */
 static uint32_t balanced(const Simulation *self, Lockstep *lockstep) {
-  const int64_t n = lockstep->n_alive;
+  // of an instance whose failure is not known yet all may be gone
+  const int64_t n = lockstep->n_alive > 0 ? lockstep->n_alive : lockstep->n;
   int64_t all = 1, most = 0;
   for (uint32_t i = 0; i < lockstep->n; i++) {
     all += lockstep->own[i];
