@@ -75,6 +75,8 @@ int64_t life_room_needed(Simulation *self, RequestIx request);
 /* Room for its KV is taken there; the tokens that are there already. Given back. */
 int64_t life_room_taken(Simulation *self, RequestIx request);
 void life_room_given(Simulation *self, RequestIx request);
+/* So many tokens that were made of it are the end of its prompt from now on. */
+void life_made_is_prompt(Simulation *self, RequestIx request, int32_t tokens);
 /* It runs, or would, on an instance between iterations, and will go on elsewhere: what was made of
  * it but for the newest token becomes the end of its prompt, and it is as one that `from` has
  * prefilled for `to`. Not where its layers are in groups or a radix tree keeps its pages. */

@@ -5,10 +5,8 @@
 #include "sim/core/transition.h"
 #include <assert.h>
 
-/* What was made of it, but for the newest token, whose KV there is not, is prompt from now on. */
-static void lengthen_prompt(Simulation *self, RequestIx ix) {
+void life_made_is_prompt(Simulation *self, RequestIx ix, int32_t tokens) {
   Request *request = &self->requests.slots[ix];
-  const int32_t tokens = request->generated_tokens - 1;
   ARENA_RESERVE(self->arena, self->delivered, self->delivered_capacity, self->requests.n_slots);
   if (request->resumed_tokens == 0)
     self->delivered[ix] = (Delivered){.prefill_began_at = request->prefill_began_at,
@@ -17,7 +15,6 @@ static void lengthen_prompt(Simulation *self, RequestIx ix) {
   request->prompt_tokens += tokens;
   request->output_tokens -= tokens;
   request->max_tokens -= tokens;
-  request->generated_tokens = 1;
 }
 
 void life_flows(Simulation *self, Instance *from, RequestIx ix, InstanceIx to) {
@@ -27,7 +24,8 @@ void life_flows(Simulation *self, Instance *from, RequestIx ix, InstanceIx to) {
   life_count_decode(self, request, from, -1);
   column_add(self->columns.n_assigned, from->ix, -1);
   change(self, from, ix, REQUEST_PREFILLED);
-  lengthen_prompt(self, ix);
+  life_made_is_prompt(self, ix, request->generated_tokens - 1); // of the newest there is no KV
+  request->generated_tokens = 1;
   request->prefill_instance = from->ix;
   life_dispatched(self, request, to);
 }

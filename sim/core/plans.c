@@ -169,13 +169,10 @@ static void note_joined(Simulation *self, Instance *instance) {
 static void begin(Simulation *self, Instance *instance) {
   BatchPlan *plan = &self->plan;
   if (instance->group) sim_mark_group(self, instance->group);
-  if (!instance_works(instance) || is_empty(instance) ||
-      (instance->group && group_waits(instance->group))) {
-    sim_book_idleness(self, instance, true);
-    return;
-  }
-  tell_plans(self, instance);
-  if (is_empty(instance)) {
+  const bool plans = instance_works(instance) && !is_empty(instance) &&
+                     !(instance->group && group_waits(instance->group));
+  if (plans) tell_plans(self, instance);
+  if (!plans || is_empty(instance)) {
     sim_book_idleness(self, instance, true);
     return;
   }

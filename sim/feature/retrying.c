@@ -95,20 +95,6 @@ static void try_later(Simulation *self, RequestIx ix) {
 
 /* --- beginning anew */
 
-/* What its client has becomes a part of the prompt, which the next attempt computes. */
-static void keep_delivered(Simulation *self, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  const int32_t tokens = request->generated_tokens;
-  ARENA_RESERVE(self->arena, self->delivered, self->delivered_capacity, self->requests.n_slots);
-  if (request->resumed_tokens == 0)
-    self->delivered[ix] = (Delivered){.prefill_began_at = request->prefill_began_at,
-                                      .first_token_at = request->first_token_at};
-  request->resumed_tokens += tokens;
-  request->prompt_tokens += tokens;
-  request->output_tokens -= tokens;
-  request->max_tokens -= tokens;
-}
-
 /* What was made of it is for nothing, but for what is resumed. Gaps between tokens that its client
  * has were observed; where those are made again, beyond those that it asked for. */
 static void book_lost(Simulation *self, const Request *request, int32_t undelivered, bool resumes) {
@@ -130,7 +116,7 @@ static void begin_anew(Simulation *self, RequestIx ix, int32_t undelivered) {
   const bool resumes =
       self->config->retry.resume && request->generated_tokens > 0 && sim_can_resume(self, request);
   book_lost(self, request, undelivered, resumes);
-  if (resumes) keep_delivered(self, ix);
+  if (resumes) life_made_is_prompt(self, ix, request->generated_tokens); // computed again
   if (request->resumed_tokens == 0) request->last_token_at = -1;
   if (self->keeps_parts) parts_begin_anew(self, ix);
   request->lost = false;
