@@ -124,6 +124,17 @@ static void handle_next(Simulation *self) {
   if (self->n_refusals > 0 && self->n_refusals == refusals && !no_room) self->n_refusals = 0;
 }
 
+/* Whether all books are checked after this event: after `audited_in_full` events each second is,
+ * after twice as many each fourth, and so on, so that checks grow by the logarithm of events. */
+static bool is_audited(const Simulation *self) {
+  if (!self->config->audit || self->failed) return false;
+  uint64_t apart = 1;
+  const uint64_t in_full = self->config->audited_in_full;
+  for (uint64_t n = in_full; n > 0 && n < self->n_events; n *= 2)
+    apart *= 2;
+  return self->n_events % apart == 0;
+}
+
 bool sim_step(Simulation *self) {
   if (self->source_told) sim_pull_again(self);
   if (self->failed || self->stopped) return false;
@@ -142,7 +153,7 @@ bool sim_step(Simulation *self) {
   } else {
     handle_next(self);
   }
-  if (self->config->audit && !self->failed) audit_check(self, previous);
+  if (is_audited(self)) audit_check(self, previous);
   return sim_has_memory(self, 0);
 }
 

@@ -255,6 +255,7 @@ typedef struct SimConfig {
   uint64_t seed, tie_seed;   // tie_seed 0: insertion order among equal times
   bool step;                 // every decode iteration on its own
   bool audit;                // check all books after every event
+  uint64_t audited_in_full;  // after so many events, ever less often; 0: no end
   GoodputLimits good_limits; // what makes a request a good one
   Window window;             // completions in it are counted apart
   const Executor *executor;  // NULL: the performance models. Implies step

@@ -35,9 +35,9 @@ enum { PER_PAIR = 1 };
 #else
 enum { PER_PAIR = 25 };
 #endif
-/* Of 100,000 clusters four take minutes: prompts token by token, and each block looked at after
- * each event. What does not end does not in half an hour either. */
-enum { PER_PROCESS = 128, SECONDS_ALONE = 1800, SECONDS_TOGETHER = 300 };
+/* Some clusters have millions of events: prompts token by token, or copies of each layer. What does
+ * not end does not in half an hour either. */
+enum { PER_PROCESS = 128, SECONDS_ALONE = 1800, SECONDS_TOGETHER = 300, AUDITED_IN_FULL = 16384 };
 
 /* What the clusters met, to show that the draws reach these paths. */
 typedef enum Count {
@@ -163,6 +163,7 @@ static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, b
   config.step = step;
   config.tie_seed = tie_seed;
   config.audit = true;
+  config.audited_in_full = AUDITED_IN_FULL;
   config.timeline_interval = watched && config.n_groups > 0 ? TIMELINE_INTERVAL : 0;
   trial->watched = watched;
   watch_init(&trial->watch, &config, WATCH_INTERVAL, arena);

@@ -130,7 +130,7 @@ static double drift_dispersion(double rate, double cv, double tau, double window
   return 1 + rate * 2 / window * sum * window / N / 3;
 }
 
-Test(arrivals, rate_and_dispersion_are_those_of_the_process) {
+Test(arrivals, rate_and_dispersion_are_those_of_the_process, STATISTICS) {
   const struct {
     const char *arrivals;
     double window_s, rate, dispersion;

@@ -78,7 +78,7 @@ static double mean_share(const Repairs *self, int n_down, double *ret_error) {
   return mean;
 }
 
-Test(availability, as_many_machines_are_down_as_the_repair_model_says) {
+Test(availability, as_many_machines_are_down_as_the_repair_model_says, STATISTICS) {
   for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
     Arena arena;
     Diag diag;

@@ -132,7 +132,7 @@ static void try_seed(uint64_t seed) {
 }
 
 Test(fit_loads, what_a_fit_writes_can_be_run) {
-  enum { SEEDS = 48 };
+  enum { SEEDS = 24 };
   for (uint64_t seed = 0; seed < SEEDS; seed++)
     try_seed(seed);
 }

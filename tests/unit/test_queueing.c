@@ -11,6 +11,7 @@
  * 1 us to mean waits of 1.4 ms and more: a bias below 1e-3, where the standard errors are 6e-3 to
  * 3e-2. Each run has a seed of its own. */
 #include "tests/station.h"
+#include "tests/unit/testing.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -138,7 +139,7 @@ static double mean_number(const Tick *begin, const Tick *end, Arena *arena) {
 
 /* --- tests */
 
-Test(queueing, mean_waits_are_those_of_theory) {
+Test(queueing, mean_waits_are_those_of_theory, STATISTICS) {
   for (int s = 0; s < STATIONS; s++) {
     for (int l = 0; l < LOADS; l++) {
       const double rate = loads[l] * stations[s].servers / STATION_SERVICE;
@@ -158,7 +159,7 @@ Test(queueing, mean_waits_are_those_of_theory) {
 
 /* Over the time of the arrivals; requests that are still there at its end count for less than they
  * will have been, which is the tolerance. */
-Test(queueing, mean_numbers_are_arrival_rate_times_mean_times) {
+Test(queueing, mean_numbers_are_arrival_rate_times_mean_times, STATISTICS) {
   for (int s = 0; s < STATIONS; s++) {
     const double rate = 0.8 * stations[s].servers / STATION_SERVICE;
     Bench bench;
@@ -179,7 +180,7 @@ Test(queueing, mean_numbers_are_arrival_rate_times_mean_times) {
 }
 
 /* A single server is busy for the share of time that is the load. */
-Test(queueing, a_server_is_busy_for_the_load) {
+Test(queueing, a_server_is_busy_for_the_load, STATISTICS) {
   for (int l = 0; l < LOADS; l++) {
     Bench bench;
     run(&bench, &stations[0], loads[l] / STATION_SERVICE, (uint64_t)l);
@@ -254,7 +255,7 @@ static void run_broken(Bench *bench, const Station *station, double rate, uint64
   run_with(bench, station, rate, seed, config);
 }
 
-Test(queueing, a_server_that_breaks_down_serves_as_in_theory) {
+Test(queueing, a_server_that_breaks_down_serves_as_in_theory, STATISTICS) {
   static const Station broken[] = {{"M/M/1 with breakdowns", 1, true, LENGTH_EXPONENTIAL},
                                    {"M/D/1 with breakdowns", 1, true, LENGTH_CONSTANT},
                                    {"M/M/1 in one iteration each", 1, false, LENGTH_EXPONENTIAL},
@@ -363,7 +364,7 @@ static double slots_sojourn(int n_slots, double rate, double *ret_error, Arena *
   return batch_means(begin, end, ret_error);
 }
 
-Test(queueing, servers_that_break_down_together_serve_as_in_a_simulation_apart) {
+Test(queueing, servers_that_break_down_together_serve_as_in_a_simulation_apart, STATISTICS) {
   static const Station broken = {"M/M/4 with breakdowns", 4, true, LENGTH_EXPONENTIAL};
   const double rate = 0.5 * broken.servers / STATION_SERVICE;
   Bench bench;

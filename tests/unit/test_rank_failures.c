@@ -147,7 +147,7 @@ static double up_share(int32_t n_experts, double *ret_error) {
 }
 
 /* 6 ranks with one expert each of 6, 5 or 4: an instance without redundant experts needs all. */
-Test(rank_failures, availability_is_that_of_k_of_n) {
+Test(rank_failures, availability_is_that_of_k_of_n, STATISTICS) {
   for (int32_t k = 4; k <= RANKS_MOST; k++) {
     double error, want = 0;
     for (unsigned down = 0; down <= (unsigned)(RANKS_MOST - k); down++)

@@ -213,7 +213,7 @@ static double value_of(const SampleSeen *seen, double quantile) {
 
 /* All windows, each a run of its own, give what one run of the trace gives to within 2%; and the
  * 95% interval of 13 windows has that on at least 180 of 200 seeds. */
-Test(trace_sampling, an_interval_has_what_the_whole_trace_gives) {
+Test(trace_sampling, an_interval_has_what_the_whole_trace_gives, STATISTICS) {
   enum { SEEDS = 200, WANTED = 13, COVERED = 180 };
   const char *trace = write_hours();
   static SampleSeen seen[WINDOWS][SAMPLED_FIGURES], one_run[SAMPLED_FIGURES];

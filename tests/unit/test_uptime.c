@@ -144,7 +144,7 @@ Test(uptime, what_has_no_closed_form_has_none) {
 
 /* Of 40 runs over as many seeds; racks, feeds, and starts that take as long as a tenth of a
  * repair. */
-Test(uptime, runs_have_as_many_up_as_the_closed_form) {
+Test(uptime, runs_have_as_many_up_as_the_closed_form, STATISTICS) {
   double sums[MACHINES + 1] = {0}, squares[MACHINES + 1] = {0};
   begin();
   add_machines();

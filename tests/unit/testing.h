@@ -14,6 +14,15 @@
 
 #define COUNT(xs) (sizeof(xs) / sizeof *(xs))
 
+/* Marks a test that simulates long enough for a statistic to be near its theory. It says nothing of
+ * memory that shorter tests of the same code do not, so it is left out where memory is watched,
+ * which takes several times as long:  Test(suite, name, STATISTICS) */
+#ifdef __SANITIZE_ADDRESS__
+#define STATISTICS .disabled = true
+#else
+#define STATISTICS .disabled = false
+#endif
+
 static Arena arena;
 static Diag diag;
 static const char *data_dir; // of perfmodel/, in the source tree
