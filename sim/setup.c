@@ -250,6 +250,23 @@ static void init_metrics(Simulation *self, Metrics *metrics) {
   metrics->window = self->config->window;
 }
 
+static void init_components(Simulation *self) {
+  const SimConfig *config = self->config;
+  const uint32_t n_classes = config->n_components > 0 ? config->n_classes : 0;
+  self->components = ARENA_ARRAY(self->arena, ComponentMetrics, config->n_components + n_classes);
+  for (uint32_t i = 0; i < config->n_components; i++) {
+    component_metrics_init(&self->components[i], self->arena);
+    self->components[i].good_limits = *sim_good_limits(config, i);
+  }
+  for (uint32_t i = 0; i < n_classes; i++) {
+    ComponentMetrics *metrics = &self->components[config->n_components + i];
+    const GoodputLimits *own = config->classes[i].good_limits;
+    component_metrics_init(metrics, self->arena);
+    metrics->good_limits = own ? *own : config->good_limits;
+  }
+  self->metrics.components = self->components;
+}
+
 void sim_init(Simulation *self, const SimConfig *config, Arena *arena, Diag *diag) {
   *self = (Simulation){.config = config, .arena = arena, .diag = diag};
   self->step = config->step || config->executor || config->on_step;
@@ -267,15 +284,14 @@ void sim_init(Simulation *self, const SimConfig *config, Arena *arena, Diag *dia
   agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_instances);
   self->warmed_up_at = -1;
   init_metrics(self, &self->metrics);
-  self->components = ARENA_ARRAY(arena, ComponentMetrics, config->n_components);
-  for (uint32_t i = 0; i < config->n_components; i++)
-    component_metrics_init(&self->components[i], arena);
+  init_components(self);
   init_metrics(self, &self->warm_up_metrics);
   self->first_counted = UINT64_MAX;
   eventlog_init(&self->log, config->event_log);
   if (config->keeps_batches) {
     self->batches = ARENA_NEW(arena, Batches);
     batches_init(self->batches, config->ranged, arena);
+    batches_range_components(self->batches, config->ranged_components, config->n_ranged_components);
   }
   self->keeps_parts = config->keeps_parts;
   if (self->keeps_parts)

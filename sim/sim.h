@@ -146,6 +146,8 @@ typedef struct ComponentSpec {
   uint8_t model;         // that serves them
   uint32_t adapters;     // 1 + a set of SimConfig.adapters, one of which each asks for; 0: none
   uint8_t class, tenant; // where there are classes
+  /* What makes its requests good ones; NULL: that of its class, or else of the run. */
+  const GoodputLimits *good_limits;
 } ComponentSpec;
 
 /* LoRA adapters that the requests of a component are spread over. */
@@ -170,6 +172,8 @@ typedef struct ClassSpec {
   int action;            // AdmissionAction
   int64_t max_queue;     // requests held; -1: any number
   int32_t output_tokens; // that degraded requests get at most
+  /* What makes its requests good ones, but for components with their own; NULL: that of the run. */
+  const GoodputLimits *good_limits;
 } ClassSpec;
 
 typedef struct TenantSpec {
@@ -256,14 +260,16 @@ typedef struct SimConfig {
   bool step;                 // every decode iteration on its own
   bool audit;                // check all books after every event
   uint64_t audited_in_full;  // after so many events, ever less often; 0: no end
-  GoodputLimits good_limits; // what makes a request a good one
+  GoodputLimits good_limits; // what makes a request a good one, but for components with their own
   Window window;             // completions in it are counted apart
   const Executor *executor;  // NULL: the performance models. Implies step
   FILE *event_log;           // NULL: none
   bool meters_hours;         // SimResult.hour_joules
   bool keeps_batches;        // of the run, for the ranges of its figures
   uint64_t ranged;           // histograms that have them besides those that always do
-  bool keeps_parts;          // where the time of requests goes, for on_request
+  const uint32_t *ranged_components; // [n_ranged_components] that have them too, as of
+  uint32_t n_ranged_components;      // metrics_histogram, from 1 on
+  bool keeps_parts;                  // where the time of requests goes, for on_request
   /* What is not counted: latencies and counts of these requests, and what instances did before it
    * ends, when the first other one arrives. An iteration in progress then is of it. */
   WarmUp warm_up;
@@ -328,6 +334,14 @@ static inline uint32_t sim_n_models(const SimConfig *config) {
 }
 static inline uint8_t sim_model_of(const SimConfig *config, uint16_t component) {
   return config->n_components > 0 ? config->components[component].model : 0;
+}
+
+/* What makes requests of a component good ones. */
+static inline const GoodputLimits *sim_good_limits(const SimConfig *config, uint32_t component) {
+  const ComponentSpec *of = &config->components[component];
+  if (of->good_limits) return of->good_limits;
+  const ClassSpec *class = config->n_classes > 0 ? &config->classes[of->class] : NULL;
+  return class && class->good_limits ? class->good_limits : &config->good_limits;
 }
 
 /* An engine ends an output where the model's context ends, so that one which went on is cut there.

@@ -1,10 +1,20 @@
 /* See early.h. */
 #include "experiments/campaign/early.h"
 
+/* Adds a request to the demand for all of them, and of its component and class. */
+static void demand_add_row(Demand *demand, const SimConfig *sim, uint16_t component,
+                           int32_t output_tokens) {
+  demand_add(&demand[0], output_tokens);
+  if (sim->n_components == 0) return;
+  demand_add(&demand[1 + component], output_tokens);
+  if (sim->n_classes > 0)
+    demand_add(&demand[1 + sim->n_components + sim->components[component].class], output_tokens);
+}
+
 static void count_beyond(EarlyEnd *self, const SimConfig *sim, const TraceRow *row) {
   const int64_t context = sim_model(sim, sim_model_of(sim, row->component))->max_model_len;
   if (context == 0 || row->prompt_tokens < context) return;
-  demand_add(&self->beyond, row->output_tokens);
+  demand_add_row(self->beyond_of, sim, row->component, row->output_tokens);
   if (self->context == 0 || context < self->context) self->context = context;
 }
 
@@ -17,14 +27,20 @@ int early_end_count(EarlyEnd *self, Trial *trial) {
   TraceSource *source =
       workload_open(&config->workload, config->sim.seed, &trial->arena, &trial->diag);
   if (!source) return -1;
+  const size_t n = 1 + (size_t)config->sim.n_components + config->sim.n_classes;
+  self->demand_of = ARENA_ARRAY(&trial->arena, Demand, n);
+  self->beyond_of = ARENA_ARRAY(&trial->arena, Demand, n);
   TraceRow row;
   int status = 0;
   for (uint64_t id = 0; (status = trace_next(source, &row, &trial->diag)) > 0; id++)
     if (!warm_up_has(&config->sim.warm_up, id, row.at)) {
-      demand_add(&self->demand, sim_output_tokens(&config->sim, &row));
+      demand_add_row(self->demand_of, &config->sim, row.component,
+                     sim_output_tokens(&config->sim, &row));
       count_beyond(self, &config->sim, &row);
     }
   trace_close(source);
+  self->demand = self->demand_of[0];
+  self->beyond = self->beyond_of[0];
   return status;
 }
 
@@ -38,7 +54,8 @@ static int look_for_lost(void *context, const RequestRecord *record, const Metri
   if (finished < self->next_look) return 0;
   Config *config = &self->trial->config;
   uint64_t patience = 0;
-  const SloSpec *lost = slo_find_lost(config->slo, so_far, &self->demand, &self->beyond, &patience);
+  const SloSpec *lost =
+      slo_find_lost(config->slo, so_far, self->demand_of, self->beyond_of, &patience);
   self->next_look = finished + patience;
   if (!lost) return 0;
   SloSet *rest = ARENA_NEW(&self->trial->arena, SloSet);

@@ -10,6 +10,8 @@ typedef struct EarlyEnd {
   Demand demand;
   Demand beyond;   // of that, prompts beyond the context of their model
   int64_t context; // the least that one is beyond
+  /* The same by component, as of metrics_histogram, in the trial's arena. */
+  Demand *demand_of, *beyond_of;
   uint64_t next_look;
 } EarlyEnd;
 

@@ -51,7 +51,7 @@ static bool take(Reader *self, const char *token) {
 
 static size_t name_length(const char *text) {
   size_t n = 0;
-  while (isalnum((unsigned char)text[n]) || (n > 0 && text[n] && strchr("_.", text[n])))
+  while (isalnum((unsigned char)text[n]) || (n > 0 && text[n] && strchr("_.:", text[n])))
     n++;
   return isalpha((unsigned char)*text) ? n : 0;
 }

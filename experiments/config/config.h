@@ -236,7 +236,7 @@ extern const OptionSpec config_adapter_options[]; // of an item of `adapters`
 extern const OptionSpec config_lora_options[];
 extern const OptionSpec config_class_options[], config_tenant_options[];
 extern const OptionSpec config_slo_options[];
-extern const OptionSpec config_goodput_options[];
+extern const OptionSpec config_goodput_options[], config_component_slo_options[];
 extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key
 extern const OptionSpec config_policy_options[];                     // a row a kind
 

@@ -46,7 +46,7 @@ const char *slo_unit(const SloSpec *spec) {
 }
 
 static const Histogram *histogram_of(const SloSpec *spec, const Metrics *metrics) {
-  return &metrics->histograms[spec->metric - metrics_histograms];
+  return metrics_histogram(metrics, spec->component, (int)(spec->metric - metrics_histograms));
 }
 
 /* Observations that there should be; of what only some requests have, those that there are. */
@@ -70,6 +70,20 @@ static double rank_of(const SloSpec *spec, uint64_t asked) {
   return spec->quantile * (double)(asked - 1);
 }
 
+/* What became of the requests that a row is of. */
+typedef struct Ends {
+  uint64_t completed, rejected, cancelled, good;
+  const GoodputLimits *limits;
+} Ends;
+
+static Ends ends_of(const SloSpec *spec, const Metrics *metrics) {
+  if (spec->component == 0)
+    return (Ends){metrics->completed, metrics->rejected, metrics->cancelled, metrics->good,
+                  &metrics->good_limits};
+  const ComponentMetrics *of = &metrics->components[spec->component - 1];
+  return (Ends){of->completed, of->rejected, of->cancelled, of->good, &of->good_limits};
+}
+
 /* Whether it is of times between tokens alone, of which outputs of one token have none. */
 static bool is_of_gaps(const SloSpec *spec, const GoodputLimits *limits) {
   if (!spec->metric) return limits->tpot > 0 && limits->ttft == 0 && limits->e2e == 0;
@@ -79,19 +93,20 @@ static bool is_of_gaps(const SloSpec *spec, const GoodputLimits *limits) {
 
 /* Why there is no value; NULL: there is one. */
 static const char *unmeasured_of(const SloSpec *spec, const Metrics *metrics) {
-  if (metrics->asked.requests == 0) return "no request came";
-  if (is_of_gaps(spec, &metrics->good_limits) && metrics->asked.gaps == 0)
-    return "no output has two tokens";
+  const Demand asked = metrics_asked(metrics, spec->component);
+  const Ends ends = ends_of(spec, metrics);
+  if (asked.requests == 0) return "no request came";
+  if (is_of_gaps(spec, ends.limits) && asked.gaps == 0) return "no output has two tokens";
   if (!spec->metric || histogram_of(spec, metrics)->total > 0) return NULL;
-  if (spec->metric->asked == ASKED_sessions && metrics->asked.sessions == 0)
-    return "no session began";
+  if (spec->metric->asked == ASKED_sessions && asked.sessions == 0) return "no session began";
   if (spec->metric->asked == ASKED_observed) return "no request had it";
-  return metrics->completed > 0 ? "no request that was served had it" : "no request was served";
+  return ends.completed > 0 ? "no request that was served had it" : "no request was served";
 }
 
 static double value_of(const SloSpec *spec, const Metrics *metrics) {
-  const uint64_t asked = asked_of(spec, metrics, &metrics->asked);
-  if (spec->statistic == SLO_GOOD_SHARE) return (double)metrics->good / (double)asked;
+  const Demand all = metrics_asked(metrics, spec->component);
+  const uint64_t asked = asked_of(spec, metrics, &all);
+  if (spec->statistic == SLO_GOOD_SHARE) return (double)ends_of(spec, metrics).good / (double)asked;
   if (spec->statistic == SLO_GOOD_HOURS) {
     const uint64_t hours = hours_asked(&metrics->hours);
     const uint64_t missed = hours_missed(&metrics->hours, metrics->good_limits.share);
@@ -130,19 +145,37 @@ void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcome
 
 double slo_half_width(const SloSpec *spec, const Metrics *metrics, const Batches *batches) {
   if (spec->statistic == SLO_GOOD_HOURS) return NAN;
-  if (spec->statistic == SLO_GOOD_SHARE) return batches_good_range(batches, metrics);
+  if (spec->statistic == SLO_GOOD_SHARE)
+    return batches_good_range(batches, metrics, spec->component);
   const int of = (int)(spec->metric - metrics_histograms);
-  const double half = spec->statistic == SLO_MEAN
-                          ? batches_mean_range(batches, metrics, of)
-                          : batches_quantile_range(batches, metrics, of, spec->quantile);
+  const double half =
+      spec->statistic == SLO_MEAN
+          ? batches_mean_range(batches, metrics, spec->component, of)
+          : batches_quantile_range(batches, metrics, spec->component, of, spec->quantile);
   return half / spec->metric->scale;
 }
 
 uint64_t slo_ranged(const SloSet *set) {
   uint64_t ranged = 0;
   for (int i = 0; i < set->n_specs; i++)
-    if (set->specs[i].metric) ranged |= RANGED(set->specs[i].metric - metrics_histograms);
+    if (set->specs[i].metric && set->specs[i].component == 0)
+      ranged |= RANGED(set->specs[i].metric - metrics_histograms);
   return ranged;
+}
+
+uint32_t slo_ranged_components(const SloSet *set, const uint32_t **ret, Arena *arena) {
+  uint32_t *components = ARENA_ARRAY(arena, uint32_t, (size_t)set->n_specs + 1), n = 0;
+  for (int i = 0; i < set->n_specs; i++) {
+    const uint32_t component = set->specs[i].component;
+    uint32_t at = 0;
+    while (at < n && components[at] < component)
+      at++;
+    if (component == 0 || (at < n && components[at] == component)) continue;
+    memmove(&components[at + 1], &components[at], (n++ - at) * sizeof *components);
+    components[at] = component;
+  }
+  *ret = components;
+  return n;
 }
 
 /* ---- Before the end ---- */
@@ -165,8 +198,9 @@ static int64_t slack_of(const SloSpec *spec, const Metrics *so_far, const Demand
   if (n == 0 || (spec->metric && spec->metric->asked == ASKED_observed)) return INT64_MAX;
   const uint64_t lost = refused ? asked_of(spec, so_far, refused) : 0;
   if (spec->statistic == SLO_GOOD_SHARE) {
-    const uint64_t rejected = so_far->rejected > lost ? so_far->rejected : lost;
-    const uint64_t bad = so_far->completed + rejected + so_far->cancelled - so_far->good;
+    const Ends ends = ends_of(spec, so_far);
+    const uint64_t rejected = ends.rejected > lost ? ends.rejected : lost;
+    const uint64_t bad = ends.completed + rejected + ends.cancelled - ends.good;
     const double most = floor((double)n * (1 - spec->limit)) + 1; // rounding: one too many
     if ((double)(n - bad) / (double)n < spec->limit) return -1;
     return (int64_t)fmax(0, most - (double)bad);
@@ -186,10 +220,12 @@ const SloSpec *slo_find_lost(const SloSet *set, const Metrics *so_far, const Dem
   enum { CHECKS = 64 }; // of a run at most, besides those that find room for a while
   uint64_t patience = UINT64_MAX;
   for (int i = 0; i < set->n_specs; i++) {
-    const int64_t slack = slack_of(&set->specs[i], so_far, asked, refused);
-    if (slack < 0) return &set->specs[i];
+    const SloSpec *spec = &set->specs[i];
+    const Demand *of = &asked[spec->component];
+    const int64_t slack = slack_of(spec, so_far, of, refused ? &refused[spec->component] : NULL);
+    if (slack < 0) return spec;
     // One request can bring many gaps.
-    const bool of_requests = asked_of(&set->specs[i], so_far, asked) <= asked->requests;
+    const bool of_requests = asked_of(spec, so_far, of) <= of->requests;
     if (of_requests && (uint64_t)slack < patience) patience = (uint64_t)slack;
     if (!of_requests) patience = 0;
   }

@@ -6,7 +6,8 @@
  * which requests arrived. A quantile or mean must lie below its limit (Splitwise's test is strict),
  * the share of good requests must reach it. What was asked for and never came (requests
  * that were rejected, cancelled or never finished, and their tokens) counts as infinitely slow; a
- * metric that only some requests have, KV transfers, is of those that had it. A limit of whose
+ * metric that only some requests have, KV transfers, is of those that had it. Limits are of all
+ * requests, or of those of one component of a mix or one class of them. A limit of whose
  * metric a run has no value at all is not measured: it is neither met nor missed, and who asks for
  * all limits to be met does not have that. */
 #ifndef EXPERIMENTS_CONFIG_SLO_H
@@ -16,11 +17,13 @@
 typedef enum SloStatistic { SLO_QUANTILE, SLO_MEAN, SLO_GOOD_SHARE, SLO_GOOD_HOURS } SloStatistic;
 
 typedef struct SloSpec {
-  const char *name; // ttft.p99, slowdown.ttft.p99, goodput: as the key of the configuration
+  const char *name; // ttft.p99, slowdown.ttft.p99, goodput: as the key of the configuration; of a
+                    // component with its name, chat:ttft.p99
   SloStatistic statistic;
   const HistogramSpec *metric; // of metrics_histograms; NULL of shares
   double quantile;             // 1: the largest
   double limit;
+  uint32_t component; // as of metrics_histogram; 0: all requests
 } SloSpec;
 
 typedef struct SloSet {
@@ -62,12 +65,15 @@ void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcome
 
 /* Half of the 95% range of a row's value, from within a run; NAN when it is not known. */
 double slo_half_width(const SloSpec *spec, const Metrics *metrics, const Batches *batches);
-/* The histograms that it needs, as bits of SimConfig.ranged. */
+/* The histograms of all requests that it needs, as bits of SimConfig.ranged. */
 uint64_t slo_ranged(const SloSet *set);
+/* The components whose histograms it needs, ascending; their number. */
+uint32_t slo_ranged_components(const SloSet *set, const uint32_t **ret, Arena *arena);
 
 /* The first row that will be missed whatever comes after `so_far`, in a run that serves `asked` in
- * all; NULL when each can still be met. `ret_patience` is the number of requests that must finish
- * before the answer can change (at least 1): there is no need to ask before. */
+ * all, of which `refused` (NULL: not known) cannot be served; NULL when each can still be met. Both
+ * are arrays by component, as of metrics_histogram. `ret_patience` is the number of requests that
+ * must finish before the answer can change (at least 1): there is no need to ask before. */
 const SloSpec *slo_find_lost(const SloSet *set, const Metrics *so_far, const Demand *asked,
                              const Demand *refused, uint64_t *ret_patience);
 #endif

@@ -1,7 +1,8 @@
-/* The `slo:` block: a set of limits by name, limits on slowdowns, on seconds and on goodput, and
- * the idle machine that slowdowns are relative to.
+/* The `slo:` block: a set of limits by name, limits on slowdowns, on seconds and on goodput, those
+ * of components, and the idle machine that slowdowns are relative to.
  *
- *     slo: {name: splitwise, ttft.p99: 400 ms, slowdown: {tbt.p50: 1.2}, goodput: {share: 95%, …}}
+ *     slo: {name: splitwise, ttft.p99: 400 ms, slowdown: {tbt.p50: 1.2}, goodput: {share: 95%, …},
+ *           components: {chat: {ttft.p99: 1 s}}}
  *
  * A limit is METRIC.STATISTIC, or METRIC with a map of statistics, which is what --set makes. */
 #include "experiments/config/config.h"
@@ -13,7 +14,7 @@ typedef struct SloKeys {
   const char *machine;
   int64_t tensor_parallel_size;
   const Node *perfmodel; // NULL: that of the run
-  const Node *slowdown, *goodput;
+  const Node *slowdown, *goodput, *components;
 } SloKeys;
 
 #define SLO(field, kind, ...) OPTION_OF(SloKeys, field, kind, __VA_ARGS__)
@@ -25,6 +26,10 @@ const OptionSpec config_slo_options[] = {
         .help = "Limits on slowdowns relative to an idle machine: {ttft.p99: 6, tbt.p50: 1.2, …}.",
         .absent = "none"),
     SLO(goodput, OPTION_NODE, .help = "Limits that a share of the requests must each keep.",
+        .absent = "none"),
+    SLO(components, OPTION_NODE,
+        .help = "Limits on the requests of one component of a mix, or of one of classes, which "
+                "stands for all its components: {NAME: {ttft.p99: 1 s, …}, …}.",
         .absent = "none"),
     SLO(machine, OPTION_STRING, .listed = "machines", .fallback = "dgx-a100",
         .help = "Machine type of the idle machine that slowdowns are relative to."),
@@ -55,6 +60,17 @@ const OptionSpec config_goodput_options[] = {
     GOODPUT(tpot, "Upper limit on the TPOT of a request, the mean gap between its tokens."),
     GOODPUT(tbt, "Another name of tpot; give one of the two."),
     GOODPUT(e2e, "Upper limit on the E2E time of a request."),
+    {0}};
+
+typedef struct ComponentKeys {
+  const Node *goodput;
+} ComponentKeys;
+
+const OptionSpec config_component_slo_options[] = {
+    OPTION_OF(ComponentKeys, goodput, OPTION_NODE,
+              .help = "Limits that a share of these requests must each keep, in place of those of "
+                      "slo.goodput, with the same keys but hours.",
+              .absent = "those of slo.goodput"),
     {0}};
 
 #define NO_LIMIT .absent = "no limit"
@@ -108,6 +124,8 @@ const char *slo_key_meant(const char *key, Arena *arena) {
 
 /* The rows of one block as they are gathered. */
 typedef struct Rows {
+  const char *of;     // name of the component whose limits are read; NULL: all requests
+  uint32_t component; // the same, as of metrics_histogram
   SloSpec *items;
   size_t n, capacity;
   Arena *arena;
@@ -124,11 +142,16 @@ static void add_set(Rows *rows, const SloSet *set) {
     add_row(rows, set->specs[i]);
 }
 
+/* As limits of the component that is read are called. */
+static const char *named(const Rows *rows, const char *name) {
+  return rows->of ? arena_printf(rows->arena, "%s:%s", rows->of, name) : name;
+}
+
 /* A metric with a statistic and its limit. */
 static int add_limit(Rows *rows, const HistogramSpec *metric, const char *statistic, Place at,
                      const Node *value) {
-  SloSpec row = {.metric = metric};
-  row.name = arena_printf(rows->arena, "%s.%s", metric->name, statistic);
+  SloSpec row = {.metric = metric, .component = rows->component};
+  row.name = named(rows, arena_printf(rows->arena, "%s.%s", metric->name, statistic));
   if (!slo_parse_statistic(statistic, &row.statistic, &row.quantile)) {
     diag_error(rows->diag, at, "unknown statistic '%s'", statistic);
     return diag_hint(rows->diag, "choose mean, max, or a percentile such as p50 or p99.9");
@@ -157,6 +180,10 @@ static const HistogramSpec *metric_of(const Rows *rows, const char *prefix, cons
 /* One key of a map of limits: ttft.p99, or ttft with a map. */
 static int add_key(Rows *rows, const HistogramSpec *metric, const Node *node) {
   const char *dot = strchr(node->key, '.');
+  if (rows->of && !component_metrics_have((int)(metric - metrics_histograms))) {
+    diag_error(rows->diag, node->key_at, "'%s' cannot be limited for one component", node->key);
+    return diag_hint(rows->diag, "limits of a component are on ttft, tpot, e2e and goodput");
+  }
   if (dot) return add_limit(rows, metric, dot + 1, node->key_at, node);
   if (node->kind != NODE_MAP) {
     diag_error(rows->diag, node->key_at, "'%s' needs a statistic", node->key);
@@ -193,13 +220,16 @@ static Tick least_limit(Tick a, Tick b) {
 static int add_goodput(Rows *rows, const Node *node, GoodputLimits *ret_limits) {
   GoodputKeys keys = {0};
   if (option_bind(config_goodput_options, node, NULL, node->at, &keys, rows->diag)) return -1;
-  *ret_limits = (GoodputLimits){keys.ttft, least_limit(keys.tpot, keys.tbt), keys.e2e, keys.share};
-  if (ret_limits->ttft == 0 && ret_limits->tpot == 0 && ret_limits->e2e == 0)
+  if (rows->of && keys.hours > 0)
+    return diag_error(rows->diag, config_place(node, "hours"),
+                      "'hours' counts all requests and cannot be used for one component");
+  const double hour_share = rows->of ? 0 : keys.share;
+  *ret_limits = (GoodputLimits){keys.ttft, least_limit(keys.tpot, keys.tbt), keys.e2e, hour_share};
+  if (!goodput_limits_given(ret_limits))
     return diag_error(rows->diag, node->key_at, "'goodput' needs a limit: ttft, tpot or e2e");
-  add_row(rows,
-          keys.hours > 0
-              ? (SloSpec){.name = "goodput.hours", .statistic = SLO_GOOD_HOURS, .limit = keys.hours}
-              : (SloSpec){.name = "goodput", .statistic = SLO_GOOD_SHARE, .limit = keys.share});
+  SloSpec row = {named(rows, "goodput"), SLO_GOOD_SHARE, NULL, 0, keys.share, rows->component};
+  if (keys.hours > 0) row = (SloSpec){"goodput.hours", SLO_GOOD_HOURS, NULL, 0, keys.hours, 0};
+  add_row(rows, row);
   return 0;
 }
 
@@ -220,8 +250,8 @@ static bool refuse_metric(const Rows *rows, const Node *node) {
 }
 
 /* Whether a key that is none of the block's is a limit in other words, which an entry then says. */
-static bool refuse_words(const Rows *rows, const Node *node) {
-  for (const OptionSpec *option = config_slo_options; option->key; option++)
+static bool refuse_words(const Rows *rows, const OptionSpec *options, const Node *node) {
+  for (const OptionSpec *option = options; option->key; option++)
     if (strcmp(option->key, node->key) == 0) return false;
   const char *meant = slo_key_meant(node->key, rows->arena);
   if (!meant) return refuse_metric(rows, node);
@@ -233,31 +263,134 @@ static bool refuse_words(const Rows *rows, const Node *node) {
   return true;
 }
 
-/* The keys of the block that are limits themselves, or meant to be, for option_bind to leave alone.
+/* The keys of a block that are limits themselves, or meant to be, for option_bind to leave alone.
  */
-static const char *const *limit_keys(const Rows *rows, const Node *map, int *ret_status) {
+static const char *const *limit_keys(const Rows *rows, const OptionSpec *options, const Node *map,
+                                     int *ret_status) {
   const char **keys = ARENA_ARRAY(rows->arena, const char *, map->n_children + 1);
   int n = 0;
   for (const Node *node = map->first; node; node = node->next) {
     const bool limit = metric_of(rows, "", node->key);
-    const bool refused = !limit && refuse_words(rows, node);
+    const bool refused = !limit && refuse_words(rows, options, node);
     if (refused) *ret_status = -1;
     if (limit || refused) keys[n++] = node->key;
   }
   return keys;
 }
 
-static int bind_map(const Node *map, SloKeys *keys, Rows *rows, GoodputLimits *ret_limits) {
+/* ---- Components ---- */
+
+/* The names that there are: of components, and of classes that are named. */
+static const char *names_of(const SimConfig *sim, Arena *arena) {
+  const char **names = ARENA_ARRAY(arena, const char *, sim->n_components + sim->n_classes + 1);
+  int n = 0;
+  for (uint32_t i = 0; i < sim->n_components; i++)
+    names[n++] = sim->components[i].name;
+  for (uint32_t i = 0; i < sim->n_classes; i++) {
+    bool known = !*sim->classes[i].name;
+    for (uint32_t c = 0; c < sim->n_components; c++)
+      known |= strcmp(sim->components[c].name, sim->classes[i].name) == 0;
+    if (!known) names[n++] = sim->classes[i].name;
+  }
+  return datafile_join(names, arena);
+}
+
+/* Components of a class. */
+static int count_members(const SimConfig *sim, uint32_t class) {
+  int n = 0;
+  for (uint32_t i = 0; i < sim->n_components; i++)
+    n += sim->components[i].class == class;
+  return n;
+}
+
+/* As of metrics_histogram; 0 with an entry where the name is of none, or of several. */
+static uint32_t find_component(const SimConfig *sim, const Node *node, Diag *diag) {
+  uint32_t component = 0, class = 0;
+  for (uint32_t i = 0; i < sim->n_components; i++)
+    if (strcmp(sim->components[i].name, node->key) == 0) component = 1 + i;
+  for (uint32_t i = 0; i < sim->n_classes; i++)
+    if (*node->key && strcmp(sim->classes[i].name, node->key) == 0) class = 1 + i;
+  if (component > 0 && class > 0) {
+    const bool same =
+        sim->components[component - 1].class == class - 1 && count_members(sim, class - 1) == 1;
+    if (same) return component;
+    diag_error(diag, node->key_at, "'%s' is a component, and a class of other components",
+               node->key);
+    diag_hint(diag, "give one of the two another name");
+    return 0;
+  }
+  if (component > 0) return component;
+  if (class > 0 && count_members(sim, class - 1) > 0) return sim->n_components + class;
+  if (class > 0) {
+    diag_error(diag, node->key_at, "no component of the workload is of class '%s'", node->key);
+  } else {
+    diag_error(diag, node->key_at, "there is no component or class '%s'", node->key);
+    diag_hint(diag, "the workload has %s", names_of(sim, &diag->arena));
+  }
+  return 0;
+}
+
+/* What makes requests of a component or class good ones. */
+static void set_good_limits(SimConfig *sim, uint32_t component, const GoodputLimits *limits) {
+  if (component <= sim->n_components)
+    ((ComponentSpec *)sim->components)[component - 1].good_limits = limits;
+  else
+    ((ClassSpec *)sim->classes)[component - 1 - sim->n_components].good_limits = limits;
+}
+
+static int bind_component(Rows *rows, SimConfig *sim, const Node *node) {
+  const uint32_t component = find_component(sim, node, rows->diag);
+  if (component == 0) return -1;
+  if (node->kind != NODE_MAP || node->n_children == 0)
+    return diag_error(rows->diag, node->at, "'%s' must be a map of limits such as {ttft.p99: 1 s}",
+                      node->key);
+  ComponentKeys keys = {0};
+  rows->of = node->key;
+  rows->component = component;
   int status = 0;
-  const char *const *limits = limit_keys(rows, map, &status);
+  const char *const *limits = limit_keys(rows, config_component_slo_options, node, &status);
+  status |= option_bind(config_component_slo_options, node, limits, node->at, &keys, rows->diag);
+  if (status == 0) status = add_limits(rows, "", node);
+  if (status == 0 && keys.goodput) {
+    GoodputLimits *good = ARENA_NEW(rows->arena, GoodputLimits);
+    status = add_goodput(rows, keys.goodput, good);
+    set_good_limits(sim, component, good);
+  }
+  rows->of = NULL;
+  rows->component = 0;
+  return status;
+}
+
+static int bind_components(Rows *rows, SimConfig *sim, const Node *map) {
+  if (map->kind != NODE_MAP)
+    return diag_error(rows->diag, map->at,
+                      "'components' must be a map such as {chat: {ttft.p99: "
+                      "1 s}}");
+  if (sim->n_components == 0) {
+    diag_error(rows->diag, map->key_at,
+               "'components' applies to the components of a mix, and the workload is not a mix");
+    return diag_hint(rows->diag, "for example workload: {mix: [{name: chat, …}, …]}");
+  }
+  int status = 0;
+  for (const Node *node = map->first; node; node = node->next)
+    status |= bind_component(rows, sim, node);
+  return status;
+}
+
+/* ---- All of it ---- */
+
+static int bind_map(const Node *map, SloKeys *keys, Rows *rows, SimConfig *sim) {
+  int status = 0;
+  const char *const *limits = limit_keys(rows, config_slo_options, map, &status);
   status |= option_bind(config_slo_options, map, limits, map->at, keys, rows->diag);
   if (status) return status;
-  const bool own = *limits || keys->slowdown || keys->goodput;
+  const bool own = *limits || keys->slowdown || keys->goodput || keys->components;
   if (!node_find(map, "name")) keys->name = own ? 0 : 1;
   add_set(rows, &slo_sets[keys->name]);
   if (keys->slowdown) status |= add_limits(rows, "slowdown.", keys->slowdown);
   status |= add_limits(rows, "", map);
-  if (keys->goodput) status |= add_goodput(rows, keys->goodput, ret_limits);
+  if (keys->goodput) status |= add_goodput(rows, keys->goodput, &sim->good_limits);
+  if (keys->components) status |= bind_components(rows, sim, keys->components);
   return status;
 }
 
@@ -300,7 +433,7 @@ int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag) {
   option_defaults(config_slo_options, &keys);
   Rows rows = {.arena = arena, .diag = diag};
   if (node->kind == NODE_MAP) {
-    if (bind_map(node, &keys, &rows, &self->sim.good_limits)) return -1;
+    if (bind_map(node, &keys, &rows, &self->sim)) return -1;
   } else {
     const OptionSpec bare = {.key = "slo", .type = OPTION_CHOICE, .choices = slo_choices};
     if (option_bind_one(&bare, node, &keys.name, diag)) return -1;
@@ -310,6 +443,7 @@ int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag) {
   *set = (SloSet){set_name(&slo_sets[keys.name], rows.n, arena), rows.items, (int)rows.n};
   self->slo = set;
   self->sim.ranged = slo_ranged(set);
+  self->sim.n_ranged_components = slo_ranged_components(set, &self->sim.ranged_components, arena);
   bool relative = false;
   for (size_t i = 0; i < rows.n; i++)
     relative |= rows.items[i].metric && strncmp(rows.items[i].metric->name, "slowdown.", 9) == 0;

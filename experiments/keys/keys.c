@@ -103,6 +103,10 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "slo", "statistics",
      "STATISTIC is `mean`, `max`, or a percentile such as `p50` or `p99.9`.", LIMITS},
     {NULL, "slo.goodput", NULL, "Limits that hold for each request.", config_goodput_options},
+    {NULL, "slo.components.NAME", NULL,
+     "Limits on the requests of one component or class: this key, and limits on statistics of "
+     "`ttft`, `tpot` and `e2e`.",
+     config_component_slo_options},
     {"Configuration: policies", "policies", NULL,
      "The value of each kind is a name, or a map of `name` and the keys of that policy.",
      config_policy_options},

@@ -1,6 +1,7 @@
 /* Attainment and goodput against the rate: the best answers of a study at loads around the one that
  * was asked, on each seed, and on the first one with times moved. */
 #include "experiments/plan/plan.h"
+#include "experiments/plan/quote.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,41 +32,72 @@ typedef struct Runs {
 
 /* ---- Limits of one request ---- */
 
-const char *plan_request_limits(const SloSet *slo, Arena *arena) {
-  static const char *const metrics[] = {"ttft", "tpot", "e2e"};
+/* What limits of a component hold for too: those of its class, and of all requests. */
+static bool holds_for(const SloSpec *spec, uint32_t component, const SimConfig *sim) {
+  if (spec->component == 0 || spec->component == component) return true;
+  if (component == 0 || component > sim->n_components || sim->n_classes == 0) return false;
+  return spec->component == 1 + sim->n_components + sim->components[component - 1].class;
+}
+
+/* "{share: 0.5, ttft: 2s}" of the requests of a component; NULL: none. */
+static const char *limits_text(const Config *config, uint32_t component, Arena *arena) {
+  static const int metrics[] = {METRICS_ttft, METRICS_tpot, METRICS_e2e};
   const char *text = "";
   for (int m = 0; m < 3; m++) {
+    const HistogramSpec *metric = &metrics_histograms[metrics[m]];
     double limit = INFINITY;
-    for (int i = 0; i < slo->n_specs; i++) {
-      const char *name = slo->specs[i].name;
-      const size_t length = strlen(metrics[m]);
-      if (strncmp(name, metrics[m], length) == 0 && name[length] == '.')
-        limit = fmin(limit, slo->specs[i].limit);
+    for (int i = 0; i < config->slo->n_specs; i++) {
+      const SloSpec *spec = &config->slo->specs[i];
+      if (spec->metric == metric && holds_for(spec, component, &config->sim))
+        limit = fmin(limit, spec->limit);
     }
-    if (!isinf(limit)) text = arena_printf(arena, "%s, %s: %.12g s", text, metrics[m], limit);
+    if (!isinf(limit)) text = arena_printf(arena, "%s, %s: %.12g s", text, metric->name, limit);
   }
   return *text ? arena_printf(arena, "{share: 0.5%s}", text) : NULL;
 }
 
-/* The limits of the study, of one of its designs. -1 with entries. */
-static const SloSet *limits_of(const Provision *study, const DesignOutcome *outcome, Trial *trial,
-                               Diag *diag) {
-  const ConfigChanges changes = provision_answer_changes(study, outcome, &trial->arena);
-  if (trial_load(trial, study->base, &changes)) {
-    diag_append(diag, &trial->diag);
-    return NULL;
+bool plan_request_limits(RequestLimits *ret, const Config *config, Arena *arena) {
+  const uint32_t *components;
+  const uint32_t n = slo_ranged_components(config->slo, &components, arena);
+  const SimConfig *sim = &config->sim;
+  *ret = (RequestLimits){.all = limits_text(config, 0, arena)};
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t of = components[i] - 1;
+    const char *name = of < sim->n_components ? sim->components[of].name
+                                              : sim->classes[of - sim->n_components].name;
+    const char *limits = limits_text(config, components[i], arena);
+    if (limits)
+      ret->components =
+          arena_printf(arena, "%s%s%s: {goodput: %s}", ret->components ? ret->components : "{",
+                       ret->components ? ", " : "", quote_yaml(name, arena), limits);
   }
-  return trial->config.slo;
+  if (ret->components) ret->components = arena_printf(arena, "%s}", ret->components);
+  return ret->all || ret->components;
 }
 
+int plan_limit_settings(const RequestLimits *self, Place at, Setting *ret_settings, Arena *arena,
+                        Diag *diag) {
+  const Setting settings[] = {{"slo.goodput", at, NULL}, {"slo.components", at, NULL}};
+  const char *const texts[] = {self->all, self->components};
+  int n = 0;
+  for (int i = 0; i < REQUEST_LIMITS; i++) {
+    if (!texts[i]) continue;
+    ret_settings[n] = settings[i];
+    ret_settings[n++].value = yaml_parse(at.path, texts[i], strlen(texts[i]), arena, diag);
+  }
+  return n;
+}
+
+/* The limits of the study are those of one of its designs. -1 with entries. */
 static int find_limits(Curve *self, const Provision *study, const DesignOutcome *outcome,
                        Arena *arena, Diag *diag) {
   Trial trial;
   trial_init(&trial);
-  const SloSet *slo = limits_of(study, outcome, &trial, diag);
-  self->limits = slo ? plan_request_limits(slo, arena) : NULL;
-  int status = slo ? 0 : -1;
-  if (slo && !self->limits) {
+  const ConfigChanges changes = provision_answer_changes(study, outcome, &trial.arena);
+  int status = trial_load(&trial, study->base, &changes);
+  if (status)
+    diag_append(diag, &trial.diag);
+  else if (!plan_request_limits(&self->limits, &trial.config, arena)) {
     status = diag_error(diag, place_of_file("--curve"), "no limit is one that a request can keep");
     diag_hint(diag, "limits on ttft, tpot and e2e are, such as ttft.p99<2s");
   }
@@ -75,22 +107,17 @@ static int find_limits(Curve *self, const Provision *study, const DesignOutcome 
 
 /* ---- As a campaign ---- */
 
-static Setting limit_setting(const Runs *self, Place at) {
-  const char *text = self->curve->limits;
-  Node *limits = yaml_parse("--curve", text, strlen(text), self->arena, self->diag);
-  return (Setting){"slo.goodput", at, limits};
-}
-
 /* The seeds come first, then the first one with times moved. */
 static ConfigChanges changes_of(const Runs *self, const CurvePoint *point, int variant) {
   const Provision *study = self->study;
   const Place at = point->outcome->design->at;
   ConfigChanges changes = provision_answer_changes(study, point->outcome, self->arena);
-  Setting *settings = ARENA_ARRAY(self->arena, Setting, changes.n_settings + 2);
+  Setting *settings = ARENA_ARRAY(self->arena, Setting, changes.n_settings + 1 + REQUEST_LIMITS);
   memcpy(settings, changes.settings, (size_t)changes.n_settings * sizeof *settings);
   settings[changes.n_settings++] =
       provision_answer_load(study, point->outcome, point->load, self->arena);
-  settings[changes.n_settings++] = limit_setting(self, at);
+  changes.n_settings += plan_limit_settings(&self->curve->limits, at, &settings[changes.n_settings],
+                                            self->arena, self->diag);
   changes.settings = settings;
   if (variant >= study->n_seeds)
     changes.error_shift = config_moves[variant - study->n_seeds];

@@ -108,12 +108,23 @@ int plan_make(Plan *self, const Question *question, Arena *arena, Diag *diag);
  * any. -1 with entries. */
 int plan_set_keys(Plan *plan, Arena *arena, Diag *diag);
 
-/* "ttft.p99<2s,tpot.p99<50ms" as "ttft.p99: 2s, tpot.p99: 50ms", and raises `ret_quantile` to the
- * highest that is limited; NULL with an entry. Which limits there are is not its business. */
+/* "ttft.p99<2s,chat:tpot.p99<50ms" as "ttft.p99: 2s, components: {chat: {tpot.p99: 50ms}}", and
+ * raises `ret_quantile` to the highest that is limited; NULL with an entry. Which limits there are
+ * is not its business. */
 const char *plan_slo_limits(const char *asked, double *ret_quantile, Arena *arena, Diag *diag);
-/* "{share: 0.5, ttft: 2s, tpot: 50ms}" of the limits on TTFT, TPOT and E2E, whose metrics single
- * requests have; the tightest of each. NULL: none is of them. */
-const char *plan_request_limits(const SloSet *slo, Arena *arena);
+/* Limits on TTFT, TPOT and E2E as those of each request: the tightest of each, which is
+ * "{share: 0.5, ttft: 2s, tpot: 50ms}" of `slo.goodput`, and "{chat: {goodput: {…}}}" of
+ * `slo.components`; NULL: there are none. */
+typedef struct RequestLimits {
+  const char *all, *components;
+} RequestLimits;
+
+/* False: no limit is of those. */
+bool plan_request_limits(RequestLimits *ret, const Config *config, Arena *arena);
+enum { REQUEST_LIMITS = 2 };
+/* The keys that set them, at most REQUEST_LIMITS; their number. */
+int plan_limit_settings(const RequestLimits *self, Place at, Setting *ret_settings, Arena *arena,
+                        Diag *diag);
 
 /* How many times the mean the highest rate of a profile is, by its name or path. -1: entries. */
 int plan_peak(const char *profile, double *ret_factor, Arena *arena, Diag *diag);
@@ -210,7 +221,7 @@ typedef struct CurvePoint {
 typedef struct Curve {
   CurvePoint *points; // [n]; the best design first, of each by load
   int n;
-  const char *limits; // of a request, as `slo.goodput` has them
+  RequestLimits limits;
 } Curve;
 
 /* Simulates the best answers of a study at loads around the one that was asked. A limit on a

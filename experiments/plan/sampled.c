@@ -81,7 +81,7 @@ int sampled_window(SampleSeen ret[SAMPLED_FIGURES], Tick start, Tick length, con
 }
 
 static int figure_of(const SloSpec *spec) {
-  if (!spec->metric || slo_is_share(spec)) return -1;
+  if (!spec->metric || slo_is_share(spec) || spec->component > 0) return -1;
   for (int f = 0; f < SAMPLED_FIGURES; f++)
     if (strcmp(spec->metric->name, figure_names[f]) == 0) return f;
   return -1;

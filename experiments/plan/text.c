@@ -42,29 +42,61 @@ static const char *value_of(const char *text, Arena *arena) {
   return *text && text[strspn(text, plain)] == '\0' ? text : quote_yaml_text(text, arena);
 }
 
+/* Limits as they are gathered: those on all requests, and of each component. */
+typedef struct Limits {
+  const char *name; // NULL: all requests
+  const char *text;
+} Limits;
+
+static Limits *find_limits(Limits *limits, int *n, const char *name) {
+  for (int i = 1; i < *n; i++)
+    if (strcmp(limits[i].name, name) == 0) return &limits[i];
+  limits[*n] = (Limits){name, ""};
+  return &limits[(*n)++];
+}
+
+static void add_limit(Limits *self, const char *key, const char *value, Arena *arena) {
+  self->text = arena_printf(arena, "%s%s%s: %s", self->text, *self->text ? ", " : "",
+                            quote_yaml(key, arena), value_of(value, arena));
+}
+
+static const char *join_limits(const Limits *limits, int n, Arena *arena) {
+  const char *text = limits[0].text, *components = "";
+  for (int i = 1; i < n; i++)
+    components = arena_printf(arena, "%s%s%s: {%s}", components, i > 1 ? ", " : "",
+                              quote_yaml(limits[i].name, arena), limits[i].text);
+  if (!*components) return text;
+  return arena_printf(arena, "%s%scomponents: {%s}", text, *text ? ", " : "", components);
+}
+
 const char *plan_slo_limits(const char *asked, double *ret_quantile, Arena *arena, Diag *diag) {
-  const char *limits = "";
-  if (!asked) return limits;
+  if (!asked) return "";
+  Limits *limits = ARENA_ARRAY(arena, Limits, strlen(asked) + 1);
+  int n = 1;
+  limits[0].text = "";
   for (const char *at = asked; at;) {
     const size_t length = strcspn(at, ","), name = strcspn(at, "<");
     if (name == 0 || name >= length) {
       diag_error(diag, place_of_file("--slo"), "'%s' is not a limit",
                  trimmed(at, length, &diag->arena));
-      diag_hint(diag, "write METRIC.STATISTIC<VALUE, such as ttft.p99<2s,tpot.p99<50ms");
+      diag_hint(diag, "write METRIC.STATISTIC<VALUE, such as ttft.p99<2s,tpot.p99<50ms; of a "
+                      "component chat:ttft.p99<2s");
       return NULL;
     }
     const size_t sign = name + 1 + (at[name + 1] == '=');
     const char *key = trimmed(at, name, arena), *value = trimmed(at + sign, length - sign, arena);
-    const char *dot = strchr(key, '.');
+    const char *colon = strrchr(key, ':'), *metric = colon ? colon + 1 : key;
+    const char *dot = strchr(metric, '.');
     SloStatistic statistic;
     double quantile;
     if (dot && slo_parse_statistic(dot + 1, &statistic, &quantile) && statistic == SLO_QUANTILE)
       *ret_quantile = fmax(*ret_quantile, quantile);
-    limits = arena_printf(arena, "%s%s%s: %s", limits, *limits ? ", " : "", quote_yaml(key, arena),
-                          value_of(value, arena));
+    Limits *of =
+        colon ? find_limits(limits, &n, arena_copy(arena, key, (size_t)(colon - key))) : limits;
+    add_limit(of, metric, value, arena);
     at = at[length] ? at + length + 1 : NULL;
   }
-  return limits;
+  return join_limits(limits, n, arena);
 }
 
 /* ---- The workload ---- */

@@ -88,7 +88,12 @@ static bool is_undecided(const Answer *answer, int limit) {
 
 void sure_print_limits(const DesignOutcome *outcome, FILE *out) {
   const Answer *answer = &outcome->answers[0];
-  fprintf(out, "\n%-18s %9s %9s  margin", "limit", "value", "limit");
+  int width = 18;
+  for (int i = 0; i < answer->n_slos; i++) {
+    const int length = (int)strlen(answer->slos[i].spec->name);
+    if (length > width) width = length;
+  }
+  fprintf(out, "\n%-*s %9s %9s  margin", width, "limit", "value", "limit");
   if (outcome->ranged) fprintf(out, "  times %.1f%% off", 100 * answer->run.perfmodel_error);
   fprintf(out, "  of %s\n", outcome->design->name);
   for (int i = 0; i < answer->n_slos; i++) {
@@ -96,7 +101,7 @@ void sure_print_limits(const DesignOutcome *outcome, FILE *out) {
     char value[32], limit[32], margin[32], low[32], high[32];
     snprintf(value, sizeof value, "%.4g %s", slo->value, slo_unit(slo->spec));
     snprintf(limit, sizeof limit, "%.4g %s", slo->spec->limit, slo_unit(slo->spec));
-    fprintf(out, "%-18s %9s %9s %7s", slo->spec->name, value, limit,
+    fprintf(out, "%-*s %9s %9s %7s", width, slo->spec->name, value, limit,
             format_margin(slo->margin, 1, margin));
     if (outcome->ranged)
       fprintf(out, "  %6s to %6s%s", format_margin(answer->moved_slos[MOVES - 1][i].margin, 1, low),

@@ -324,11 +324,12 @@ static void table_pools(const Report *self, FILE *out) {
 static void table_components(const Report *self, FILE *out) {
   const uint32_t n = self->result->n_components;
   if (n == 0) return;
-  const GoodputLimits *limits = &self->config->sim.good_limits;
-  const bool limited = limits->ttft > 0 || limits->tpot > 0 || limits->e2e > 0;
+  bool limited = false;
   int width = (int)strlen("component");
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < n; i++) {
+    limited |= goodput_limits_given(sim_good_limits(&self->config->sim, i));
     width = wider(width, self->components[i].component->name);
+  }
   fprintf(out,
           "\n%-*s     requests  rejected  ttft p50       p99  tpot p50       p99   e2e p99%s\n",
           width, "component", limited ? "    good" : "");
@@ -432,14 +433,17 @@ static const char *shown_status(const SloOutcome *outcome) {
 static void table_slo(const Report *self, FILE *out) {
   const SloSet *slo = self->config->slo;
   if (slo->n_specs == 0) return;
-  fprintf(out, "\n%-18s %9s %9s  margin          (%s: %d of %d met", "slo", "value", "limit",
+  int width = 18;
+  for (int i = 0; i < slo->n_specs; i++)
+    width = wider(width, slo->specs[i].name);
+  fprintf(out, "\n%-*s %9s %9s  margin          (%s: %d of %d met", width, "slo", "value", "limit",
           slo->name, slo->n_specs - self->n_missed - self->n_unmeasured, slo->n_specs);
   if (self->n_unmeasured > 0) fprintf(out, ", %d not measured", self->n_unmeasured);
   fputs(")\n", out);
   for (int i = 0; i < slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
     char value[32], limit[32], margin[32];
-    fprintf(out, "%-18s %9s %9s %7s  %s%s%s", outcome->spec->name,
+    fprintf(out, "%-*s %9s %9s %7s  %s%s%s", width, outcome->spec->name,
             slo_text(outcome->spec, outcome->value, value),
             slo_text(outcome->spec, outcome->spec->limit, limit),
             format_margin(outcome->margin, 0, margin), shown_status(outcome),

@@ -62,10 +62,10 @@ static void add_ranges(Report *self) {
     Distribution *latency = &self->latencies[i];
     const int of = (int)(latency->histogram - result->metrics.histograms);
     const double scale = metrics_histograms[of].scale;
-    latency->half_widths[0] = batches_mean_range(result->batches, &result->metrics, of) / scale;
+    latency->half_widths[0] = batches_mean_range(result->batches, &result->metrics, 0, of) / scale;
     for (int k = 0; k < 4; k++)
       latency->half_widths[1 + k] =
-          batches_quantile_range(result->batches, &result->metrics, of, quantiles[k]) / scale;
+          batches_quantile_range(result->batches, &result->metrics, 0, of, quantiles[k]) / scale;
   }
 }
 

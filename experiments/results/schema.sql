@@ -139,7 +139,8 @@ FROM (
   )
 );
 
--- The limits. name is the key of the limit below `slo`: slowdown.ttft.p99, ttft.p99, goodput.
+-- The limits. name is the key of the limit below `slo`: slowdown.ttft.p99, ttft.p99, goodput; the
+-- name of a component comes first: chat:ttft.p99.
 CREATE TABLE slo (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   name TEXT NOT NULL,

@@ -1,6 +1,5 @@
 /* The knobs of a configuration: rows of option tables that have values to try. */
 #include "base/text.h"
-#include "experiments/plan/plan.h"
 #include "experiments/tune/tune.h"
 #include "sim/batcher/batcher.h"
 #include <inttypes.h>
@@ -251,8 +250,7 @@ static void add_division(Finder *self) {
 /* ---- All of them ---- */
 
 ConfigChanges tune_changes(const Tuning *self, const TunePoint *point, Arena *arena) {
-  Setting *settings =
-      ARENA_ARRAY(arena, Setting, 2 * TUNE_KNOBS_MAX + 2); // and two of the caller's
+  Setting *settings = ARENA_ARRAY(arena, Setting, 2 * TUNE_KNOBS_MAX + TUNE_SETTINGS_MORE);
   int n = 0;
   for (int k = 0; k < self->knobs.n; k++) {
     const KnobValue *value = &self->knobs.items[k].values[point->at[k]];

@@ -35,11 +35,8 @@ static int load_trial(TuneJob *self, Trial *trial, int64_t steps) {
   else if (steps > 0)
     settings[changes.n_settings++] =
         provision_load_setting(&tuning->load, 0, load, at, &trial->arena);
-  if (tuning->goodput) {
-    const char *text = tuning->goodput;
-    const Node *limits = yaml_parse("--objective", text, strlen(text), &trial->arena, &trial->diag);
-    settings[changes.n_settings++] = (Setting){"slo.goodput", at, limits};
-  }
+  changes.n_settings += plan_limit_settings(&tuning->goodput, at, &settings[changes.n_settings],
+                                            &trial->arena, &trial->diag);
   if (eval->seed > 0) changes.seed = (int64_t)tuning->config.sim.seed + eval->seed;
   if (eval->move > 0) changes.error_shift = config_moves[eval->move - 1];
   return trial_load(trial, &self->tuning->base, &changes);

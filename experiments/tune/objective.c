@@ -1,5 +1,4 @@
 /* What is best, from its name or from what the configuration has. */
-#include "experiments/plan/plan.h"
 #include "experiments/tune/tune.h"
 #include <math.h>
 #include <string.h>
@@ -46,8 +45,7 @@ static int find_goodput(Tuning *self) {
   self->objective = (TuneObjective){TUNE_GOODPUT, "goodput", "good requests/s"};
   for (int i = 0; i < config->slo->n_specs; i++)
     if (slo_is_share(&config->slo->specs[i])) return 0; // its limits are in the configuration
-  self->goodput = plan_request_limits(config->slo, self->arena);
-  if (self->goodput) return 0;
+  if (plan_request_limits(&self->goodput, config, self->arena)) return 0;
   diag_error(self->diag, place_of_file("--objective"),
              "the objective 'goodput' needs limits that a request can keep");
   return diag_hint(self->diag, "limits on ttft, tpot and e2e are, such as --slo 'ttft.p99<2s'");

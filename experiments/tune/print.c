@@ -1,7 +1,6 @@
 /* The answer on paper, and for programs. */
 #include "base/text.h"
 #include "experiments/base/cells.h"
-#include "experiments/plan/plan.h"
 #include "experiments/tune/tune.h"
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,6 @@
 #include "experiments/tune/tune.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
-#include "experiments/plan/plan.h"
 #include <string.h>
 #include <unistd.h>
 

@@ -22,9 +22,11 @@
 #include "experiments/base/difference.h"
 #include "experiments/base/writer.h"
 #include "experiments/campaign/campaign.h"
-#include "experiments/provision/provision.h"
+#include "experiments/plan/plan.h"
 
 enum { TUNE_KNOBS_MAX = 48, TUNE_VALUES_MAX = 24 };
+/* A rate and limits of a request, beside the settings of a point. */
+enum { TUNE_SETTINGS_MORE = 1 + REQUEST_LIMITS };
 
 /* A value of a knob. */
 typedef struct KnobValue {
@@ -112,8 +114,8 @@ typedef struct Tuning {
   Config config; // of the current values
   Knobs knobs;
   TuneObjective objective;
-  const char *goodput; // limits of a request, as `slo.goodput`; NULL: as the configuration has them
-  bool keeps_limits;   // the current values meet all limits, and so must others
+  RequestLimits goodput; // none: as the configuration has them
+  bool keeps_limits;     // the current values meet all limits, and so must others
   int n_seeds;
   bool same_seeds; // the measurement has those of the search, since there are no others
   bool replays;    // a trace, which is the same on every seed
@@ -158,7 +160,7 @@ int knobs_find(Tuning *self, const char *only);
 static inline bool tune_changed(const Tuning *self, const TunePoint *point, int knob) {
   return point->at[knob] != self->current.at[knob];
 }
-/* The settings of a point. */
+/* The settings of a point, with room for TUNE_SETTINGS_MORE. */
 ConfigChanges tune_changes(const Tuning *self, const TunePoint *point, Arena *arena);
 
 /* private: objective.c */

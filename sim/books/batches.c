@@ -13,6 +13,13 @@ void batches_init(Batches *self, uint64_t ranged, Arena *arena) {
                     .bin_width = BATCHES_BIN};
 }
 
+void batches_range_components(Batches *self, const uint32_t *components, uint32_t n) {
+  self->components = components;
+  self->n_components = n;
+  for (size_t i = 0; i < BATCHES_MOST && n > 0; i++)
+    self->points[i].components = ARENA_ARRAY(self->arena, ComponentPoint, n);
+}
+
 static bool is_ranged(const Batches *self, int histogram) {
   return self->ranged >> histogram & 1;
 }
@@ -54,6 +61,17 @@ void batches_arrive(Batches *self, const Metrics *metrics) {
   self->next_asked = asked - asked % self->asked_width + self->asked_width;
 }
 
+static uint64_t ended_of(const ComponentMetrics *self) {
+  return self->completed + self->rejected + self->cancelled;
+}
+
+static void copy_component(ComponentPoint *self, const ComponentMetrics *of, Arena *arena) {
+  for (int i = 0; i < COMPONENT_HISTOGRAMS; i++)
+    copy(&self->of[i], &of->histograms[i], arena);
+  self->ended = ended_of(of);
+  self->good = of->good;
+}
+
 void batches_end(Batches *self, const Metrics *metrics) {
   const uint64_t ended = metrics_ended(metrics);
   if (ended < self->next) return;
@@ -61,6 +79,9 @@ void batches_end(Batches *self, const Metrics *metrics) {
   BatchPoint *point = &self->points[self->n_points++];
   for (int i = 0; i < METRICS_HISTOGRAMS; i++)
     if (is_ranged(self, i)) copy(&point->of[i], &metrics->histograms[i], self->arena);
+  for (uint32_t i = 0; i < self->n_components; i++)
+    copy_component(&point->components[i], &metrics->components[self->components[i] - 1],
+                   self->arena);
   point->ended = ended;
   point->good = metrics->good;
   self->next = ended - ended % self->width + self->width;
@@ -141,26 +162,60 @@ static const BatchPoint *end_of(const Batches *self, Cut cut, size_t batch) {
   return batch + 1 < cut.n ? &self->points[(batch + 1) * cut.step - 1] : NULL;
 }
 
-double batches_mean_range(const Batches *self, const Metrics *metrics, int histogram) {
+/* What is asked of: a histogram of all requests, or of a component. */
+typedef struct Ranged {
+  const Histogram *whole;
+  int component; // index of BatchPoint.components; -1: all requests
+  int histogram; // of either
+} Ranged;
+
+/* False: it is not ranged, or too few requests of the component have ended: as many as the least
+ * number of batches has. */
+static bool find_ranged(const Batches *self, const Metrics *metrics, uint32_t component,
+                        int histogram, Ranged *ret) {
+  enum { LEAST = BATCH_MEANS_LEAST * BATCHES_WIDTH };
+  *ret = (Ranged){metrics_histogram(metrics, component, histogram), -1, histogram};
+  if (component == 0) return is_ranged(self, histogram);
+  const ComponentMetrics *of = &metrics->components[component - 1];
+  for (uint32_t i = 0; i < self->n_components && ret->whole; i++)
+    if (self->components[i] == component) ret->component = (int)i;
+  if (ret->component < 0 || ended_of(of) < LEAST) return false;
+  ret->histogram = (int)(ret->whole - of->histograms);
+  return true;
+}
+
+static const HistogramCopy *copy_of(const Ranged *self, const BatchPoint *point) {
+  return self->component < 0 ? &point->of[self->histogram]
+                             : &point->components[self->component].of[self->histogram];
+}
+
+double batches_mean_range(const Batches *self, const Metrics *metrics, uint32_t component,
+                          int histogram) {
   double sums[BATCHES_MOST], weights[BATCHES_MOST];
-  const Histogram *whole = &metrics->histograms[histogram];
   const Cut cut = cut_of(self);
-  if (!is_ranged(self, histogram)) return NAN;
+  Ranged of;
+  if (!find_ranged(self, metrics, component, histogram, &of)) return NAN;
   for (size_t i = 0; i < cut.n; i++) {
     const BatchPoint *end = end_of(self, cut, i);
-    sums[i] = end ? end->of[histogram].sum : whole->sum;
-    weights[i] = (double)(end ? end->of[histogram].total : whole->total);
+    sums[i] = end ? copy_of(&of, end)->sum : of.whole->sum;
+    weights[i] = (double)(end ? copy_of(&of, end)->total : of.whole->total);
   }
   return range(sums, weights, cut.n);
 }
 
-double batches_good_range(const Batches *self, const Metrics *metrics) {
+double batches_good_range(const Batches *self, const Metrics *metrics, uint32_t component) {
   double sums[BATCHES_MOST], weights[BATCHES_MOST];
   const Cut cut = cut_of(self);
+  Ranged of = {.component = -1};
+  if (component > 0 && !find_ranged(self, metrics, component, METRICS_e2e, &of)) return NAN;
+  const ComponentMetrics *one = component > 0 ? &metrics->components[component - 1] : NULL;
+  const uint64_t good = one ? one->good : metrics->good;
+  const uint64_t ended = one ? ended_of(one) : metrics_ended(metrics);
   for (size_t i = 0; i < cut.n; i++) {
     const BatchPoint *end = end_of(self, cut, i);
-    sums[i] = (double)(end ? end->good : metrics->good);
-    weights[i] = (double)(end ? end->ended : metrics_ended(metrics));
+    const ComponentPoint *part = end && one ? &end->components[of.component] : NULL;
+    sums[i] = (double)(part ? part->good : end ? end->good : good);
+    weights[i] = (double)(part ? part->ended : end ? end->ended : ended);
   }
   return range(sums, weights, cut.n);
 }
@@ -189,23 +244,23 @@ static double below(const HistogramCopy *copy, Mark mark) {
   return (double)sum + (n >= 0 && n < copy->n ? mark.share * (double)copy->counts[n] : 0);
 }
 
-double batches_quantile_range(const Batches *self, const Metrics *metrics, int histogram,
-                              double q) {
+double batches_quantile_range(const Batches *self, const Metrics *metrics, uint32_t component,
+                              int histogram, double q) {
   double sums[BATCHES_MOST], weights[BATCHES_MOST];
-  const Histogram *whole = &metrics->histograms[histogram];
   const Cut cut = cut_of(self);
-  if (whole->total == 0 || !is_ranged(self, histogram)) return NAN;
-  const Mark mark = mark_of(whole, q);
+  Ranged of;
+  if (!find_ranged(self, metrics, component, histogram, &of) || of.whole->total == 0) return NAN;
+  const Mark mark = mark_of(of.whole, q);
   for (size_t i = 0; i < cut.n; i++) {
     const BatchPoint *end = end_of(self, cut, i);
-    sums[i] = end ? below(&end->of[histogram], mark) : q * (double)whole->total;
-    weights[i] = (double)(end ? end->of[histogram].total : whole->total);
+    sums[i] = end ? below(copy_of(&of, end), mark) : q * (double)of.whole->total;
+    weights[i] = (double)(end ? copy_of(&of, end)->total : of.whole->total);
   }
   const double half = range(sums, weights, cut.n);
   if (isnan(half) || q + half >= 1) return NAN;
-  const double last = (double)(whole->total - 1);
-  return (histogram_at_rank(whole, (q + half) * last) -
-          histogram_at_rank(whole, fmax(q - half, 0) * last)) /
+  const double last = (double)(of.whole->total - 1);
+  return (histogram_at_rank(of.whole, (q + half) * last) -
+          histogram_at_rank(of.whole, fmax(q - half, 0) * last)) /
          2;
 }
 

@@ -26,9 +26,16 @@ typedef struct HistogramCopy {
   double sum;
 } HistogramCopy;
 
+/* The same of a component that is ranged. */
+typedef struct ComponentPoint {
+  HistogramCopy of[COMPONENT_HISTOGRAMS];
+  uint64_t ended, good;
+} ComponentPoint;
+
 typedef struct BatchPoint {
   HistogramCopy of[METRICS_HISTOGRAMS]; // of those that are ranged
   uint64_t ended, good;
+  ComponentPoint *components; // [n_components]
 } BatchPoint;
 
 /* Requests that had arrived, and those of them that had ended by then. */
@@ -46,7 +53,9 @@ typedef struct ArrivalBin {
 
 typedef struct Batches {
   Arena *arena;
-  uint64_t ranged; // histograms
+  uint64_t ranged;            // histograms
+  const uint32_t *components; // [n_components] that are ranged, as of metrics_histogram
+  uint32_t n_components;
   BatchPoint points[BATCHES_MOST];
   size_t n_points;
   uint64_t width, next;             // requests of a batch; and when the next ends
@@ -59,6 +68,9 @@ typedef struct Batches {
 
 /* `ranged`: of which histograms besides those that always are. */
 void batches_init(Batches *self, uint64_t ranged, Arena *arena);
+/* Has ranges of components too, before the first request. `components`, which stays the caller's,
+ * are as of metrics_histogram, from 1 on. */
+void batches_range_components(Batches *self, const uint32_t *components, uint32_t n);
 /* A request has arrived that `metrics` counts. */
 void batches_arrive(Batches *self, const Metrics *metrics);
 /* A request has ended that is in `metrics`; those that are not counted are not told. */
@@ -69,11 +81,13 @@ void batches_serve(Batches *self, const RequestRecord *record);
 /* Half of the 95% range of the mean of a histogram, and of quantile q, whose range is between the
  * quantiles that the share of observations below it allows (Heidelberger and Lewis 1984). In its
  * own unit; NAN where the run is too short to tell, or the histogram is not ranged. `metrics` is
- * that of the whole run. */
-double batches_mean_range(const Batches *self, const Metrics *metrics, int histogram);
-double batches_quantile_range(const Batches *self, const Metrics *metrics, int histogram, double q);
+ * that of the whole run; `component` and `histogram` are as of metrics_histogram. */
+double batches_mean_range(const Batches *self, const Metrics *metrics, uint32_t component,
+                          int histogram);
+double batches_quantile_range(const Batches *self, const Metrics *metrics, uint32_t component,
+                              int histogram, double q);
 /* The same of the share of requests that are good. */
-double batches_good_range(const Batches *self, const Metrics *metrics);
+double batches_good_range(const Batches *self, const Metrics *metrics, uint32_t component);
 
 /* The start of a run, by MSER-5 of TTFT and of E2E: how many requests, and when the next arrived.
  * 0 requests: none was found. `ended`: false where the run is too short to have an end of it. */

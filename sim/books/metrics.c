@@ -77,7 +77,8 @@ static bool within(Tick value, Tick limit) {
   return limit == 0 || value <= limit;
 }
 
-bool metrics_complete(Metrics *self, const RequestRecord *record, const PerfModel *reference) {
+bool metrics_complete(Metrics *self, const RequestRecord *record, const GoodputLimits *limits,
+                      const PerfModel *reference) {
   const Tick ttft = record->first_token_at - record->arrived_at;
   const Tick e2e = record->last_token_at - record->arrived_at;
   assert(0 < ttft && ttft <= e2e && record->prefill_began_at >= record->arrived_at);
@@ -95,11 +96,11 @@ bool metrics_complete(Metrics *self, const RequestRecord *record, const PerfMode
   const bool paced = record->output_tokens > 1;
   const Tick tpot = paced ? (e2e - ttft) / (record->output_tokens - 1) : 0;
   if (paced) histogram_add(&self->tpot, tpot, 1);
-  const GoodputLimits *limits = &self->good_limits;
+  if (!limits) limits = &self->good_limits;
   const bool good =
       within(ttft, limits->ttft) && within(tpot, limits->tpot) && within(e2e, limits->e2e);
   self->good += good;
-  if (good && limits->share > 0) hours_good(&self->hours, record->arrived_at);
+  if (good && self->good_limits.share > 0) hours_good(&self->hours, record->arrived_at);
   if (reference) add_slowdowns(self, record, reference, ttft, e2e);
   return good;
 }
@@ -108,6 +109,36 @@ void metrics_complete_session(Metrics *self, Tick ticks, bool good) {
   self->sessions_completed++;
   self->sessions_good += good;
   histogram_add(&self->session, ticks, 1);
+}
+
+/* ---- Components ---- */
+
+/* One more than the histogram of components that it is; 0: none. */
+static const int8_t of_components[METRICS_HISTOGRAMS] = {
+#define COMPONENT_HISTOGRAM(field, unit, scale, meaning) [METRICS_##field] = 1 + COMPONENT_##field,
+#include "sim/books/metrics.def"
+};
+
+bool component_metrics_have(int histogram) {
+  return of_components[histogram] > 0;
+}
+
+const Histogram *metrics_histogram(const Metrics *self, uint32_t component, int histogram) {
+  if (component == 0) return &self->histograms[histogram];
+  if (!component_metrics_have(histogram)) return NULL;
+  return &self->components[component - 1].histograms[of_components[histogram] - 1];
+}
+
+Demand metrics_asked(const Metrics *self, uint32_t component) {
+  if (component == 0) return self->asked;
+  const ComponentMetrics *of = &self->components[component - 1];
+  return (Demand){.requests = of->requests, .gaps = of->gaps, .paced = of->paced};
+}
+
+void component_metrics_arrive(ComponentMetrics *self, int32_t output_tokens) {
+  self->requests++;
+  self->gaps += (uint64_t)output_tokens - 1;
+  self->paced += output_tokens > 1;
 }
 
 void component_metrics_init(ComponentMetrics *self, Arena *arena) {

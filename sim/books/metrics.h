@@ -77,6 +77,10 @@ typedef struct GoodputLimits {
   double share; // of the requests of an hour that must keep them; 0: hours are not looked at
 } GoodputLimits;
 
+static inline bool goodput_limits_given(const GoodputLimits *self) {
+  return self->ttft > 0 || self->tpot > 0 || self->e2e > 0;
+}
+
 /* How many observations a workload makes when all of it is served. */
 typedef struct Demand {
   uint64_t requests;
@@ -144,6 +148,26 @@ typedef struct ExpertBooks {
   Total imbalance; // the same times the load of the busiest GPU over the mean, in EPLB_ONE
 } ExpertBooks;
 
+enum {
+#define COMPONENT_HISTOGRAM(field, unit, scale, meaning) COMPONENT_##field,
+#include "sim/books/metrics.def"
+  COMPONENT_HISTOGRAMS,
+};
+
+/* What became of the requests of one component of a mix, or of a class of them. */
+typedef struct ComponentMetrics {
+#define COMPONENT_BOOK(type, field, dimension) type field dimension;
+#include "sim/books/metrics.def"
+  union {
+    struct {
+#define COMPONENT_HISTOGRAM(field, unit, scale, meaning) Histogram field;
+#include "sim/books/metrics.def"
+    };
+    Histogram histograms[COMPONENT_HISTOGRAMS];
+  };
+  GoodputLimits good_limits; // of its requests
+} ComponentMetrics;
+
 typedef struct Metrics {
   union {
     struct {
@@ -163,24 +187,26 @@ typedef struct Metrics {
   Hours hours;          // where good_limits has a share
   int64_t encoder_tokens;
   ExpertBooks experts;
+  const ComponentMetrics *components; // of a mix, and behind them its classes
 } Metrics;
 
-/* What became of the requests of one component of a mix. */
-typedef struct ComponentMetrics {
-#define COMPONENT_BOOK(type, field, dimension) type field dimension;
-#include "sim/books/metrics.def"
-#define COMPONENT_HISTOGRAM(field, unit, scale, meaning) Histogram field;
-#include "sim/books/metrics.def"
-} ComponentMetrics;
+/* `component` is 0 for all requests, and else one more than an index of Metrics.components;
+ * `histogram` is METRICS_…, of which components have some. NULL: not this one. */
+const Histogram *metrics_histogram(const Metrics *self, uint32_t component, int histogram);
+Demand metrics_asked(const Metrics *self, uint32_t component);
+bool component_metrics_have(int histogram);
 
 void component_metrics_init(ComponentMetrics *self, Arena *arena);
+/* Books a request that arrives. */
+void component_metrics_arrive(ComponentMetrics *self, int32_t output_tokens);
 /* Books a request that has ended; `good`: it was a good one. */
 void component_metrics_end(ComponentMetrics *self, const RequestRecord *record, bool good);
 
 void metrics_init(Metrics *self, Arena *arena);
 /* Books a request whose last token was made, with slowdowns unless `reference` is NULL; whether it
- * was a good one. */
-bool metrics_complete(Metrics *self, const RequestRecord *record, const PerfModel *reference);
+ * was a good one by `limits`, NULL: those of the run. */
+bool metrics_complete(Metrics *self, const RequestRecord *record, const GoodputLimits *limits,
+                      const PerfModel *reference);
 /* Books a session whose last turn was answered; `good`: all of them were. */
 void metrics_complete_session(Metrics *self, Tick ticks, bool good);
 

@@ -76,6 +76,12 @@ static int32_t priority_of(const SimConfig *config, const TraceRow *row) {
   return (int32_t)config->classes[config->components[row->component].class].priority;
 }
 
+static void arrive_at_component(Simulation *self, uint16_t component, int32_t output_tokens) {
+  ComponentMetrics *class = sim_class_books(self, component);
+  component_metrics_arrive(&self->components[component], output_tokens);
+  if (class) component_metrics_arrive(class, output_tokens);
+}
+
 static RequestIx make_request(Simulation *self) {
   const int32_t wanted = sim_output_tokens(self->config, &self->next_row);
   const int32_t allowed = sim_max_tokens(self->config, &self->next_row);
@@ -89,7 +95,7 @@ static RequestIx make_request(Simulation *self) {
   metrics->cut_outputs += wanted < self->next_row.output_tokens;
   metrics->degraded += output_tokens < wanted;
   if (self->config->n_components > 0 && metrics == &self->metrics)
-    self->components[self->next_row.component].requests++;
+    arrive_at_component(self, self->next_row.component, output_tokens);
   demand_add(&metrics->asked, output_tokens);
   if (metrics->good_limits.share > 0) hours_arrive(&metrics->hours, self->next_row.at);
   if (self->batches && metrics == &self->metrics) batches_arrive(self->batches, metrics);

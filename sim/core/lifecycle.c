@@ -148,9 +148,9 @@ void life_retire(Simulation *self, RequestIx ix, Rejection rejected) {
   const Request *request = &self->requests.slots[ix];
   Metrics *metrics = sim_books(self, request);
   const PerfModel *reference = sim_model(self->config, request->model)->slo_reference;
-  const bool good = served && metrics_complete(metrics, &record, reference);
-  if (self->config->n_components > 0 && metrics == &self->metrics)
-    component_metrics_end(&self->components[request->component], &record, good);
+  const GoodputLimits *limits = sim_request_limits(self, request);
+  const bool good = served && metrics_complete(metrics, &record, limits, reference);
+  if (metrics == &self->metrics) sim_book_component_end(self, &record, good);
   if (served && request->ends_session)
     metrics_complete_session(sim_session_books(self, request),
                              self->now - request->session_began_at, good && request->session_good);

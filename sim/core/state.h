@@ -126,7 +126,7 @@ struct Simulation {
   Tick warmed_up_at;      // the last one before it arrived; -1: none
   Tick counted_from;      // it arrived; 0 before
   Metrics metrics;
-  ComponentMetrics *components; // [config->n_components] of those that are counted
+  ComponentMetrics *components; // of those that are counted: [config->n_components + n_classes]
   Metrics warm_up_metrics;      // of requests and times that are not counted
   Batches *batches;             // NULL: none are kept
   EventLog log;
@@ -185,6 +185,28 @@ static inline void sim_book_away(Simulation *self, const Instance *instance, Hou
                                  Tick since) {
   if (self->metrics.good_limits.share > 0)
     hours_spend(&self->metrics.hours, why, since, self->now, pool_lanes(instance->pool));
+}
+
+/* Books of the class of a component; NULL: there are no classes. */
+static inline ComponentMetrics *sim_class_books(const Simulation *self, uint16_t component) {
+  const SimConfig *config = self->config;
+  if (config->n_classes == 0) return NULL;
+  return &self->components[config->n_components + config->components[component].class];
+}
+
+/* What makes it a good one; NULL: what makes all of them. */
+static inline const GoodputLimits *sim_request_limits(const Simulation *self,
+                                                      const Request *request) {
+  return self->config->n_components > 0 ? &self->components[request->component].good_limits : NULL;
+}
+
+/* Of a request that is counted. */
+static inline void sim_book_component_end(Simulation *self, const RequestRecord *record,
+                                          bool good) {
+  if (self->config->n_components == 0) return;
+  ComponentMetrics *class = sim_class_books(self, record->component);
+  component_metrics_end(&self->components[record->component], record, good);
+  if (class) component_metrics_end(class, record, good);
 }
 
 static inline void sim_log(Simulation *self, Outcome outcome, const Request *request,

@@ -102,10 +102,10 @@ static bool run_seed(const Law *law, uint64_t seed, Tally tallies[FIGURES]) {
     const Histogram *times = &result.metrics.histograms[law->which];
     good = !batches_saturated(result.batches);
     count(&tallies[0], histogram_mean(times),
-          batches_mean_range(result.batches, &result.metrics, law->which), law->mean());
+          batches_mean_range(result.batches, &result.metrics, 0, law->which), law->mean());
     for (int i = 0; i < QUANTILES; i++)
       count(&tallies[1 + i], histogram_quantile(times, quantiles[i]),
-            batches_quantile_range(result.batches, &result.metrics, law->which, quantiles[i]),
+            batches_quantile_range(result.batches, &result.metrics, 0, law->which, quantiles[i]),
             quantile_of(law, quantiles[i]));
   }
   diag_done(&diag);

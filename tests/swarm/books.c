@@ -135,6 +135,62 @@ static const char *check_latencies(const Cluster *cluster, const Trial *trial) {
   return NULL;
 }
 
+/* Whether it is of a component or, behind these, a class. */
+static bool is_of(const SimConfig *config, uint32_t i, uint16_t component) {
+  if (i < config->n_components) return component == i;
+  return config->components[component].class == i - config->n_components;
+}
+
+/* Good by the limits of its component, else of its class, else of the run. */
+static bool is_good(const SimConfig *config, const RequestRecord *record) {
+  const ComponentSpec *component = &config->components[record->component];
+  const GoodputLimits *limits = &config->good_limits;
+  if (config->n_classes > 0 && config->classes[component->class].good_limits)
+    limits = config->classes[component->class].good_limits;
+  if (component->good_limits) limits = component->good_limits;
+  const Tick ttft = record->first_token_at - record->arrived_at;
+  const Tick e2e = record->last_token_at - record->arrived_at;
+  const Tick tpot = record->output_tokens > 1 ? (e2e - ttft) / (record->output_tokens - 1) : 0;
+  return is_served(record) && within(ttft, limits->ttft) && within(tpot, limits->tpot) &&
+         within(e2e, limits->e2e);
+}
+
+/* The books of a component, or of a class, are those of its records. */
+static const char *check_component(const Cluster *cluster, const Trial *trial, uint32_t i) {
+  const ComponentMetrics *metrics = &trial->result.metrics.components[i];
+  uint64_t n = 0, gaps = 0, paced = 0, served = 0, served_paced = 0, rejected = 0, good = 0;
+  Tick longest = -1;
+  for (int r = 0; r < cluster->workload.n_rows; r++) {
+    const RequestRecord *record = &trial->records[r];
+    if (!is_of(&cluster->config, i, record->component)) continue;
+    const Tick e2e = record->last_token_at - record->arrived_at;
+    n++;
+    gaps += (uint64_t)record->output_tokens - 1;
+    paced += record->output_tokens > 1;
+    served += is_served(record);
+    served_paced += is_served(record) && record->output_tokens > 1;
+    rejected += record->rejected != REJECTED_NOT;
+    good += is_good(&cluster->config, record);
+    if (is_served(record) && e2e > longest) longest = e2e;
+  }
+  if (metrics->requests != n || metrics->gaps != gaps || metrics->paced != paced ||
+      metrics->completed != served || metrics->rejected != rejected || metrics->good != good)
+    return "the requests of a component are miscounted";
+  if (metrics->ttft.total != served || metrics->tpot.total != served_paced ||
+      metrics->e2e.total != served || metrics->e2e.max != longest)
+    return "the latencies of a component are not those of its requests";
+  return NULL;
+}
+
+static const char *check_components(const Cluster *cluster, const Trial *trial) {
+  const SimConfig *config = &cluster->config;
+  const uint32_t n = config->n_components > 0 ? config->n_components + config->n_classes : 0;
+  const char *wrong = NULL;
+  for (uint32_t i = 0; i < n && !wrong; i++)
+    wrong = check_component(cluster, trial, i);
+  return wrong;
+}
+
 /* What hours drew is what the run drew, but for the rounding of sums. */
 static const char *check_hours(const SimConfig *config, const SimResult *result) {
   double sum = 0;
@@ -161,6 +217,7 @@ const char *check_books(const Cluster *cluster, Trial *trial) {
   if ((wrong = check_hours(&cluster->config, result))) return wrong;
   if (trial->watched && (wrong = watch_check(&trial->watch, result))) return wrong;
   if ((wrong = check_latencies(cluster, trial))) return wrong;
+  if ((wrong = check_components(cluster, trial))) return wrong;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     wrong = check_request(&cluster->config, &trial->records[i], &cluster->workload.rows[i]);
     if (!wrong && trial->parted) wrong = time_parts_check(&trial->records[i], &trial->parts[i]);

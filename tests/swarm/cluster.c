@@ -540,19 +540,19 @@ static void draw_features(Draw *draw, Cluster *self) {
   if (!rule || rule_has(rule, "sleep")) cluster_draw_sleep(self, draw);
   if (!rule || rule_has(rule, "uplinks")) cluster_draw_uplinks(self, draw);
   if (!rule || rule_has(rule, "flow")) cluster_draw_flow(self, draw);
+  cluster_draw_limits(self, draw);
 }
 
 static void draw_cluster(Draw drawn, Cluster *self) {
-  const uint64_t seed = drawn.seed;
-  *self = (Cluster){.config = {.seed = seed}};
+  *self = (Cluster){.config = {.seed = drawn.seed}};
   Draw draw = drawn;
-  rng_init(&draw.rng, seed, "swarm");
+  rng_init(&draw.rng, drawn.seed, "swarm");
   draw.coarse = one_in(&draw, 2);
   const int64_t largest = draw_workload(&draw, &self->workload);
   if (draw.rule)
     rule_policies(draw.rule, self->config.policies);
   else
-    choose_policies(seed % cluster_policy_sets(), self->config.policies);
+    choose_policies(drawn.seed % cluster_policy_sets(), self->config.policies);
   draw_pools(&draw, self, largest);
   draw_policies(&draw, &self->config);
   self->config.monitor_interval = draw_monitor_interval(&draw, self, largest);

@@ -26,6 +26,8 @@ typedef struct Cluster {
   AdapterSet adapters[CLUSTER_MODELS];
   ComponentSpec components[CLUSTER_COMPONENTS];
   ClassSpec classes[CLUSTER_CLASSES];
+  GoodputLimits good_limits[CLUSTER_COMPONENTS + CLUSTER_CLASSES];
+  uint32_t ranged[CLUSTER_COMPONENTS + CLUSTER_CLASSES];
   TenantSpec tenants[CLUSTER_TENANTS];
   GroupSpec group;
   FaultSource faults[CLUSTER_FAULTS];

@@ -80,6 +80,32 @@ void cluster_draw_components(Cluster *self, const Draw *draw) {
     rows[i].component = (uint16_t)between(&own, 0, CLUSTER_COMPONENTS - 1);
 }
 
+static GoodputLimits draw_limits(Draw *own) {
+  const Tick ttft = ticks_or_zero(own, 1000), tpot = ticks_or_zero(own, 100);
+  return (GoodputLimits){.ttft = ttft, .tpot = tpot, .e2e = ticks_or_zero(own, 5000)};
+}
+
+void cluster_draw_limits(Cluster *self, const Draw *draw) {
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "limits");
+  SimConfig *config = &self->config;
+  const uint32_t n = config->n_components + config->n_classes;
+  if (draw->rule || cluster_policies(POLICY_ROUTER) != policy_list(POLICY_ROUTER)) return;
+  config->good_limits = draw_limits(&own);
+  if (config->n_components == 0) return;
+  for (uint32_t i = 0; i < n; i++) {
+    self->good_limits[i] = draw_limits(&own);
+    const GoodputLimits *limits = one_in(&own, 2) ? &self->good_limits[i] : NULL;
+    if (i < config->n_components)
+      self->components[i].good_limits = limits;
+    else
+      self->classes[i - config->n_components].good_limits = limits;
+    if (one_in(&own, 2)) self->ranged[config->n_ranged_components++] = 1 + i;
+  }
+  config->ranged_components = self->ranged;
+  config->keeps_batches = one_in(&own, 2);
+}
+
 /* In one of three clusters, but not in those that are pinned, which had none. */
 void cluster_draw_early_rejection(Cluster *self, const Draw *draw) {
   Draw own = *draw;

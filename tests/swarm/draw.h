@@ -110,6 +110,9 @@ void cluster_draw_shrinking(Cluster *self, const Draw *draw);
 void cluster_draw_adapters(Cluster *self, const Draw *draw);
 /* Which models it serves, and whose requests. From a stream of its own. In components.c. */
 void cluster_draw_components(Cluster *self, const Draw *draw);
+/* What makes requests of components and classes good ones, and which of these have ranges, but not
+ * in clusters that are pinned, whose books are. From a stream of its own. In components.c. */
+void cluster_draw_limits(Cluster *self, const Draw *draw);
 void cluster_draw_early_rejection(Cluster *self, const Draw *draw);
 /* How old the loads are that its router goes by. From a stream of its own. In components.c. */
 void cluster_draw_reports(Cluster *self, const Draw *draw);

@@ -69,8 +69,8 @@ Test(compare, every_byte_of_the_metrics_and_every_histogram_counts) {
   Metrics a, b;
   metrics_init(&a, &arena);
   metrics_init(&b, &arena);
-  const Span free = FIELD(Metrics, histograms);
-  expect_each_byte(metrics, &a, &b, sizeof a, &free, 1);
+  const Span free[] = {FIELD(Metrics, histograms), FIELD(Metrics, components)};
+  expect_each_byte(metrics, &a, &b, sizeof a, free, 2);
   for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
     histogram_add(&a.histograms[i], 1000, 1);
     cr_expect_not(same_metrics(&a, &b), "histogram %d", i);

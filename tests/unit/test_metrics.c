@@ -26,7 +26,7 @@ static void expect(const Histogram *histogram, uint64_t n, int64_t max, const ch
 Test(metrics, latencies_are_counted_from_the_arrival) {
   metrics_init(&metrics, &arena);
   const RequestRecord done = record(100 * MS, 130 * MS, 200 * MS, 500 * MS, 4);
-  metrics_complete(&metrics, &done, NULL);
+  metrics_complete(&metrics, &done, NULL, NULL);
   expect(&metrics.queue, 1, 30 * MS, "queue");
   expect(&metrics.ttft, 1, 100 * MS, "TTFT");
   expect(&metrics.e2e, 1, 400 * MS, "E2E");
@@ -42,7 +42,7 @@ Test(metrics, latencies_are_counted_from_the_arrival) {
 Test(metrics, one_token_alone_has_no_time_per_output_token) {
   metrics_init(&metrics, &arena);
   const RequestRecord done = record(0, 0, 80 * MS, 80 * MS, 1);
-  metrics_complete(&metrics, &done, NULL);
+  metrics_complete(&metrics, &done, NULL, NULL);
   expect(&metrics.tpot, 0, -1, "TPOT");
   expect(&metrics.ttft, 1, 80 * MS, "TTFT");
   expect(&metrics.e2e, 1, 80 * MS, "E2E");
@@ -52,7 +52,7 @@ Test(metrics, slowdowns_are_relative_to_the_request_alone) {
   metrics_init(&metrics, &arena);
   // alone: 90 tokens in 100 ms, a step of one sequence over 90 tokens in 11.9 ms
   const RequestRecord done = record(0, 0, 150 * MS, 150 * MS + 119 * MS, 5);
-  metrics_complete(&metrics, &done, plain_model(&arena));
+  metrics_complete(&metrics, &done, NULL, plain_model(&arena));
   expect(&metrics.slowdown_ttft, 1, 1500000, "TTFT: 150 / 100");
   expect(&metrics.slowdown_tbt, 1, 2000000, "TBT: 119 ms / 5 tokens / 11.9 ms");
   // 269 ms / (100 + 4 · 11.9) ms
@@ -67,7 +67,7 @@ Test(metrics, the_released_notebooks_look_the_step_up_at_the_prompt) {
   perfmodel_compile(&model, &(CurveTable){0}, 4, &arena);
   metrics_init(&metrics, &arena);
   const RequestRecord done = record(0, 0, 100 * MS, 550 * MS, 5);
-  metrics_complete(&metrics, &done, &model);
+  metrics_complete(&metrics, &done, NULL, &model);
   expect(&metrics.slowdown_tbt, 1, 1000000, "450 ms / 5 tokens / 90 ms");
   expect(&metrics.slowdown_e2e, 1, 1195652, "550 ms / (100 + 4 · 90) ms");
 }
@@ -89,13 +89,13 @@ Test(metrics, a_good_request_keeps_every_limit_to_the_tick) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     metrics_init(&metrics, &arena);
     metrics.good_limits = rows[i].limits;
-    metrics_complete(&metrics, &done, NULL);
+    metrics_complete(&metrics, &done, NULL, NULL);
     cr_expect_eq(metrics.good, rows[i].good, "row %zu", i);
   }
   const RequestRecord single = record(0, 0, 80 * MS, 80 * MS, 1);
   metrics_init(&metrics, &arena);
   metrics.good_limits.tpot = 1;
-  metrics_complete(&metrics, &single, NULL);
+  metrics_complete(&metrics, &single, NULL, NULL);
   cr_expect_eq(metrics.good, 1, "one token has no gap that could be too long");
 }
 
@@ -111,7 +111,7 @@ Test(metrics, an_hour_is_missed_in_which_too_few_that_arrived_were_good) {
   for (int i = 3; i >= 0; i--) { // whenever they end
     const Tick at = requests[i].arrived_at, first = at + requests[i].ttft;
     const RequestRecord done = record(at, at + MS, first, first + HOUR, 2);
-    metrics_complete(&metrics, &done, NULL);
+    metrics_complete(&metrics, &done, NULL, NULL);
   }
   cr_expect_eq(hours_asked(&metrics.hours), 2);
   cr_expect_eq(hours_missed(&metrics.hours, 0.75), 1);
