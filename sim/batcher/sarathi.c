@@ -82,6 +82,7 @@ const Batcher batcher_sarathi = {
                .help = "Adds chunks of prompts to the running decodes (Sarathi, vLLM 0.5.4).",
                .state_size = sizeof(FcfsLimits),
                .options = options},
+    .goes_on_with_prompts = true,
     .returns_swapped = true,
     .caches = fcfs_caches,
     .wake = wake,

@@ -68,7 +68,8 @@ void cluster_draw_layers(Cluster *self, const Draw *draw);
 void cluster_draw_pauses(Cluster *self, const Draw *draw);
 /* Before faults and scaling, which take all ranks of an instance. */
 void cluster_draw_ranks(Cluster *self, const Draw *draw);
-/* Decodes that flow between two of its pools, after all else. In flow.c. */
+/* Decodes that flow between two of its pools, or requests that are cut, after all else; by the rule
+ * that it is of. In flow.c. */
 void cluster_draw_flow(Cluster *self, const Draw *draw);
 /* Links above the NICs, after all that was before. From a stream of its own. In uplinks.c. */
 void cluster_draw_uplinks(Cluster *self, const Draw *draw);
