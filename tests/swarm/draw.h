@@ -55,9 +55,10 @@ static inline const OptionSpec *find_option(const Policy *policy, const char *ke
   return NULL;
 }
 
-/* Whether an option came later than the streams of the others: drawn in disaggregation.c. */
+/* Whether an option came later than the streams of the others: drawn in disaggregation.c
+ * and flow.c. */
 static inline bool option_is_late(const OptionSpec *spec) {
-  return strcmp(spec->key, "by_speed") == 0;
+  return strcmp(spec->key, "by_speed") == 0 || strcmp(spec->key, "tbt") == 0;
 }
 
 /* What clients allow, and say of EOS tokens. In ends.c. */

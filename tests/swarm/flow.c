@@ -79,10 +79,29 @@ static void draw_cuts(Cluster *self, const Draw *draw) {
   config->policies[POLICY_ROUTER] = (PolicyChoice){.policy = router, .state = state};
 }
 
+/* --- chunks by a time */
+
+/* In half of the pools that can, if none is pinned. */
+static void draw_chunk_times(Cluster *self, const Draw *draw) {
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "chunk times");
+  if (cluster_policies(POLICY_ROUTER) != policy_list(POLICY_ROUTER)) return;
+  for (uint32_t p = 0; p < self->config.n_pools; p++) {
+    PolicyChoice batcher = sim_pool_policy(&self->config, &self->pools[p], POLICY_BATCHER);
+    const OptionSpec *tbt = find_option(batcher.policy, "tbt");
+    if (!tbt || !batcher.state || one_in(&own, 2)) continue;
+    char *state = arena_copy(own.arena, batcher.state, batcher.policy->state_size);
+    *(Tick *)(state + tbt->offset) = ticks(&own, 100);
+    batcher.state = state;
+    self->pools[p].batcher = batcher;
+  }
+}
+
 void cluster_draw_flow(Cluster *self, const Draw *draw) {
   const Rule *rule = draw->rule;
   if (!rule || rule_has(rule, "flow")) draw_flow(self, draw);
   if (!rule || rule_has(rule, "cuts")) draw_cuts(self, draw);
+  if (!rule || rule_has(rule, "cuts")) draw_chunk_times(self, draw);
   const Router *router = (const Router *)self->config.policies[POLICY_ROUTER].policy;
   self->exact &= !router->cuts; // work is rounded
 }
