@@ -294,6 +294,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (!status)
     status |= keys.sleep ? config_check_sleep(self, diag)
                          : config_bind_scaling(self, keys.scaling, arena, diag);
+  if (!status) status |= config_check_cuts(self, diag);
   status |=
       option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);
   if (!status) status |= config_check_reports(self, keys.monitor, diag);

@@ -379,6 +379,8 @@ int config_bind_faults(Config *self, const Node *node, const Node *domains, Aren
                        Diag *diag);
 /* The value of `flow`, after faults and groups. */
 int config_bind_flow(Config *self, const Node *node, Diag *diag);
+/* Whether a router that cuts requests, if there is one, goes with the rest. */
+int config_check_cuts(const Config *self, Diag *diag);
 /* Whom loads keep out, once it is known whether requests are hedged. */
 int config_bind_early_rejection(Config *self, const Node *node, Diag *diag);
 /* When schedulers pause, of pools that are bound. */

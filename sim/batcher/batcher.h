@@ -99,6 +99,7 @@ struct Batcher {
   bool reorders;              // takes prompts in another order than that of their queue
   bool owns_queues;           // keeps order by its own books, so nothing may be evicted under it
   bool hears_chained;         // wants to be asked `wake` for WAKE_CHAINED too
+  bool goes_on_with_prompts;  // that others have begun (view_left_tokens), ahead of the queue
   bool returns_swapped;       // admits from `swapped` (fcfs_admit_swapped), for tiers that swap
   /* The limits of a batcher that leaves decisions to a scheduler (scheduler.h); it has no `plan`.
    * Optional. */

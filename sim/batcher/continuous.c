@@ -125,6 +125,7 @@ const Batcher batcher_continuous = {
                .state_size = sizeof(State),
                .options = options},
     .instance_state_size = sizeof(Intake),
+    .goes_on_with_prompts = true,
     .returns_swapped = true,
     .caches = fcfs_caches,
     .wake = wake,

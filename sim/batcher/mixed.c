@@ -21,6 +21,7 @@ const Batcher batcher_mixed = {
                .help = "Adds whole prompts to the running decodes within a token budget.",
                .state_size = sizeof(FcfsLimits),
                .options = fcfs_options},
+    .goes_on_with_prompts = true,
     .returns_swapped = true,
     .caches = fcfs_caches,
     .wake = fcfs_limits_wake,

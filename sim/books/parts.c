@@ -104,6 +104,12 @@ static void book(const Simulation *self, RequestIx ix) {
   book_until(self, ix, self->now);
 }
 
+/* The KV of a part of a prompt is handed over before there is a first token. */
+static Cause cause_of(const Request *request, Cause cause) {
+  const bool early = request->cut == CUT_PROMPT && cause != CAUSES;
+  return early && metrics_causes[cause].is_late ? CAUSE_handover : cause;
+}
+
 void parts_begin(Simulation *self, RequestIx ix) {
   ARENA_RESERVE(self->arena, self->parts, self->parts_capacity, self->requests.n_slots);
   self->parts[ix] =
@@ -118,7 +124,8 @@ void parts_begin_copy(Simulation *self, RequestIx ix) {
 void parts_enter(Simulation *self, RequestIx ix, RequestState to) {
   const Request *request = &self->requests.slots[ix];
   RequestParts *parts = &self->parts[ix];
-  const Cause cause = (Cause)request_states[to].causes[request->first_token_at >= 0];
+  const Cause cause =
+      cause_of(request, (Cause)request_states[to].causes[request->first_token_at >= 0]);
   if (parts->decodes) return; // preempted in a step that is not over: it leaves with that
   book(self, ix);
   if (cause == CAUSES) return;
@@ -129,7 +136,7 @@ void parts_enter(Simulation *self, RequestIx ix, RequestState to) {
 void parts_wait(Simulation *self, RequestIx ix, Cause cause) {
   if (self->parts[ix].decodes) return; // the same
   book(self, ix);
-  self->parts[ix].cause = cause;
+  self->parts[ix].cause = cause_of(&self->requests.slots[ix], cause);
 }
 
 void parts_held(Simulation *self, RequestIx ix, bool held) {

@@ -48,14 +48,17 @@ typedef struct ClusterView {
   Reports *reports;    // what a router that asks for reports knows (reports.h); NULL: it does not
 } ClusterView;
 
-/* Where a request's phases run; the same instance twice means no transfer. With a dispatcher that
- * picks, a decode instance other than the prefill instance is ignored. An instance whose role does
+/* Where a request's phases run; the same instance twice means no transfer. With a `cut` both serve
+ * both phases: `prefill` computes the first so many tokens of prompt and output, and `decode` the
+ * others (lifecycle.h); where the core cannot it makes no cut. With a dispatcher that picks, a
+ * decode instance other than the prefill instance is ignored. An instance whose role does
  * not cover its phase is claimed for the mixed pool, unless `roles_stay`: then it serves this one
  * request across its role, and `claimed` is claimed for the phase that it lacks, if it is any. */
 typedef struct Placement {
   InstanceIx prefill, decode;
   bool roles_stay;
   InstanceIx claimed; // INSTANCE_NONE: nobody; read with roles_stay alone
+  int32_t cut;        // tokens; 0: none
 } Placement;
 
 /* Sets up the columns of the instances of so many models. */

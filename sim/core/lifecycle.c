@@ -139,6 +139,7 @@ void life_release(Simulation *self, RequestIx ix) {
 
 void life_retire(Simulation *self, RequestIx ix, Rejection rejected) {
   RequestRecord record;
+  if (self->requests.slots[ix].cut) life_made_whole(self, ix);
   make_record(self, ix, rejected, &record);
   if (self->keeps_parts) {
     parts_enter(self, ix, REQUEST_NOWHERE);

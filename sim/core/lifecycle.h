@@ -81,6 +81,18 @@ void life_made_is_prompt(Simulation *self, RequestIx request, int32_t tokens);
  * it but for the newest token becomes the end of its prompt, and it is as one that `from` has
  * prefilled for `to`. Not where its layers are in groups or a radix tree keeps its pages. */
 void life_flows(Simulation *self, Instance *from, RequestIx request, InstanceIx to);
+/* A request that is to be placed is cut after so many of its tokens, short of its last but one:
+ * until its first part has ended, that is all of it. The second runs on `to`. */
+void life_cut(Simulation *self, RequestIx request, int32_t tokens, InstanceIx to);
+/* Its first part has ended on `from`: in its prompt with the chunk that ended, in its output as it
+ * leaves the batch or its prefill, which makes the part's last token. It is as one that `from` has
+ * prefilled for the other instance. */
+void life_first_part_ended(Simulation *self, Instance *from, RequestIx request);
+/* One that was cut in its prompt is on the instance that goes on with it, ahead of those there that
+ * have not begun; or waits there without KV, as life_returned has it. */
+void life_second_part_waits(Simulation *self, RequestIx request);
+/* It is no longer cut: it is all there is of it from now on. */
+void life_made_whole(Simulation *self, RequestIx request);
 /* It is prefilled, and its KV leaves `from`, which holds it until that is released. */
 void life_left(Simulation *self, Instance *from, RequestIx request);
 /* What `from` held of it is free. */

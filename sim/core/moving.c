@@ -327,7 +327,9 @@ static void end_transfer(Simulation *self, TransferIx slot) {
   life_released(self, from, ix);
   release_slot(self, request);
   life_arrived(self, ix);
-  sim_wake(self, to, WAKE_DECODE, ix);
+  const bool cut = request->cut == CUT_PROMPT;
+  if (cut) life_second_part_waits(self, ix);
+  sim_wake(self, to, cut ? WAKE_PREFILL : WAKE_DECODE, ix);
   wake_sender(self, from, ix);
 }
 
@@ -415,6 +417,7 @@ static void give_up(Simulation *self, RequestIx ix) {
   life_released(self, from, ix);
   release_slot(self, request);
   life_returned(self, ix);
+  if (request->cut == CUT_PROMPT) life_second_part_waits(self, ix);
   sim_wake(self, to, WAKE_PREFILL, ix);
   wake_sender(self, from, ix);
 }

@@ -180,12 +180,53 @@ static void claim(Simulation *self, const Placement *placement) {
   }
 }
 
+/* Whether an instance can run a part of a request that is cut. */
+static bool runs_parts(const Simulation *self, const Request *request, InstanceIx m) {
+  const Instance *instance = &self->instances[m];
+  const PoolSpec *pool = instance->pool;
+  return instance->batcher->goes_on_with_prompts && !instance->batcher->finish &&
+         pool->pipeline_stages <= 1 && pool->attention_ranks <= 1 && pool->ranks <= 1 &&
+         pool->scaling.max == 0 && !instance->moves_kv && !instance->group &&
+         fits(self, request, m, PHASE_DECODE);
+}
+
+static bool may_be_cut(const Simulation *self, const Request *request, const Placement *placement) {
+  const SimConfig *config = self->config;
+  return placement->cut > 0 && placement->decode != INSTANCE_NONE &&
+         placement->prefill != placement->decode && config->n_faults == 0 &&
+         config->n_groups == 0 && config->hedge.after == 0 && config->checkpoint.bandwidth == 0 &&
+         config->sleep.awake == 0 && config->flow.watermark == 0 &&
+         !self->pool_policy->moves_roles && !self->pool_policy->review_role &&
+         !self->pool_policy->watch && runs_parts(self, request, placement->prefill) &&
+         runs_parts(self, request, placement->decode);
+}
+
+/* Places it with its cut. A part of which nothing would be left for the other instance is all of
+ * it; a cut at the end of the prompt is the one between prefill and decode. */
+static void place_parts(Simulation *self, RequestIx ix, const Placement *placement) {
+  const Request *request = &self->requests.slots[ix];
+  const InstanceIx first = placement->prefill, second = placement->decode;
+  const int64_t cut = placement->cut, prompt = request->prompt_tokens;
+  if (cut == prompt) {
+    life_placed(self, ix, first, second);
+  } else if (cut >= prompt + request->output_tokens - 1) {
+    life_placed(self, ix, first, first);
+  } else {
+    life_cut(self, ix, (int32_t)cut, second);
+    life_placed(self, ix, first, cut < prompt ? second : first);
+  }
+}
+
 static void enter(Simulation *self, RequestIx ix, const Placement *placement) {
-  life_placed(self, ix, placement->prefill, placement->decode);
+  if (may_be_cut(self, &self->requests.slots[ix], placement))
+    place_parts(self, ix, placement);
+  else
+    life_placed(self, ix, placement->prefill, placement->decode);
   sim_tell_router(self, ix, OBSERVED_PLACED, placement->prefill);
   const bool open = placement->decode == INSTANCE_NONE;
-  sim_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], placement->prefill,
-          open ? -1 : (int64_t)placement->decode, 0);
+  const Request *request = &self->requests.slots[ix];
+  sim_log(self, OUTCOME_PLACEMENT, request, placement->prefill,
+          open ? -1 : (int64_t)request->decode_instance, 0);
 }
 
 /* Where one whose KV is in the checkpoint store goes on, without a prefill; INSTANCE_NONE: nowhere.

@@ -126,7 +126,8 @@ static BatchShape shape_of(const Simulation *self, const Instance *instance) {
     const int64_t past = request->prefilled_tokens, chunk = request->chunk_tokens;
     shape.prefill_tokens += chunk;
     shape.prefill_area2 += chunk * (2 * past + chunk);
-    shape.logit_seqs += past + chunk == request_prefill_tokens(request);
+    shape.logit_seqs +=
+        past + chunk == request_prefill_tokens(request) && request->cut != CUT_PROMPT;
   }
   if (instance_decodes(instance)) {
     shape.decode_seqs = (int64_t)instance->batch.n_seqs + instance->padding.decode_seqs;
@@ -206,6 +207,19 @@ static void begin(Simulation *self, Instance *instance) {
 
 /* --- ending */
 
+static void end_first_part(Simulation *self, Instance *instance, RequestIx ix) {
+  life_first_part_ended(self, instance, ix);
+  sim_begin_transfer(self, ix);
+}
+
+/* It has all the tokens that it makes here. */
+static void end_output(Simulation *self, Instance *instance, RequestIx ix) {
+  if (self->requests.slots[ix].cut)
+    end_first_part(self, instance, ix);
+  else
+    life_finished(self, instance, ix);
+}
+
 static void end_chunk(Simulation *self, Instance *instance, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const bool last = life_chunk_ended(self, instance, ix);
@@ -219,9 +233,13 @@ static void end_chunk(Simulation *self, Instance *instance, RequestIx ix) {
     if (request_moves_from(request, instance->ix)) sim_offer_chunk(self, ix);
     return;
   }
+  if (request->cut == CUT_PROMPT) {
+    end_first_part(self, instance, ix);
+    return;
+  }
   life_prefilled(self, instance, ix);
   if (request->generated_tokens == request->output_tokens)
-    life_finished(self, instance, ix);
+    end_output(self, instance, ix);
   else if (request->decode_instance == instance->ix)
     life_waits_decode(self, instance, ix);
   else if (instance->group)
@@ -248,7 +266,7 @@ static void end_decodes(Simulation *self, Instance *instance, int64_t n) {
   instance->decoded_ticks += self->now - instance->run.began_at;
   end_leaving(self, instance, 1);
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0)
-    life_finished(self, instance, batch->entries[0].request);
+    end_output(self, instance, batch->entries[0].request);
 }
 
 /* Those whose chunks have ended, in the order of the plan. */

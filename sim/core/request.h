@@ -43,6 +43,14 @@ typedef enum RequestState {
   REQUEST_STATES,
 } RequestState;
 
+/* A request that is cut in two, of which the first part is under way; what it is as a whole is in
+ * Simulation.cuts. */
+typedef enum RequestCut {
+  CUT_NONE,
+  CUT_PROMPT, // that part ends in its prompt, which is as long as the part, and makes no token
+  CUT_OUTPUT, // it ends in its output, which is as long as the part
+} RequestCut;
+
 /* The first line of the cache is what iterations and queues go by. */
 typedef struct Request {
   uint64_t id; // place in the trace, from 0
@@ -69,6 +77,7 @@ typedef struct Request {
   uint8_t loading : 2;    // Loading (connector.h)
   bool remakes_first : 1; // the token of its prefill is for nobody: it is made again where it is
                           // decoded, and counts among its output
+  uint8_t cut;            // RequestCut
   uint16_t component;     // as in TraceRow
   InstanceIx prefill_instance, decode_instance;
   int32_t store_blocks; // held in or booked for a group's store
@@ -137,6 +146,12 @@ typedef struct Delivered {
   Tick prefill_began_at, first_token_at; // of the first token
 } Delivered;
 
+/* What a request is that is cut, and where its second part runs. */
+typedef struct CutRequest {
+  int32_t prompt_tokens, output_tokens, max_tokens;
+  InstanceIx to;
+} CutRequest;
+
 /* Whether its client waits for the token after those that a lost attempt delivered. */
 static inline bool request_resumes(const Request *request) {
   return request->resumed_tokens > 0 && request->first_token_at < 0;
@@ -181,7 +196,7 @@ static inline int64_t request_kv_tokens(const Request *request) {
  * known. */
 static inline bool request_moves_from(const Request *request, InstanceIx instance) {
   return request->decode_instance != INSTANCE_NONE && request->decode_instance != instance &&
-         request->output_tokens > 1;
+         (request->output_tokens > 1 || request->cut == CUT_PROMPT);
 }
 
 typedef struct RequestTable {

@@ -87,6 +87,8 @@ struct Simulation {
   size_t parts_capacity;
   Delivered *delivered; // [requests.n_slots], of those with resumed_tokens or remakes_first
   size_t delivered_capacity;
+  CutRequest *cuts; // [requests.n_slots], of those with a cut
+  size_t cuts_capacity;
   InstanceParts *instance_parts; // [n_instances] likewise
   uint32_t n_down;               // instances that are out (instance_is_out)
   uint64_t n_copies;             // slots in use beside those of requests

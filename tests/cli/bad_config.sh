@@ -255,4 +255,66 @@ rejects 3 "$tandem" run drafts.yaml --set 'workload={lengths: azure-conv-2023, r
   arrivals: {process: at_once}}' --set classes=null \
   --set 'policies.batcher.speculative.acceptance={chat: 2}'
 says "'acceptance' by name applies to the components of a mix"
+
+# Requests that go on elsewhere as they run.
+# refused FILE PATH=VALUE... TEXT : FILE with these values is refused, and the error says so.
+refused() {
+  file=$1 options=
+  shift
+  while [ $# -gt 1 ]; do
+    options="$options --set '$1'"
+    shift
+  done
+  eval "rejects 3 \"\$tandem\" run \$file --check $options"
+  says "error: $1"
+}
+cat >flow.yaml <<'END'
+model: llama3.1-8b
+workload: {lengths: azure-conv-2023, requests: 5, arrivals: {process: at_once}}
+pools:
+  p: {role: prefill, machine: dgx-h100, tensor_parallel_size: 1}
+  d: {role: decode, machine: dgx-h100, tensor_parallel_size: 1, count: 2}
+policies: {batcher: sarathi}
+flow: {from: d, to: p}
+perfmodel: roofline
+slo: none
+END
+expect 0 "$tandem" run flow.yaml --check
+for batcher in vllm sglang; do
+  refused flow.yaml "policies.batcher=$batcher" "'flow' does not support batcher '$batcher'"
+  says '  hint: these support it: continuous, mixed, sarathi'
+done
+refused flow.yaml pools.d.batcher=vllm "'flow' does not support batcher 'vllm'"
+refused flow.yaml flow.from=q "there is no pool 'q'"
+refused flow.yaml flow.to=d "'from' and 'to' must be two pools of one model"
+refused flow.yaml flow.watermark=2 "'watermark' must be from 0.01 to 1"
+refused flow.yaml pools.d.pipeline_parallel_size=2 "'flow' supports neither pipelines"
+refused flow.yaml policies.kvtier=pie pools.d.cpu_memory=64GB pools.p.cpu_memory=64GB \
+  "'flow' supports neither pipelines, attention ranks nor KV tiers that move KV"
+refused flow.yaml 'faults={hedge: {after: 1 s}}' \
+  "'flow' cannot be used with faults, hedging, checkpoints or groups"
+refused flow.yaml policies.router=splitwise_sim_mixed_pool \
+  "'flow' does not support router 'splitwise_sim_mixed_pool'"
+refused flow.yaml policies.pool=tetriinfer_flip "'flow' cannot be used with a pool policy"
+
+sed '/^flow/d; s/^policies.*/policies: {batcher: sarathi, predictor: oracle, router: dynaserve}/' \
+  flow.yaml >cuts.yaml
+expect 0 "$tandem" run cuts.yaml --check
+refused cuts.yaml policies.predictor=none \
+  "router 'dynaserve' goes by predicted outputs, and predictor 'none' predicts nothing"
+says '  hint: policies.predictor may be oracle or buckets'
+for batcher in vllm sglang tetriinfer splitwise; do
+  refused cuts.yaml "policies.batcher=$batcher" \
+    "router 'dynaserve' does not support batcher '$batcher'"
+  says '  hint: these support it: continuous, mixed, sarathi'
+done
+refused cuts.yaml pools.d.pipeline_parallel_size=2 "router 'dynaserve' supports neither pipelines"
+refused cuts.yaml 'pools.p.faults={gpu: {mtbf: 1 h, mttr: 1 min}}' \
+  "router 'dynaserve' cannot be used with faults, hedging, checkpoints or groups"
+refused cuts.yaml policies.pool=tetriinfer_flip \
+  "router 'dynaserve' cannot be used with a pool policy"
+refused cuts.yaml policies.dispatcher=least_loaded \
+  "router 'dynaserve' and dispatcher 'least_loaded' exclude each other"
+refused cuts.yaml 'flow={from: d, to: p}' "'flow' does not support router 'dynaserve'"
+refused cuts.yaml 'policies.router={name: dynaserve, cut: anywhere}' "unknown cut 'anywhere'"
 finish

@@ -539,7 +539,7 @@ static void draw_features(Draw *draw, Cluster *self) {
   if (!rule || rule_has(rule, "reports")) cluster_draw_reports(self, draw);
   if (!rule || rule_has(rule, "sleep")) cluster_draw_sleep(self, draw);
   if (!rule || rule_has(rule, "uplinks")) cluster_draw_uplinks(self, draw);
-  if (!rule || rule_has(rule, "flow")) cluster_draw_flow(self, draw);
+  cluster_draw_flow(self, draw);
   cluster_draw_limits(self, draw);
 }
 

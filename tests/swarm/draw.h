@@ -55,9 +55,10 @@ static inline const OptionSpec *find_option(const Policy *policy, const char *ke
   return NULL;
 }
 
-/* Whether an option came later than the streams of the others: drawn in disaggregation.c. */
+/* Whether an option came later than the streams of the others: drawn in disaggregation.c
+ * and flow.c. */
 static inline bool option_is_late(const OptionSpec *spec) {
-  return strcmp(spec->key, "by_speed") == 0;
+  return strcmp(spec->key, "by_speed") == 0 || strcmp(spec->key, "tbt") == 0;
 }
 
 /* What clients allow, and say of EOS tokens. In ends.c. */
@@ -68,7 +69,8 @@ void cluster_draw_layers(Cluster *self, const Draw *draw);
 void cluster_draw_pauses(Cluster *self, const Draw *draw);
 /* Before faults and scaling, which take all ranks of an instance. */
 void cluster_draw_ranks(Cluster *self, const Draw *draw);
-/* Decodes that flow between two of its pools, after all else. In flow.c. */
+/* Decodes that flow between two of its pools, or requests that are cut, after all else; by the rule
+ * that it is of. In flow.c. */
 void cluster_draw_flow(Cluster *self, const Draw *draw);
 /* Links above the NICs, after all that was before. From a stream of its own. In uplinks.c. */
 void cluster_draw_uplinks(Cluster *self, const Draw *draw);

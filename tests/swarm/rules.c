@@ -95,9 +95,9 @@ static const Batcher reserving = {
 
 /* ---- Rules ---- */
 
-static const char *const features[] = {"core",   "components",      "adapters",
-                                       "faults", "early_rejection", "reports",
-                                       "sleep",  "uplinks",         "flow"};
+static const char *const features[] = {
+    "core",    "components", "adapters", "faults", "early_rejection",
+    "reports", "sleep",      "uplinks",  "flow",   "cuts"};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 const Rule *rules_list(size_t *ret_n, Arena *arena) {
@@ -133,6 +133,8 @@ static const struct Companion {
     {"transfer.chunked", POLICY_BATCHER, "sarathi"},
     {"scaler.spares", POLICY_KINDS, "faults"},
     {"sleep", POLICY_KINDS, "components"},
+    {"cuts", POLICY_BATCHER, "sarathi"},
+    {"router.dynaserve", POLICY_BATCHER, "sarathi"},
 };
 
 static const struct Companion *companion(const Rule *self) {

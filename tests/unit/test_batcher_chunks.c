@@ -47,6 +47,34 @@ Test(batcher_chunks, continuous_pads_prompts_to_the_longest) {
 
 /* --- sarathi */
 
+/* 10 ms, two decodes of 50 tokens of context, 1 ms each and 1 ms for that: 13 ms in all. */
+Test(batcher_chunks, sarathi_keeps_to_a_time_beside_decodes) {
+  static const struct {
+    const char *what, *options, *want;
+  } cases[] = {
+      {"no time is asked for", "{}", "2p60 3p30"},
+      {"37 tokens more in 50 ms", "{tbt: 50 ms}", "2p37"},
+      {"the second is cut", "{tbt: 80 ms}", "2p60 3p7"},
+      {"one token", "{tbt: 14 ms}", "2p1"},
+      {"decodes alone take as long", "{tbt: 13.9 ms}", ""},
+      {"the budget is less", "{tbt: 50 ms, max_num_batched_tokens: 12}", "2p10"},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const Subject subject = start("sarathi", cases[i].options, 1000);
+    stage.pool.perfmodel = plain_model(&arena);
+    for (int r = 0; r < 2; r++)
+      stage_decode(&stage, 0, REQUEST_RUNS, 49, 10);
+    prefills((int32_t[]){60, 30}, 2);
+    expect_plan(&subject, cases[i].want, cases[i].what);
+    stage.machines[0].activity = ACTIVITY_DECODE;
+    cr_expect_eq(wake(&subject, WAKE_RELEASE, REQUEST_NONE), *cases[i].want != 0, "%s",
+                 cases[i].what);
+  }
+  const Subject subject = start("sarathi", "{tbt: 1 ms}", 1000);
+  prefills((int32_t[]){60, 30}, 2);
+  expect_plan(&subject, "0p60 1p30", "nobody decodes");
+}
+
 Test(batcher_chunks, sarathi_fills_what_decodes_leave_of_the_budget) {
   static const struct {
     const char *what;
