@@ -37,6 +37,11 @@ static Tick later(Tick a, Tick b) {
   return a > b ? a : b;
 }
 
+/* Whose turn it is after the microbatch `i`. */
+static inline size_t turn_after(size_t i, size_t n_stages) {
+  return i + 1 < n_stages ? i + 1 : 0;
+}
+
 /* --- which rounds are regular */
 
 /* Whether a decision may have anything but decodes, or something else than the end of steps comes
@@ -265,9 +270,10 @@ bool flights_plan(Simulation *self, Instance *instance, int64_t rounds, uint64_t
   gather(self, instance);
   plan->n = plan->done = 0;
   Tick now = self->now;
-  for (; plan->n < (size_t)rounds; plan->n++) {
+  size_t turn = most % n_stages;
+  for (; plan->n < (size_t)rounds; plan->n++, turn = turn_after(turn, n_stages)) {
     const size_t next = plan->n + most;
-    Microbatch *batch = &plan->batches[next % n_stages];
+    Microbatch *batch = &plan->batches[turn];
     Tick took[3] = {[2] = batch->send};
     const Tick at = later(now, plan->steps[plan->n].end);
     const int64_t context = batch->context;
@@ -330,11 +336,11 @@ static int64_t milliwatts_of(const Instance *instance, const Microbatch *batch,
 }
 
 /* The oldest step of a round ends, and the one after it is what the instance computes. */
-static void end_step(Simulation *self, Instance *instance, size_t round) {
+static inline void end_step(Simulation *self, Instance *instance, size_t round, Microbatch *batch,
+                            const Microbatch *begins) {
   FlightPlan *plan = &instance->scheduler->flights->plan;
   DecodeRun *run = &instance->run;
   InstanceTotals *totals = &instance->totals;
-  Microbatch *batch = &plan->batches[round % n_stages_of(instance)];
   const Tick at = plan->at[round], ticks = at - plan->began_at, gap = at - batch->last_token_at;
   const int64_t n = (int64_t)batch->n;
   if (batch->n_ended == 0) batch->first_end = at;
@@ -354,25 +360,25 @@ static void end_step(Simulation *self, Instance *instance, size_t round) {
   run->modelled = later(next->end, at) - at;
   totals->extrapolated_iterations[next->extrapolation]++;
   totals->extrapolated_ticks[next->extrapolation] += run->modelled;
-  if (instance->perfmodel->power)
-    run->milliwatts =
-        milliwatts_of(instance, &plan->batches[(round + 1) % n_stages_of(instance)], next);
+  if (instance->perfmodel->power) run->milliwatts = milliwatts_of(instance, begins, next);
   plan->began_at = at;
 }
 
 /* Rounds until `until` happen, each at its time. */
 static void go_through(Simulation *self, Instance *instance, size_t until) {
-  Flights *flights = instance->scheduler->flights;
-  FlightPlan *plan = &flights->plan;
+  const FlightPlan *plan = &instance->scheduler->flights->plan;
   const size_t n_stages = n_stages_of(instance);
   const Tick now = self->now;
+  size_t turn = plan->done % n_stages;
   for (size_t round = plan->done; round < until; round++) {
+    Microbatch *batch = &plan->batches[turn];
+    turn = turn_after(turn, n_stages);
+    Microbatch *begins = &plan->batches[turn], *decided = instance->lag > 0 ? begins : batch;
     self->now = plan->at[round];
-    end_step(self, instance, round);
-    Microbatch *decided = &plan->batches[(round + flights->most) % n_stages];
+    end_step(self, instance, round, batch, begins);
     decided->n_new++;
     if (instance->cache) take_blocks(self, instance, decided);
-    if (self->keeps_parts) begin_parts(self, instance, &plan->batches[(round + 1) % n_stages]);
+    if (self->keeps_parts) begin_parts(self, instance, begins);
   }
   self->now = now;
 }

@@ -242,7 +242,7 @@ Test(pipeline, decodes_of_one_scheduler_are_planned_together) {
     scene.pools[0].pipeline_lanes = 1;
     scene.pools[0].kv_blocks = 400;
     run_lanes(&scene, rows, COUNT(rows), events);
-    cr_expect_geq(events[1], stages * 799);
+    cr_expect_geq((int64_t)events[1], stages * 799);
     cr_expect_lt(events[0], events[1] / 4, "%llu events of %llu, kind %d",
                  (unsigned long long)events[0], (unsigned long long)events[1], kind);
   }
