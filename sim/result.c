@@ -1,5 +1,6 @@
 /* The summing up of a run that is over. */
 #include "sim/books/energy.h"
+#include "sim/core/loop.h"
 #include "sim/core/placement.h"
 #include "sim/core/tier.h"
 #include "sim/run.h"
@@ -50,6 +51,10 @@ static void sum_room(const Simulation *self, uint32_t model, ModelRoom *room) {
 }
 
 void sim_sum_up(Simulation *self, SimResult *result) {
+  for (InstanceIx m = 0; m < self->n_instances; m++) {
+    Instance *instance = &self->instances[m];
+    if (instance->loop->catch_up) instance->loop->catch_up(self, instance);
+  }
   tell_books_close(self);
   *result = (SimResult){.metrics = self->metrics,
                         .n_pools = self->config->n_pools,

@@ -144,11 +144,16 @@ static void slide(Simulation *self, Instance *instance, RequestIx ix) {
 
 /* --- items */
 
+/* Whether it decodes, and its newest token is in the stages of a pipeline yet. */
+static inline bool is_in_stages(const Scheduler *scheduler, const Request *request) {
+  return scheduler->flights && decodes(request) && flights_hold(scheduler, request);
+}
+
 /* Tokens that it wants, scheduled alone, and those that it gets of a budget. */
 static int64_t wanted_tokens(const Scheduler *scheduler, const Decision *self,
                              const Request *request) {
   if (self->holds && !decodes(request)) return 0;
-  if (scheduler->flights && decodes(request) && flights_hold(scheduler, request)) return 0;
+  if (is_in_stages(scheduler, request)) return 0;
   if (request->ahead > 0 && request->generated_tokens + 1 >= request->max_tokens) return 0;
   const int64_t wanted = lesser(left_tokens(request), self->threshold);
   return decodes(request) ? wanted : lesser(wanted, self->prompt_tokens);
@@ -160,7 +165,7 @@ static int64_t share(const Simulation *self, const Instance *instance, const Dec
   const Scheduler *scheduler = instance->scheduler;
   const Speculation *speculation = &scheduler->limits.speculation;
   int64_t tokens = lesser(wanted_tokens(scheduler, decision, request), decision->budget);
-  if (!scheduler->by_items && !instance->kv_groups) return tokens;
+  if (tokens == 0 || (!scheduler->by_items && !instance->kv_groups)) return tokens;
   const int64_t done = computed_after(request, 0);
   if (speculation->num_speculative_tokens > 0)
     tokens = lesser(tokens, lesser(decision->input - speculation->draft_slots,
@@ -365,7 +370,8 @@ static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *
   for (; ix != REQUEST_NONE && decision->budget > 0; ix = next) {
     Request *request = &slots[ix];
     next = request->next;
-    if (request->scheduled == SCHEDULED_ENDS) continue;
+    if (request->scheduled == SCHEDULED_ENDS || is_in_stages(instance->scheduler, request))
+      continue;
     int64_t tokens = 1;
     if (request->scheduled == SCHEDULED_ALONE) {
       tokens = share(self, instance, decision, ix);
@@ -387,6 +393,7 @@ static void schedule_one_by_one(Simulation *self, Instance *instance, Decision *
     request->decided_step = instance->scheduler->number;
     decision->budget--;
   }
+  if (instance->batch.n_seqs == 0) return;
   for (ix = instance->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
     if (slots[ix].scheduled == SCHEDULED_BATCH &&
         slots[ix].decided_step != instance->scheduler->number) {

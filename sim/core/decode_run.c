@@ -2,6 +2,7 @@
 #include "sim/core/decode_run.h"
 #include "sim/books/observing.h"
 #include "sim/core/counting.h"
+#include "sim/core/flight_state.h"
 #include "sim/core/lanes.h"
 #include "sim/core/limits.h"
 #include "sim/core/loop.h"
@@ -270,7 +271,7 @@ void sim_begin_steps(Simulation *self, Instance *instance, const BatchShape *sha
   if (instance->adapters) wait_for_copies(self, instance, false);
   if (goes_on)
     agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, sim_part_end(run), self->event.seq);
-  else
+  else if (!instance->scheduler->flights || instance->scheduler->flights->repeats == 0)
     agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, sim_part_end(run));
   if (instance->pipeline) lanes_plan(self, instance->pipeline);
 }
@@ -283,6 +284,7 @@ static void move_end(Simulation *self, const Instance *instance) {
 
 void sim_cut_run(Simulation *self, Instance *instance) {
   DecodeRun *run = &instance->run;
+  if (instance->loop->cut) instance->loop->cut(self, instance);
   if (run->ends_soon) return;
   const int64_t part = ended_in_part(self, instance) + 1;
   if (instance->pipeline) lanes_shorten(self, instance, part);
@@ -307,6 +309,7 @@ void sim_replan_tier(Simulation *self, Instance *instance) {
 void sim_refit_run(Simulation *self, Instance *instance) {
   DecodeRun *run = &instance->run;
   if (instance->activity != ACTIVITY_DECODE) return;
+  if (instance->loop->cut) instance->loop->cut(self, instance);
   if (run->ends_soon || instance->batcher->reserves_output) return;
   const int64_t limit = run_limit(instance);
   if (limit == run->limit) return;

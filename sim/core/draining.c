@@ -1,6 +1,7 @@
 /* See draining.h. */
 #include "sim/core/draining.h"
 #include "sim/core/front.h"
+#include "sim/core/loop.h"
 #include "sim/core/marks.h"
 #include "sim/core/roles.h"
 #include <assert.h>
@@ -12,6 +13,7 @@ bool sim_is_drained(const Simulation *self, const Instance *instance) {
 
 void sim_drain(Simulation *self, Instance *instance, Drain purpose) {
   assert(instance->availability == INSTANCE_UP && instance->listed);
+  if (instance->loop->cut) instance->loop->cut(self, instance);
   instance->availability = INSTANCE_DRAINS;
   instance->drains_for = purpose;
   self->n_down += instance_is_out(instance);

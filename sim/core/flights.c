@@ -1,6 +1,7 @@
 /* See flights.h. */
 #include "sim/core/flights.h"
 #include "sim/core/decode_run.h"
+#include "sim/core/flight_plan.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/loop.h"
 #include "sim/core/prefill_run.h"
@@ -20,6 +21,7 @@ void flights_start(Simulation *self, Instance *instance) {
                                   .n_stages = n,
                                   .sampled_at = ARENA_ARRAY(self->arena, Tick, n),
                                   .polled_at = -1};
+  flight_plan_init(&scheduler->flights->plan, n, most, self->arena);
 }
 
 /* The `i`-th of those in flight, from the oldest on; of `n`, where the next goes. */
@@ -125,6 +127,22 @@ static void sleep(Simulation *self, Instance *instance) {
   agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, until);
 }
 
+/* The oldest step ends at `at`, or later than that. After a regular round the event of that is the
+ * one that has come, which has only moved. */
+static void await_oldest(Simulation *self, Instance *instance, Tick at) {
+  Flights *flights = instance->scheduler->flights;
+  if (flights->repeats > 0) {
+    flights->repeats--;
+    agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, at, self->event.seq);
+  } else {
+    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, at);
+  }
+  if (flights->repeats == 0) flights->repeats = flights_regular_rounds(self, instance);
+  if (flights->repeats == 0 || self->step) return;
+  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix)->seq;
+  flights_plan(self, instance, flights->repeats, seq);
+}
+
 /* Goes on until the engine sleeps, or waits for the oldest step or for requests. */
 static void go_on(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
@@ -142,8 +160,7 @@ static void go_on(Simulation *self, Instance *instance) {
     if (flights->n == 0) return;
     const Step *step = in_flight(scheduler, 0);
     if (!step_is_empty(step)) {
-      const Tick at = step->end > self->now ? step->end : self->now;
-      agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, at);
+      await_oldest(self, instance, step->end > self->now ? step->end : self->now);
       return;
     }
     sim_tell_step(self, instance, step, self->now);
@@ -187,20 +204,36 @@ void flights_begin(Simulation *self, Instance *instance) {
     go_on(self, instance);
 }
 
-void flights_catch_up(const Simulation *self, Instance *instance) {
-  const Scheduler *scheduler = instance->scheduler;
-  if (!scheduler || !scheduler->flights || !scheduler->current) return;
-  if (instance->activity == ACTIVITY_IDLE || scheduler->current->end >= self->now) return;
+/* What it computes lasts at least until now. */
+static void stretch(const Simulation *self, Instance *instance) {
+  const Step *current = instance->scheduler->current;
+  if (!current || instance->activity == ACTIVITY_IDLE || current->end >= self->now) return;
   if (instance->activity == ACTIVITY_PREFILL)
     sim_stretch_prefills(instance, self->now);
   else
     sim_stretch_run(self, instance);
 }
 
+void flights_catch_up(Simulation *self, Instance *instance) {
+  if (!instance->scheduler || !instance->scheduler->flights) return;
+  flights_cut(self, instance);
+  stretch(self, instance);
+}
+
+/* The event after a plan has come: whether others are planned after that, the first of which is the
+ * present round. */
+static bool plans_on(Simulation *self, Instance *instance) {
+  Flights *flights = instance->scheduler->flights;
+  if (!flights_end_plan(self, instance)) return false;
+  if (flights->repeats == 0) flights->repeats = flights_regular_rounds(self, instance);
+  return flights->repeats > 0 && flights_plan(self, instance, flights->repeats, self->event.seq);
+}
+
 bool flights_go_on(Simulation *self, Instance *instance) {
   Flights *flights = instance->scheduler->flights;
   if (!flights->sleeps && instance->activity != ACTIVITY_IDLE) {
-    flights_catch_up(self, instance);
+    if (plans_on(self, instance)) return true;
+    stretch(self, instance);
     return false;
   }
   flights->sleeps = false;
@@ -231,4 +264,6 @@ void flights_forget(Simulation *self, Instance *instance) {
   flights->ran = flights->sleeps = flights->tired = false;
   instance->scheduler->untold = false;
   flights->polled_at = -1;
+  flights->repeats = 0;
+  flights->plan.n = 0;
 }

@@ -10,21 +10,8 @@
  * the oldest until its output is taken. Its event is the end of what the engine waits for. */
 #ifndef SIM_CORE_FLIGHTS_H
 #define SIM_CORE_FLIGHTS_H
-#include "sim/core/scheduler.h"
+#include "sim/core/flight_state.h"
 #include "sim/core/state.h"
-
-typedef struct Flights {
-  size_t first, n, most; // in flight: of Scheduler.steps, a ring
-  int64_t n_stages;
-  Tick *sampled_at; // [n_stages] by number of the decision: when its step, which makes tokens,
-                    // leaves the last stage; 0: it makes none
-  uint32_t landed;  // number of the newest step whose output was taken
-  bool ran;         // the present round decided a step with tokens
-  bool sleeps;      // the engine does, until its event
-  bool tired;       // it will, before it does anything else
-  size_t n_vain;    // times that it slept since a step with tokens was decided
-  Tick polled_at;   // the newest round, where those that follow find nothing either; -1: none
-} Flights;
 
 /* As Loop has them. */
 void flights_start(Simulation *self, Instance *instance);
@@ -34,7 +21,7 @@ bool flights_end(Simulation *self, Instance *instance, bool prefills);
 void flights_forget(Simulation *self, Instance *instance);
 
 /* What the instance computes lasts at least until now, if the engine sleeps over its end. */
-void flights_catch_up(const Simulation *self, Instance *instance);
+void flights_catch_up(Simulation *self, Instance *instance);
 
 /* Ticks until the present step has left the stages; 0: it has. */
 Tick flights_ticks(const Simulation *self, const Instance *instance,

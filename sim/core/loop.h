@@ -19,6 +19,12 @@ struct Loop {
   void (*hear)(Simulation *self, Instance *instance, RequestIx request);
   /* The instance fails. Optional. */
   void (*fail)(Instance *instance);
+  /* Of rounds that are planned together (flight_plan.h): brings the instance up to now; blocks that
+   * decisions until now took of which it does not know; what happens now comes between two of them.
+   * Optional: none are planned. */
+  void (*catch_up)(Simulation *self, Instance *instance);
+  int64_t (*growth)(const Simulation *self, const Instance *instance);
+  void (*cut)(Simulation *self, Instance *instance);
   /* Decides what an idle instance computes and begins it; that may be nothing. */
   void (*begin)(Simulation *self, Instance *instance);
   /* The event of an instance has come: whether it ends no iteration. Optional: it does. */

@@ -21,6 +21,7 @@ static int64_t unbooked_iterations(const Simulation *self, const Instance *insta
 
 int64_t sim_free_blocks(const Simulation *self, const Instance *instance) {
   if (instance->batcher->reserves_output) return instance->free_blocks;
+  if (instance->loop->growth) return instance->free_blocks - instance->loop->growth(self, instance);
   return instance->free_blocks -
          batch_growth(&instance->batch, unbooked_iterations(self, instance));
 }
@@ -85,6 +86,7 @@ static bool is_booked(const Simulation *self, const Instance *instance) {
 }
 
 void sim_catch_up(Simulation *self, Instance *instance) {
+  if (instance->loop->catch_up) instance->loop->catch_up(self, instance);
   if (is_booked(self, instance)) return;
   const int64_t more = unbooked_iterations(self, instance);
   if (more > 0) sim_book_iterations(self, instance, instance->run.booked + more);
@@ -99,7 +101,8 @@ bool sim_has_blocks(const Simulation *self, const Instance *instance, int64_t n)
   const Batch *batch = &instance->batch;
   const int64_t most =
       (batch_whole_blocks(batch, instance->run.limit) + 1) * (int64_t)batch->n_seqs;
-  return n <= instance->free_blocks - most || n <= sim_free_blocks(self, instance);
+  const bool surely = n <= instance->free_blocks - most && !instance->loop->growth;
+  return surely || n <= sim_free_blocks(self, instance);
 }
 
 bool sim_has_room(const Simulation *self, const Instance *instance, int64_t n) {
@@ -177,6 +180,16 @@ void sim_hold_blocks(Simulation *self, Instance *instance, RequestIx ix, int64_t
   take_from_cache(self, instance, ix, n);
   self->requests.slots[ix].kv_blocks += (int32_t)n;
   sim_take_blocks(self, instance, n);
+}
+
+void sim_hold_block_of_run(Simulation *self, Instance *instance, RequestIx ix) {
+  take_from_cache(self, instance, ix, 1);
+  self->requests.slots[ix].kv_blocks++;
+  take(self, instance, 1);
+}
+
+void sim_take_blocks_of_run(Simulation *self, Instance *instance, int64_t n) {
+  take(self, instance, n);
 }
 
 void sim_release_blocks(Simulation *self, Instance *instance, RequestIx ix) {

@@ -34,6 +34,10 @@ void sim_release_blocks(Simulation *self, Instance *instance, RequestIx request)
 /* A request without blocks holds the first `tokens` of its prompt, which its instance's cache
  * has. */
 void sim_hit_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
+/* As they take them in decode steps that are planned (flight_plan.h): one takes one more; blocks
+ * that several hold more, of an instance without cache. */
+void sim_hold_block_of_run(Simulation *self, Instance *instance, RequestIx request);
+void sim_take_blocks_of_run(Simulation *self, Instance *instance, int64_t n);
 /* Its first `tokens` can be found by others, where there is a cache. */
 void sim_register_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
 

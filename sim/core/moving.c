@@ -6,6 +6,7 @@
 #include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/limits.h"
+#include "sim/core/loop.h"
 #include "sim/core/memory.h"
 #include "sim/core/transfers.h"
 #include "sim/core/waking.h"
@@ -233,8 +234,9 @@ static void wait_for_room(Simulation *self, TransferIx ix) {
     agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + transfer->choice.retry);
     self->n_retries++;
   } else {
-    request_queue_push(&self->instances[transfer->to].inbound, self->requests.slots,
-                       transfer->request);
+    Instance *to = &self->instances[transfer->to];
+    if (to->loop->cut) to->loop->cut(self, to); // the end of each step asks for it
+    request_queue_push(&to->inbound, self->requests.slots, transfer->request);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/encoder.h"
+#include "sim/core/flight_plan.h"
 #include "sim/core/flights.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/lockstep.h"
@@ -574,9 +575,16 @@ static void forget(Simulation *self, Instance *instance) {
 const Loop loop_of_steps = {DECIDED_STEPS, .start = start, .begin = begin, .end = end,
                             .forget = forget};
 
-const Loop loop_of_flights = {
-    DECIDED_STEPS,      .start = flights_start,   .begin = flights_begin, .goes_on = flights_go_on,
-    .end = flights_end, .forget = flights_forget, .ticks = flights_ticks};
+const Loop loop_of_flights = {DECIDED_STEPS,
+                              .start = flights_start,
+                              .begin = flights_begin,
+                              .goes_on = flights_go_on,
+                              .end = flights_end,
+                              .forget = flights_forget,
+                              .ticks = flights_ticks,
+                              .catch_up = flights_catch_up_plan,
+                              .growth = flights_growth,
+                              .cut = flights_cut};
 
 #define STEPS_OF_RANKS                                                                             \
   DECIDED_STEPS, .start = lockstep_start, .fail = lockstep_fail, .end = lockstep_end,              \

@@ -9,6 +9,7 @@
 #include "sim/core/leaving.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/lockstep.h"
+#include "sim/core/loop.h"
 #include "sim/core/marks.h"
 #include "sim/core/moving.h"
 #include "sim/core/pipeline.h"
@@ -168,6 +169,7 @@ static void stop(Simulation *self, Instance *instance, Tick detected) {
   if (!go_down(self, instance)) return; // whoever was there has been lost, or will be
   set_dead(self, instance, true);
   sim_hold_up_transfers(self, instance->ix);
+  if (instance->loop->cut) instance->loop->cut(self, instance);
   if (instance->pipeline) lanes_drop_plan(self, instance->pipeline);
   if (instance->pipeline) pipeline_stop(instance->pipeline, self->now);
   sim_break_off(self, instance);

@@ -4,6 +4,7 @@
 #include "sim/books/energy.h"
 #include "sim/books/hours.h"
 #include "sim/core/decode_run.h"
+#include "sim/core/loop.h"
 #include "sim/feature/features.h"
 
 typedef struct Metering {
@@ -28,14 +29,16 @@ static InstanceTotals totals_now(const Simulation *self, const Instance *instanc
   return totals;
 }
 
-static double joules_now(const Simulation *self) {
+static double joules_now(Simulation *self) {
   const SimConfig *config = self->config;
   double sum = 0;
   InstanceIx m = 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {
     InstanceTotals totals = {0};
     for (uint32_t i = 0; i < config->pools[p].count; i++) {
-      const InstanceTotals one = totals_now(self, &self->instances[m++]);
+      Instance *instance = &self->instances[m++];
+      if (instance->loop->catch_up) instance->loop->catch_up(self, instance);
+      const InstanceTotals one = totals_now(self, instance);
       instance_totals_add(&totals, &one);
     }
     sum += energy_of_pool(&config->pools[p], &totals, self->now - self->counted_from,

@@ -5,6 +5,7 @@
 #include "sim/core/counting.h"
 #include "sim/core/decode_run.h"
 #include "sim/core/flights.h"
+#include "sim/core/loop.h"
 #include "sim/core/memory.h"
 #include "sim/core/tier.h"
 #include "sim/feature/features.h"
@@ -33,6 +34,10 @@ static void stop_looking(Simulation *self) {
 
 /* From the next request on they are counted. */
 static void end(Simulation *self) {
+  for (InstanceIx m = 0; m < self->n_instances; m++) {
+    Instance *instance = &self->instances[m];
+    if (instance->loop->cut) instance->loop->cut(self, instance);
+  }
   self->first_counted = self->n_arrived;
   stop_looking(self);
   tell_books_close(self);

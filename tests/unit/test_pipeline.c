@@ -1,7 +1,9 @@
 /* Pipelines: when batches leave the stages that lanes share, and what a lane's memory and time are.
  * Whole timelines are in tests/golden/shapes.c. */
 #include "sim/core/pipeline.h"
+#include "tests/swarm/compare.h"
 #include "tests/unit/sim_testing.h"
+#include <string.h>
 
 TestSuite(pipeline, .init = setup, .fini = teardown);
 
@@ -219,5 +221,82 @@ Test(pipeline, a_step_that_is_broken_off_draws_as_long_as_it_lasted) {
     cr_expect(totals->milliwatt_ticks == 300000 * (Total)instance_busy_ticks(totals),
               "%d ms: %.6f J in %.6f s", at, power_joules(totals->milliwatt_ticks),
               total_seconds(instance_busy_ticks(totals)));
+  }
+}
+
+/* One scheduler's steps of decodes are planned together as well: with and without deciding ahead,
+ * with a prefix cache and without, thousands of steps are a few events. */
+Test(pipeline, decodes_of_one_scheduler_are_planned_together) {
+  const TraceRow rows[] = {row(0, 10, 800), row(0, 10, 900), row(0, 10, 850), row(0, 10, 1000)};
+  for (int kind = 0; kind < 8; kind++) {
+    Scene scene;
+    uint64_t events[2];
+    scene_init(&scene, &arena, &diag);
+    const int64_t stages = kind < 4 ? 2 : 4;
+    scene_choose(&scene, POLICY_BATCHER, "vllm",
+                 arena_printf(&arena,
+                              "{async_scheduling: %s, enable_prefix_caching: %s, "
+                              "max_num_batched_tokens: 10}",
+                              kind & 1 ? "true" : "false", kind & 2 ? "true" : "false"));
+    scene.pools[0].pipeline_stages = stages;
+    scene.pools[0].pipeline_lanes = 1;
+    scene.pools[0].kv_blocks = 400;
+    run_lanes(&scene, rows, COUNT(rows), events);
+    cr_expect_geq((int64_t)events[1], stages * 799);
+    cr_expect_lt(events[0], events[1] / 4, "%llu events of %llu, kind %d",
+                 (unsigned long long)events[0], (unsigned long long)events[1], kind);
+  }
+}
+
+/* Runs `rows`, coalesced and stepped, and compares all that comes of them. */
+static void compare_steps(Scene *scene, const TraceRow *rows, size_t n_rows) {
+  SimResult coalesced;
+  RequestRecord records[8];
+  cr_assert_eq(scene_run(scene, rows, n_rows), 0);
+  coalesced = scene->result;
+  memcpy(records, scene->records, n_rows * sizeof *records);
+  scene->config.step = true;
+  cr_assert_eq(scene_run(scene, rows, n_rows), 0);
+  const char *wrong = compare_results(&coalesced, &scene->result);
+  cr_expect_null(wrong, "%s", wrong ? wrong : "");
+  for (size_t i = 0; i < n_rows; i++) {
+    cr_expect_eq(records[i].last_token_at, scene->records[i].last_token_at);
+    cr_expect_eq(records[i].computing_ticks, scene->records[i].computing_ticks);
+  }
+}
+
+/* Whatever breaks a plan, the steps in flight are those that there would be without: a request that
+ * comes at many times within the steps of others, one that gives up, a failure, an end of the
+ * warm-up, and blocks that run out. */
+Test(pipeline, plans_of_steps_are_broken_where_steps_are) {
+  PowerModel power = constant_power(300);
+  power.idle = 40;
+  for (int i = 0; i < POWER_OCTAVES; i++)
+    power.decode.watts.at[i] = 100 + 2 * i;
+  for (int at = 100; at < 1300; at += 17) {
+    Scene scene;
+    TraceRow rows[] = {row(0, 10, 60),       row(0, 10, 55),          row(0, 10, 70),
+                       row(at * MS, 20, 40), row(at * MS + 7, 9, 30), row(2 * at * MS, 20, 30)};
+    const FaultSpan span = {(at + 311) * MS, (at + 411) * MS};
+    const FaultSource fault = {.kind = FAULT_FAIL, .n_instances = 1, .spans = &span, .n_spans = 1};
+    scene_init(&scene, &arena, &diag);
+    PerfModel model = *scene.pools[0].perfmodel;
+    model.power = &power;
+    rows[1].patience = at % 3 == 0 ? (at + 200) * MS : 0;
+    rows[0].max_tokens = 60 + at % 2;
+    scene_choose(&scene, POLICY_BATCHER, "vllm",
+                 arena_printf(&arena,
+                              "{async_scheduling: %s, enable_prefix_caching: %s, "
+                              "max_num_batched_tokens: 10, idle_sleep: 1 ms}",
+                              at & 1 ? "true" : "false", at & 2 ? "true" : "false"));
+    scene.pools[0].pipeline_stages = 2 + at % 3;
+    scene.pools[0].pipeline_lanes = 1;
+    scene.pools[0].kv_blocks = 17 + at % 5;
+    scene.pools[0].perfmodel = &model;
+    scene.config.faults = &fault;
+    scene.config.n_faults = at % 5 == 0;
+    scene.config.retry = (RetryOptions){.limit = 3};
+    scene.config.warm_up.requests = at % 7 == 0 ? 4 : 0;
+    compare_steps(&scene, rows, COUNT(rows));
   }
 }
