@@ -4,6 +4,7 @@
 #include "sim/books/parts.h"
 #include "sim/core/connector.h"
 #include "sim/core/encoder.h"
+#include "sim/core/hicache.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
@@ -127,7 +128,10 @@ static void check_radix(const Simulation *self, const Instance *instance) {
   const Radix *radix = instance->radix;
   Arena arena;
   arena_init(&arena);
-  const RadixHold **holds = ARENA_ARRAY(&arena, const RadixHold *, self->requests.n_slots + 1);
+  const HiCache *hicache = instance->scheduler ? instance->scheduler->hicache : NULL;
+  const size_t n_jobs = hicache ? hicache->n_jobs : 0;
+  const RadixHold **holds =
+      ARENA_ARRAY(&arena, const RadixHold *, self->requests.n_slots + n_jobs + 1);
   size_t n = 0;
   int64_t pages = radix->n_free + radix->n_owned;
   for (size_t i = 0; i < self->requests.n_slots; i++) {
@@ -142,7 +146,14 @@ static void check_radix(const Simulation *self, const Instance *instance) {
     if (transfer->to == instance->ix && transfer->stage != TRANSFER_WAITS)
       pages += instance_prompt_blocks(instance, request);
   }
+  RadixHold *of_jobs = ARENA_ARRAY(&arena, RadixHold, n_jobs + 1);
+  for (size_t i = 0; i < n_jobs; i++) {
+    const RadixNode *node = &radix->tree.nodes[hicache->jobs[i].node];
+    of_jobs[i] = (RadixHold){hicache->jobs[i].node, (int32_t)(node->to / radix->tree.page)};
+    holds[n++] = &of_jobs[i];
+  }
   radix_audit(radix, holds, n);
+  if (hicache) hicache_audit(instance);
   assert(pages == radix->n_pages && radix_room(radix) == instance->free_blocks);
   arena_done(&arena);
 }
@@ -176,6 +187,7 @@ static void check_groups(const Simulation *self, const Instance *instance) {
 /* Blocks of no request that its connector keeps. */
 static int64_t connector_kept_by(const Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
+  if (scheduler && scheduler->hicache) return hicache_kept(instance);
   if (!scheduler || !scheduler->connector) return 0;
   return connector_kept(scheduler->connector);
 }

@@ -117,7 +117,7 @@ static void add_formats(const Export *self, const ExportPool *pool, const char *
 /* Tiers under the prefix cache, from CPU memory on. */
 static void vllm_offloading(const ConnectorOptions *connector, Words *words) {
   const KvStoreOptions *tiers = connector->tiers;
-  if (connector->n_tiers == 0 || tiers[0].kind != KV_STORE_CPU) return;
+  if (connector->kind != CONNECTOR_OFFLOADING || tiers[0].kind != KV_STORE_CPU) return;
   const bool disk = connector->n_tiers > 1 && tiers[1].kind == KV_STORE_SSD;
   words_add(words, "--kv-transfer-config",
             "{\"kv_connector\":\"OffloadingConnector\",\"kv_role\":\"kv_both\","
@@ -151,6 +151,21 @@ static void vllm_arguments(const Export *self, const ExportPool *pool, Words *wo
             pool->role == ROLE_PREFILL ? "kv_producer" : "kv_consumer");
 }
 
+/* CPU memory under the radix cache; its size is that of each GPU, in GB. */
+static void sglang_hicache(const ConnectorOptions *connector, int64_t gpus, Words *words) {
+  static const char *const policies[] = {[KV_STORE_WRITTEN] = "write_through",
+                                         [KV_STORE_EVICTED] = "write_back",
+                                         [KV_STORE_HIT] = "write_through_selective"};
+  if (connector->kind != CONNECTOR_HICACHE) return;
+  words_add(words, "--enable-hierarchical-cache", NULL);
+  if (connector->tiers[0].capacity > 0)
+    words_count(words, "--hicache-size",
+                connector->tiers[0].capacity / (1000000000 * (gpus > 0 ? gpus : 1)));
+  else
+    words_add(words, "--hicache-ratio", "%g", connector->ratio);
+  words_add(words, "--hicache-write-policy", "%s", policies[connector->tiers[0].takes]);
+}
+
 /* SGLang 0.5: docs/advanced_features/server_arguments.md, pd_disaggregation.md. Its degree of
  * tensor parallelism counts all groups of attention. */
 static void sglang_arguments(const Export *self, const ExportPool *pool, Words *words) {
@@ -168,6 +183,7 @@ static void sglang_arguments(const Export *self, const ExportPool *pool, Words *
     words_add(words, "--mem-fraction-static", "%g", pool->gpu_memory_utilization);
   }
   add_formats(self, pool, "fp8_e4m3", words);
+  sglang_hicache(&pool->connector, pool->tensor, words);
   export_given_flags(self, pool, FAMILY_SGLANG, words);
   if (pool->mtp) {
     words_add(words, "--speculative-algorithm", "EAGLE");

@@ -29,11 +29,16 @@ static int read_offload(const char *text, double *ret_bytes, Diag *diag) {
   return diag_hint(diag, "for example none, cpu, cpu=64GiB or ssd=2TB, of memory for each GPU");
 }
 
+/* SGLang's tier is under a radix tree. */
+static bool has_hicache(const ServingEngine *engine) {
+  return strncmp(engine->name, "sglang", 6) == 0;
+}
+
 static int check_question(const Plan *self, const ServingEngine *engine, Diag *diag) {
   const Question *asked = self->question;
-  if (strncmp(engine->name, "vllm", 4) != 0) {
+  if (strncmp(engine->name, "vllm", 4) != 0 && !has_hicache(engine)) {
     diag_error(diag, at_option(), "KV offloading of engine '%s' is not modelled", engine->name);
-    return diag_hint(diag, "it is modelled with --engine vllm");
+    return diag_hint(diag, "it is modelled with --engine vllm and sglang");
   }
   if (!asked->trace) {
     diag_error(diag, at_option(), "prompts without a trace share nothing that could be kept");
@@ -56,6 +61,10 @@ int question_resolve_offload(Plan *self, const ServingEngine *engine, Diag *diag
   if (kind < 0) return -1;
   if (kind == OFFLOADS_NONE) return 0;
   if (check_question(self, engine, diag)) return -1;
+  self->offload_hicache = has_hicache(engine);
+  if (kind == OFFLOADS_SSD && self->offload_hicache)
+    return diag_error(diag, at_option(),
+                      "SSDs under the radix cache of engine '%s' are not modelled", engine->name);
   const double share = (double)hardware->cpu_memory_bytes / (double)hardware->num_gpus;
   const double cpu = kind == OFFLOADS_CPU && given > 0 ? given : share / 2;
   if (cpu < 1)
@@ -96,7 +105,8 @@ const char *plan_offload_text(const Plan *self, Parallelism shape, Arena *arena)
   const int64_t gpus = parallelism_gpus(shape);
   const int64_t cpu = self->offload_cpu * gpus;
   if (self->offload_ssd == 0)
-    return arena_printf(arena, "{name: offloading, cpu_bytes_to_use: %" PRId64 " B}", cpu);
+    return arena_printf(arena, "{name: %s, cpu_bytes_to_use: %" PRId64 " B}",
+                        self->offload_hicache ? "hicache" : "offloading", cpu);
   return arena_printf(arena,
                       "{name: offloading, tiers: [{name: cpu, capacity: %" PRId64
                       " B}, {name: ssd, capacity: %" PRId64 " B, read_bandwidth: %.12g B/s, "

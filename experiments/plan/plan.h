@@ -96,6 +96,7 @@ struct Plan {
   bool has_acceptance;    // and theirs is the one that is published, or assumed
   PublishedAcceptance acceptance;
   int64_t offload_cpu, offload_ssd; // bytes of each GPU under the prefix cache; 0: none
+  bool offload_hicache;             // as SGLang's HiCache
   bool offload_drops;               // designs that cannot offload are left out
   double quantile;                  // the highest that is limited; 0: none
   const char *text;                 // the study

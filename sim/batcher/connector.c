@@ -2,8 +2,10 @@
 #include "sim/batcher/connector.h"
 #include "sim/batcher/batcher.h"
 
-static const char *const names[] = {
-    [CONNECTOR_OFFLOADING - 1] = "offloading", [CONNECTOR_NIXL - 1] = "nixl", NULL};
+static const char *const names[] = {[CONNECTOR_OFFLOADING - 1] = "offloading",
+                                    [CONNECTOR_NIXL - 1] = "nixl",
+                                    [CONNECTOR_HICACHE - 1] = "hicache",
+                                    NULL};
 static const char *const roles[] = {[CONNECTOR_BOTH] = "kv_both",
                                     [CONNECTOR_PRODUCER] = "kv_producer",
                                     [CONNECTOR_CONSUMER] = "kv_consumer",
@@ -11,8 +13,10 @@ static const char *const roles[] = {[CONNECTOR_BOTH] = "kv_both",
 
 static const char *const kinds[] = {
     [KV_STORE_CPU] = "cpu", [KV_STORE_SSD] = "ssd", [KV_STORE_REMOTE] = "remote", NULL};
-static const char *const takes[] = {
-    [KV_STORE_WRITTEN] = "write_through", [KV_STORE_EVICTED] = "on_eviction", NULL};
+static const char *const takes[] = {[KV_STORE_WRITTEN] = "write_through",
+                                    [KV_STORE_EVICTED] = "on_eviction",
+                                    [KV_STORE_HIT] = "write_through_selective",
+                                    NULL};
 static const char *const sharings[] = {[KV_STORE_OWN] = "instance",
                                        [KV_STORE_OF_MACHINE] = "machine",
                                        [KV_STORE_OF_CLUSTER] = "cluster",
@@ -26,7 +30,8 @@ static const char *const recomputes[] = {
 
 typedef struct Written {
   int name, kv_role, recompute;
-  int64_t cpu_bytes_to_use;
+  int64_t cpu_bytes_to_use, load_back_threshold;
+  double hicache_ratio;
   const Node *tiers;
   Tick overhead;
 } Written;
@@ -58,8 +63,11 @@ const OptionSpec connector_tier_options[] = {
     TIER("ttl", ttl, OPTION_TICKS, .max = 9e6, .absent = "required of policy ttl",
          .help = "Time after its last use at which policy ttl drops a block."),
     TIER("store", takes, OPTION_CHOICE, .fallback = "write_through", .choices = takes,
-         .help = "Which blocks come to the tier: those of prompts when they are computed, or those "
-                 "that the tier above evicts, the first tier those of the GPUs."),
+         .help =
+             "Which blocks come to the tier: those of prompts when they are computed, or those "
+             "that the tier above evicts, the first tier those of the GPUs; of hicache all that "
+             "is computed, that once it is hit (write_through_selective), or what is evicted "
+             "(SGLang's write_back)."),
     TIER("shared", shared, OPTION_CHOICE, .fallback = "instance", .choices = sharings,
          .help = "Who has the tier together: one instance, those of a pool on one machine, or all "
                  "of the model whose pools have the same row and size of a KV block."),
@@ -69,16 +77,27 @@ const OptionSpec connector_tier_options[] = {
 static const OptionSpec options[] = {
     OPTION_OF(Written, name, OPTION_CHOICE, .required = true, .choices = names,
               .help = "offloading stores the KV of prompts in CPU memory and loads it from there; "
-                      "nixl moves KV from and to instances that are not part of the simulation."),
+                      "nixl moves KV from and to instances that are not part of the simulation; "
+                      "hicache keeps nodes of SGLang's radix tree in CPU memory (batcher sglang)."),
     OPTION_OF(Written, kv_role, OPTION_CHOICE, .fallback = "kv_both", .choices = roles,
               .help = "What nixl does: kv_consumer and kv_both load the KV of every prompt, "
                       "kv_producer sends it after the first token."),
     OPTION_OF(Written, cpu_bytes_to_use, OPTION_BYTES, .max = 1e15,
               .absent = "required of offloading without tiers",
-              .help = "CPU memory of an instance for the KV that offloading stores; short for one "
-                      "tier {name: cpu, capacity}."),
+              .help =
+                  "CPU memory of an instance for the KV that offloading or hicache stores; short "
+                  "for one tier {name: cpu, capacity}."),
+    OPTION_OF(Written, hicache_ratio, OPTION_REAL, .max = 1000,
+              .absent = "2, where neither cpu_bytes_to_use nor tiers is given",
+              .help = "CPU memory that hicache has for KV, as a multiple of the KV memory of the "
+                      "instance's GPUs (SGLang --hicache-ratio)."),
+    OPTION_OF(Written, load_back_threshold, OPTION_INT, .fallback = "10", .max = 1e9,
+              .help =
+                  "Tokens in CPU memory from which on hicache loads them for a prompt; fewer are "
+                  "computed."),
     OPTION_OF(Written, tiers, OPTION_NODE, .absent = "as cpu_bytes_to_use says",
-              .help = "Tiers of offloading, from the GPUs on: a list of {name: cpu, ssd or remote, "
+              .help = "Tiers of offloading or hicache, from the GPUs on: a list of {name: cpu, ssd "
+                      "or remote, "
                       "capacity, read_bandwidth, write_bandwidth, read_latency, write_latency, "
                       "block_size, policy, ttl, store, shared}."),
     OPTION_OF(Written, recompute, OPTION_CHOICE, .fallback = "never", .choices = recomputes,
@@ -91,8 +110,8 @@ static const OptionSpec options[] = {
 };
 
 /* What rows say together. */
-static int check_tier(const KvStoreOptions *tier, const KvStoreOptions *above, const Node *row,
-                      Diag *diag) {
+static int check_tier(ConnectorKind kind, const KvStoreOptions *tier, const KvStoreOptions *above,
+                      const Node *row, Diag *diag) {
   if (above && tier->kind <= above->kind)
     return diag_error(diag, row->at,
                       "'tiers' has each of cpu, ssd and remote at most once, in "
@@ -102,6 +121,8 @@ static int check_tier(const KvStoreOptions *tier, const KvStoreOptions *above, c
   if (tier->takes == KV_STORE_EVICTED && tier->block_size > 0)
     return diag_error(diag, row->at,
                       "'block_size' of a tier with store: on_eviction is that of the tier above");
+  if (tier->takes == KV_STORE_HIT && kind != CONNECTOR_HICACHE)
+    return diag_error(diag, row->at, "'store: write_through_selective' needs name: hicache");
   if (tier->kind == KV_STORE_CPU && tier->shared == KV_STORE_OF_CLUSTER)
     return diag_error(diag, row->at,
                       "a tier 'cpu' cannot be shared by the cluster: CPU memory "
@@ -119,7 +140,7 @@ static int bind_tiers(ConnectorOptions *self, const Node *list, Diag *diag) {
     KvStoreOptions *tier = &self->tiers[self->n_tiers];
     const KvStoreOptions *above = self->n_tiers > 0 ? tier - 1 : NULL;
     if (option_bind(connector_tier_options, row, NULL, row->at, tier, diag) ||
-        check_tier(tier, above, row, diag))
+        check_tier(self->kind, tier, above, row, diag))
       status = -1;
     self->n_tiers++;
   }
@@ -140,6 +161,35 @@ static int bind_offloading(ConnectorOptions *self, const Written *written, const
   return 0;
 }
 
+/* A tree has its pages in CPU memory of its own. */
+static int check_hicache_tiers(const ConnectorOptions *self, const Node *map, Diag *diag) {
+  const KvStoreOptions *host = &self->tiers[0];
+  if (host->kind != KV_STORE_CPU || self->n_tiers > 1)
+    return diag_error(diag, map->at, "'tiers' of hicache has one tier: cpu");
+  if (host->shared != KV_STORE_OWN || host->policy != HOST_LRU || host->block_size > 0)
+    return diag_error(diag, map->at,
+                      "tier cpu of hicache is of one instance (shared), evicts the least recently "
+                      "used (policy: lru) and has the pages of the GPUs (block_size)");
+  return 0;
+}
+
+static int bind_hicache(ConnectorOptions *self, const Written *written, const Node *map,
+                        Diag *diag) {
+  static const double usual_ratio = 2;
+  const bool sized = written->cpu_bytes_to_use > 0 || written->tiers != NULL;
+  if (written->kv_role != CONNECTOR_BOTH || written->recompute != RECOMPUTE_NEVER)
+    return diag_error(diag, map->at, "hicache has neither 'kv_role' nor 'recompute'");
+  if ((written->cpu_bytes_to_use > 0) + (written->tiers != NULL) + (written->hicache_ratio > 0) > 1)
+    return diag_error(diag, map->at,
+                      "hicache has one of 'cpu_bytes_to_use', 'hicache_ratio' and 'tiers'");
+  self->load_back_threshold = written->load_back_threshold;
+  self->ratio = written->hicache_ratio > 0 ? written->hicache_ratio : sized ? 0 : usual_ratio;
+  if (written->tiers)
+    return bind_tiers(self, written->tiers, diag) || check_hicache_tiers(self, map, diag) ? -1 : 0;
+  self->tiers[self->n_tiers++] = (KvStoreOptions){.capacity = written->cpu_bytes_to_use};
+  return 0;
+}
+
 int connector_bind(ConnectorOptions *self, const Node *map, Place owner, Diag *diag) {
   Written written = {0};
   *self = (ConnectorOptions){.kind = CONNECTOR_NONE};
@@ -148,6 +198,9 @@ int connector_bind(ConnectorOptions *self, const Node *map, Place owner, Diag *d
   self->kind = (ConnectorKind)(written.name + 1);
   self->role = (ConnectorRole)written.kv_role;
   self->overhead = written.overhead;
+  if (self->kind == CONNECTOR_HICACHE) return bind_hicache(self, &written, map, diag);
+  if (written.hicache_ratio > 0)
+    return diag_error(diag, map->at, "'hicache_ratio' needs name: hicache");
   if (self->kind == CONNECTOR_OFFLOADING) return bind_offloading(self, &written, map, diag);
   if (written.tiers) return diag_error(diag, map->at, "'tiers' needs name: offloading");
   return 0;
@@ -158,7 +211,9 @@ const char *connector_refuse(const ConnectorOptions *self, const PoolSpec *pool,
   if (pool->layout) return "'kv_connector' cannot be used with layers in groups";
   if (pool->attention_ranks > 1) return "'kv_connector' cannot be used with attention ranks";
   if (pool->role != ROLE_MIXED) return "'kv_connector' needs a pool with role: mixed";
-  if (self->kind != CONNECTOR_OFFLOADING) return NULL;
+  if (self->kind == CONNECTOR_NIXL) return NULL;
+  if (self->kind == CONNECTOR_HICACHE && !caches)
+    return "'kv_connector: {name: hicache}' needs 'enable_prefix_caching: true'";
   const HostLinkOptions *link = &pool->host_link.options;
   if (link->to_gpu <= 0 || link->to_cpu <= 0)
     return "'kv_connector' needs a machine with a link to CPU memory";
@@ -167,7 +222,7 @@ const char *connector_refuse(const ConnectorOptions *self, const PoolSpec *pool,
     const int64_t tokens = tier->block_size > 0 ? tier->block_size : pool->block_size;
     if (tokens % pool->block_size != 0)
       return "'block_size' of a tier must be a multiple of that of KV blocks";
-    if (tier->capacity < tokens / pool->block_size * pool->kv_block_bytes)
+    if (self->ratio == 0 && tier->capacity < tokens / pool->block_size * pool->kv_block_bytes)
       return self->n_tiers == 1 ? "the tier of 'kv_connector' has no room for one KV block"
                                 : "a tier of 'kv_connector' has no room for one of its blocks";
     if (tier->kind == KV_STORE_REMOTE && pool->nic_bandwidth <= 0)

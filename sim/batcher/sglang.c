@@ -1,6 +1,7 @@
 /* SGLang 0.5's scheduler: the core decides round by round as it does (sim/core/rounds.h); here are
  * its options and their defaults. */
 #include "sim/batcher/batcher.h"
+#include "sim/batcher/connector.h"
 #include "sim/core/rounds.h"
 
 static const char *const schedule_choices[] = {"fcfs", "lpm", NULL};
@@ -12,6 +13,12 @@ static const char *const balance_choices[] = {
     "auto", "round_robin", "follow_bootstrap_room", "total_requests", "total_tokens", NULL};
 static const RankSpread spreads[] = {RANKS_AUTO, RANKS_IN_TURN, RANKS_BY_ROOM, RANKS_BY_REQUESTS,
                                      RANKS_BY_TOKENS};
+
+typedef struct Sglang {
+  RoundOptions rounds; // first: the core knows no more of it
+  const Node *kv_connector;
+  ConnectorOptions connector;
+} Sglang;
 
 #define ROUNDS(key, type, ...) OPTION_OF(RoundOptions, key, type, __VA_ARGS__)
 
@@ -64,8 +71,30 @@ static const OptionSpec options[] = {
                    "(follow_bootstrap_room), that with the fewest requests (total_requests) or the "
                    "least KV memory in use (total_tokens). Auto is follow_bootstrap_room on "
                    "instances that only prefill, else round_robin."),
+    OPTION_OF(Sglang, kv_connector, OPTION_NODE, .absent = "no tiers",
+              .help = "CPU memory under the radix cache, as SGLang's HiCache: {name: hicache, "
+                      "hicache_ratio, cpu_bytes_to_use, tiers, load_back_threshold}."),
     {0},
 };
+
+static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *diag) {
+  Sglang *self = state;
+  (void)map, (void)arena;
+  if (connector_bind(&self->connector, self->kv_connector, owner, diag)) return -1;
+  if (self->connector.kind != CONNECTOR_NONE && self->connector.kind != CONNECTOR_HICACHE)
+    return diag_error(diag, self->kv_connector->at,
+                      "'kv_connector' of batcher 'sglang' has name: hicache");
+  return 0;
+}
+
+static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
+                          const char **ret_key) {
+  const Sglang *self = state;
+  (void)arena;
+  *ret_key = "kv_connector";
+  if (self->connector.kind == CONNECTOR_NONE) return NULL;
+  return connector_refuse(&self->connector, pool, self->rounds.enable_prefix_caching);
+}
 
 static SchedulerLimits schedules(const void *options_) {
   const RoundOptions *self = options_;
@@ -75,6 +104,7 @@ static SchedulerLimits schedules(const void *options_) {
                            .max_num_seqs = self->limits.max_num_seqs,
                            .rank_spread = spreads[self->load_balance_method],
                            .one_round = true,
+                           .connector = ((const Sglang *)options_)->connector,
                            .lag = self->enable_overlap_schedule};
 }
 
@@ -100,9 +130,11 @@ const Batcher batcher_sglang = {
     .policy = {.name = "sglang",
                .help = "Schedules round by round, one step ahead, as SGLang 0.5 does, with its "
                        "radix cache.",
-               .state_size = sizeof(RoundOptions),
-               .options = options},
+               .state_size = sizeof(Sglang),
+               .options = options,
+               .check = check},
     .keeps_radix = true,
+    .refuse = refuse,
     .sorts_by_priority = sorts_by_priority,
     .schedules = schedules,
     .has_ranks = has_ranks,

@@ -208,6 +208,8 @@ static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *
   (void)map;
   if (speculative_bind(&self->speculation, self->speculative, owner, arena, diag)) return -1;
   if (connector_bind(&self->connector, self->kv_connector, owner, diag)) return -1;
+  if (self->connector.kind == CONNECTOR_HICACHE)
+    return diag_error(diag, self->kv_connector->at, "name: hicache needs batcher 'sglang'");
   if (self->kv_connector && self->speculative)
     return diag_error(diag, self->kv_connector->at,
                       "'kv_connector' and 'speculative' cannot be used together");

@@ -2,6 +2,7 @@
 #include "sim/core/connector.h"
 #include "sim/books/parts.h"
 #include "sim/core/copying.h"
+#include "sim/core/hicache.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/marks.h"
 #include "sim/core/memory.h"
@@ -14,7 +15,8 @@ static int64_t block_size_of(const Instance *instance) {
 
 void connector_start(Simulation *self, Instance *instance) {
   const ConnectorOptions *options = &instance->scheduler->limits.connector;
-  if (options->kind == CONNECTOR_NONE) return;
+  if (options->kind == CONNECTOR_HICACHE) hicache_start(self, instance);
+  if (options->kind == CONNECTOR_NONE || options->kind == CONNECTOR_HICACHE) return;
   Connector *connector = instance->scheduler->connector = ARENA_NEW(self->arena, Connector);
   connector->options = *options;
   instance->scheduler->by_items = self->keeps_content = true;
@@ -259,9 +261,9 @@ void connector_idles(Simulation *self, Instance *instance) {
 void sim_handle_connector(Simulation *self, uint32_t target) {
   Instance *instance = &self->instances[target];
   Connector *connector = instance->scheduler->connector;
-  connector->sleeps = false;
+  if (connector) connector->sleeps = false;
   if (instance->activity != ACTIVITY_IDLE || !instance_works(instance)) return;
-  settle(self, instance);
+  if (connector) settle(self, instance);
   sim_mark(self, instance, MARK_BEGIN);
 }
 

@@ -20,6 +20,7 @@ typedef enum KvStoreKind {
 typedef enum KvStoreTakes {
   KV_STORE_WRITTEN, // of prompts, when they are computed (write-through)
   KV_STORE_EVICTED, // that the tier above evicts, of the first tier: the prefix cache
+  KV_STORE_HIT,     // of a radix tree's nodes, when they are computed or hit once more
 } KvStoreTakes;
 
 typedef enum KvStoreSharing {
@@ -52,6 +53,7 @@ typedef struct KvStore {
   int64_t unit;        // KV blocks of the GPUs in one of its own
   int64_t block_bytes; // of one of its own
   CopyQueue link;
+  bool of_tree;                   // a radix tree has its pages (radix_host.h): `blocks` is empty
   int64_t moved[LINK_DIRECTIONS]; // bytes on it so far: read, written
   int64_t n_dropped;              // blocks whose store was given up before it began
 } KvStore;

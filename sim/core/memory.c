@@ -261,11 +261,12 @@ void sim_register_blocks(Simulation *self, Instance *instance, RequestIx ix, int
                         instance->pool->block_size, tokens);
 }
 
-void sim_insert_radix(Simulation *self, Instance *instance, RequestIx ix, int64_t tokens) {
+void sim_insert_radix(Simulation *self, Instance *instance, RequestIx ix, int64_t tokens,
+                      bool chunk) {
   RequestMemory *memory = &self->memory[ix];
   const int64_t room = radix_room(instance->radix);
-  radix_insert(instance->radix, &memory->radix, &memory->content, tokens,
-               self->requests.slots[ix].prompt_tokens);
+  (chunk ? radix_insert_chunk : radix_insert)(instance->radix, &memory->radix, &memory->content,
+                                              tokens, self->requests.slots[ix].prompt_tokens);
   sim_take_blocks(self, instance, room - radix_room(instance->radix));
 }
 

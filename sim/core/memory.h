@@ -42,8 +42,9 @@ void sim_take_blocks_of_run(Simulation *self, Instance *instance, int64_t n);
 void sim_register_blocks(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
 
 /* Where the keeper is a radix tree: what is computed of a request, up to `tokens`, can be found by
- * others. */
-void sim_insert_radix(Simulation *self, Instance *instance, RequestIx request, int64_t tokens);
+ * others. `chunk`: not with the last chunk of its prompt. */
+void sim_insert_radix(Simulation *self, Instance *instance, RequestIx request, int64_t tokens,
+                      bool chunk);
 
 /* Blocks that the batch needs for its next iteration, and one of it does. */
 int64_t sim_batch_needs(const Simulation *self, const Instance *instance);

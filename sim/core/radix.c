@@ -20,10 +20,24 @@ void radix_init(Radix *self, int64_t n_pages, int64_t page, Arena *arena) {
   radix_tree_init(&self->tree, page, arena);
 }
 
+static void tell_host(const Radix *self) {
+  if (!self->host) return;
+  self->host->index = self->index;
+  self->host->instance = self->instance;
+}
+
 void radix_join_index(Radix *self, RadixIndex *index, InstanceIx instance) {
   assert(self->tree.children.n_keys == 0);
   self->index = index;
   self->instance = instance;
+  tell_host(self);
+}
+
+void radix_join_host(Radix *self, RadixHost *host) {
+  assert(self->tree.children.n_keys == 0);
+  self->host = host;
+  host->tree = &self->tree;
+  tell_host(self);
 }
 
 static RadixIx split(Radix *self, RadixIx ix, int64_t at) {
@@ -55,12 +69,32 @@ int64_t radix_peek(const Radix *self, const Content *content, int64_t tokens) {
   return radix_walk(tree, content, radix_whole_pages(tree, tokens) * tree->page).tokens;
 }
 
-/* Tokens that were there, and the node in which all end. */
+RadixIx radix_on_gpus(const Radix *self, RadixIx ix) {
+  while (self->tree.nodes[ix].off)
+    ix = self->tree.nodes[ix].parent;
+  return ix;
+}
+
+/* What is off the GPUs above the end of a node is there now, on pages that are the tree's; tokens
+ * that were before. */
+static int64_t take_back(Radix *self, RadixIx ix) {
+  RadixNode *nodes = self->tree.nodes;
+  for (; nodes[ix].off; ix = nodes[ix].parent) {
+    nodes[ix].off = false;
+    nodes[nodes[ix].parent].n_off--;
+    self->n_evictable += nodes[ix].pages;
+    self->n_owned += nodes[ix].pages;
+  }
+  return nodes[ix].to;
+}
+
+/* Tokens that were there on the GPUs, and the node in which all end. */
 static int64_t insert(Radix *self, const Content *content, int64_t limit, RadixIx *ret_node) {
   const RadixPath path = radix_walk(&self->tree, content, limit);
   touch(self, path.node);
   *ret_node = path.part == RADIX_NONE ? path.node : split(self, path.part, path.tokens);
-  if (path.tokens == limit) return limit;
+  const int64_t found = self->host ? take_back(self, *ret_node) : path.tokens;
+  if (path.tokens == limit) return found;
   const RadixIx leaf = *ret_node = radix_append(&self->tree, *ret_node, content, limit);
   RadixNode *node = &self->tree.nodes[leaf];
   node->time = tick(self);
@@ -68,7 +102,7 @@ static int64_t insert(Radix *self, const Content *content, int64_t limit, RadixI
   self->n_owned += node->pages;
   if (self->index)
     node->indexed = radix_index_add(self->index, self->instance, content, path.tokens, limit);
-  return path.tokens;
+  return found;
 }
 
 /* --- locks and leaves */
@@ -82,7 +116,7 @@ static inline void heap_moved(Radix *self, size_t index, const RadixLeaf *leaf) 
 HEAP_STEPS(Radix, RadixLeaf)
 
 static bool may_go(const RadixNode *node) {
-  return node->locks == 0 && node->n_children == 0;
+  return node->locks == 0 && node->n_children == node->n_off && !node->off;
 }
 
 /* It may go now, and touches only put that off. */
@@ -109,15 +143,27 @@ void radix_unlock(Radix *self, RadixIx ix) {
   }
 }
 
-static void remove_leaf(Radix *self, RadixIx ix) {
+/* It stays in CPU memory. */
+static void demote(Radix *self, RadixIx ix) {
+  RadixNode *node = &self->tree.nodes[ix];
+  node->off = true;
+  self->tree.nodes[node->parent].n_off++;
+  radix_host_queue(self->host, ix);
+}
+
+static void evict(Radix *self, RadixIx ix) {
   const RadixNode *node = &self->tree.nodes[ix];
   const RadixIx parent = node->parent;
   self->n_free += node->pages;
   self->n_evicted += node->pages;
   self->n_evictable -= node->pages;
   self->n_owned -= node->pages;
-  if (self->index) radix_index_remove(self->index, self->instance, node->indexed, node->from);
-  radix_remove(&self->tree, ix);
+  if (self->host && radix_host_keeps(self->host, ix)) {
+    demote(self, ix);
+  } else {
+    if (self->index) radix_index_remove(self->index, self->instance, node->indexed, node->from);
+    radix_remove(&self->tree, ix);
+  }
   queue(self, parent);
 }
 
@@ -133,7 +179,7 @@ void radix_make_room(Radix *self, int64_t pages) {
     const RadixLeaf last = self->leaves[--self->n_leaves];
     if (self->n_leaves > 0) heap_sink(self, self->leaves, self->n_leaves, 0, &last);
     node->queued = false;
-    if (may_go(node)) remove_leaf(self, least.node);
+    if (may_go(node)) evict(self, least.node);
   }
 }
 
@@ -152,19 +198,71 @@ void radix_hit(Radix *self, RadixHold *hold, RadixIx node, int64_t pages) {
   *hold = (RadixHold){node, (int32_t)pages};
 }
 
-void radix_insert(Radix *self, RadixHold *hold, const Content *content, int64_t tokens,
-                  int64_t prompt) {
+/* Those that were on the GPUs already up to `found`, and a last one behind `known` that is new, are
+ * hit once more, from the first on. Who is hit often enough is written. */
+static void hit(Radix *self, RadixIx ix, int64_t found, int64_t known) {
+  RadixHost *host = self->host;
+  RadixNode *nodes = self->tree.nodes;
+  size_t n = 0;
+  for (; ix != RADIX_ROOT; ix = nodes[ix].parent) {
+    if (nodes[ix].to > found && nodes[ix].from < known) continue;
+    ARENA_RESERVE(self->tree.arena, host->path, host->path_capacity, n + 1);
+    host->path[n++] = ix;
+  }
+  while (n-- > 0) {
+    RadixNode *node = &nodes[host->path[n]];
+    if (++node->hits < host->write_hits || node->on_host || !radix_host_put(host, host->path[n]))
+      continue;
+    radix_lock(self, host->path[n]);
+    ARENA_RESERVE(self->tree.arena, host->unwritten, host->unwritten_capacity,
+                  host->n_unwritten + 1);
+    host->unwritten[host->n_unwritten++] = (RadixWrite){host->path[n], node->pages};
+  }
+}
+
+static void insert_all(Radix *self, RadixHold *hold, const Content *content, int64_t tokens,
+                       int64_t prompt, bool counts) {
   const int64_t pages = radix_whole_pages(&self->tree, tokens), limit = pages * self->tree.page;
   const int64_t of_prompt = radix_whole_pages(&self->tree, prompt) * self->tree.page;
   RadixIx node, ignored;
   if (pages == 0) return;
-  const int64_t found = radix_whole_pages(&self->tree, insert(self, content, limit, &node));
+  const int64_t known = counts ? radix_walk(&self->tree, content, limit).tokens : 0;
+  const int64_t there = insert(self, content, limit, &node);
+  const int64_t found = radix_whole_pages(&self->tree, there);
+  if (counts) hit(self, node, there, known);
   if (found > hold->owned_pages) self->n_free += found - hold->owned_pages;
   if (0 < of_prompt && of_prompt < limit) insert(self, content, of_prompt, &ignored);
   const RadixIx before = hold->node;
   radix_lock(self, node);
   radix_unlock(self, before);
   *hold = (RadixHold){node, (int32_t)pages};
+}
+
+void radix_insert(Radix *self, RadixHold *hold, const Content *content, int64_t tokens,
+                  int64_t prompt) {
+  const bool counts = self->host && self->host->write_hits > 0;
+  insert_all(self, hold, content, tokens, prompt, counts);
+}
+
+void radix_insert_chunk(Radix *self, RadixHold *hold, const Content *content, int64_t tokens,
+                        int64_t prompt) {
+  insert_all(self, hold, content, tokens, prompt, false);
+}
+
+bool radix_load(Radix *self, RadixIx ix, int64_t pages) {
+  const RadixIx above = radix_on_gpus(self, ix);
+  radix_lock(self, above);
+  self->host->kept = ix;
+  radix_make_room(self, pages);
+  self->host->kept = RADIX_NONE;
+  radix_unlock(self, above);
+  if (self->n_free < pages) return false;
+  self->n_free -= pages;
+  self->host->n_loaded += pages;
+  take_back(self, ix);
+  radix_lock(self, ix);
+  radix_stir(self);
+  return true;
 }
 
 void radix_release(Radix *self, RadixHold *hold, int64_t pages) {
@@ -175,7 +273,12 @@ void radix_release(Radix *self, RadixHold *hold, int64_t pages) {
 }
 
 void radix_forget(Radix *self) {
+  if (self->host) {
+    radix_host_forget(self->host);
+    self->host->closed = true;
+  }
   radix_make_room(self, self->n_pages);
+  if (self->host) self->host->closed = false;
 }
 
 /* --- audit */
@@ -229,19 +332,20 @@ void radix_audit(const Radix *self, const RadixHold *const *holds, size_t n) {
   claim_leaves(self, claims);
   for (size_t i = 1; i < self->tree.n_nodes; i++)
     if (self->tree.nodes[i].label) claims[self->tree.nodes[i].parent].n_children++;
-  int64_t owned = 0, evictable = 0, n_nodes = 0;
+  int64_t owned = 0, evictable = 0, n_nodes = 0, tokens = 0;
   for (size_t i = 1; i < self->tree.n_nodes; i++) {
     const RadixNode *node = &self->tree.nodes[i];
     if (!node->label) continue;
     check_node(self, node, &claims[i]);
     n_nodes++;
-    owned += node->pages;
-    evictable += node->locks == 0 ? node->pages : 0;
+    tokens += node->to - node->from;
+    owned += node->off ? 0 : node->pages;
+    evictable += node->locks == 0 && !node->off ? node->pages : 0;
   }
   assert(n_nodes == (int64_t)self->tree.children.n_keys);
   assert(owned == self->n_owned && evictable == self->n_evictable);
-  assert(!self->index ||
-         radix_index_tokens(self->index, self->instance) == owned * self->tree.page);
+  assert(!self->index || radix_index_tokens(self->index, self->instance) == tokens);
+  if (self->host) radix_host_audit(self->host);
   assert(0 <= self->n_free && self->n_free + owned <= self->n_pages);
   arena_done(&arena);
 }

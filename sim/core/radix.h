@@ -10,12 +10,7 @@
  * the number of leaves. */
 #ifndef SIM_CORE_RADIX_H
 #define SIM_CORE_RADIX_H
-#include "sim/core/radix_index.h"
-
-typedef struct RadixLeaf {
-  uint64_t time; // of the node when it was last looked at
-  RadixIx node;
-} RadixLeaf;
+#include "sim/core/radix_host.h"
 
 typedef struct Radix {
   RadixTree tree;
@@ -24,6 +19,7 @@ typedef struct Radix {
   uint64_t clock;
   int64_t n_pages;                                 // of all
   int64_t n_free, n_evictable, n_owned, n_evicted; // pages; n_owned: by the tree
+  RadixHost *host;                                 // copies in CPU memory; NULL: there are none
   RadixIndex *index;                               // is told of its nodes; NULL: there is none
   InstanceIx instance;                             // whose it is there
 } Radix;
@@ -37,9 +33,16 @@ typedef struct RadixHold {
 void radix_init(Radix *self, int64_t n_pages, int64_t page, Arena *arena);
 /* An empty one is that of an instance in an index from now on. */
 void radix_join_index(Radix *self, RadixIndex *index, InstanceIx instance);
+/* Copies of its nodes may be in CPU memory: of an empty one, from now on. */
+void radix_join_host(Radix *self, RadixHost *host);
 /* Tokens, of the first `tokens` of `content`, that are found, and the node in which they end. They
- * are touched. */
+ * are touched. Those behind radix_on_gpus are in CPU memory alone. */
 int64_t radix_match(Radix *self, const Content *content, int64_t tokens, RadixIx *ret_node);
+/* The node in which those end that are on the GPUs, of what ends in one. */
+RadixIx radix_on_gpus(const Radix *self, RadixIx node);
+/* What is above the end of a node and in CPU memory alone comes to `pages` of the GPUs, for which
+ * others are evicted, and is locked. False: there is no room for it. */
+bool radix_load(Radix *self, RadixIx node, int64_t pages);
 /* The same without a touch: tokens that would be found. */
 int64_t radix_peek(const Radix *self, const Content *content, int64_t tokens);
 void radix_lock(Radix *self, RadixIx node);
@@ -51,13 +54,16 @@ void radix_hit(Radix *self, RadixHold *hold, RadixIx node, int64_t pages);
  * tokens is the end of a node. */
 void radix_insert(Radix *self, RadixHold *hold, const Content *content, int64_t tokens,
                   int64_t prompt);
+/* The same of a chunk of a prompt that is not the last, which is no hit (radix_host.h). */
+void radix_insert_chunk(Radix *self, RadixHold *hold, const Content *content, int64_t tokens,
+                        int64_t prompt);
 /* A request gives up all of the `pages` that it holds, the tree's among them. */
 void radix_release(Radix *self, RadixHold *hold, int64_t pages);
 /* Evicts until `pages` are free, or nothing is left that could go. */
 void radix_make_room(Radix *self, int64_t pages);
 /* Takes `pages`, for which there is room: n_free + n_evictable. */
 void radix_take(Radix *self, int64_t pages);
-/* Nothing is found any more; no request holds anything. */
+/* Nothing is found any more; no request holds anything, and nothing else locks. */
 void radix_forget(Radix *self);
 /* The books against each other, and the locks against those of the `n` requests. Asserts. */
 void radix_audit(const Radix *self, const RadixHold *const *holds, size_t n);

@@ -125,6 +125,10 @@ RadixIx radix_split(RadixTree *self, RadixIx ix, int64_t at) {
   node->key = child->key;
   node->locks = child->locks;
   node->n_children = 1;
+  node->off = child->off;
+  node->on_host = child->on_host;
+  node->n_off = child->off;
+  node->hits = child->hits;
   *key_map_put(&self->children, node->key, self->arena) = top;
   child->parent = top;
   child->from = (int32_t)at;
@@ -147,6 +151,7 @@ void radix_remove(RadixTree *self, RadixIx ix) {
   key_map_remove(&self->children, node->key);
   drop_label(self, node->label);
   self->nodes[node->parent].n_children--;
+  self->nodes[node->parent].n_off -= node->off;
   node->label = NULL;
   node->parent = self->free_node;
   self->free_node = ix;

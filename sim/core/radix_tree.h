@@ -26,7 +26,19 @@ typedef struct RadixNode {
   int32_t locks;    // of requests in it and below
   uint32_t indexed; // where it ends in an index; in that, the set of instances that have it
   bool queued;      // among the leaves
+  /* Where there are copies in CPU memory (radix_host.h): */
+  bool off;         // it is not on the GPUs, nor is what is below it
+  bool on_host;     // it is in CPU memory
+  bool host_queued; // among the leaves of those that are off
+  int32_t n_off;    // of its children
+  uint32_t hits;    // since it was made
 } RadixNode;
+
+/* One that may go, in a heap of those, and when it was last looked at. */
+typedef struct RadixLeaf {
+  uint64_t time;
+  RadixIx node;
+} RadixLeaf;
 
 typedef struct RadixTree {
   Arena *arena;

@@ -2,6 +2,7 @@
 #include "sim/core/rounds.h"
 #include "base/heap.h"
 #include "sim/core/counting.h"
+#include "sim/core/hicache.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
 #include "sim/core/step_listing.h"
@@ -190,8 +191,9 @@ static void begin_round(Simulation *self, Instance *instance) {
     const Request *request = &self->requests.slots[rounds->chunked];
     const bool has_more = request->decided_step + 1 == instance->scheduler->number;
     if (has_more && instance->radix)
-      sim_insert_radix(self, instance, rounds->chunked, request->prefilled_tokens);
+      sim_insert_radix(self, instance, rounds->chunked, request->prefilled_tokens, true);
   }
+  if (instance->scheduler->hicache) hicache_hears(self, instance);
   if (rounds->left) rounds->full = false;
   rounds->left = false;
   take_in_decodes(self, instance);
@@ -435,6 +437,7 @@ static bool decide(Simulation *self, Instance *instance, Step *step) {
   list_round(self, instance, step);
   end_others(self, instance, step);
   place_items(self, instance, step);
+  if (instance->scheduler->hicache) hicache_decided(self, instance, step);
   step->preempted = n_retracted > 0;
   const bool again = step->preempted || (rests && may_poll(self, instance));
   rounds->had_step = !step_is_empty(step);
@@ -464,15 +467,18 @@ static int64_t watch(const Simulation *self, const Instance *instance) {
   if (last != REQUEST_NONE && !self->requests.slots[last].known &&
       interval - rounds->n_unlooked < most)
     most = interval - rounds->n_unlooked;
+  if (instance->scheduler->hicache) most = hicache_watch(instance, most);
   return most > 1 ? most : 1;
 }
 
 static void insert(Simulation *self, Instance *instance, RequestIx ix, int64_t tokens) {
-  if (instance->radix) sim_insert_radix(self, instance, ix, tokens);
+  if (!instance->radix) return;
+  sim_insert_radix(self, instance, ix, tokens, false);
+  if (instance->scheduler->hicache) hicache_writes(self, instance);
 }
 
 static void idles(Simulation *self, Instance *instance) {
-  (void)self;
+  if (instance->scheduler->hicache) hicache_idles(self, instance);
   Rounds *rounds = rounds_of(instance);
   if (instance->running.count + instance->prefill_queue.count + instance->decode_queue.count > 0)
     return;

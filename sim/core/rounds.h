@@ -111,6 +111,13 @@ int64_t rounds_most_made(const Instance *instance, const Request *request);
 /* Those that it may yet make, as far as they are reserved. In rounds_admitting.c. */
 int64_t rounds_reserved(const Instance *instance, const Request *request, int64_t made);
 
+/* Tokens of the first so many of one that waits that are found on the GPUs; where what is found in
+ * CPU memory, too, ends is memory->matched. */
+static inline int64_t rounds_match(Instance *instance, RequestMemory *memory, int64_t tokens) {
+  Radix *radix = instance->radix;
+  const int64_t found = radix_match(radix, &memory->content, tokens, &memory->matched);
+  return radix->host ? radix->tree.nodes[radix_on_gpus(radix, memory->matched)].to : found;
+}
 /* Puts those who wait in order, for an admission. In rounds_ordering.c. */
 void rounds_sort(Simulation *self, Instance *instance);
 /* Of a request; with priorities. */

@@ -1,4 +1,5 @@
 /* Whom a round prefills: SGLang's PrefillAdder, and preemption by priority. See rounds.h. */
+#include "sim/core/hicache.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
 #include "sim/core/rounds.h"
@@ -240,16 +241,35 @@ static Verdict try_foreseen(Admission *self, RequestIx ix) {
 
 /* --- one that waits */
 
-/* The tokens of its next chunk behind its hits, which are locked: then they cannot be evicted for
- * it. */
+/* Whether its tokens behind its hits, which are locked, and those that are reserved for it fit. */
+static bool has_memory(const Admission *self, RequestIx ix, int64_t hits) {
+  const Request *request = &self->simulation->requests.slots[ix];
+  const int64_t tokens = request_prefill_tokens(request) - hits;
+  const int64_t left = rounds_reserved(self->instance, request, request->generated_tokens);
+  return (double)(tokens + left + self->page) < total(self) || is_alone(self);
+}
+
+/* Whether a prompt that is not cut, of so many tokens, has to wait for those before it. */
+static bool passes_input(const Admission *self, int64_t tokens) {
+  return self->chunk == INT64_MAX && self->rounds->n_admitted > 0 &&
+         whole(self, tokens) >= self->input;
+}
+
+/* What is in CPU memory of it comes to the GPUs, if it may join; tokens that are there then. */
+static int64_t load(Admission *self, RequestIx ix, int64_t hits) {
+  Instance *instance = self->instance;
+  const int64_t tokens = request_prefill_tokens(&self->simulation->requests.slots[ix]);
+  const RequestMemory *memory = &self->simulation->memory[ix];
+  if (passes_input(self, tokens - instance->radix->tree.nodes[memory->matched].to)) return hits;
+  return hicache_load(self->simulation, instance, ix);
+}
+
+/* The tokens of its next chunk behind its hits. */
 static Verdict cut_to_budgets(Admission *self, RequestIx ix, int64_t hits, int64_t *ret_tokens) {
-  const Rounds *rounds = self->rounds;
   const Request *request = &self->simulation->requests.slots[ix];
   int64_t tokens = request_prefill_tokens(request) - hits;
-  const int64_t left = rounds_reserved(self->instance, request, request->generated_tokens);
-  if ((double)(tokens + left + self->page) >= total(self) && !is_alone(self)) return NO_MEMORY;
   const bool chunks = self->chunk < INT64_MAX;
-  if (!chunks && rounds->n_admitted > 0 && whole(self, tokens) >= self->input) return OTHER;
+  if (passes_input(self, tokens)) return OTHER;
   if (chunks && whole(self, tokens) > self->chunk) {
     tokens = (hits + self->chunk / self->page * self->page) / self->page * self->page - hits;
     if (tokens <= 0 || self->cut != REQUEST_NONE) return OTHER;
@@ -262,11 +282,18 @@ static Verdict cut_to_budgets(Admission *self, RequestIx ix, int64_t hits, int64
 static Verdict try_matched(Admission *self, RequestIx ix, int64_t hits) {
   const Request *request = &self->simulation->requests.slots[ix];
   Radix *radix = self->instance->radix;
-  const RadixIx matched = radix ? self->simulation->memory[ix].matched : RADIX_ROOT;
+  const RadixIx matched =
+      radix ? radix_on_gpus(radix, self->simulation->memory[ix].matched) : RADIX_ROOT;
+  const int64_t room = radix ? radix_room(radix) : 0;
   int64_t tokens = 0;
   if (radix) radix_lock(radix, matched);
-  const Verdict verdict = cut_to_budgets(self, ix, hits, &tokens);
+  Verdict verdict = has_memory(self, ix, hits) ? GOES_ON : NO_MEMORY;
+  if (verdict == GOES_ON && radix && matched != self->simulation->memory[ix].matched)
+    hits = load(self, ix, hits);
+  if (verdict == GOES_ON) verdict = cut_to_budgets(self, ix, hits, &tokens);
   if (radix) radix_unlock(radix, matched);
+  if (radix && radix_room(radix) != room) // loads have locked some
+    sim_take_blocks(self->simulation, self->instance, room - radix_room(radix));
   if (verdict == NO_MEMORY) life_found_no_room(self->simulation, self->instance, ix);
   if (verdict != GOES_ON) return verdict;
   admit(self, ix, hits, tokens, self->cut == ix ? 0 : rounds_reserved(self->instance, request, 0));
@@ -280,8 +307,7 @@ static Verdict try(Admission *self, RequestIx ix) {
   RequestMemory *memory = radix ? &self->simulation->memory[ix] : NULL;
   const int64_t tokens = request_prefill_tokens(request),
                 most = of_ranks(self, rounds->options->prefill_max_requests);
-  const int64_t hits =
-      radix ? radix_match(radix, &memory->content, tokens - 1, &memory->matched) : 0;
+  const int64_t hits = radix ? rounds_match(self->instance, memory, tokens - 1) : 0;
   if (rounds->options->enable_priority_scheduling) {
     Tried *tried = rounds_tried(self->simulation, self->instance, ix);
     tried->tokens = (int32_t)tokens;

@@ -97,7 +97,7 @@ static Likeness likeness_of(Simulation *self, Instance *instance, RequestIx ix, 
   RequestMemory *memory = &self->memory[ix];
   Likeness *before = rounds_of(instance)->likeness;
   const int64_t tokens = request_prefill_tokens(request);
-  const int64_t found = radix_match(instance->radix, &memory->content, tokens, &memory->matched);
+  const int64_t found = rounds_match(instance, memory, tokens);
   Likeness likeness = {found < tokens ? found : tokens - 1, (uint32_t)place, ix, 0};
   if (rounds_of(instance)->options->enable_priority_scheduling)
     rounds_tried(self, instance, ix)->hits = (int32_t)found;

@@ -26,19 +26,27 @@
 
 typedef struct SchedulerRules SchedulerRules;
 typedef struct Connector Connector;
+typedef struct HiCache HiCache;
 typedef struct Encoder Encoder;
 
-typedef enum ConnectorKind { CONNECTOR_NONE, CONNECTOR_OFFLOADING, CONNECTOR_NIXL } ConnectorKind;
+typedef enum ConnectorKind {
+  CONNECTOR_NONE,
+  CONNECTOR_OFFLOADING,
+  CONNECTOR_NIXL,
+  CONNECTOR_HICACHE, // tiers under a radix tree (hicache.h)
+} ConnectorKind;
 typedef enum ConnectorRole { CONNECTOR_BOTH, CONNECTOR_PRODUCER, CONNECTOR_CONSUMER } ConnectorRole;
 
 /* Where the KV of requests goes and comes from besides their instance (connector.h). */
 typedef struct ConnectorOptions {
   ConnectorKind kind;
   ConnectorRole role;
-  KvStoreOptions tiers[KV_STORE_KINDS]; // [n_tiers] of an offloading one, from the GPUs on
+  KvStoreOptions tiers[KV_STORE_KINDS]; // [n_tiers] of one that has some, from the GPUs on
   int32_t n_tiers;
   bool recomputes; // what of a prompt is computed sooner than it is loaded
   Tick overhead;   // of each load or send of NIXL
+  double ratio;    // of HiCache, where tiers[0].capacity is 0: of it to the KV memory of the GPUs
+  int64_t load_back_threshold; // tokens
 } ConnectorOptions;
 
 /* How requests are spread over attention ranks (rank_spread.h). */
@@ -167,7 +175,10 @@ typedef struct Step {
   size_t n_forfeits, forfeits_capacity;
   TierBlock *stored; // whose store begins as it ends (connector.h)
   size_t n_stored, stored_capacity;
-  int64_t n_copied;            // blocks that are copied from the GPUs for that
+  int64_t n_copied; // blocks that are copied from the GPUs for that
+  /* With tiers under a radix tree: when the load that it waits for layer by layer moves, and when
+   * pages are free that it takes; 0: there is nothing to wait for. */
+  Tick load_from, load_until, free_at;
   struct StepListing *listing; // one by one, where somebody wants to know
 } Step;
 
@@ -214,6 +225,7 @@ typedef struct Scheduler {
   bool untold;             // requests have ended since the newest decision
   struct Rounds *rounds;   // what rules keep of their own (rounds.h)
   Connector *connector;    // NULL: none
+  HiCache *hicache;        // NULL: none
   Encoder *encoder;        // NULL: none
   struct Flights *flights; // steps in the stages of a pipeline; NULL: one at a time (flights.h)
   struct Rank *rank; // its steps are in lockstep with others'; NULL: they are not (lockstep.h)

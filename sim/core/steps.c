@@ -6,6 +6,7 @@
 #include "sim/core/encoder.h"
 #include "sim/core/flight_plan.h"
 #include "sim/core/flights.h"
+#include "sim/core/hicache.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/lockstep.h"
 #include "sim/core/loop.h"
@@ -125,7 +126,7 @@ static bool repeats(const Scheduler *scheduler, int lag) {
   const Step *step = scheduler->current, *next = scheduler->next;
   const bool same = !scheduler->waits && is_regular(step) && step->version == scheduler->version &&
                     !step->preempted;
-  return same && (lag == 0 || (scheduler->has_next && next->n_items == 0 &&
+  return same && (lag == 0 || (scheduler->has_next && next->n_items == 0 && next->free_at == 0 &&
                                next->version == scheduler->version && !next->preempted));
 }
 
@@ -175,12 +176,14 @@ Tick scheduler_begin_step(Simulation *self, Instance *instance) {
   instance->padding.prefill_tokens = step->n_padding;
   instance->run.drafts = step->n_drafts;
   instance->run.beside = scheduler_beside_ticks(instance, step);
+  const Tick waits = scheduler->hicache ? hicache_wait(self, instance, step) : 0;
+  instance->run.beside += waits;
   Tick first;
   if (step->shape.prefill_tokens > 0) {
     instance->busiest = step->busiest;
     first = sim_begin_prefills(self, instance, &step->shape);
   } else {
-    const bool alone_always = scheduler->rank || instance->kv_groups;
+    const bool alone_always = scheduler->rank || instance->kv_groups || waits > 0;
     const bool same = !self->step && !alone_always && repeats(scheduler, instance->lag);
     const bool goes_on =
         !alone_always && is_plain(step) && step->version == scheduler->plain_version;
@@ -415,7 +418,7 @@ static void end_given_up(Simulation *self, Instance *instance) {
 bool scheduler_end_step(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
   Step *step = scheduler->current;
-  scheduler->plain_version = is_plain(step) ? step->version : 0;
+  scheduler->plain_version = is_plain(step) && instance->run.beside == 0 ? step->version : 0;
   if (step->n_regular > 0) {
     instance->decoded_at = self->now;
     scheduler->ending_ticks = self->now - instance->run.began_at;
@@ -563,6 +566,7 @@ static void withdrawn(Simulation *self, Instance *instance, int64_t *booked) {
 
 static void forget(Simulation *self, Instance *instance) {
   if (instance->scheduler->connector) connector_forget(self, instance);
+  if (instance->scheduler->hicache) hicache_forget(self, instance);
   instance->scheduler->limits.rules->forget(instance);
 }
 

@@ -61,4 +61,39 @@ says "needs 'enable_prefix_caching: true'"
 rejects 3 "$tandem" run "$example" --set 'policies.batcher.kv_connector={name: offloading}'
 says "'cpu_bytes_to_use' or 'tiers' is needed"
 
+# CPU memory under SGLang's radix cache: what is found more, and figures of the link.
+hicache=$TANDEM_SOURCE_DIR/experiments/examples/hicache.yaml
+sglang() { "$tandem" run "$hicache" --set 'workload.duration=120 s' "$@" --format json; }
+expect 0 sglang
+cp out written.json
+expect 0 sglang --set policies.batcher.kv_connector.tiers.0.store=on_eviction
+cp out evicted.json
+expect 0 sglang --set policies.batcher.kv_connector=null
+python3 - <<'END' || fail 'figures of HiCache do not add up'
+import json
+none = json.load(open('out'))
+for name in 'written', 'evicted':
+    tier = json.load(open(name + '.json'))
+    # A page is a token of Llama 3.1 8B, 128 KiB; all that is read is found.
+    assert tier['cpu_read_bytes'] == 131072 * tier['cpu_hit_tokens'] > 0
+    assert tier['cached_share'] > none['cached_share'] + 0.1 and tier['kv_load_s'] > 0
+    assert tier['ttft_s']['mean'] < none['ttft_s']['mean'] and tier['cpu_written_bytes'] > 0
+assert none['cpu_written_bytes'] == none['kv_loads'] == 0
+END
+connector() { rejects 3 "$tandem" run "$1" --set "policies.batcher.kv_connector=$2"; }
+connector "$hicache" '{name: offloading, cpu_bytes_to_use: 1 GB}'
+says "'kv_connector' of batcher 'sglang' has name: hicache"
+connector "$example" '{name: hicache}'
+says "name: hicache needs batcher 'sglang'"
+connector "$hicache" '{name: hicache, hicache_ratio: 2, cpu_bytes_to_use: 1 GB}'
+says "has one of 'cpu_bytes_to_use', 'hicache_ratio' and 'tiers'"
+connector "$hicache" '{name: hicache, recompute: if_faster}'
+says "hicache has neither 'kv_role' nor 'recompute'"
+connector "$hicache" '{name: hicache, tiers: [{name: ssd, capacity: 1 GB}]}'
+says "'tiers' of hicache has one tier: cpu"
+connector "$hicache" '{name: hicache, tiers: [{name: cpu, capacity: 1 GB, policy: lfu}]}'
+says "evicts the least recently used"
+tiers '{name: cpu, capacity: 1 GB, store: write_through_selective}'
+says "needs name: hicache"
+
 finish

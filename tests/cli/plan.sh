@@ -226,8 +226,11 @@ for wrong in disk cpu= none=1GB cpu=5 ssd=-1GB; do
 done
 rejects 3 turns --offload cpu=1TB
 says "machine 'dgx-h100' has 250 GB of CPU memory for each GPU"
-rejects 3 turns --offload cpu --engine sglang
-says "KV offloading of engine 'sglang-0.5' is not modelled"
+expect 0 turns --offload cpu=8GiB --engine sglang --dry-run
+rejects 3 turns --offload ssd --engine sglang
+says "SSDs under the radix cache of engine 'sglang-0.5' are not modelled"
+rejects 3 turns --offload cpu --engine trtllm
+says "KV offloading of engine 'trtllm-1.3' is not modelled"
 rejects 3 turns --offload cpu --split yes
 says 'offloading in split pools is not modelled'
 rejects 3 ask --rate 20 --slo "$limits" --offload cpu

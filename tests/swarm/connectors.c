@@ -17,12 +17,15 @@ static const char *draw_connector(Draw *self, const PoolSpec *pool) {
                                  (long long)overhead);
 }
 
-/* Gives the pool the connector, if its batcher can have it there; whether it does. */
-static bool choose(Draw *self, const SimConfig *config, PoolSpec *pool,
+/* Gives the pool the connector, if it has the batcher of that name, which can have it there;
+ * whether it does. */
+static bool choose(Draw *self, const SimConfig *config, PoolSpec *pool, const char *name,
                    const char *(*draw_text)(Draw *self, const PoolSpec *pool)) {
   const PolicyChoice batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
   const OptionSpec *option = find_option(batcher.policy, "kv_connector");
-  if (!option || pool->layout || pool->kv_block_bytes == 0) return false;
+  if (!option || strcmp(batcher.policy->name, name) != 0 || pool->layout ||
+      pool->kv_block_bytes == 0)
+    return false;
   return draw_batcher_option(self, config, pool, option, draw_text(self, pool));
 }
 
@@ -33,7 +36,7 @@ void cluster_draw_connectors(Cluster *self, const Draw *draw) {
   if (!one_in(&own, 4)) return;
   for (uint32_t p = 0; p < self->config.n_pools; p++)
     self->exact &=
-        !choose(&own, &self->config, &self->pools[p], draw_connector); // rates do not scale
+        !choose(&own, &self->config, &self->pools[p], "vllm", draw_connector); // rates do not scale
 }
 
 /* A link of a tier, often of no width to speak of. */
@@ -94,7 +97,36 @@ void cluster_draw_tiers(Cluster *self, const Draw *draw) {
   for (uint32_t p = 0; p < self->config.n_pools; p++) {
     Draw same = own;
     self->pools[p].per_machine = (uint32_t)between(&same, 1, 3);
-    const bool chosen = choose(alike ? &same : &own, &self->config, &self->pools[p], draw_tiers);
+    const bool chosen =
+        choose(alike ? &same : &own, &self->config, &self->pools[p], "vllm", draw_tiers);
     self->exact &= !chosen;
   }
+}
+
+/* CPU memory under a radix tree, from a few pages to more than there are on the GPUs. */
+static const char *draw_hicache(Draw *self, const PoolSpec *pool) {
+  static const char *const stores[] = {"write_through", "write_through_selective", "on_eviction"};
+  const int64_t store = between(self, 0, 2), threshold = between(self, 0, 40);
+  const int64_t blocks = magnitude(self, 1, 3 * pool->kv_blocks);
+  const bool by_ratio = one_in(self, 4);
+  const char *read = draw_link(self, pool, "read");
+  const char *write = draw_link(self, pool, "write");
+  if (by_ratio)
+    return arena_printf(self->arena,
+                        "{name: hicache, hicache_ratio: %g, load_back_threshold: %lld}",
+                        0.1 * (double)(threshold + 1), (long long)threshold);
+  return arena_printf(self->arena,
+                      "{name: hicache, load_back_threshold: %lld, tiers: [{name: cpu, "
+                      "capacity: %lld B, store: %s%s%s}]}",
+                      (long long)threshold, (long long)(blocks * pool->kv_block_bytes),
+                      stores[store], read, write);
+}
+
+/* Of every other cluster, the pools with SGLang's scheduler that can. */
+void cluster_draw_hicache(Cluster *self, const Draw *draw) {
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "hicache");
+  if (!one_in(&own, 2)) return;
+  for (uint32_t p = 0; p < self->config.n_pools; p++)
+    self->exact &= !choose(&own, &self->config, &self->pools[p], "sglang", draw_hicache);
 }

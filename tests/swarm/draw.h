@@ -78,6 +78,8 @@ void cluster_draw_uplinks(Cluster *self, const Draw *draw);
 void cluster_draw_connectors(Cluster *self, const Draw *draw);
 /* Which of them have tiers under their prefix cache. In connectors.c. */
 void cluster_draw_tiers(Cluster *self, const Draw *draw);
+/* Which of them have CPU memory under their radix tree, after all else. In connectors.c. */
+void cluster_draw_hicache(Cluster *self, const Draw *draw);
 /* Which images its prompts have, and what its pools encode. In images.c. */
 void cluster_draw_images(Cluster *self, const Draw *draw);
 /* Whether its routers go by the speed of instances, and which of its pools have attention and FFNs

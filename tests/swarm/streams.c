@@ -59,4 +59,5 @@ void cluster_draw_streams(Cluster *self, const Draw *draw) {
   cluster_draw_experts(self, draw);
   cluster_draw_two_batches(self, draw);
   cluster_draw_shrinking(self, draw);
+  cluster_draw_hicache(self, draw);
 }

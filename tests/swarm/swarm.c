@@ -83,6 +83,7 @@ typedef enum Count {
   COUNT_REARRANGED,
   COUNT_HELD,
   COUNT_DEGRADED,
+  COUNT_KV_LOADS,
   COUNT_EVENTS,
   COUNT_STEP_EVENTS,
   COUNTS,
@@ -131,6 +132,7 @@ static const char *const count_names[COUNTS] = {
     [COUNT_REARRANGED] = "rearrangements of experts",
     [COUNT_HELD] = "requests that waited to be admitted",
     [COUNT_DEGRADED] = "requests whose output was cut",
+    [COUNT_KV_LOADS] = "prompts whose KV came from a tier under the prefix cache",
     [COUNT_EVENTS] = "events",
     [COUNT_STEP_EVENTS] = "events with --step",
 };
@@ -275,6 +277,7 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
       [COUNT_REARRANGED] = metrics->experts.rearrangements,
       [COUNT_HELD] = metrics->held,
       [COUNT_DEGRADED] = metrics->degraded,
+      [COUNT_KV_LOADS] = (uint64_t)result->totals.kv_loads,
       [COUNT_EVENTS] = result->events,
       [COUNT_STEP_EVENTS] = stepped->events,
   };
