@@ -6,13 +6,15 @@
 
 int trial_base_init(TrialBase *self, const char *path, const ConfigChanges *changes, Arena *arena,
                     Diag *diag) {
-  return trial_base_init_tree(self, path, config_tree(path, arena, diag), changes, arena, diag);
+  return trial_base_init_tree(self, path, config_tree(path, arena, diag), changes, NULL, arena,
+                              diag);
 }
 
 int trial_base_init_tree(TrialBase *self, const char *path, Node *root,
-                         const ConfigChanges *changes, Arena *arena, Diag *diag) {
+                         const ConfigChanges *changes, Cache *lasting, Arena *arena, Diag *diag) {
   *self = (TrialBase){.path = path, .root = root};
   cache_init(&self->cache);
+  self->cache.lasting = lasting;
   if (self->root && (!changes || config_change(self->root, changes, arena, diag) == 0)) return 0;
   trial_base_done(self);
   return -1;

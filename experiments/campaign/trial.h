@@ -29,9 +29,10 @@ typedef struct TrialBase {
 int trial_base_init(TrialBase *self, const char *path, const ConfigChanges *changes, Arena *arena,
                     Diag *diag);
 /* The same of a tree that is at hand, which is changed; `path` stands for it in messages. NULL,
- * with entries from whoever could not read it, is passed on. */
+ * with entries from whoever could not read it, is passed on. Models, machine types and what was
+ * composed of kernels are kept in `lasting`, which outlives the base; NULL: in its own cache. */
 int trial_base_init_tree(TrialBase *self, const char *path, Node *root,
-                         const ConfigChanges *changes, Arena *arena, Diag *diag);
+                         const ConfigChanges *changes, Cache *lasting, Arena *arena, Diag *diag);
 void trial_base_done(TrialBase *self);
 
 typedef struct Trial {

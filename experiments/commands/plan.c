@@ -263,8 +263,8 @@ static int load_and_answer(Cli *cli, const Plan *plan, Study *study) {
   const Options *given = cli->given;
   const char *name = given->study ? given->study : "(the study)";
   Node *root = yaml_parse(name, plan->text, strlen(plan->text), cli->arena, cli->diag);
-  if (!root ||
-      study_open(study, name, root, NULL, given->jobs, given->memory, cli->arena, cli->diag))
+  if (!root || study_open(study, name, root, NULL, given->jobs, given->memory,
+                          plan->question->cache, cli->arena, cli->diag))
     return EXIT_INPUT;
   return answer(cli, plan, study);
 }
@@ -348,6 +348,7 @@ static int ask_valleys(Cli *cli, const Sides *sides) {
 static int run_plan(Cli *cli) {
   const Options *given = cli->given;
   Question question = given->question;
+  question.cache = cache_new(cli->arena);
   Sides sides = {.question = &question,
                  .gpus = sides_list(given->gpus, cli->arena),
                  .prefill_gpus = sides_list(given->prefill_gpus, cli->arena),

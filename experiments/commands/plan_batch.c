@@ -133,7 +133,9 @@ static int search(BatchRows *rows, const Sides *of, const Plan *plan, BatchRow r
                   Arena *arena, Diag *diag) {
   static const char name[] = "(the study)";
   Node *root = yaml_parse(name, plan->text, strlen(plan->text), arena, diag);
-  if (!root || study_open(study, name, root, NULL, of->jobs, of->memory, arena, diag) ||
+  if (!root ||
+      study_open(study, name, root, NULL, of->jobs, of->memory, plan->question->cache, arena,
+                 diag) ||
       study_search(study, of->output, false, true))
     return -1;
   BatchRows own = {0};

@@ -13,8 +13,8 @@ int rate_search(const RateSearch *self, const Question *question, Plan *plan, St
       plan_set_keys(plan, self->arena, self->diag))
     return -1;
   Node *root = yaml_parse(name, plan->text, strlen(plan->text), self->arena, self->diag);
-  if (!root ||
-      study_open(study, name, root, NULL, self->jobs, self->memory, self->arena, self->diag))
+  if (!root || study_open(study, name, root, NULL, self->jobs, self->memory, question->cache,
+                          self->arena, self->diag))
     return -1;
   return study_search(study, NULL, false, false);
 }

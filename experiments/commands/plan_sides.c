@@ -149,7 +149,9 @@ static int take_answer(Side *self, const Plan *plan, Study *study, Arena *arena)
 static int search_side(Side *self, const Sides *of, const Plan *plan, Study *study, Arena *arena,
                        Diag *diag) {
   Node *root = yaml_parse("(the study)", plan->text, strlen(plan->text), arena, diag);
-  if (!root || study_open(study, "(the study)", root, NULL, of->jobs, of->memory, arena, diag) ||
+  if (!root ||
+      study_open(study, "(the study)", root, NULL, of->jobs, of->memory, plan->question->cache,
+                 arena, diag) ||
       study_search(study, of->output, false, true))
     return -1;
   if (study->best >= 0 && of->figure &&

@@ -75,10 +75,10 @@ static bool take_failures(Node *map) {
 static int compare_with_no_failures(const Study *study, const Options *given, Node *root) {
   if (!take_failures(root)) return 0;
   Study sound;
-  int status =
-      study_open(&sound, study->base.path, root, &(const ConfigChanges){.seed = -1, .tie_seed = -1},
-                 given->jobs, given->memory, study->arena, study->diag) ||
-      study_search(&sound, NULL, given->full_runs, false);
+  int status = study_open(&sound, study->base.path, root,
+                          &(const ConfigChanges){.seed = -1, .tie_seed = -1}, given->jobs,
+                          given->memory, study->base.cache.lasting, study->arena, study->diag) ||
+               study_search(&sound, NULL, given->full_runs, false);
   if (!status && sound.best >= 0) {
     const DesignOutcome *best = &sound.outcomes[sound.best];
     const Takes *takes = &best->answers[0].fleet.takes;
@@ -136,8 +136,8 @@ static int open_and_answer(Cli *cli, Study *self, Node *root) {
   if (!changes.assignments) return EXIT_INPUT;
   Node *whole = node_copy(root, cli->arena);
   if (config_change(whole, &changes, cli->arena, cli->diag) ||
-      study_open(self, cli->operands[0], root, &changes, given->jobs, given->memory, cli->arena,
-                 cli->diag))
+      study_open(self, cli->operands[0], root, &changes, given->jobs, given->memory,
+                 cache_new(cli->arena), cli->arena, cli->diag))
     return EXIT_INPUT;
   if (!given->dry_run) return answer(self, given, whole);
   provision_print_plan(&self->provision, stdout);

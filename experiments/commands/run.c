@@ -252,9 +252,9 @@ static int load_answer(Run *run, const char *path, Node *root, const ConfigChang
   Study *study = ARENA_NEW(run->arena, Study);
   ConfigChanges searched = *changes;
   searched.precision = 0;
-  int status =
-      study_open(study, path, root, &searched, 0, run->options->memory, run->arena, run->diag) ||
-      study_search(study, NULL, false, false);
+  int status = study_open(study, path, root, &searched, 0, run->options->memory,
+                          cache_new(run->arena), run->arena, run->diag) ||
+               study_search(study, NULL, false, false);
   if (status == 0 && study->best < 0) {
     study_explain(study);
     status = -1;

@@ -71,9 +71,10 @@ int study_prices(const MoneyOptions *given, const Node **ret_prices, Arena *aren
 }
 
 int study_open(Study *self, const char *path, Node *root, const ConfigChanges *changes,
-               int64_t jobs, int64_t memory, Arena *arena, Diag *diag) {
+               int64_t jobs, int64_t memory, Cache *lasting, Arena *arena, Diag *diag) {
   *self = (Study){.jobs = cli_jobs(jobs), .best = -1, .arena = arena, .diag = diag};
-  if (provision_load(&self->provision, &self->base, path, root, changes, arena, diag)) return -1;
+  if (provision_load(&self->provision, &self->base, path, root, changes, lasting, arena, diag))
+    return -1;
   self->base.memory = cli_memory(memory, self->jobs);
   return 0;
 }
@@ -116,8 +117,10 @@ int study_bind_answer(Study *self, double precision, Config *ret_config) {
   ConfigChanges changes =
       provision_answer_changes(&self->provision, &self->outcomes[self->best], self->arena);
   changes.precision = precision;
+  Cache *cache = cache_new(self->arena); // the configuration outlives the study
+  cache->lasting = self->base.cache.lasting;
   return config_bind(ret_config, self->base.path, node_copy(self->base.root, self->arena), &changes,
-                     NULL, self->arena, self->diag);
+                     cache, self->arena, self->diag);
 }
 
 int study_run_answer(Study *self, FILE *out) {

@@ -40,9 +40,10 @@ typedef struct MoneyOptions {
 int study_prices(const MoneyOptions *given, const Node **ret_prices, Arena *arena, Diag *diag);
 
 /* Reads `root`, which is changed, as `path`; `jobs` and `memory` are as given (cli_jobs,
- * cli_memory). `self` must not move afterwards, and is closed in any case. -1 with entries. */
+ * cli_memory), `lasting` is of trial_base_init_tree. `self` must not move afterwards, and is closed
+ * in any case. -1 with entries. */
 int study_open(Study *self, const char *path, Node *root, const ConfigChanges *changes,
-               int64_t jobs, int64_t memory, Arena *arena, Diag *diag);
+               int64_t jobs, int64_t memory, Cache *lasting, Arena *arena, Diag *diag);
 /* Searches, with `output` (NULL: none) as its database; with `range` also with times moved by what
  * their models are off by. -1 with entries. */
 int study_search(Study *self, const char *output, bool full_runs, bool range);

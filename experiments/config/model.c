@@ -138,7 +138,7 @@ int config_find_model(const Config *self, Place at, const char *what, const char
 void config_note_models(Cache *cache, FILE *out) {
   Arena arena;
   arena_init(&arena);
-  const void *const *models = cache_all(cache, MODEL_KEY, &arena);
+  const void *const *models = cache_all(cache_lasting(cache), MODEL_KEY, &arena);
   for (; *models; models++) {
     const Llm *llm = *models;
     if (llm->taken_as)

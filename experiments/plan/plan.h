@@ -64,6 +64,7 @@ typedef struct Question {
   double pue;                // of the building; 0: not given
   const char *carbon;        // g of CO2 per kWh, or a table of them; NULL: not known
   const char *region;        // of the table; NULL: the only one
+  Cache *cache;              // keeps what several studies are made of; NULL: nothing is kept
 } Question;
 
 enum {

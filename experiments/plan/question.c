@@ -173,15 +173,20 @@ static void add_composed(Plan *self, ComposeInput *input, Parallelism shape) {
   if (compose_can(input)) add_shape(self, shape);
 }
 
+static ComposeInput composed_of(const Plan *self, const PerfSetup *asked, Arena *arena) {
+  return (ComposeInput){.setup = *asked,
+                        .llm = &self->model,
+                        .hardware = &self->hardware,
+                        .data_dir = data_dir(arena),
+                        .at = place_of_file(self->option),
+                        .cache = self->question ? self->question->cache : NULL};
+}
+
 /* Those that tables of kernels have all operators for, by powers of two of GPUs. Experts are shared
  * by all GPUs, or each GPU has whole ones; attention is shared as well, or each GPU has its own
  * requests. */
 static void add_all_composed(Plan *self, const PerfSetup *asked, Arena *arena) {
-  ComposeInput input = {.setup = *asked,
-                        .llm = &self->model,
-                        .hardware = &self->hardware,
-                        .data_dir = data_dir(arena),
-                        .at = place_of_file(self->option)};
+  ComposeInput input = composed_of(self, asked, arena);
   const bool has_experts = llm_moe_layers(&self->model) > 0;
   for (int64_t gpus = 1; gpus <= self->hardware.num_gpus; gpus *= 2) {
     add_composed(self, &input, (Parallelism){gpus, 1, 1, 1, 1});
@@ -197,11 +202,7 @@ static void add_all_composed(Plan *self, const PerfSetup *asked, Arena *arena) {
 static void add_over_machines(Plan *self, const ServingEngine *engine, const PerfSetup *asked,
                               Arena *arena) {
   enum { NODES_MAX = 8 };
-  ComposeInput input = {.setup = *asked,
-                        .llm = &self->model,
-                        .hardware = &self->hardware,
-                        .data_dir = data_dir(arena),
-                        .at = place_of_file(self->option)};
+  ComposeInput input = composed_of(self, asked, arena);
   const int64_t gpus = self->hardware.num_gpus;
   const bool has_experts = llm_moe_layers(&self->model) > 0;
   int64_t first = 0;

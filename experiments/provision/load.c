@@ -394,8 +394,8 @@ int provision_ask_for_verdicts(Node *root, Arena *arena, Diag *diag) {
 }
 
 int provision_load(Provision *self, TrialBase *base, const char *path, Node *root,
-                   const ConfigChanges *changes, Arena *arena, Diag *diag) {
-  if (trial_base_init_tree(base, path, root, changes, arena, diag)) return -1;
+                   const ConfigChanges *changes, Cache *lasting, Arena *arena, Diag *diag) {
+  if (trial_base_init_tree(base, path, root, changes, lasting, arena, diag)) return -1;
   const char *text = node_text(base->root, arena);
   const Node *block = node_take(base->root, "provision");
   if (block) {

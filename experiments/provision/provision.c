@@ -180,6 +180,13 @@ static void prepare(Study *self, Replicate *replicate) {
   replicate_begin(self->provision, replicate, has_likely ? &likely : NULL, self->arena);
 }
 
+/* Of the best designs alone, whether this one is still the most promising after what was found. */
+static bool is_first(Study *self, const Replicate *replicate) {
+  if (self->best.n_open == 0) return true;
+  best_update(&self->best);
+  return self->best.n_open > 0 && self->best.open[0].first == replicate;
+}
+
 /* Takes a search one run further: 1 and the run that it needs, where that is one for a thread; else
  * 0, and whether it went on, which it does not where it waits or is done. */
 static int step(Study *self, Replicate *replicate, ProbeRun **ret_run, bool *ret_went_on) {
@@ -189,7 +196,7 @@ static int step(Study *self, Replicate *replicate, ProbeRun **ret_run, bool *ret
   *ret_went_on = replicate->ready && !result->done;
   if (!*ret_went_on) return 0;
   search(self, &knowledge, result, self->arena);
-  if (result->done) return 0;
+  if (result->done || !is_first(self, replicate)) return 0;
   const int domain = next_domain(replicate, &result->needs, true);
   const int begun = begin_run(self, replicate, &result->needs, domain, ret_run);
   if (begun != 0) return begun;

@@ -249,7 +249,7 @@ typedef struct ProvisionOptions {
 /* Binds a study, a configuration with a `provision:` block, from a tree as trial_base_init_tree
  * takes it; `base` is filled, and must not move. */
 int provision_load(Provision *self, TrialBase *base, const char *path, Node *root,
-                   const ConfigChanges *changes, Arena *arena, Diag *diag);
+                   const ConfigChanges *changes, Cache *lasting, Arena *arena, Diag *diag);
 /* The same of a block for a base that is at hand. All of it lives in `arena`. */
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag);
 /* Searches. ret_outcomes[n_designs] and all they point to live in `arena`. -1 with entries in

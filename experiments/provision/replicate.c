@@ -1,5 +1,6 @@
 /* See replicate.h. */
 #include "experiments/provision/replicate.h"
+#include "experiments/provision/likely.h"
 #include <math.h>
 #include <string.h>
 
@@ -96,6 +97,7 @@ void replicate_begin(const Provision *self, Replicate *replicate, const Answer *
     if (i == 0) candidates += space->high[i] - space->low[i];
     if (likely) space->start.counts[i] = likely->counts[i];
   }
+  if (!likely) likely_counts(self, design, space->likely);
   if (self->objective != OBJECTIVE_THROUGHPUT) {
     Costs *costs = ARENA_NEW(arena, Costs);
     *costs = (Costs){self, design, self->objective};
@@ -155,6 +157,11 @@ MovedTerms replicate_moved(const Replicate *first, const Replicate *screens,
 
 /* ---- Its answer ---- */
 
+/* Of two probes of a search for counts the one with less of the first count, then of the second. */
+static bool has_less(const Probe *a, const Probe *b) {
+  return a->counts[0] != b->counts[0] ? a->counts[0] < b->counts[0] : a->counts[1] < b->counts[1];
+}
+
 /* The failing run nearest to the answer among those that ask more of the cluster. Steps are in the
  * order of the search, which the number of threads does not change; runs are not. */
 static const ProbeRun *next_failure(const Replicate *self, const Probe *answer) {
@@ -167,7 +174,9 @@ static const ProbeRun *next_failure(const Replicate *self, const Probe *answer) 
                              step->probe.rate - answer->rate};
     if (step->verdict != PROBE_FAILS || fewer[0] < 0 || fewer[1] < 0 || fewer[2] < 0) continue;
     const int64_t distance = fewer[0] + fewer[1] + fewer[2];
-    if (distance >= least) continue;
+    const bool as_near = self->space.n_clusters == 0 && distance == least;
+    if (distance > least || (distance == least && !(as_near && has_less(&step->probe, nearest))))
+      continue;
     least = distance;
     nearest = &step->probe;
   }

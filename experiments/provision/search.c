@@ -140,16 +140,43 @@ static int64_t next_between(const SearchSpace *space, int dimension, int64_t fai
   return failing + (holding - failing) / 2;
 }
 
+enum { AMPLE = 2 }; // times what is likely to be the least
+
+/* A count of the other dimension beside which this one holds if it does at all, most likely: that
+ * of the best so far, else the one that the search begins with or has found to be the least; what
+ * then holds is cheap to simulate, and may be the answer. */
+static int64_t likely_beside(const Search *self, int dimension) {
+  const int other = 1 - dimension;
+  if (self->result->found) return self->result->answer.counts[other];
+  if (self->space->has_start) return self->space->start.counts[other];
+  if (dimension > 0) return self->result->least.counts[other];
+  const int64_t likely = self->space->likely[other], high = self->space->high[other];
+  return likely > high / AMPLE || likely < self->space->low[other] ? high : AMPLE * likely;
+}
+
+/* Whether so many of a dimension hold beside the most of the other one. */
+static bool holds_beside_most(Search *self, Probe probe, int dimension) {
+  if (search_implies(self->result, &probe, PROBE_HOLDS)) return true;
+  Probe likely = probe;
+  likely.counts[1 - dimension] = likely_beside(self, dimension);
+  if (self->space->n_counts < 2 || must_fail(self, &likely) || !holds(self, likely))
+    return holds(self, probe);
+  if (!self->result->found || costs_less(self->space, &likely, &self->result->answer))
+    take(self, likely);
+  return true;
+}
+
 /* Raises `least` of a dimension to the least count that holds beside the most of the other one.
  * False: none does, or a verdict is missing. */
 static bool raise_least(Search *self, int dimension) {
   const SearchSpace *space = self->space;
   Probe probe = {{space->high[0], space->high[1]}, space->start.rate};
   int64_t failing = space->low[dimension] - 1, holding = space->high[dimension] + 1;
-  int64_t at = space->has_start ? space->start.counts[dimension] : space->low[dimension];
+  int64_t at = space->has_start ? space->start.counts[dimension] : space->likely[dimension];
+  if (at < space->low[dimension]) at = space->low[dimension];
   for (int64_t step = 1; holding - failing > 1; step *= 2) {
     probe.counts[dimension] = at;
-    const bool held = search_implies(self->result, &probe, PROBE_HOLDS) || holds(self, probe);
+    const bool held = holds_beside_most(self, probe, dimension);
     if (self->blocked) return false;
     *(held ? &holding : &failing) = at;
     self->result->least.counts[dimension] = failing + 1;
@@ -193,12 +220,23 @@ static void search_columns(Search *self) {
   }
 }
 
+/* What is likely to be about the least that holds. */
+static Probe likely_least(const Search *self) {
+  const SearchSpace *space = self->space;
+  Probe probe = self->result->least;
+  for (int d = 0; d < space->n_counts; d++)
+    if (space->likely[d] > probe.counts[d])
+      probe.counts[d] = space->likely[d] < space->high[d] ? space->likely[d] : space->high[d];
+  return probe;
+}
+
 /* What holds has no less of either count than holds beside the most of the other. Mostly these two
  * hold together, and nothing that does costs less; else what lies beyond them is gone through. */
 static void search_from_least(Search *self) {
   const SearchSpace *space = self->space;
   SearchSpace rest = *space;
-  if (!self->result->found && holds(self, self->result->least)) take(self, self->result->least);
+  const Probe first = space->has_start ? self->result->least : likely_least(self);
+  if (!self->result->found && holds(self, first)) take(self, first);
   for (int d = 0; d < SEARCH_DIMENSIONS; d++)
     if (!raise_least(self, d)) return;
   if (!is_least(self) && holds(self, self->result->least)) take(self, self->result->least);

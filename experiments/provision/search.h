@@ -39,6 +39,9 @@ typedef struct SearchSpace {
   /* Where to begin. search_least probes at start.rate alone; search_largest_rate begins with it. */
   Probe start;
   bool has_start; // its counts are a likely answer
+  /* Of search_least, without a start: of each count what is likely to be about the least that can
+   * hold; below `low`: nothing is known. */
+  int64_t likely[SEARCH_DIMENSIONS];
 } SearchSpace;
 
 typedef struct SearchStep {

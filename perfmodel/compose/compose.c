@@ -89,20 +89,6 @@ static int find_layers(Layers *ret_layers, const ComposeInput *input, const char
   return 0;
 }
 
-bool compose_can(const ComposeInput *input) {
-  PerfSetup there;
-  Diag unknown;
-  Arena arena;
-  arena_init(&arena);
-  diag_init(&unknown);
-  Layers *layers = ARENA_NEW(&arena, Layers);
-  const char *folder = compose_find(input, &there, &arena);
-  const bool good = folder && find_layers(layers, input, folder, &arena, &unknown) == 0;
-  diag_done(&unknown);
-  arena_done(&arena);
-  return good;
-}
-
 static void add_engines(const char *folder, const char ***engines, size_t *n, size_t *capacity,
                         Arena *arena) {
   for (const char *const *name = folder_names(folder, "*", arena); *name; name++) {
@@ -288,18 +274,26 @@ static int compose(Composed *self, const Composing *of, Arena *scratch, Arena *a
   return 0;
 }
 
-/* A CacheLoad: keeps nothing of the tables, unless what entries point to must stay. */
-static const void *load_composed(const void *context, Arena *arena, Diag *diag) {
+/* A CacheLoad: keeps nothing of the tables; without entries. */
+static const void *try_composed(const void *context, Arena *arena, Diag *diag) {
+  (void)diag;
   Composed *self = ARENA_NEW(arena, Composed);
   Arena scratch;
   Diag unknown;
   arena_init(&scratch);
   diag_init(&unknown);
   const bool good = compose(self, context, &scratch, arena, &unknown) == 0;
-  if (!good) compose(self, context, &diag->arena, &diag->arena, diag);
   diag_done(&unknown);
   arena_done(&scratch);
   return good ? self : NULL;
+}
+
+/* Likewise; what entries point to stays. */
+static const void *load_composed(const void *context, Arena *arena, Diag *diag) {
+  const void *composed = try_composed(context, arena, diag);
+  Composed unfinished;
+  if (!composed) compose(&unfinished, context, &diag->arena, &diag->arena, diag);
+  return composed;
 }
 
 /* All that a composition is made of. */
@@ -309,6 +303,25 @@ static const char *cache_key(const Composing *of, Arena *arena) {
   return arena_printf(arena, "composed %s of %s for %s %016" PRIx64 " %016" PRIx64,
                       setup_name(&input->setup, arena), of->folder, version ? version : "any",
                       input->llm->digest, input->hardware->digest);
+}
+
+bool compose_can(const ComposeInput *input) {
+  PerfSetup there;
+  Diag unknown;
+  Arena arena;
+  arena_init(&arena);
+  diag_init(&unknown);
+  const char *folder = compose_find(input, &there, &arena);
+  const Composing of = {input, folder};
+  bool good = false;
+  if (folder && input->cache)
+    good = cache_get(cache_lasting(input->cache), cache_key(&of, &arena), try_composed, &of,
+                     &unknown) != NULL;
+  else if (folder)
+    good = find_layers(ARENA_NEW(&arena, Layers), input, folder, &arena, &unknown) == 0;
+  diag_done(&unknown);
+  arena_done(&arena);
+  return good;
 }
 
 int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,

@@ -27,7 +27,7 @@ const char *compose_find(const ComposeInput *input, PerfSetup *ret_there, Arena 
  * entries for all that is lacking. */
 int compose_load(PerfModel *self, const ComposeInput *input, const char *folder,
                  int64_t max_decode_seqs, Arena *arena, Diag *diag);
-/* Whether a model can be composed of what there is. */
+/* Whether a model can be composed of what there is. With a cache it is composed, and kept there. */
 bool compose_can(const ComposeInput *input);
 /* The GPUs that have tables; NULL-terminated. */
 const char *const *compose_gpus(const char *data_dir, Arena *arena);

@@ -59,7 +59,7 @@ Test(plan, writes_a_study) {
   TrialBase base;
   Provision study;
   Node *root = yaml_parse("plan", plan.text, strlen(plan.text), &arena, &diag);
-  cr_assert_eq(provision_load(&study, &base, "plan", root, NULL, &arena, &diag), 0);
+  cr_assert_eq(provision_load(&study, &base, "plan", root, NULL, NULL, &arena, &diag), 0);
   cr_expect_eq(study.n_designs, 4 + 4 + 7);
   cr_expect_eq(study.n_seeds, 2);
   trial_base_done(&base);
@@ -138,7 +138,7 @@ Test(plan, finds_the_front) {
   DesignOutcome *outcomes;
   Front front;
   Node *root = yaml_parse("plan", plan.text, strlen(plan.text), &arena, &diag);
-  cr_assert_eq(provision_load(&study, &base, "plan", root, NULL, &arena, &diag), 0);
+  cr_assert_eq(provision_load(&study, &base, "plan", root, NULL, NULL, &arena, &diag), 0);
   const ProvisionOptions how = {.jobs = 1};
   cr_assert_eq(provision_run(&study, &how, &outcomes, &arena, &diag), 0);
   cr_assert_eq(front_make(&front, &study, outcomes, INT_MAX, 2, &arena, &diag), 0);

@@ -57,7 +57,7 @@ typedef struct Ran {
 static Ran *run_as(ProvisionOptions options) {
   Ran *ran = ARENA_NEW(&arena, Ran);
   const int status = provision_load(&ran->study, &ran->base, path, config_tree(path, &arena, &diag),
-                                    NULL, &arena, &diag);
+                                    NULL, NULL, &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
   cr_assert_eq(provision_run(&ran->study, &options, &ran->outcomes, &arena, &diag), 0);
@@ -185,7 +185,7 @@ Test(provision, a_run_that_was_ended_early_would_have_failed) {
                      "pools.decode.count: 1..9}}}");
     Ran *ran = ARENA_NEW(&arena, Ran);
     cr_assert_eq(provision_load(&ran->study, &ran->base, path, config_tree(path, &arena, &diag),
-                                NULL, &arena, &diag),
+                                NULL, NULL, &arena, &diag),
                  0, "%s", slo);
     const int64_t prefill = 1 + (int64_t)rng_below(&rng, 4),
                   decode = 1 + (int64_t)rng_below(&rng, 4);
@@ -213,7 +213,7 @@ Test(provision, the_answer_is_the_least_of_the_full_map) {
       bool stopped = false;
       Ran *again = ARENA_NEW(&arena, Ran);
       cr_assert_eq(provision_load(&again->study, &again->base, path,
-                                  config_tree(path, &arena, &diag), NULL, &arena, &diag),
+                                  config_tree(path, &arena, &diag), NULL, NULL, &arena, &diag),
                    0);
       if (verdict_of(&again->study, prefill, decode, true, &stopped) == PROBE_HOLDS &&
           prefill + decode < least)
@@ -269,9 +269,9 @@ Test(provision, every_design_must_be_in_order) {
     const int n = diag.n_entries;
     write_study("splitwise",
                 arena_printf(&arena, "{objective: machines, designs: %s}", designs[i]));
-    cr_expect_neq(
-        provision_load(&bad, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag), 0,
-        "%s", designs[i]);
+    cr_expect_neq(provision_load(&bad, &base, path, config_tree(path, &arena, &diag), NULL, NULL,
+                                 &arena, &diag),
+                  0, "%s", designs[i]);
     cr_expect_gt(diag.n_entries, n);
     trial_base_done(&base);
   }
@@ -291,9 +291,9 @@ Test(provision, a_broken_database_ends_it, .timeout = 60) {
     DesignOutcome *outcomes;
     const char *file = arena_printf(&arena, "%s/%zu.db", folder, i);
     write_study("splitwise", "{objective: machines, designs: {a: {pools.prefill.count: 1..3}}}");
-    cr_assert_eq(
-        provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag),
-        0);
+    cr_assert_eq(provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, NULL,
+                                &arena, &diag),
+                 0);
     cr_assert_eq(results_open(&results, file, data, &arena, &diag), 0);
     cr_assert_eq(results_execute(&results, breaks[i], "break", &diag), 0);
     const ProvisionOptions options = {.jobs = 2, .results = &results};
@@ -313,8 +313,9 @@ Test(provision, seeds_are_those_of_the_first_design) {
                            "  b: {workload.seed: 9, pools.prefill.count: 1..2}}}");
   Provision both;
   TrialBase base;
-  cr_assert_eq(
-      provision_load(&both, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag), 0);
+  cr_assert_eq(provision_load(&both, &base, path, config_tree(path, &arena, &diag), NULL, NULL,
+                              &arena, &diag),
+               0);
   cr_expect_eq(both.seed, 7);
   trial_base_done(&base);
 }
@@ -361,7 +362,7 @@ Test(provision, a_budget_buys_whole_machines_and_all_that_fit_on_them) {
     DesignOutcome *outcomes;
     const ProvisionOptions options = {.jobs = 1};
     cr_assert_eq(provision_load(&study, &base, path, config_tree(path, &arena, &diag), &changes,
-                                &arena, &diag),
+                                NULL, &arena, &diag),
                  0);
     cr_assert_eq(provision_run(&study, &options, &outcomes, &arena, &diag), 0);
     const Answer *answer = &outcomes[0].answers[0];
@@ -384,9 +385,9 @@ Test(provision, a_budget_buys_whole_machines_and_all_that_fit_on_them) {
 static SloOutcome limit_of(int64_t machines, double error_shift) {
   Provision study;
   TrialBase base;
-  cr_assert_eq(
-      provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag),
-      0);
+  cr_assert_eq(provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, NULL,
+                              &arena, &diag),
+               0);
   ProbeRun probe = {.probe = {{machines, 0}, 0}};
   probe_run_load(&probe, &study, &study.designs[0], 0, error_shift, NULL);
   cr_assert(!probe.failed);

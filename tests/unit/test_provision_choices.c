@@ -143,7 +143,7 @@ typedef struct Ran {
 static Ran *run(int jobs) {
   Ran *ran = ARENA_NEW(&arena, Ran);
   const int status = provision_load(&ran->study, &ran->base, path, config_tree(path, &arena, &diag),
-                                    NULL, &arena, &diag);
+                                    NULL, NULL, &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
   const ProvisionOptions options = {.jobs = jobs};
@@ -273,7 +273,7 @@ static void expect_shares(bool whole_machines) {
   Provision study;
   TrialBase base;
   const int status = provision_load(&study, &base, path, config_tree(path, &arena, &diag), &changes,
-                                    &arena, &diag);
+                                    NULL, &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -327,9 +327,9 @@ Test(provision_choices, runs_are_charged_what_choices_take) {
   write_study("", arena_printf(&arena, "%s, %s", whole, shapes));
   Provision study;
   TrialBase base;
-  cr_assert_eq(
-      provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag),
-      0);
+  cr_assert_eq(provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, NULL,
+                              &arena, &diag),
+               0);
   int n = 0;
   for (int d = 0; d < 2; d++)
     for (int64_t i = 0; i < study.designs[d].choices.n_points; i++) {

@@ -21,8 +21,8 @@ static int load(Provision *study, const char *workload, const char *block) {
           "provision: {%s}\n",
           workload, block);
   cr_assert_eq(fclose(file), 0);
-  const int status =
-      provision_load(study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag);
+  const int status = provision_load(study, &base, path, config_tree(path, &arena, &diag), NULL,
+                                    NULL, &arena, &diag);
   trial_base_done(&base);
   return status;
 }
