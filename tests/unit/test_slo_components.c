@@ -271,8 +271,8 @@ static int64_t fewest(const char *slo) {
   FILE *file = fopen(path, "a");
   fprintf(file, "provision: {objective: gpus, designs: {whole: {pools.serve.count: 1..16}}}\n");
   cr_assert_eq(fclose(file), 0);
-  const int status =
-      provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL, &arena, &diag);
+  const int status = provision_load(&study, &base, path, config_tree(path, &arena, &diag), NULL,
+                                    NULL, &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
   cr_assert_eq(provision_run(&study, &(ProvisionOptions){.jobs = 1}, &outcomes, &arena, &diag), 0);
