@@ -183,8 +183,23 @@ int config_check_reports(const Config *self, const Node *monitor, Diag *diag) {
                    "token_jsq, jsq, least_kv, power_of_two, prefix_affinity and splitwise do");
 }
 
+static bool has_role(const Config *self, Role role) {
+  for (uint32_t p = 0; p < self->sim.n_pools; p++)
+    if (self->sim.pools[p].role == role) return true;
+  return false;
+}
+
+static int check_roles(const Config *self, const Router *router, Diag *diag) {
+  if (!router->needs_roles || (has_role(self, ROLE_PREFILL) && has_role(self, ROLE_DECODE)))
+    return 0;
+  return diag_error(diag, config_place(node_find(self->root, "policies"), "router"),
+                    "router '%s' needs pools of role prefill and of role decode",
+                    router->policy.name);
+}
+
 int config_check_router(const Config *self, Diag *diag) {
   const Router *router = (const Router *)self->sim.policies[POLICY_ROUTER].policy;
+  if (check_roles(self, router, diag)) return -1;
   if (!router->needs_caches || config_keeps_caches(self)) return 0;
   const Node *policies = node_find(self->root, "policies");
   diag_error(diag, policies ? config_place(policies, "router") : self->root->at,

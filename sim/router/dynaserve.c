@@ -141,9 +141,13 @@ static int64_t foreseen(const State *self, const Request *request) {
   return least < request->max_tokens ? least : request->max_tokens;
 }
 
-static InstanceIx least_of(State *self, const ClusterView *view, Role role, InstanceIx but) {
+/* Where roles move there may be none of a role and none that is mixed for a while. */
+static InstanceIx least_of(State *self, const ClusterView *view, Role role, Role other,
+                           InstanceIx but) {
   const RoleList *lists = view->by_role;
-  const RoleList *list = &lists[lists[role].count > 0 ? role : ROLE_MIXED];
+  const RoleList *list = &lists[lists[role].count         ? role
+                                : lists[ROLE_MIXED].count ? ROLE_MIXED
+                                                          : other];
   if (but == INSTANCE_NONE) return column_least(self->ticks, list);
   return column_least_but(self->ticks, list, but);
 }
@@ -167,8 +171,8 @@ static Placement send(State *self, const Parts *parts, InstanceIx first, Instanc
 static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
   State *self = state;
   const Request *request = &view->requests[ix];
-  const InstanceIx first = least_of(self, view, ROLE_PREFILL, INSTANCE_NONE);
-  const InstanceIx second = least_of(self, view, ROLE_DECODE, first);
+  const InstanceIx first = least_of(self, view, ROLE_PREFILL, ROLE_DECODE, INSTANCE_NONE);
+  const InstanceIx second = least_of(self, view, ROLE_DECODE, ROLE_PREFILL, first);
   Parts parts = {.first = view->instances[first].pool->perfmodel,
                  .prompt = request->prompt_tokens,
                  .output = foreseen(self, request)};

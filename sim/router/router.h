@@ -22,6 +22,7 @@ typedef struct Router {
   bool knows_content; // reads view->memory of the request it places
   bool reads_loads;   // the columns of its view, which reports may be behind (SimConfig)
   bool cuts;          // requests in two (Placement.cut), for which it goes by predicted outputs
+  bool needs_roles;   // is of no use where prefill and decode instances are not apart
   bool needs_caches;  // is of no use where no instance keeps a prefix cache; reports tell of them
   /* How instances report to it (view->reports), of its options. Optional: they do not. */
   const ReportOptions *(*reports)(const void *state);

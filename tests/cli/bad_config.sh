@@ -109,6 +109,8 @@ broken 's/router: jsq/dispatcher: power_of_too/' "bad.yaml:9:15: error: unknown 
   "did you mean 'power_of_two'?"
 broken 's/router: jsq/router: dynamo_kv/' \
   "error: router 'dynamo_kv' needs prefix caches, and no pool has one"
+broken 's/router: jsq/router: taichi/' \
+  "bad.yaml:9:11: error: router 'taichi' needs pools of role prefill and of role decode"
 broken 's/router: jsq/router: {name: llm_d, interval: 0 s, delay: 1 s}/' \
   "error: 'delay' applies to reports, and without an interval there are none"
 broken 's/router: jsq/router: {name: llm_d, delay: 6 s}/' \

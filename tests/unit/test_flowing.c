@@ -1,6 +1,7 @@
 /* Decodes that flow from pool to pool. Pinned: the times of a request that flows once, to the tick,
  * and the bytes that move; that one flows back where there is room; that tokens are conserved and
- * nothing is computed twice over random requests, on links of any speed. */
+ * nothing is computed twice over random requests, on links of any speed; which instance TaiChi's
+ * router has prefill a prompt. */
 #include "tests/unit/scene_testing.h"
 
 TestSuite(flowing, .init = setup_scene, .fini = teardown);
@@ -77,5 +78,44 @@ Test(flowing, tokens_are_conserved_and_none_is_computed_twice) {
     cr_expect(made == outputs && prefilled == prompts && decoded == outputs - SCENE_REQUESTS,
               "%lld tokens of output, %lld prefilled, %lld decoded", (long long)made,
               (long long)prefilled, (long long)decoded);
+  }
+}
+
+/* --- the instance of a prompt */
+
+/* 10 ms and 1 ms a token: chunks of 20 tokens take 30 ms on the decode instance, those of 100 take
+ * 110 on the prefill instance. */
+Test(flowing, a_decode_instance_prefills_what_has_the_time) {
+  static const struct {
+    const char *what, *router;
+    int n;
+    int32_t prompt;
+    InstanceIx want[2];
+  } cases[] = {
+      {"two chunks in time", "{ttft: 60 ms}", 1, 40, {1}},
+      {"not quite", "{ttft: 59 ms}", 1, 40, {0}},
+      {"a second waits for it", "{ttft: 119 ms}", 2, 40, {1, 0}},
+      {"both have the time", "{ttft: 120 ms}", 2, 40, {1, 1}},
+      {"ten chunks against two: nobody is in time", "{ttft: 100 ms}", 1, 200, {0}},
+      {"in time there", "{ttft: 220 ms}", 1, 200, {0}},
+      {"and here", "{ttft: 300 ms}", 1, 200, {1}},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene_split(&scene, 1, 1);
+    scene.pools[0].batcher =
+        choose_policy(POLICY_BATCHER, "sarathi", "{max_num_batched_tokens: 100}", &arena);
+    scene.pools[1].batcher =
+        choose_policy(POLICY_BATCHER, "sarathi", "{max_num_batched_tokens: 20}", &arena);
+    scene_choose(&scene, POLICY_ROUTER, "taichi", cases[i].router);
+    const TraceRow rows[] = {row(0, cases[i].prompt, 5), row(0, cases[i].prompt, 5)};
+    run(rows, (size_t)cases[i].n);
+    for (int r = 0; r < cases[i].n; r++)
+      cr_expect(scene.records[r].prefill_instance == cases[i].want[r] &&
+                    scene.records[r].decode_instance == 1,
+                "%s: %u", cases[i].what, scene.records[r].prefill_instance);
+    cr_expect_eq(scene.result.metrics.transfers,
+                 (cases[i].want[0] == 0) + (cases[i].n > 1 && cases[i].want[1] == 0));
+    teardown();
+    setup_scene();
   }
 }
