@@ -24,13 +24,19 @@ static const char *const sharings[] = {[KV_STORE_OWN] = "instance",
 static const char *const policies[] = {
     [HOST_LRU] = "lru", [HOST_LFU] = "lfu", [HOST_TTL] = "ttl", NULL};
 
+static const char *const prefetches[] = {[PREFETCH_BEST_EFFORT] = "best_effort",
+                                         [PREFETCH_WAIT_COMPLETE] = "wait_complete",
+                                         [PREFETCH_TIMEOUT] = "timeout",
+                                         NULL};
+
 enum { RECOMPUTE_NEVER, RECOMPUTE_IF_FASTER };
 static const char *const recomputes[] = {
     [RECOMPUTE_NEVER] = "never", [RECOMPUTE_IF_FASTER] = "if_faster", NULL};
 
 typedef struct Written {
-  int name, kv_role, recompute;
-  int64_t cpu_bytes_to_use, load_back_threshold;
+  int name, kv_role, recompute, prefetch_policy;
+  int64_t cpu_bytes_to_use, load_back_threshold, prefetch_threshold;
+  Tick prefetch_timeout_base, prefetch_timeout_per_ki_token;
   double hicache_ratio;
   const Node *tiers;
   Tick overhead;
@@ -95,6 +101,18 @@ static const OptionSpec options[] = {
               .help =
                   "Tokens in CPU memory from which on hicache loads them for a prompt; fewer are "
                   "computed."),
+    OPTION_OF(Written, prefetch_policy, OPTION_CHOICE, .fallback = "best_effort",
+              .choices = prefetches,
+              .help = "How long a prompt of hicache waits for KV that comes from a tier under CPU "
+                      "memory: not beyond its turn, until all is there, or at most a time "
+                      "(SGLang --hicache-storage-prefetch-policy)."),
+    OPTION_OF(Written, prefetch_threshold, OPTION_INT, .fallback = "256", .max = 1e9,
+              .help = "Tokens of a prompt in a tier under CPU memory from which on hicache gets "
+                      "them."),
+    OPTION_OF(Written, prefetch_timeout_base, OPTION_TICKS, .fallback = "1 s", .max = 1e6,
+              .help = "Time that policy timeout waits for any prompt."),
+    OPTION_OF(Written, prefetch_timeout_per_ki_token, OPTION_TICKS, .fallback = "0.25 s",
+              .max = 1e6, .help = "Time that it waits in addition for each 1024 tokens that come."),
     OPTION_OF(Written, tiers, OPTION_NODE, .absent = "as cpu_bytes_to_use says",
               .help = "Tiers of offloading or hicache, from the GPUs on: a list of {name: cpu, ssd "
                       "or remote, "
@@ -164,8 +182,14 @@ static int bind_offloading(ConnectorOptions *self, const Written *written, const
 /* A tree has its pages in CPU memory of its own. */
 static int check_hicache_tiers(const ConnectorOptions *self, const Node *map, Diag *diag) {
   const KvStoreOptions *host = &self->tiers[0];
-  if (host->kind != KV_STORE_CPU || self->n_tiers > 1)
-    return diag_error(diag, map->at, "'tiers' of hicache has one tier: cpu");
+  const KvStoreOptions *storage = &self->tiers[1];
+  if (host->kind != KV_STORE_CPU || self->n_tiers > 2)
+    return diag_error(diag, map->at, "'tiers' of hicache has cpu, then ssd or remote or nothing");
+  if (self->n_tiers == 2 && (storage->takes != KV_STORE_WRITTEN || storage->block_size > 0))
+    return diag_error(
+        diag, map->at,
+        "the tier under cpu of hicache gets what comes to cpu (store: write_through), "
+        "in pages of the GPUs (block_size)");
   if (host->shared != KV_STORE_OWN || host->policy != HOST_LRU || host->block_size > 0)
     return diag_error(diag, map->at,
                       "tier cpu of hicache is of one instance (shared), evicts the least recently "
@@ -183,6 +207,10 @@ static int bind_hicache(ConnectorOptions *self, const Written *written, const No
     return diag_error(diag, map->at,
                       "hicache has one of 'cpu_bytes_to_use', 'hicache_ratio' and 'tiers'");
   self->load_back_threshold = written->load_back_threshold;
+  self->prefetch_policy = written->prefetch_policy;
+  self->prefetch_threshold = written->prefetch_threshold;
+  self->prefetch_timeout_base = written->prefetch_timeout_base;
+  self->prefetch_timeout_per_ki_token = written->prefetch_timeout_per_ki_token;
   self->ratio = written->hicache_ratio > 0 ? written->hicache_ratio : sized ? 0 : usual_ratio;
   if (written->tiers)
     return bind_tiers(self, written->tiers, diag) || check_hicache_tiers(self, map, diag) ? -1 : 0;

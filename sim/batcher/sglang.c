@@ -72,8 +72,10 @@ static const OptionSpec options[] = {
                    "least KV memory in use (total_tokens). Auto is follow_bootstrap_room on "
                    "instances that only prefill, else round_robin."),
     OPTION_OF(Sglang, kv_connector, OPTION_NODE, .absent = "no tiers",
-              .help = "CPU memory under the radix cache, as SGLang's HiCache: {name: hicache, "
-                      "hicache_ratio, cpu_bytes_to_use, tiers, load_back_threshold}."),
+              .help = "CPU memory under the radix cache, and storage under that, as SGLang's "
+                      "HiCache: {name: hicache, hicache_ratio, cpu_bytes_to_use, tiers, "
+                      "load_back_threshold, prefetch_policy, prefetch_threshold, "
+                      "prefetch_timeout_base, prefetch_timeout_per_ki_token}."),
     {0},
 };
 

@@ -2,6 +2,7 @@
 #include "sim/core/hicache.h"
 #include "sim/core/connector_jobs.h"
 #include "sim/core/copying.h"
+#include "sim/core/hicache_storage.h"
 #include "sim/core/memory.h"
 #include <assert.h>
 
@@ -34,26 +35,30 @@ void hicache_start(Simulation *self, Instance *instance) {
   self->kv_stores[self->n_kv_stores++] = host;
   radix_host_init(&hicache->copies, tier->capacity / pool->kv_block_bytes, write_hits(tier));
   radix_join_host(instance->radix, &hicache->copies);
+  hicache_start_storage(self, instance);
   agenda_reserve(&self->agenda, EVENT_CONNECTOR, self->n_instances);
 }
 
 /* --- locks */
 
-static void add_job(Simulation *self, HiCache *hicache, RadixIx node, Tick end) {
+static void add_job(Simulation *self, HiCache *hicache, RadixIx node, int32_t from, Tick end) {
   ARENA_RESERVE(self->arena, hicache->jobs, hicache->jobs_capacity, hicache->n_jobs + 1);
-  hicache->jobs[hicache->n_jobs++] = (HiCacheJob){end, node};
+  hicache->jobs[hicache->n_jobs++] = (HiCacheJob){end, node, from};
 }
 
-/* What those have locked that end until then is not any more. */
-static void end_jobs(Simulation *self, Instance *instance, Tick until) {
+/* What those have locked that end until then is not any more; what they wrote goes to storage. */
+static void end_jobs(Simulation *self, Instance *instance, Tick until, bool stores) {
   HiCache *hicache = instance->scheduler->hicache;
   const int64_t room = radix_room(instance->radix);
   size_t n = 0;
   for (size_t i = 0; i < hicache->n_jobs; i++) {
-    if (hicache->jobs[i].end > until)
-      hicache->jobs[n++] = hicache->jobs[i];
-    else
-      radix_unlock(instance->radix, hicache->jobs[i].node);
+    const HiCacheJob job = hicache->jobs[i];
+    if (job.end > until) {
+      hicache->jobs[n++] = job;
+      continue;
+    }
+    radix_unlock(instance->radix, job.node);
+    if (stores && job.from >= 0) hicache_store(self, instance, job.node, job.from, self->now);
   }
   if (n == hicache->n_jobs) return;
   hicache->n_jobs = n;
@@ -61,7 +66,7 @@ static void end_jobs(Simulation *self, Instance *instance, Tick until) {
 }
 
 void hicache_hears(Simulation *self, Instance *instance) {
-  if (instance->scheduler->hicache->n_jobs > 0) end_jobs(self, instance, self->now);
+  if (instance->scheduler->hicache->n_jobs > 0) end_jobs(self, instance, self->now, true);
 }
 
 /* --- copies */
@@ -89,7 +94,8 @@ void hicache_writes(Simulation *self, Instance *instance) {
   Tick from;
   for (size_t i = 0; i < copies->n_unwritten; i++) {
     const RadixWrite write = copies->unwritten[i];
-    add_job(self, hicache, write.node, copy(self, instance, LINK_TO_CPU, write.pages, &from));
+    add_job(self, hicache, write.node, write.from,
+            copy(self, instance, LINK_TO_CPU, write.pages, &from));
   }
   copies->n_unwritten = 0;
 }
@@ -109,11 +115,15 @@ int64_t hicache_load(Simulation *self, Instance *instance, RequestIx ix) {
     *matched = above;
     return radix->tree.nodes[above].to;
   }
-  add_job(self, hicache, *matched, TICK_MAX);
+  add_job(self, hicache, *matched, -1, TICK_MAX);
   hicache->n_loading += pages;
   hicache->n_loads++;
   instance->totals.kv_loads++;
-  instance->totals.tier_hit_tokens[KV_STORE_CPU] += tokens;
+  const int32_t stored = self->memory[ix].n_stored;
+  const int64_t fetched = stored < tokens ? stored : tokens;
+  self->memory[ix].n_stored = 0;
+  instance->totals.tier_hit_tokens[KV_STORE_CPU] += tokens - fetched;
+  if (fetched > 0) instance->totals.tier_hit_tokens[hicache->storage->options.kind] += fetched;
   return radix->tree.nodes[*matched].to;
 }
 
@@ -129,13 +139,28 @@ static void begin_loads(Simulation *self, Instance *instance) {
   hicache->n_loading = hicache->n_loads = 0;
 }
 
+static int64_t waiting_pages(const RadixHost *copies) {
+  int64_t pages = 0;
+  for (size_t i = 0; i < copies->n_backs; i++)
+    pages += copies->backs[i].pages;
+  return pages;
+}
+
 /* Nodes that were written because they were evicted: their pages are free when that has ended. */
 static void begin_write_backs(Simulation *self, Instance *instance) {
   HiCache *hicache = instance->scheduler->hicache;
+  RadixHost *copies = &hicache->copies;
+  const int64_t pages = waiting_pages(copies);
   Tick from;
-  if (hicache->copies.n_back == 0) return;
-  hicache->free_at = copy(self, instance, LINK_TO_CPU, hicache->copies.n_back, &from);
-  hicache->copies.n_back = 0;
+  if (pages == 0) return;
+  hicache->free_at = copy(self, instance, LINK_TO_CPU, pages, &from);
+  for (size_t i = 0; i < copies->n_backs; i++) {
+    const RadixWrite write = copies->backs[i];
+    const RadixNode *node = &instance->radix->tree.nodes[write.node];
+    if (node->label && node->on_host && node->to == write.to) // it may have gone again
+      hicache_store(self, instance, write.node, node->from, hicache->free_at);
+  }
+  copies->n_backs = 0;
 }
 
 void hicache_decided(Simulation *self, Instance *instance, Step *step) {
@@ -183,7 +208,7 @@ int64_t hicache_watch(const Instance *instance, int64_t most) {
 
 void hicache_idles(Simulation *self, const Instance *instance) {
   const HiCache *hicache = instance->scheduler->hicache;
-  Tick next = TICK_MAX;
+  Tick next = hicache_next_fetched(self, instance);
   for (size_t i = 0; i < hicache->n_jobs; i++)
     if (hicache->jobs[i].end < next) next = hicache->jobs[i].end;
   if (next == TICK_MAX || !instance_works(instance)) return;
@@ -194,9 +219,10 @@ void hicache_idles(Simulation *self, const Instance *instance) {
 
 void hicache_forget(Simulation *self, Instance *instance) {
   HiCache *hicache = instance->scheduler->hicache;
-  end_jobs(self, instance, TICK_MAX);
+  end_jobs(self, instance, TICK_MAX, false);
+  hicache_forget_fetch(instance, REQUEST_NONE);
   assert(hicache->n_loading == 0 && hicache->copies.n_unwritten == 0);
-  hicache->n_dropped += hicache->copies.n_back;
+  hicache->n_dropped += waiting_pages(&hicache->copies);
   hicache->load_from = hicache->load_until = hicache->free_at = 0;
   for (size_t i = 0; i < instance->scheduler->n_places; i++) {
     Step *step = &instance->scheduler->steps[i];
@@ -218,8 +244,8 @@ void hicache_audit(const Instance *instance) {
   const HiCache *hicache = instance->scheduler->hicache;
   const RadixHost *copies = &hicache->copies;
   const int64_t size = hicache->host->block_bytes;
-  const int64_t waits = copies->n_back + hicache->n_dropped;
-  assert(copies->n_unwritten == 0);
+  const int64_t waits = waiting_pages(copies) + hicache->n_dropped;
+  assert(copies->n_unwritten == 0 && copies->n_reserved == hicache_reserved(hicache));
   assert(hicache->host->moved[LINK_TO_CPU] == (copies->n_written - waits) * size);
   assert(hicache->host->moved[LINK_TO_GPU] == (copies->n_loaded - hicache->n_loading) * size);
 }

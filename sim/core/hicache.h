@@ -5,27 +5,7 @@
  * it as a round begins, and until then what it writes or loads is locked. */
 #ifndef SIM_CORE_HICACHE_H
 #define SIM_CORE_HICACHE_H
-#include "sim/core/kv_store.h"
-#include "sim/core/scheduler.h"
-#include "sim/core/state.h"
-
-/* A node that is written to CPU memory or loaded from there. */
-typedef struct HiCacheJob {
-  Tick end; // TICK_MAX: it begins with the present decision
-  RadixIx node;
-} HiCacheJob;
-
-struct HiCache {
-  ConnectorOptions options;
-  KvStore *host; // its link; what it has is the tree's
-  RadixHost copies;
-  HiCacheJob *jobs;
-  size_t n_jobs, jobs_capacity;
-  int64_t n_loading, n_loads; // pages, of so many prompts, whose load is to begin
-  Tick load_from, load_until; // of the newest loads, for which no step has waited yet
-  Tick free_at;               // the same of writes of evicted nodes
-  int64_t n_dropped;          // pages whose write did not begin when memory was lost
-};
+#include "sim/core/hicache_state.h"
 
 /* Gives an instance its tiers; if it keeps no tree, nothing. */
 void hicache_start(Simulation *self, Instance *instance);

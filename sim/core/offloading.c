@@ -30,8 +30,8 @@ static KvStore *shared_tier(const Simulation *self, const KvStore *wanted) {
   return NULL;
 }
 
-static KvStore *start_tier(Simulation *self, const Instance *instance, const KvStore *above,
-                           const KvStoreOptions *options) {
+KvStore *offloading_tier(Simulation *self, const Instance *instance, const KvStore *above,
+                         const KvStoreOptions *options) {
   const PoolSpec *pool = instance->pool;
   const uint32_t number = (uint32_t)(pool - self->config->pools);
   InstanceIx first = instance->ix;
@@ -54,7 +54,7 @@ void offloading_start(Simulation *self, Instance *instance) {
   const ConnectorOptions *options = &connector->options;
   for (int32_t t = 0; t < options->n_tiers; t++) {
     KvStore *above = t > 0 ? connector->tiers[t - 1] : NULL;
-    connector->tiers[t] = start_tier(self, instance, above, &options->tiers[t]);
+    connector->tiers[t] = offloading_tier(self, instance, above, &options->tiers[t]);
     connector->shares |= options->tiers[t].shared != KV_STORE_OWN;
     const bool evicted = options->tiers[t].takes == KV_STORE_EVICTED;
     if (evicted && above) above->blocks.keeps_evicted = true;

@@ -8,6 +8,9 @@
 #define SIM_CORE_OFFLOADING_H
 #include "sim/core/connector_jobs.h"
 
+/* A tier of an instance under another or, with NULL, its GPUs: its own or one that it shares. */
+KvStore *offloading_tier(Simulation *self, const Instance *instance, const KvStore *above,
+                         const KvStoreOptions *options);
 /* Gives the connector its tiers, its own ones and those that it shares. */
 void offloading_start(Simulation *self, Instance *instance);
 /* Tokens of a prompt behind its first `hits` that are loaded; -1: some of them are being loaded for

@@ -216,7 +216,8 @@ static void hit(Radix *self, RadixIx ix, int64_t found, int64_t known) {
     radix_lock(self, host->path[n]);
     ARENA_RESERVE(self->tree.arena, host->unwritten, host->unwritten_capacity,
                   host->n_unwritten + 1);
-    host->unwritten[host->n_unwritten++] = (RadixWrite){host->path[n], node->pages};
+    host->unwritten[host->n_unwritten++] =
+        (RadixWrite){host->path[n], node->pages, node->from, node->to};
   }
 }
 
@@ -263,6 +264,26 @@ bool radix_load(Radix *self, RadixIx ix, int64_t pages) {
   radix_lock(self, ix);
   radix_stir(self);
   return true;
+}
+
+int64_t radix_fetched(Radix *self, const Content *content, int64_t from, int64_t tokens) {
+  RadixHost *host = self->host;
+  const RadixPath path = radix_walk(&self->tree, content, tokens);
+  touch(self, path.node);
+  if (path.tokens < from || path.tokens == tokens) return 0;
+  const RadixIx above = path.part == RADIX_NONE ? path.node : split(self, path.part, path.tokens);
+  if (above != RADIX_ROOT && !self->tree.nodes[above].on_host) return 0;
+  const RadixIx leaf = radix_append(&self->tree, above, content, tokens);
+  RadixNode *node = &self->tree.nodes[leaf];
+  node->time = tick(self);
+  node->off = node->on_host = true;
+  self->tree.nodes[above].n_off++;
+  host->n_held += node->pages;
+  host->n_fetched += node->pages;
+  if (self->index)
+    node->indexed = radix_index_add(self->index, self->instance, content, path.tokens, tokens);
+  radix_host_queue(host, leaf);
+  return node->pages;
 }
 
 void radix_release(Radix *self, RadixHold *hold, int64_t pages) {

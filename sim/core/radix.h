@@ -57,6 +57,10 @@ void radix_insert(Radix *self, RadixHold *hold, const Content *content, int64_t 
 /* The same of a chunk of a prompt that is not the last, which is no hit (radix_host.h). */
 void radix_insert_chunk(Radix *self, RadixHold *hold, const Content *content, int64_t tokens,
                         int64_t prompt);
+/* What is behind the first `from` tokens of a content, up to `tokens`, whole pages, has come to CPU
+ * memory, where there is room for it; pages that are new. If those before it are there no more, or
+ * are not in CPU memory, none. */
+int64_t radix_fetched(Radix *self, const Content *content, int64_t from, int64_t tokens);
 /* A request gives up all of the `pages` that it holds, the tree's among them. */
 void radix_release(Radix *self, RadixHold *hold, int64_t pages);
 /* Evicts until `pages` are free, or nothing is left that could go. */

@@ -57,10 +57,17 @@ static void take_first(RadixHost *self) {
 }
 
 bool radix_host_make_room(RadixHost *self, int64_t pages) {
-  while (self->n_pages - self->n_held < pages && self->n_leaves > 0)
+  const int64_t room = self->n_pages - self->n_reserved;
+  while (room - self->n_held < pages && self->n_leaves > 0)
     take_first(self);
   if (self->kept != RADIX_NONE) radix_host_queue(self, self->kept);
-  return self->n_pages - self->n_held >= pages;
+  return room - self->n_held >= pages;
+}
+
+bool radix_host_reserve(RadixHost *self, int64_t pages) {
+  if (!radix_host_make_room(self, pages)) return false;
+  self->n_reserved += pages;
+  return true;
 }
 
 /* --- nodes */
@@ -82,7 +89,8 @@ bool radix_host_keeps(RadixHost *self, RadixIx ix) {
   const RadixNode *node = &self->tree->nodes[ix];
   if (node->on_host || self->write_hits > 0 || self->closed) return node->on_host;
   if (!radix_host_put(self, ix)) return false;
-  self->n_back += node->pages;
+  ARENA_RESERVE(self->tree->arena, self->backs, self->backs_capacity, self->n_backs + 1);
+  self->backs[self->n_backs++] = (RadixWrite){ix, node->pages, node->from, node->to};
   return true;
 }
 
@@ -100,7 +108,7 @@ void radix_host_forget(RadixHost *self) {
   }
   assert(self->n_held == 0);
   self->n_unwritten = 0;
-  self->n_back = 0;
+  self->n_backs = 0;
 }
 
 /* --- audit */
@@ -132,7 +140,8 @@ void radix_host_audit(const RadixHost *self) {
   for (RadixIx i = 0; i < tree->n_nodes; i++)
     assert(tree->nodes[i].n_off == n_off[i] || (i > 0 && !tree->nodes[i].label));
   assert(n_queued == self->n_leaves && n_held == self->n_held && n_held <= self->n_pages);
-  assert(self->n_held == self->n_written - self->n_evicted);
+  assert(self->n_held == self->n_written + self->n_fetched - self->n_evicted);
+  assert(self->n_held + self->n_reserved <= self->n_pages);
   for (size_t i = 1; i < self->n_leaves; i++)
     assert(heap_key(&self->leaves[(i - 1) / HEAP_CHILDREN]) < heap_key(&self->leaves[i]));
   arena_done(&arena);

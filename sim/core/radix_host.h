@@ -12,10 +12,11 @@
 #define SIM_CORE_RADIX_HOST_H
 #include "sim/core/radix_index.h"
 
-/* A locked node whose write is to begin, and the pages that it has of it: it may be cut by then. */
+/* A node whose write is to begin, and what it has of it: it may be cut by then. */
 typedef struct RadixWrite {
   RadixIx node;
   int32_t pages;
+  int32_t from, to; // tokens
 } RadixWrite;
 
 typedef struct RadixHost {
@@ -27,12 +28,12 @@ typedef struct RadixHost {
   RadixIx kept;        // does not go: it is being loaded
   RadixLeaf *leaves;   // a heap of those that may go, and of some that may not any more
   size_t n_leaves, leaves_capacity;
-  int64_t n_pages, n_held;                // that there is room for, that are taken
-  int64_t n_written, n_evicted, n_loaded; // so far
-  RadixWrite *unwritten;
-  size_t n_unwritten, unwritten_capacity;
-  int64_t n_back; // pages that were written as they were evicted, whose copy is to begin
-  RadixIx *path;  // reused
+  int64_t n_pages, n_held, n_reserved; // that there is room for, that are taken, are for others
+  int64_t n_written, n_fetched, n_evicted, n_loaded; // so far
+  RadixWrite *unwritten;                             // locked, hit
+  RadixWrite *backs;                                 // evicted
+  size_t n_unwritten, n_backs, unwritten_capacity, backs_capacity;
+  RadixIx *path; // reused
   size_t path_capacity;
 } RadixHost;
 
@@ -47,6 +48,8 @@ bool radix_host_put(RadixHost *self, RadixIx node);
 bool radix_host_keeps(RadixHost *self, RadixIx node);
 /* One that is off has no children, perhaps: it may go. */
 void radix_host_queue(RadixHost *self, RadixIx node);
+/* Pages are kept for what comes from elsewhere; false: there is no room. */
+bool radix_host_reserve(RadixHost *self, int64_t pages);
 /* All goes that is off; no other node has a copy any more. */
 void radix_host_forget(RadixHost *self);
 /* The books against the tree. Asserts. O(nodes). */

@@ -493,6 +493,8 @@ bool rounds_wake(const InstanceView *view, Wake why) {
   const Rounds *rounds = rounds_of(instance);
   if (instance->activity == ACTIVITY_IDLE || why == WAKE_DECODE) return true;
   const bool looks_always = rounds->options->scheduler_recv_interval <= 1;
+  const HiCache *hicache = instance->scheduler->hicache;
+  if (hicache && hicache->storage && why == WAKE_PREFILL) return true; // it may be looked up
   if (rounds->full && looks_always && !rounds_may_preempt(rounds->options)) return false;
   return why == WAKE_PREFILL || instance->prefill_queue.count + instance->decode_queue.count > 0;
 }

@@ -1,5 +1,6 @@
 /* Whom a round prefills: SGLang's PrefillAdder, and preemption by priority. See rounds.h. */
 #include "sim/core/hicache.h"
+#include "sim/core/hicache_storage.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/memory.h"
 #include "sim/core/rounds.h"
@@ -415,6 +416,7 @@ static void try_waiting(Admission *self) {
   Rounds *rounds = self->rounds;
   Simulation *simulation = self->simulation;
   const bool preempts = rounds_may_preempt(rounds->options);
+  const HiCache *hicache = self->instance->scheduler->hicache;
   int64_t n = 0; // who has just been preempted is not tried
   RequestIx ix = rounds_first_waiting(simulation, self->instance), next;
   for (RequestIx i = ix; i != REQUEST_NONE && preempts; i = rounds_next_waiting(simulation, i))
@@ -425,6 +427,7 @@ static void try_waiting(Admission *self) {
     if (state_of(self) == OTHER) return;
     if (!has_place(self)) rounds->full = true;
     if (rounds->full && (!preempts || !preempt(self, ix))) return;
+    if (hicache && !hicache_has_fetched(simulation, self->instance, ix)) continue;
     const Verdict verdict = try(self, ix);
     if (verdict == NO_MEMORY)
       rounds->full = rounds->n_admitted > 0 || rounds_n_running(self->instance) > 0;

@@ -1,4 +1,5 @@
 /* Who waits, and in which order. See rounds.h. */
+#include "sim/core/hicache_storage.h"
 #include "sim/core/rounds.h"
 #include <stdlib.h>
 
@@ -49,6 +50,7 @@ Tried *rounds_tried(Simulation *self, Instance *instance, RequestIx ix) {
 static void enter(Simulation *self, Instance *instance, RequestIx ix) {
   Rounds *rounds = rounds_of(instance);
   self->requests.slots[ix].known = true;
+  if (instance->scheduler->hicache) hicache_fetch(self, instance, ix);
   if (rounds->options->enable_priority_scheduling)
     rounds_tried(self, instance, ix)->entry = ++rounds->n_entries;
 }

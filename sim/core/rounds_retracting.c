@@ -1,6 +1,7 @@
 /* Who gives way, or leaves early. See rounds.h. */
 #include "sim/books/parts.h"
 #include "sim/core/counting.h"
+#include "sim/core/hicache_storage.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/rounds.h"
 #include "sim/core/step_listing.h"
@@ -159,6 +160,7 @@ int32_t rounds_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool runs = request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES;
   if (!instance_works(instance)) scheduler_take_back(self, instance, ix);
+  if (scheduler->hicache) hicache_forget_fetch(instance, ix);
   if (rounds->chunked == ix) rounds->chunked = REQUEST_NONE;
   const bool in_current = scheduler->current && step_ends(scheduler->current, ix);
   int64_t made = request->generated_tokens, in_flight = scheduler_scrub(scheduler->next, ix);

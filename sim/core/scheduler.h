@@ -37,6 +37,13 @@ typedef enum ConnectorKind {
 } ConnectorKind;
 typedef enum ConnectorRole { CONNECTOR_BOTH, CONNECTOR_PRODUCER, CONNECTOR_CONSUMER } ConnectorRole;
 
+/* How long a request waits for what comes to CPU memory from storage. */
+typedef enum PrefetchPolicy {
+  PREFETCH_BEST_EFFORT, // not at all
+  PREFETCH_WAIT_COMPLETE,
+  PREFETCH_TIMEOUT,
+} PrefetchPolicy;
+
 /* Where the KV of requests goes and comes from besides their instance (connector.h). */
 typedef struct ConnectorOptions {
   ConnectorKind kind;
@@ -46,7 +53,9 @@ typedef struct ConnectorOptions {
   bool recomputes; // what of a prompt is computed sooner than it is loaded
   Tick overhead;   // of each load or send of NIXL
   double ratio;    // of HiCache, where tiers[0].capacity is 0: of it to the KV memory of the GPUs
-  int64_t load_back_threshold; // tokens
+  int64_t load_back_threshold, prefetch_threshold; // tokens
+  int prefetch_policy;                             // PrefetchPolicy
+  Tick prefetch_timeout_base, prefetch_timeout_per_ki_token;
 } ConnectorOptions;
 
 /* How requests are spread over attention ranks (rank_spread.h). */

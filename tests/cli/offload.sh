@@ -90,9 +90,12 @@ says "has one of 'cpu_bytes_to_use', 'hicache_ratio' and 'tiers'"
 connector "$hicache" '{name: hicache, recompute: if_faster}'
 says "hicache has neither 'kv_role' nor 'recompute'"
 connector "$hicache" '{name: hicache, tiers: [{name: ssd, capacity: 1 GB}]}'
-says "'tiers' of hicache has one tier: cpu"
+says "'tiers' of hicache has cpu, then ssd or remote or nothing"
 connector "$hicache" '{name: hicache, tiers: [{name: cpu, capacity: 1 GB, policy: lfu}]}'
 says "evicts the least recently used"
+below='{name: ssd, capacity: 1 GB, store: on_eviction}'
+connector "$hicache" "{name: hicache, tiers: [{name: cpu, capacity: 1 GB}, $below]}"
+says "the tier under cpu of hicache gets what comes to cpu"
 tiers '{name: cpu, capacity: 1 GB, store: write_through_selective}'
 says "needs name: hicache"
 

@@ -103,23 +103,43 @@ void cluster_draw_tiers(Cluster *self, const Draw *draw) {
   }
 }
 
+/* Storage under that, of a few pages or many; "": none. */
+static const char *draw_storage(Draw *self, const PoolSpec *pool) {
+  static const char *const names[] = {"ssd", "remote"};
+  static const char *const shared[] = {"instance", "machine", "cluster"};
+  const bool any = one_in(self, 2);
+  const int64_t name = between(self, 0, 1), sharing = between(self, 0, 2);
+  const int64_t blocks = magnitude(self, 1, 10 * pool->kv_blocks);
+  const char *read = draw_link(self, pool, "read");
+  const char *write = draw_link(self, pool, "write");
+  return any ? arena_printf(self->arena, ", {name: %s, capacity: %lld B, shared: %s%s%s}",
+                            names[name], (long long)(blocks * pool->kv_block_bytes),
+                            shared[sharing], read, write)
+             : "";
+}
+
 /* CPU memory under a radix tree, from a few pages to more than there are on the GPUs. */
 static const char *draw_hicache(Draw *self, const PoolSpec *pool) {
   static const char *const stores[] = {"write_through", "write_through_selective", "on_eviction"};
+  static const char *const policies[] = {"best_effort", "wait_complete", "timeout"};
   const int64_t store = between(self, 0, 2), threshold = between(self, 0, 40);
+  const int64_t policy = between(self, 0, 2), wait = between(self, 0, 200) * self->scale;
   const int64_t blocks = magnitude(self, 1, 3 * pool->kv_blocks);
   const bool by_ratio = one_in(self, 4);
   const char *read = draw_link(self, pool, "read");
   const char *write = draw_link(self, pool, "write");
+  const char *storage = draw_storage(self, pool);
   if (by_ratio)
     return arena_printf(self->arena,
                         "{name: hicache, hicache_ratio: %g, load_back_threshold: %lld}",
                         0.1 * (double)(threshold + 1), (long long)threshold);
   return arena_printf(self->arena,
-                      "{name: hicache, load_back_threshold: %lld, tiers: [{name: cpu, "
-                      "capacity: %lld B, store: %s%s%s}]}",
-                      (long long)threshold, (long long)(blocks * pool->kv_block_bytes),
-                      stores[store], read, write);
+                      "{name: hicache, load_back_threshold: %lld, prefetch_policy: %s, "
+                      "prefetch_threshold: %lld, prefetch_timeout_base: %lld us, tiers: [{name: "
+                      "cpu, capacity: %lld B, store: %s%s%s}%s]}",
+                      (long long)threshold, policies[policy], (long long)threshold, (long long)wait,
+                      (long long)(blocks * pool->kv_block_bytes), stores[store], read, write,
+                      storage);
 }
 
 /* Of every other cluster, the pools with SGLang's scheduler that can. */

@@ -1,8 +1,9 @@
 /* CPU memory under SGLang's radix tree. Pinned: that a naive tree, which looks at all of its nodes,
  * finds the same for each prompt, with each way to write; that a memory large enough finds what an
  * infinite cache does, and one that nobody needs changes nothing; how long steps wait for loads,
- * layer by layer, and for pages that are written back; that what is being written stays. Locks and
- * bytes on links are audited in every run. What is refused is in tests/cli/offload.sh. */
+ * layer by layer, and for pages that are written back; that what is being written stays; how long a
+ * prompt waits for what comes from storage. Locks and bytes on links
+ * are audited in every run. What is refused is in tests/cli/offload.sh. */
 #include "base/rng.h"
 #include "tests/unit/scene_testing.h"
 
@@ -10,11 +11,14 @@ TestSuite(hicache, .init = setup_scene, .fini = teardown);
 
 enum { PAGE = 16, CONVERSATIONS = 6, FORKS = 3 };
 
-static void choose(const char *options) {
+static void choose_as(const char *options) {
   scene.pools[0].block_size = PAGE;
-  scene_choose(&scene, POLICY_BATCHER, "sglang",
-               arena_printf(&arena, "{enable_overlap_schedule: false%s%s}", options ? ", " : "",
-                            options ? options : ""));
+  scene_choose(&scene, POLICY_BATCHER, "sglang", arena_printf(&arena, "{%s}", options));
+}
+
+static void choose(const char *options) {
+  choose_as(arena_printf(&arena, "enable_overlap_schedule: false%s%s", options ? ", " : "",
+                         options ? options : ""));
 }
 
 /* Links that take next to no time; pages of 16 bytes. */
@@ -297,7 +301,7 @@ Test(hicache, a_memory_that_nobody_needs_changes_nothing) {
 
 /* --- times */
 
-static const TraceSegment contents[] = {{1, INT32_MAX}, {2, INT32_MAX}};
+static const TraceSegment contents[] = {{1, INT32_MAX}, {2, INT32_MAX}, {3, INT32_MAX}};
 
 /* Pages of 16 MB, of which there are `pages`; links of 1 GB/s. A prompt of 40 tokens has two that
  * are full, one of 40 others comes behind it, then the first again, 8 tokens of which are new. */
@@ -355,4 +359,93 @@ Test(hicache, a_step_waits_for_pages_that_are_written_back) {
   expect_at(first_token(1), 32000 + 50000, "second");
   expect_at(first_token(2), 32000 + 18000, "third");
   cr_expect(scene.result.totals.tier_written_bytes[KV_STORE_CPU] == 64000000);
+}
+
+/* --- storage */
+
+/* Three prompts of 40 tokens with other contents, 500 ms apart, then the first again. The GPUs and
+ * CPU memory have four pages each, so that it is in storage alone by then, whose links carry
+ * 1 GB/s. */
+static void run_four(const char *options) {
+  TraceRow rows[4];
+  for (int i = 0; i < 4; i++) {
+    rows[i] = row(500 * MS * i, 40, 1);
+    rows[i].segments = &contents[i % 3];
+    rows[i].n_segments = 1;
+  }
+  scene.pools[0].kv_blocks = 4;
+  scene.pools[0].kv_block_bytes = 16000000;
+  scene.pools[0].num_hidden_layers = 1;
+  scene.pools[0].host_link.options =
+      (HostLinkOptions){.to_gpu = 1000000000, .to_cpu = 1000000000, .efficiency = 1};
+  choose(arena_printf(&arena,
+                      "kv_connector: {name: hicache, %s, tiers: [{name: cpu, capacity: 64 MB}, "
+                      "{name: ssd, capacity: 1 GB, read_bandwidth: 1 GB/s, write_bandwidth: 1 "
+                      "GB/s}]}",
+                      options));
+  run(rows, 4);
+}
+
+/* It takes 32 ms to come to CPU memory, 32 to the GPUs, and 18 to compute 8 tokens, or 50 to
+ * compute all of it. Pages come in batches of 128. */
+Test(hicache, a_prompt_waits_for_storage_as_the_policy_says) {
+  static const struct {
+    const char *options;
+    int64_t takes_ms;
+    bool found, fetched;
+  } cases[] = {
+      {"prefetch_policy: wait_complete, prefetch_threshold: 32", 32 + 32 + 18, true, true},
+      {"prefetch_policy: wait_complete, prefetch_threshold: 33", 50, false, false},
+      {"prefetch_policy: best_effort, prefetch_threshold: 32", 50, false, true},
+      {"prefetch_policy: timeout, prefetch_threshold: 32, prefetch_timeout_base: 10 ms, "
+       "prefetch_timeout_per_ki_token: 0 s",
+       10 + 50, false, true},
+      {"prefetch_policy: timeout, prefetch_threshold: 32, prefetch_timeout_base: 10 ms, "
+       "prefetch_timeout_per_ki_token: 1 s",
+       32 + 32 + 18, true, true},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    run_four(cases[i].options);
+    const InstanceTotals *totals = &scene.result.totals;
+    expect_at(first_token(3), 1000 * cases[i].takes_ms, cases[i].options);
+    cr_expect_eq(scene.records[3].cached_tokens, cases[i].found ? 32 : 0);
+    cr_expect_eq(totals->tier_hit_tokens[KV_STORE_SSD], cases[i].found ? 32 : 0);
+    cr_expect_eq(totals->tier_hit_tokens[KV_STORE_CPU], 0);
+    cr_expect((int64_t)totals->tier_read_bytes[KV_STORE_SSD] == (cases[i].fetched ? 32000000 : 0));
+    cr_expect((int64_t)totals->tier_written_bytes[KV_STORE_SSD] >= 64000000);
+  }
+}
+
+/* --- many at once */
+
+/* Prompts that come while others run and copies are under way, with each way to write and to wait:
+ * the audit has the locks, the pages and the bytes after every event, and each run is the same step
+ * by step. */
+Test(hicache, books_agree_with_many_at_once) {
+  static const char *const policies[] = {"best_effort", "wait_complete", "timeout"};
+  TraceRow rows[SCENE_REQUESTS];
+  Total loads = 0, fetched = 0;
+  for (uint64_t seed = 0; seed < 36; seed++) {
+    draw_rows(rows, seed, (Tick)(5 + 10 * (seed % 4)) * MS);
+    for (int i = 0; i < SCENE_REQUESTS; i++)
+      rows[i].output_tokens = 1 + (int32_t)((seed + 7 * (uint64_t)i) % 25);
+    scene.pools[0].kv_blocks = 20 + (int64_t)(seed % 5) * 8;
+    scene.pools[0].kv_block_bytes = 16;
+    scene.pools[0].host_link.options =
+        (HostLinkOptions){.to_gpu = 20000, .to_cpu = 10000, .efficiency = 1};
+    choose_as(
+        arena_printf(&arena,
+                     "enable_overlap_schedule: %s, max_num_batched_tokens: %d, kv_connector: "
+                     "{name: hicache, prefetch_policy: %s, prefetch_threshold: 16, "
+                     "prefetch_timeout_base: 5 ms, tiers: [{name: cpu, capacity: %d B, store: "
+                     "%s}, {name: ssd, capacity: 4000 B, read_bandwidth: 5 kB/s, policy: lfu}]}",
+                     seed % 2 ? "true" : "false", seed % 3 ? 64 : 512, policies[seed % 3],
+                     16 * (int)(30 + 3 * (seed % 11)), stores[seed / 3 % 3]));
+    run(rows, SCENE_REQUESTS);
+    cr_expect_eq(scene.result.metrics.completed, SCENE_REQUESTS);
+    loads += scene.result.totals.kv_loads;
+    fetched += scene.result.totals.tier_hit_tokens[KV_STORE_SSD];
+  }
+  cr_expect(loads > 300 && fetched > 0, "%lld loads, %lld tokens", (long long)loads,
+            (long long)fetched);
 }
