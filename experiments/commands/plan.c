@@ -16,6 +16,7 @@ typedef struct Options {
   Question question;
   const char *gpus, *prefill_gpus, *engines, *weights, *drafts, *offloads; // lists
   const char *columns;                                                     // of the trace
+  const char *workload;                                                    // file of a mix
   const char *study, *output, *export, *figure;
   int format;
   int64_t jobs, memory;
@@ -75,6 +76,10 @@ static const OptionSpec options[] = {
     {ASKED("--trace", STRING, trace, "FILE",
            "trace of requests, in place of a rate and lengths; with --users only its lengths "
            "are used")},
+    {CLI_TEXT(
+        "--workload", workload, "FILE",
+        "mix of workloads of a configuration FILE, in place of a rate and lengths; --slo then "
+        "may limit its components: 'chat:ttft.p99<1s,summaries:e2e.p90<60s'")},
     {CLI_TRACE_COLUMNS},
     {CLI_TRACE_TIME(question.reading.clock)},
     {CLI_TRACE_SORT(question.reading.sort)},
@@ -345,6 +350,22 @@ static int ask_valleys(Cli *cli, const Sides *sides) {
   return valleys_answer(&how, &question, &given->job, (OutputFormat)given->format);
 }
 
+/* Reads the mix of a question. The exit code. */
+static int read_mix(Cli *cli, Question *question) {
+  const Options *given = cli->given;
+  if (!given->workload) return EXIT_DONE;
+  if (question->rate > 0 || question->users > 0 || question->gpus > 0 || question->batch > 0 ||
+      question->isl > 0 || question->osl > 0 || question->lengths || question->trace ||
+      question->day || given->growth)
+    return cli_usage(cli, "'--workload' is the whole load: omit '--rate', '--users', '--gpus', "
+                          "'--batch', '--day', '--growth', '--trace' and the lengths");
+  PlanMix *mix = ARENA_NEW(cli->arena, PlanMix);
+  if (plan_read_mix(mix, given->workload, cli->arena, cli->diag)) return EXIT_INPUT;
+  question->mix = mix;
+  question->rate = mix->workload.rate;
+  return EXIT_DONE;
+}
+
 static int run_plan(Cli *cli) {
   const Options *given = cli->given;
   Question question = given->question;
@@ -367,6 +388,8 @@ static int run_plan(Cli *cli) {
   if (cli_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
   if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
     return cli_usage(cli, "'--columns', '--time' and '--sort' need '--trace'");
+  const int read = read_mix(cli, &question);
+  if (read != EXIT_DONE) return read;
   question.assignments = cli_texts(given->set, cli->arena);
   question.sold = given->money.sold;
   if (study_prices(&given->money, &question.prices, cli->arena, cli->diag)) return EXIT_INPUT;
@@ -410,7 +433,8 @@ const Command command_plan = {
         "and the next best design.",
     .operands = "",
     CLI_OPTIONS,
-    .notes = "The load is --rate or --users with --isl and --osl or --lengths, or a --trace. With "
+    .notes = "The load is --rate or --users with --isl and --osl or --lengths, a --trace, or a "
+             "--workload. With "
              "several GPUs, prefill GPUs, engines, formats of weights, numbers of drafts or tiers, "
              "separated by commas, "
              "each combination is a row of one table, the best first. With --output, runs that DB "

@@ -25,6 +25,21 @@ typedef struct PlanOnly {
   int64_t low, high;
 } PlanOnly;
 
+/* The workload of a configuration, which is a mix. */
+typedef struct PlanMix {
+  const char *path;
+  Node *root;   // of all of it
+  bool endless; // it does not say when it ends
+  WorkloadConfig workload;
+} PlanMix;
+
+/* -1 with entries. */
+int plan_read_mix(PlanMix *ret, const char *path, Arena *arena, Diag *diag);
+/* The share of its requests that are of this component, or class; 1: not known. */
+double plan_mix_share(const PlanMix *self, const char *name);
+/* Its keys as a study has them; of `requests` where the file does not say when it ends. */
+const char *plan_mix_text(const PlanMix *self, int64_t requests, Arena *arena);
+
 /* What is asked, as its options have it. */
 typedef struct Question {
   const char *model, *gpu, *engine; // engine NULL: the newest vLLM; "sglang": the newest of those
@@ -39,6 +54,7 @@ typedef struct Question {
   const char *lengths, *trace;      // in place of those
   TraceReading reading;             // of the trace, whose format is found out
   const TraceSample *sample;        // windows of it, in place of all; NULL: all
+  const PlanMix *mix;               // in place of all of that, with its own rate; NULL: none
   const char *slo;                  // "ttft.p99<2s,tpot.p99<50ms"
   const char *tensor_parallel;      // "2,4"; NULL: all that can be had
   const char *survive;              // "rack=4": any one domain may be down; NULL: none

@@ -53,7 +53,8 @@ static bool is_priced(const PlanAnswer *self) {
 static const char *load_of(const Question *asked, Arena *arena) {
   char isl[32], osl[32];
   const char *what =
-      asked->trace ? arena_printf(arena, "the trace %s", text_shown(asked->trace, arena))
+      asked->mix     ? arena_printf(arena, "the mix of %s", text_shown(asked->mix->path, arena))
+      : asked->trace ? arena_printf(arena, "the trace %s", text_shown(asked->trace, arena))
       : asked->lengths
           ? arena_printf(arena, "lengths of %s", text_shown(asked->lengths, arena))
           : arena_printf(arena, "%s + %s tokens", format_count((double)asked->isl, isl),
@@ -321,9 +322,14 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
   const int width = provision_name_width(self->study), n = self->study->n_designs;
   const int *order = plan_order(self->study, self->outcomes, arena);
   const bool emits = self->plan->question->carbon;
-  fprintf(out, "\n%-*s  %9s %5s %9s %10s %7s %7s%s  %-10s %7s\n", width, "design", "instances",
+  int binds = 10;
+  for (int i = 0; i < n && i < PLAN_BEST; i++) {
+    const Answer *answer = &self->outcomes[order[i]].answers[0];
+    if (answer->found && (int)strlen(answer->binds) > binds) binds = (int)strlen(answer->binds);
+  }
+  fprintf(out, "\n%-*s  %9s %5s %9s %10s %7s %7s%s  %-*s %7s\n", width, "design", "instances",
           "GPUs", "$/h", cost_unit(is_priced(self)), self->more ? "req/s" : "kW", "J/token",
-          emits ? "  gCO2/M" : "", "binds", "margin");
+          emits ? "  gCO2/M" : "", binds, "binds", "margin");
   for (int i = 0; i < n && i < PLAN_BEST; i++) {
     const DesignOutcome *outcome = &self->outcomes[order[i]];
     const Answer *answer = &outcome->answers[0];
@@ -334,12 +340,12 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
     }
     const char *carbon =
         emits ? arena_printf(arena, " %7s", amount(answer->run.carbon, arena)) : "";
-    fprintf(out, "%-*s  %9s %5s %9s %10s %7s %7s%s  %-10s %6.1f%%\n", width, outcome->design->name,
+    fprintf(out, "%-*s  %9s %5s %9s %10s %7s %7s%s  %-*s %6.1f%%\n", width, outcome->design->name,
             plan_instances(answer, arena), amount(answer->fleet.takes.gpus, arena),
             amount(answer->fleet.takes.cost_per_hour, arena),
             amount(point ? front_cost(point) : NAN, arena),
             amount(self->more ? answer->rate : answer->fleet.takes.power_kw, arena),
-            amount(point ? point->joules : NAN, arena), carbon, answer->binds,
+            amount(point ? point->joules : NAN, arena), carbon, binds, answer->binds,
             100 * answer->margin);
   }
   if (n > PLAN_BEST)

@@ -412,6 +412,7 @@ static int read_degrees(const char *text, int64_t *ret_degrees, int max, Diag *d
 
 static int check_load(const Question *asked, Diag *diag) {
   const bool lengths = asked->isl > 0 || asked->osl > 0;
+  if (asked->mix) return 0;
   if (asked->trace && (lengths || asked->lengths))
     return diag_error(diag, place_of_file("--trace"),
                       "a trace has its own lengths: omit --isl, --osl and --lengths");

@@ -169,10 +169,27 @@ static void add_energy(Text *self) {
   add(self, "}\n");
 }
 
+/* The mix, with so many requests that there are enough of each component that is limited. */
+static void add_mix(Text *self, double quantile) {
+  const Question *asked = self->plan->question;
+  double least = 1;
+  for (const char *at = asked->slo; at && *at; at += strcspn(at, ","), at += *at == ',') {
+    const size_t name = strcspn(at, ":,<");
+    if (at[name] == ':')
+      least = fmin(least, plan_mix_share(asked->mix, trimmed(at, name, self->arena)));
+  }
+  const double requests = ceil((double)count_requests(asked, quantile) / least);
+  add(self, "%s", plan_mix_text(asked->mix, (int64_t)fmin(requests, REQUESTS_MAX), self->arena));
+}
+
 static void add_workload(Text *self, double quantile) {
   const Question *asked = self->plan->question;
   Arena *arena = self->arena;
   const int64_t requests = count_requests(asked, quantile);
+  if (asked->mix) {
+    add_mix(self, quantile);
+    return;
+  }
   add(self, "workload:\n");
   if (asked->trace) {
     add(self, "  trace: %s\n", quote_yaml(asked->trace, arena));
@@ -368,8 +385,8 @@ static void add_policies(Text *self) {
       "policies:\n  router: token_jsq     # the instance with the fewest waiting prompt tokens\n"
       "  transfer: serialized  # split pools send KV when the prompt is done\n");
   const bool drafts = self->plan->question->drafts > 0;
-  const bool unshared = !self->plan->question->trace && engine->options &&
-                        strstr(engine->options, "enable_prefix_caching: true");
+  const bool unshared = !self->plan->question->trace && !self->plan->question->mix &&
+                        engine->options && strstr(engine->options, "enable_prefix_caching: true");
   if (unshared)
     add(self, "  # These prompts share nothing, so the result is the same without the cache.\n");
   if (unshared || drafts)

@@ -55,6 +55,45 @@ expect 0 "$tandem" run run.yaml --set pools.serve.count=4 --output run.db
 expect 0 "$tandem" compare run.db pools.serve.count=3 pools.serve.count=4 --figure slo.chat:tpot.p95
 prints chat:tpot.p95
 
+# --- plan: the mix of a file as the load, and its paths
+
+mkdir -p files/traces
+cp "$source_dir/traces/sample/mooncake_sample.jsonl" files/traces/one.jsonl
+cat >files/mix.yaml <<'END'
+classes: {fast: {priority: 0}, slow: {priority: 1}}
+workload:
+  mix:
+    - {name: chat, class: fast, lengths: azure-conv-2024, arrivals: {rate: 9 /s}}
+    - {name: jobs, class: slow, lengths: azure-code-2024, arrivals: {rate: 1 /s}}
+END
+ask="--model llama3.1-8b --gpu h100 --tp 1 --split no --seeds 1"
+# shellcheck disable=SC2086 # options are several words
+plan() { expect "$1" "$tandem" plan $ask --workload "$2" --slo "$3" --format "${4:-table}"; }
+plan 0 files/mix.yaml 'chat:ttft.p90<1s, slow:e2e.p90<=60s,tpot.p90<50ms'
+prints '10 requests/s, the mix of files/mix.yaml'
+prints 'chat:ttft.p90 '
+prints 'slow:e2e.p90 '
+prints 'tpot.p90 '
+# shellcheck disable=SC2086
+expect 0 "$tandem" plan $ask --workload files/mix.yaml --dry-run --slo 'jobs:e2e.p90<60s'
+prints '  requests: 4000' # of which a tenth are jobs, and a tenth of these beyond the limit
+prints 'slo: {components: {jobs: {e2e.p90: 60s}}}'
+prints 'classes: {fast: {priority: 0}, slow: {priority: 1}}'
+# shellcheck disable=SC2086
+expect 0 "$tandem" plan $ask --workload files/mix.yaml --dry-run --slo 'slow:e2e.p90<60s'
+prints '  requests: 4000'
+sed -i 's/lengths: azure-code-2024, arrivals: {rate: 1 .s}/trace: traces\/one.jsonl/' files/mix.yaml
+# shellcheck disable=SC2086
+expect 0 "$tandem" plan $ask --workload files/mix.yaml --dry-run --slo 'jobs:e2e.p90<60s'
+prints 'trace: files/traces/one.jsonl'
+plan 3 files/mix.yaml 'chta:ttft.p90<1s'
+says 'the workload has chat, jobs, fast, slow'
+plan 3 "$source_dir/experiments/examples/quickstart.yaml" 'ttft.p90<1s'
+says 'has no mix of workloads'
+# shellcheck disable=SC2086
+rejects 2 "$tandem" plan $ask --workload files/mix.yaml --slo 'ttft.p90<1s' --rate 3
+says "'--workload' is the whole load"
+
 # --- tune: its own limits, and goodput by them
 
 expect 0 "$tandem" tune run.yaml --objective goodput --seeds 2 --budget 8 --knobs max_num_seqs \

@@ -80,6 +80,15 @@ Test(plan, narrows_a_study) {
   cr_expect(!has(&plan, "split-"));
 }
 
+Test(plan, limits_of_components_stand_by_their_names) {
+  double quantile = 0;
+  const char *text = plan_slo_limits(
+      "chat:ttft.p99<1s, e2e.mean<9s,a:b:tpot.p90<=50ms,chat:e2e.p50<2s", &quantile, &arena, &diag);
+  cr_expect_str_eq(text, "e2e.mean: 9s, components: {chat: {ttft.p99: 1s, e2e.p50: 2s}, "
+                         "\"a:b\": {tpot.p90: 50ms}}");
+  cr_expect_eq(quantile, 0.99);
+}
+
 static void refuses(const Question *question, const char *message) {
   Plan plan;
   diag.n_entries = 0;
