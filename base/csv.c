@@ -191,6 +191,7 @@ int csv_next(Csv *self, void *target, Diag *diag) {
     const CsvColumn *column = &self->columns[i];
     void *field = (char *)target + column->offset;
     bool is_there = self->position[i] >= 0;
+    if (!is_there && self->filled) continue;
     Field cell = is_there ? self->fields[self->position[i]] : (Field){self->line.text, 0};
     CsvColumn relaxed = *column;
     relaxed.may_be_empty |= !is_there;
@@ -198,6 +199,7 @@ int csv_next(Csv *self, void *target, Diag *diag) {
                                           : bind_number(self, &relaxed, cell, field, diag);
     if (failed) status = -1;
   }
+  self->filled = true;
   return status;
 }
 

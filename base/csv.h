@@ -39,6 +39,7 @@ typedef struct Csv {
   int *position;            // of each of them in a row, −1: absent
   int n_columns, n_fields;  // of `columns`; in a row of the file
   Field *fields;            // of the newest row
+  bool filled;              // a row was: what absent columns have stays as it is
 } Csv;
 
 /* Reads a file; one that cannot be read is DIAG_ENVIRONMENT. `path` must outlive the table. */

@@ -203,11 +203,36 @@ bool field_is(Field field, const char *text) {
   return (size_t)field.length == strlen(text) && memcmp(field.text, text, strlen(text)) == 0;
 }
 
+/* "3", "2.5" or "0.00417", of so few digits that they and the power of ten by which they are
+ * divided are exact, so that the quotient is the nearest number, as strtod's is. */
+static bool is_short_real(Field field, double *ret_value) {
+  static const double powers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  enum { DIGITS_MAX = 15 };
+  int64_t digits = 0;
+  int point = -1;
+  if (field.length > DIGITS_MAX + 1) return false;
+  for (int i = 0; i < field.length; i++) {
+    const char c = field.text[i];
+    if (c == '.' && point < 0)
+      point = i;
+    else if (c >= '0' && c <= '9')
+      digits = 10 * digits + (c - '0');
+    else
+      return false;
+  }
+  const int n = field.length - (point >= 0), decimals = point < 0 ? 0 : n - point;
+  if (n < 1 || n > DIGITS_MAX) return false;
+  *ret_value = (double)digits / powers[decimals];
+  return true;
+}
+
 /* The program never leaves the C locale, so strtod takes a point. Digits, since it would take more
  * than numbers. */
 bool field_real(Field field, double *ret_value) {
   char text[65], *end;
   if (field.length <= 0 || field.length >= (int)sizeof text) return false;
+  if (is_short_real(field, ret_value)) return true;
   memcpy(text, field.text, (size_t)field.length);
   text[field.length] = '\0';
   if (strspn(text, "0123456789.eE+-") != (size_t)field.length) return false;

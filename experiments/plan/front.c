@@ -9,7 +9,7 @@
 
 /* Of the load that was asked. */
 static const double loads[] = {0.25, 0.5, 0.75, 1, 1.25};
-enum { LOADS = sizeof loads / sizeof *loads, DESIGNS_MAX = 8 };
+enum { LOADS = sizeof loads / sizeof *loads, DESIGNS_MAX = 8, AT_ONCE = 4 };
 
 typedef struct FrontRun {
   int point; // of the front
@@ -229,7 +229,8 @@ int front_make(Front *self, const Provision *study, const DesignOutcome *outcome
                              .context = &runs};
   int status = 0;
   while (status == 0 && !is_known(&runs, runs.n_due, wanted)) {
-    runs.n_due = runs.n_due + n < self->n ? runs.n_due + n : self->n;
+    const int due = runs.n_due + (runs.n_due == 0 ? n : AT_ONCE);
+    runs.n_due = due < self->n ? due : self->n;
     status = campaign_run(&campaign, arena, diag);
   }
   if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);

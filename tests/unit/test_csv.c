@@ -1,8 +1,10 @@
 /* Tables. Pinned: what a header may lack, how cells become fields, and where each message stands.
  * Not pinned: that files larger than the limit are refused, which would need one. */
 #include "base/csv.h"
+#include "base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
+#include <stdlib.h>
 #include <zlib.h>
 
 typedef struct Row {
@@ -194,4 +196,26 @@ Test(csv, what_is_written_of_a_text_reads_back_to_it) {
     cr_assert_eq(csv_next(&csv, &row, &diag), 1, "%s", texts[i]);
     cr_expect_str_eq(row.name, texts[i]);
   }
+}
+
+Test(csv, numbers_are_the_nearest_ones_to_their_digits) {
+  Rng rng;
+  rng_init(&rng, 3, "csv numbers");
+  for (int i = 0; i < 20000; i++) {
+    char text[40];
+    const int digits = 1 + (int)rng_below(&rng, 20), point = (int)rng_below(&rng, 22);
+    int length = 0;
+    for (int k = 0; k < digits; k++) {
+      if (k == point) text[length++] = '.';
+      text[length++] = (char)('0' + rng_below(&rng, 10));
+    }
+    text[length] = '\0';
+    double value = -1;
+    cr_assert(field_real((Field){text, length}, &value), "%s", text);
+    cr_assert(value == strtod(text, NULL), "%s gave %.17g", text, value);
+  }
+  double value = 0;
+  cr_expect_not(field_real((Field){".", 1}, &value));
+  cr_expect_not(field_real((Field){"1.2.3", 5}, &value));
+  cr_expect(field_real((Field){"5.", 2}, &value) && value == 5);
 }
