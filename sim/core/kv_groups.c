@@ -498,6 +498,18 @@ int64_t kv_groups_quiet(const KvGroups *self, const GroupHolds *holds, int64_t d
   return greater(quiet - done, 0);
 }
 
+int64_t kv_groups_fitting(const KvGroups *self, int64_t n_requests, int64_t free_blocks,
+                          int64_t limit) {
+  int64_t least = INT64_MAX; // tokens of a block
+  for (int32_t g = 0; g < self->n_groups; g++)
+    least = lesser(least, self->groups[g].block_size);
+  if (n_requests == 0) return limit;
+  const int64_t each = free_blocks / n_requests - self->n_groups; // beyond the next of each group
+  if (each < 0) return 0;
+  const int64_t whole = each / self->n_groups;
+  return whole > limit / least ? limit : lesser(whole * least, limit);
+}
+
 /* --- sizes */
 
 int64_t kv_groups_chunk(const KvGroups *self, int64_t prompt_tokens, int64_t tokens, int64_t start,

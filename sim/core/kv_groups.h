@@ -133,6 +133,10 @@ void kv_groups_register(KvGroups *self, GroupHolds *holds, const Content *conten
  * the newest and the `lag` before that may be sure, and all but `lag` known. */
 int64_t kv_groups_quiet(const KvGroups *self, const GroupHolds *holds, int64_t done, int64_t sure,
                         int64_t known, int64_t lag);
+/* The most steps of a token, at most `limit`, of each of so many requests for which so many free
+ * blocks surely suffice, though nothing is given back meanwhile. */
+int64_t kv_groups_fitting(const KvGroups *self, int64_t n_requests, int64_t free_blocks,
+                          int64_t limit);
 /* Gives all back. */
 void kv_groups_release(KvGroups *self, GroupHolds *holds);
 /* The tokens of a chunk of `n` behind `start`, cut to where a state can be kept; 0: none. `end` is

@@ -6,6 +6,7 @@
 #include "sim/core/counting.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/limits.h"
+#include "sim/core/marks.h"
 #include "sim/core/memory.h"
 #include "sim/core/transfers.h"
 #include "sim/core/waking.h"
@@ -229,12 +230,14 @@ static void move_rest(Simulation *self, TransferIx ix) {
 
 static void wait_for_room(Simulation *self, TransferIx ix) {
   const Transfer *transfer = &self->transfers.slots[ix];
+  Instance *to = &self->instances[transfer->to];
   if (transfer->choice.retry > 0) {
     agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + transfer->choice.retry);
     self->n_retries++;
   } else {
-    request_queue_push(&self->instances[transfer->to].inbound, self->requests.slots,
-                       transfer->request);
+    request_queue_push(&to->inbound, self->requests.slots, transfer->request);
+    if (to->kv_groups && to->activity == ACTIVITY_DECODE)
+      sim_mark(self, to, MARK_BEGIN); // each of its steps may give blocks back
   }
 }
 
