@@ -7,6 +7,7 @@
 #include "sim/core/iteration.h"
 #include "sim/core/limits.h"
 #include "sim/core/marks.h"
+#include "sim/core/memory.h"
 #include "sim/core/moving.h"
 #include "sim/core/roles.h"
 #include "sim/core/waking.h"
@@ -41,6 +42,7 @@ static void settle_instances(Simulation *self) {
     const bool waits = (marks & MARK_BEGIN) && gathers(self, instance);
     if (waits) self->marked[n_waiting++] = instance->ix;
     instance->marks = waits ? MARK_BEGIN : 0;
+    if ((marks & MARK_REFIT) && instance->kv_groups) sim_catch_up(self, instance);
     if (marks & MARK_REFIT) sim_refit_run(self, instance);
     if ((marks & MARK_BEGIN) && !waits) sim_begin(self, instance);
     if (marks & MARK_DRAIN) sim_leave_drained(self, instance);

@@ -133,7 +133,6 @@ static void start_groups(Simulation *self, Instance *instance, bool caches) {
   if (!pool) {
     pool = ARENA_NEW(self->arena, PrefixCache);
     prefix_cache_init(pool, instance->pool->kv_blocks, self->arena);
-    pool->counts = true;
   }
   instance->kv_groups = ARENA_NEW(self->arena, KvGroups);
   kv_groups_init(instance->kv_groups, instance->pool->layout, &options, pool, self->arena);

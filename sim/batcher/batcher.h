@@ -163,7 +163,8 @@ static inline int64_t view_hit_blocks(const InstanceView *view, RequestIx ix, in
   const Request *request = &view->requests[ix];
   const Instance *instance = view->instance;
   *ret_unheld = 0;
-  if (!instance->cache || request->state != REQUEST_WAITS_PREFILL || request->prefilled_tokens > 0)
+  if (!instance->cache || instance->kv_groups || request->state != REQUEST_WAITS_PREFILL ||
+      request->prefilled_tokens > 0)
     return 0;
   const int64_t behind = instance->cache->lookahead > 0 ? instance->cache->lookahead : 1;
   const int64_t tokens = request_prefill_tokens(request) - behind;

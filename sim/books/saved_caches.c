@@ -85,10 +85,9 @@ static int read_run(const Line *line, SavedRun *ret_run, Diag *diag) {
   int64_t first = 0, n = 0;
   bool good = read_id(take_word(&at, end), &ret_run->id);
   const Field place = take_word(&at, end);
-  const bool by_key = field_is(place, "-1");
-  good = good && (by_key || read_count(place, 0, TRACE_TOKENS_MAX, &first)) &&
-         read_count(take_word(&at, end), 1, by_key ? 1 : TRACE_TOKENS_MAX, &n) && at == end;
-  ret_run->first = by_key ? BLOCK_BY_KEY : (int32_t)first;
+  good = good && read_count(place, 0, TRACE_TOKENS_MAX, &first) &&
+         read_count(take_word(&at, end), 1, TRACE_TOKENS_MAX, &n) && at == end;
+  ret_run->first = (int32_t)first;
   ret_run->n = (int32_t)n;
   if (good) return 0;
   return field_error(line, (Field){line->text, line->length}, "run",

@@ -5,10 +5,10 @@
  *     00000000075bcd15 0 96  of 96 blocks, from the first block on of what an id in hex names
  *     000000003ade68b1 96 5  (prefix_cache.h); what was used least recently comes first
  *
- * A block with a key of its own has -1 and 1. Ids are those of segments (content.h), so they mean
- * the same in every run whose requests have the same segments. Those of tokens that are a request's
- * own hang on its number: a run that begins warm salts its numbers with a hash of all lines, so
- * that its request 5 is not that of a run before. */
+ * Ids are those of segments (content.h), so they mean the same in every run whose requests have
+ * the same segments; where layers are in groups, each group has ids of its own. Those of tokens
+ * that are a request's own hang on its number: a run that begins warm salts its numbers with a
+ * hash of all lines, so that its request 5 is not that of a run before. */
 #ifndef SIM_BOOKS_SAVED_CACHES_H
 #define SIM_BOOKS_SAVED_CACHES_H
 #include "base/lines.h"

@@ -317,6 +317,10 @@ bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request) {
 }
 
 int64_t scheduler_watch(const Simulation *self, const Instance *instance) {
+  if (instance->kv_groups) { // what slides out of windows may make room
+    const int64_t n_waiting = instance->decode_queue.count + instance->prefill_queue.count;
+    return n_waiting + instance->inbound.count > 0 ? 1 : INT64_MAX;
+  }
   const bool sorted = proposal_sorts(instance->scheduler) && instance->prefill_queue.count > 1;
   if (sorted && may_admit(instance)) return 1; // another may be the first
   if (!instance->cache || !may_admit(instance)) return INT64_MAX;

@@ -44,15 +44,6 @@ BlockIx cache_runs_list(const CacheRuns *self, uint64_t id) {
   return slot->id == 0 ? BLOCK_NONE : slot->first;
 }
 
-void cache_runs_fetch(const CacheRuns *self, uint64_t id) {
-  if (self->n_slots > 0) __builtin_prefetch(&self->slots[home_of(self, id)]);
-}
-
-void cache_runs_fetch_first(const CacheRuns *self, uint64_t id) {
-  const BlockIx first = cache_runs_list(self, id);
-  if (first != BLOCK_NONE) __builtin_prefetch(&self->items[first]);
-}
-
 /* Twice the slots, and each id put anew. */
 static void grow(CacheRuns *self) {
   const size_t n_old = self->n_slots;

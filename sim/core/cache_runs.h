@@ -6,14 +6,14 @@
 #include <stdint.h>
 
 typedef uint32_t BlockIx; // of a run, or of a block that is held by itself
-#define BLOCK_NONE UINT32_MAX
-enum { BLOCK_BY_KEY = -1 }; // instead of a place: the id is the block's key
+#define BLOCK_NONE  UINT32_MAX
+#define BLOCK_BLANK (UINT32_MAX - 1) // one that is not registered
 
 /* Blocks `first` to first + n - 1 of beginnings that end in a segment. */
 typedef struct CacheRun {
-  uint64_t id;                      // of the segment; 0: not registered
-  int64_t registered;               // a number that is larger later
-  int32_t first, n;                 // or BLOCK_BY_KEY, 1
+  uint64_t id;        // of the segment; 0: not registered
+  int64_t registered; // a number that is larger later
+  int32_t first, n;
   int32_t references;               // to each of them
   BlockIx next, previous;           // in the queue of free blocks; its last block goes first
   BlockIx next_same, previous_same; // with this id, by `first`
@@ -50,10 +50,6 @@ void cache_runs_link(CacheRuns *self, BlockIx run, BlockIx previous);
 /* The first with an id, or BLOCK_NONE; the first with the id of one. */
 BlockIx cache_runs_list(const CacheRuns *self, uint64_t id);
 BlockIx cache_runs_first(const CacheRuns *self, BlockIx run);
-/* Brings into the processor's cache where an id is, for a call that asks for it soon; some calls
- * later, the first of its list. */
-void cache_runs_fetch(const CacheRuns *self, uint64_t id);
-void cache_runs_fetch_first(const CacheRuns *self, uint64_t id);
 /* Of a list from `at` on without `but`, the run in which block i is found: the first registered. It
  * is that up to *ret_until. BLOCK_NONE: i is in none, nor are blocks up to there. */
 BlockIx cache_runs_find(const CacheRuns *self, BlockIx at, BlockIx but, int64_t i,

@@ -127,6 +127,9 @@ static int64_t run_limit(const Instance *instance) {
   const int64_t until_finish = booked + batch_until_finish(&instance->batch) - instance->batch.tail;
   const int64_t most = review < until_finish ? review : until_finish;
   if (instance->batcher->reserves_output || most <= booked) return most;
+  if (instance->kv_groups)
+    return booked + kv_groups_fitting(instance->kv_groups, (int64_t)instance->batch.n_seqs,
+                                      instance->free_blocks, most - booked);
   return booked + batch_fitting(&instance->batch, instance->free_blocks, most - booked);
 }
 
@@ -186,6 +189,20 @@ static void plan_power(const Simulation *self, Instance *instance, const BatchSh
     run->power = power_of_decodes(model, run->seqs, present_piece(instance));
 }
 
+enum { MOST_ONE_BY_ONE = 1024 }; // iterations of a part
+
+/* Where layers are in groups each iteration is rounded by itself (RULES.md, Groups of layers). */
+static void round_one_by_one(Simulation *self, Instance *instance) {
+  DecodeRun *run = &instance->run;
+  if (!instance->kv_groups || run->part == 1) return;
+  ARENA_RESERVE(self->arena, run->ends, run->ends_capacity, (size_t)run->part);
+  const FineTick step = series_step(run->series);
+  FineTick fine = series_fine(run->series, 0) + SERIES_CARRY;
+  Tick end = run->part_began_at;
+  for (int64_t i = 0; i < run->part; i++, fine += step)
+    run->ends[i] = end += (Tick)(fine >> FINE_BITS);
+}
+
 /* Sets up the next part of a run, over which the part before has left `carry`; its end is the
  * caller's to put into the agenda. */
 static void begin_part(Simulation *self, Instance *instance, uint32_t carry) {
@@ -193,6 +210,7 @@ static void begin_part(Simulation *self, Instance *instance, uint32_t carry) {
   const int64_t n = run->seqs, context = present_context(run);
   const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
   run->part_began_at = self->now;
+  if (instance->kv_groups) carry = SERIES_CARRY;
   if (asks(self, instance)) {
     run->compute =
         (Series){.first = sim_iteration_ticks(self, instance, &shape, run->done - run->booked)};
@@ -200,7 +218,8 @@ static void begin_part(Simulation *self, Instance *instance, uint32_t carry) {
   } else {
     const DecodePiece *piece = present_piece(instance);
     const bool apart = instance->moves_kv && self->first_counted == UINT64_MAX;
-    run->most = self->step || apart ? 1 : INT64_MAX; // a tier tells what it moved of a whole part
+    const int64_t most = instance->kv_groups ? MOST_ONE_BY_ONE : INT64_MAX;
+    run->most = self->step || apart ? 1 : most; // a tier tells what it moved of a whole part
     run->compute = series_of(decode_piece_fine(piece, context), piece->slope * n, carry);
     run->part = part_length(instance, piece);
     assert(run->part > 0);
@@ -209,6 +228,7 @@ static void begin_part(Simulation *self, Instance *instance, uint32_t carry) {
   run->series = run->compute;
   run->planned_by = instance->perfmodel;
   plan_power(self, instance, &shape);
+  round_one_by_one(self, instance);
   if (!instance->moves_kv) return;
   sim_plan_tier(self, instance, &shape);
   if (series_passes_the_end(self, run->series, run->part)) run->series = (Series){.first = 1};
@@ -318,6 +338,7 @@ void sim_refit_run(Simulation *self, Instance *instance) {
   if (instance->pipeline) lanes_shorten(self, instance, limit - run->done);
   if (steps(self, instance)) return;
   run->part = part_length(instance, present_piece(instance));
+  round_one_by_one(self, instance);
   move_end(self, instance);
 }
 
@@ -370,7 +391,7 @@ static Total drawn(const DecodeRun *run, int64_t n, Tick ticks) {
  * of a pipeline that has left the stages has no ticks of its own. */
 static Total drawn_of_broken(const DecodeRun *run, int64_t n, Tick ticks) {
   if (run->milliwatts > 0) return (Total)ticks * milliwatts_at(run, n);
-  const Tick whole = series_at(run->series, n);
+  const Tick whole = n < run->part ? part_at(run, n) : series_at(run->series, n);
   return whole > 0 ? (Total)ticks * (int64_t)(drawn(run, 1, whole) / whole) : 0;
 }
 
@@ -392,7 +413,8 @@ static void add_iterations(const Simulation *self, const Instance *instance, int
   }
   const Extrapolation extrapolation = present_piece(instance)->extrapolation;
   totals->extrapolated_iterations[extrapolation] += n;
-  totals->extrapolated_ticks[extrapolation] += series_sum(run->compute, n);
+  totals->extrapolated_ticks[extrapolation] +=
+      instance->kv_groups && n > 1 ? ticks : series_sum(run->compute, n);
 }
 
 static void add_gaps(const DecodeRun *run, int64_t skip, int64_t n_seqs, Metrics *metrics) {

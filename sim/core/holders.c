@@ -22,10 +22,6 @@ void holders_remove(Holders *self, uint64_t key, InstanceIx instance) {
   if (*set == 0) key_map_remove(&self->keys, key);
 }
 
-void holders_fetch(const Holders *self, uint64_t key) {
-  key_map_fetch(&self->keys, key);
-}
-
 bool holders_has(const Holders *self, uint64_t key, InstanceIx instance) {
   return instance_set_has(&self->sets, set_of(self, key), instance);
 }

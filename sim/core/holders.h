@@ -17,8 +17,6 @@ void holders_init(Holders *self, uint32_t n_instances, Arena *arena);
 void holders_add(Holders *self, uint64_t key, InstanceIx instance);
 /* It has it no more; perhaps it had not. */
 void holders_remove(Holders *self, uint64_t key, InstanceIx instance);
-/* Brings into the processor's cache what is known of a key, for a call that asks for it soon. */
-void holders_fetch(const Holders *self, uint64_t key);
 bool holders_has(const Holders *self, uint64_t key, InstanceIx instance);
 /* How many of the first `n` blocks of a prompt, from the first on, each instance has: by instance,
  * until the next match. */

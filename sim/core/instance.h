@@ -139,7 +139,8 @@ typedef struct DecodeRun {
   int64_t limit;  // iterations of the whole run, as far as is known
   Series series;  // of the present part
   Series compute; // the same without the tier's work
-  Tick *ends;     // of iterations of a part of several, of a lane (lanes.h); else NULL
+  Tick *ends;     // of iterations of a part of several that are no series: of a lane (lanes.h), or
+                  // with layers in groups; else NULL
   size_t ends_capacity;
   int64_t most;                // that the present part may have, however long the run
   int64_t review;              // iterations after which the batcher wants to be asked

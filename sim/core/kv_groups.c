@@ -59,9 +59,13 @@ void kv_groups_init(KvGroups *self, const KvLayout *layout, const KvGroupOptions
                      .alignment = 1,
                      .found = ARENA_ARRAY(arena, FoundBlocks, layout->n_groups),
                      .arena = arena};
+  int32_t first = 0;
+  while (first + 1 < self->n_groups && layout->groups[first].kind != KV_FULL)
+    first++;
   for (int32_t g = 0; g < self->n_groups; g++) {
     KvGroup *group = &self->groups[g];
     *group = group_of(&layout->groups[g], options);
+    group->name = g == first ? 0 : (uint64_t)g + 1;
     while (!is_like(group, &self->groups[group->like]))
       group->like++;
     self->has_states |= group->kind == KV_STATE;
@@ -76,74 +80,40 @@ void kv_groups_decide(KvGroups *self) {
 
 /* --- what is found */
 
-/* The key of block i of a group. That of the first with full attention is as if it were alone. */
+static BlockNames names_of(const KvGroups *self, int32_t g, const Content *content) {
+  return (BlockNames){content, self->groups[g].block_size, self->groups[g].name};
+}
+
+/* Of state i of a group; it is not 0. */
 static uint64_t key_of(const KvGroups *self, int32_t g, const Content *content, int64_t i) {
   const int64_t end = (i + 1) * self->groups[g].block_size + self->pool->lookahead;
-  const uint64_t key = content_key(content, end);
-  int32_t first = 0;
-  while (first + 1 < self->n_groups && self->groups[first].kind != KV_FULL)
-    first++;
-  if (g == first) return key;
-  const uint64_t own = hash_fold(hash_mix(key), (uint64_t)g);
-  return own + (own == 0);
+  return hash_fold(content_key(content, end), (uint64_t)g);
 }
 
-static BlockIx *found_at(KvGroups *self, int32_t g, int64_t i) {
-  FoundBlocks *found = &self->found[g];
-  ARENA_RESERVE(self->arena, found->blocks, found->capacity, (size_t)i + 1);
-  return &found->blocks[i];
-}
-
-/* Blocks that are looked for or named together, so that what is known of them comes into the
- * processor's cache at once and not block by block. */
-enum { FETCHED = 16 };
-
-/* Blocks from i on up to `n`, of groups like `kind`, are about to be looked for. */
-static void fetch_blocks(const KvGroups *self, int32_t kind, const Content *content, int64_t i,
-                         int64_t n) {
-  uint64_t keys[FETCHED];
-  const int64_t end = lesser(i + FETCHED, n);
-  for (int32_t g = kind; g < self->n_groups; g++) {
-    if (self->groups[g].like != kind) continue;
-    for (int64_t k = i; k < end; k++) {
-      keys[k - i] = key_of(self, g, content, k);
-      cache_runs_fetch(&self->pool->runs, keys[k - i]);
-    }
-    for (int64_t k = i; k < end; k++)
-      cache_runs_fetch_first(&self->pool->runs, keys[k - i]);
-  }
-}
-
-/* Whether block i is found in all groups like `kind`. */
-static bool find_block(KvGroups *self, int32_t kind, const Content *content, int64_t i) {
-  for (int32_t g = kind; g < self->n_groups; g++) {
-    if (self->groups[g].like != kind) continue;
-    const BlockIx ix = prefix_cache_find(self->pool, key_of(self, g, content, i));
-    if (ix == BLOCK_NONE) return false;
-    *found_at(self, g, i) = ix;
-  }
+/* Whether block i is found in all groups like `kind`; if not, as prefix_cache_finds. */
+static bool find_block(const KvGroups *self, int32_t kind, const Content *content, int64_t i,
+                       int64_t *ret_from) {
+  for (int32_t g = kind; g < self->n_groups; g++)
+    if (self->groups[g].like == kind &&
+        !prefix_cache_finds(self->pool, names_of(self, g, content), i, ret_from))
+      return false;
   return true;
 }
 
 /* Of those groups `n` blocks are found, the first `n_null` of which are null. */
 static void found_blocks(KvGroups *self, int32_t kind, int64_t n_null, int64_t n) {
-  for (int32_t g = kind; g < self->n_groups; g++) {
-    if (self->groups[g].like != kind) continue;
-    for (int64_t i = 0; i < n_null; i++)
-      *found_at(self, g, i) = BLOCK_NONE;
-    self->found[g].n = (int32_t)n;
-  }
+  for (int32_t g = kind; g < self->n_groups; g++)
+    if (self->groups[g].like == kind) self->found[g] = (FoundBlocks){(int32_t)n_null, (int32_t)n};
 }
 
 /* The longest run of the first `n` blocks. */
 static int64_t match_full(KvGroups *self, int32_t kind, const Content *content, int64_t n) {
   const int64_t block = self->groups[kind].block_size;
-  int64_t i = 0;
-  for (; i < n; i++) {
-    if (i % FETCHED == 1) fetch_blocks(self, kind, content, i, n);
-    if (!find_block(self, kind, content, i)) break;
-  }
-  const int64_t tokens = i * block / self->alignment * self->alignment;
+  int64_t unheld;
+  for (int32_t g = kind; g < self->n_groups; g++)
+    if (self->groups[g].like == kind)
+      n = prefix_cache_found(self->pool, names_of(self, g, content), 0, n, &unheld);
+  const int64_t tokens = n * block / self->alignment * self->alignment;
   found_blocks(self, kind, 0, tokens / block);
   return tokens;
 }
@@ -156,7 +126,9 @@ static int64_t match_window(KvGroups *self, int32_t kind, const Content *content
   int64_t run = 0, i = n - 1;
   for (; i >= 0 && run < needed; i--) {
     if (run == 0 && (i + 1) * group->block_size % self->alignment != 0) continue;
-    run = find_block(self, kind, content, i) ? run + 1 : 0;
+    int64_t from;
+    run = find_block(self, kind, content, i, &from) ? run + 1 : 0;
+    if (run == 0) i = from;
   }
   const int64_t first = run < needed ? 0 : i + 1;
   while (run < needed && run * group->block_size % self->alignment != 0)
@@ -168,8 +140,11 @@ static int64_t match_window(KvGroups *self, int32_t kind, const Content *content
 /* The last state. */
 static int64_t match_state(KvGroups *self, int32_t kind, const Content *content, int64_t n) {
   const int64_t block = self->groups[kind].block_size;
-  while (n > 0 && (n * block % self->alignment != 0 || !find_block(self, kind, content, n - 1)))
-    n--;
+  while (n > 0) {
+    int64_t from = n - 1;
+    if (n * block % self->alignment == 0 && find_block(self, kind, content, n - 1, &from)) break;
+    n = from;
+  }
   found_blocks(self, kind, n > 0 ? n - 1 : 0, n);
   return n * block;
 }
@@ -187,6 +162,7 @@ static int64_t match_kind(KvGroups *self, int32_t kind, const Content *content, 
 
 int64_t kv_groups_match(KvGroups *self, const Content *content, int64_t tokens, int64_t most) {
   int64_t matched = self->options.caches ? most : 0, longest = 0;
+  self->content = content;
   for (bool agreed = false, first = true; !agreed; first = false) {
     int64_t length = matched;
     for (int kind = KV_FULL; kind <= KV_STATE; kind++)
@@ -235,12 +211,13 @@ static int64_t unneeded(const KvGroup *group, int64_t computed) {
   return greater(computed - kept, 0);
 }
 
+/* Of the blocks that were found from one on, those that nobody holds. */
 static int64_t unheld(const KvGroups *self, int32_t g, int64_t from) {
+  const FoundBlocks *found = &self->found[g];
   int64_t n = 0;
-  for (int64_t i = from; i < self->found[g].n; i++) {
-    const BlockIx ix = self->found[g].blocks[i];
-    n += ix != BLOCK_NONE && self->pool->runs.items[ix].references == 0;
-  }
+  if (from < found->n_null) from = found->n_null;
+  if (from < found->n)
+    prefix_cache_found(self->pool, names_of(self, g, self->content), from, found->n, &n);
   return n;
 }
 
@@ -248,7 +225,7 @@ static int64_t need_of_state(const KvGroups *self, int32_t g, const GroupHolds *
                              const KvReach *reach) {
   const KvGroup *group = &self->groups[g];
   const int64_t n = blocks_for(group, reach->slots) + group->spare;
-  const int64_t held = holds->known ? holds->of[g].n : self->found[g].n;
+  const int64_t held = holds->known ? holds->of[g].held.n : self->found[g].n;
   const int64_t most = holds->known && holds->of[g].began ? 1 : 1 + group->spare;
   return lesser(n - held, most) + (holds->known ? 0 : unheld(self, g, 0));
 }
@@ -259,7 +236,7 @@ static int64_t need_of(const KvGroups *self, int32_t g, const GroupHolds *holds,
   if (group->kind == KV_STATE) return need_of_state(self, g, holds, reach);
   int64_t n = blocks_for(group, reach->slots) + group->spare;
   if (whole) n = lesser(n, group->admitted);
-  if (holds->known) return greater(n - holds->of[g].n, 0);
+  if (holds->known) return greater(n - holds->of[g].held.n, 0);
   const int64_t skipped = unneeded(group, reach->computed) / group->block_size;
   return greater(n - greater(skipped, self->found[g].n), 0) + unheld(self, g, skipped);
 }
@@ -273,23 +250,49 @@ int64_t kv_groups_need(const KvGroups *self, const GroupHolds *holds, const KvRe
   return n;
 }
 
-static void push(KvGroups *self, GroupHolds *holds, int32_t g, BlockIx ix) {
+/* The number of blocks that it has, of a group. */
+static void count(KvGroups *self, GroupHolds *holds, int32_t g, int64_t more) {
+  holds->n_blocks += (int32_t)more;
+  self->groups[g].n_held += more;
+}
+
+static void push_state(KvGroups *self, GroupHolds *holds, int32_t g, BlockIx ix) {
   GroupHold *hold = &holds->of[g];
-  ARENA_RESERVE(self->arena, hold->blocks, hold->capacity, (size_t)hold->n + 1);
-  hold->blocks[hold->n++] = ix;
-  if (ix == BLOCK_NONE) return;
-  holds->n_blocks++;
-  self->groups[g].n_held++;
+  ARENA_RESERVE(self->arena, hold->states, hold->capacity, (size_t)hold->held.n + 1);
+  hold->states[hold->held.n++] = ix;
+  count(self, holds, g, ix != BLOCK_NONE);
 }
 
 /* A null block takes its place. */
-static void drop(KvGroups *self, GroupHolds *holds, int32_t g, int32_t i) {
-  BlockIx *block = &holds->of[g].blocks[i];
-  if (*block == BLOCK_NONE) return;
-  prefix_cache_drop(self->pool, *block);
-  *block = BLOCK_NONE;
-  holds->n_blocks--;
-  self->groups[g].n_held--;
+static void drop_state(KvGroups *self, GroupHolds *holds, int32_t g, int32_t i) {
+  BlockIx *state = &holds->of[g].states[i];
+  if (*state == BLOCK_NONE) return;
+  if (*state == BLOCK_BLANK)
+    prefix_cache_drop_blank(self->pool, 1);
+  else
+    prefix_cache_drop(self->pool, &(HeldRun){*state, 1}, 1);
+  *state = BLOCK_NONE;
+  count(self, holds, g, -1);
+}
+
+/* A state that was found, which comes behind null blocks. */
+static void hit_state(KvGroups *self, GroupHolds *holds, int32_t g, int64_t from) {
+  const FoundBlocks *found = &self->found[g];
+  for (int64_t i = 0; i < greater(from, found->n); i++) {
+    self->hit.n_runs = 0;
+    if (i >= from && i >= found->n_null)
+      prefix_cache_hold(self->pool, &self->hit, names_of(self, g, self->content), i, i + 1);
+    push_state(self, holds, g, self->hit.n_runs > 0 ? self->hit.runs[0].run : BLOCK_NONE);
+  }
+}
+
+static void hit_blocks(KvGroups *self, GroupHolds *holds, int32_t g, int64_t from) {
+  const FoundBlocks *found = &self->found[g];
+  HeldBlocks *held = &holds->of[g].held;
+  const int64_t n_null = greater(from, found->n_null), n = greater(n_null, found->n);
+  group_blocks_skip(self->pool, held, n_null);
+  group_blocks_hit(self->pool, held, names_of(self, g, self->content), n);
+  count(self, holds, g, n - n_null);
 }
 
 void kv_groups_hit(KvGroups *self, GroupHolds *holds, int64_t computed) {
@@ -298,13 +301,9 @@ void kv_groups_hit(KvGroups *self, GroupHolds *holds, int64_t computed) {
   for (int32_t g = 0; g < self->n_groups; g++) {
     const KvGroup *group = &self->groups[g];
     const int64_t skipped = unneeded(group, computed) / group->block_size;
-    of[g].n = 0;
-    for (int64_t i = 0; i < greater(skipped, self->found[g].n); i++) {
-      const BlockIx ix = i < skipped ? BLOCK_NONE : self->found[g].blocks[i];
-      if (ix != BLOCK_NONE) prefix_cache_hold(self->pool, ix);
-      push(self, holds, g, ix);
-    }
-    of[g].n_registered = of[g].n;
+    of[g].held.n = 0;
+    (group->kind == KV_STATE ? hit_state : hit_blocks)(self, holds, g, skipped);
+    of[g].held.n_registered = of[g].held.n;
     of[g].n_retired = of[g].before = 0;
     of[g].began = false;
   }
@@ -317,24 +316,24 @@ void kv_groups_hit(KvGroups *self, GroupHolds *holds, int64_t computed) {
 static void slide_state(KvGroups *self, GroupHolds *holds, int32_t g, int64_t computed) {
   GroupHold *hold = &holds->of[g];
   const int64_t block = self->groups[g].block_size;
-  const int32_t needed = (int32_t)lesser(unneeded(&self->groups[g], computed) / block, hold->n);
+  const int32_t needed =
+      (int32_t)lesser(unneeded(&self->groups[g], computed) / block, hold->held.n);
   for (int32_t i = needed - 1; i >= hold->n_retired; i--)
-    drop(self, holds, g, i);
+    drop_state(self, holds, g, i);
   if (needed > hold->n_retired) hold->n_retired = needed;
   if (hold->before > 0 && hold->before < blocks_for(&self->groups[g], computed))
-    drop(self, holds, g, hold->before - 1);
+    drop_state(self, holds, g, hold->before - 1);
 }
 
 void kv_groups_slide(KvGroups *self, GroupHolds *holds, int64_t computed) {
   if (!holds->known) return;
   for (int32_t g = 0; g < self->n_groups; g++) {
     const KvGroup *group = &self->groups[g];
-    GroupHold *hold = &holds->of[g];
+    HeldBlocks *held = &holds->of[g].held;
     if (group->kind == KV_STATE) slide_state(self, holds, g, computed);
     if (group->kind != KV_WINDOW) continue;
-    int64_t i = lesser(unneeded(group, computed) / group->block_size, hold->n) - 1;
-    for (; i >= 0 && hold->blocks[i] != BLOCK_NONE; i--)
-      drop(self, holds, g, (int32_t)i);
+    const int64_t until = lesser(unneeded(group, computed) / group->block_size, held->n);
+    count(self, holds, g, -group_blocks_slide(self->pool, held, until));
   }
 }
 
@@ -343,25 +342,35 @@ static void place_state(KvGroups *self, GroupHolds *holds, int32_t g, const KvRe
   const int32_t spare = (int32_t)self->groups[g].spare;
   const int32_t skipped = (int32_t)blocks_for(&self->groups[g], reach->done) - 1;
   const bool began = holds->of[g].began;
-  const int32_t held = holds->of[g].n;
+  const int32_t held = holds->of[g].held.n;
   holds->of[g].began = true;
   if (skipped + 1 + spare <= held) return;
   if (held > 0) holds->of[g].before = held - (began ? spare : 0);
-  while (holds->of[g].n < skipped)
-    push(self, holds, g, BLOCK_NONE);
+  while (holds->of[g].held.n < skipped)
+    push_state(self, holds, g, BLOCK_NONE);
   for (int32_t i = held - spare; began && i < held && i < skipped; i++) {
     GroupHold *hold = &holds->of[g];
-    ARENA_RESERVE(self->arena, hold->blocks, hold->capacity, (size_t)hold->n + 1);
-    hold->blocks[hold->n++] = hold->blocks[i];
-    hold->blocks[i] = BLOCK_NONE;
+    ARENA_RESERVE(self->arena, hold->states, hold->capacity, (size_t)hold->held.n + 1);
+    hold->states[hold->held.n++] = hold->states[i];
+    hold->states[i] = BLOCK_NONE;
   }
+}
+
+static void take_states(KvGroups *self, GroupHolds *holds, int32_t g, const KvReach *reach) {
+  const KvGroup *group = &self->groups[g];
+  const int64_t n = blocks_for(group, reach->done) + group->spare;
+  HeldBlocks none = {0};
+  place_state(self, holds, g, reach);
+  prefix_cache_take(self->pool, &none, greater(n - holds->of[g].held.n, 0));
+  while (holds->of[g].held.n < n)
+    push_state(self, holds, g, BLOCK_BLANK);
 }
 
 /* With states it is not known: their blocks follow what is done. */
 static int64_t room_of(const KvGroups *self, const GroupHolds *holds) {
   int64_t room = self->has_states ? 0 : INT64_MAX;
   for (int32_t g = 0; g < self->n_groups; g++)
-    room = lesser(room, (holds->of[g].n - self->groups[g].spare) * self->groups[g].block_size);
+    room = lesser(room, (holds->of[g].held.n - self->groups[g].spare) * self->groups[g].block_size);
   return room;
 }
 
@@ -370,19 +379,27 @@ void kv_groups_take(KvGroups *self, GroupHolds *holds, const KvReach *reach) {
   if (reach->slots <= holds->room) return;
   for (int32_t g = 0; g < self->n_groups; g++) {
     const KvGroup *group = &self->groups[g];
-    const bool state = group->kind == KV_STATE;
-    const int64_t n = blocks_for(group, state ? reach->done : reach->slots) + group->spare;
-    if (state) place_state(self, holds, g, reach);
-    while (holds->of[g].n < n)
-      push(self, holds, g, prefix_cache_pop(self->pool));
+    const int64_t n = blocks_for(group, reach->slots) + group->spare;
+    const int64_t more = n - holds->of[g].held.n;
+    if (group->kind == KV_STATE) {
+      take_states(self, holds, g, reach);
+    } else if (more > 0) {
+      group_blocks_take(self->pool, &holds->of[g].held, more);
+      count(self, holds, g, more);
+    }
   }
   holds->room = room_of(self, holds);
 }
 
 void kv_groups_release(KvGroups *self, GroupHolds *holds) {
-  for (int32_t g = 0; holds->known && g < self->n_groups; g++)
-    for (GroupHold *hold = &holds->of[g]; hold->n > 0; hold->n--)
-      drop(self, holds, g, hold->n - 1);
+  for (int32_t g = 0; holds->known && g < self->n_groups; g++) {
+    HeldBlocks *held = &holds->of[g].held;
+    if (self->groups[g].kind != KV_STATE)
+      count(self, holds, g, -group_blocks_release(self->pool, held));
+    else
+      for (; held->n > 0; held->n--)
+        drop_state(self, holds, g, held->n - 1);
+  }
   assert(holds->n_blocks == 0);
   holds->junction = holds->room = 0;
   holds->known = false;
@@ -395,43 +412,42 @@ static int64_t last_end(const KvGroups *self, const KvGroup *group, int64_t toke
   return tokens / self->alignment * self->alignment / group->block_size;
 }
 
-/* Whether a request may resume where block i of a group ends, or soon after. */
+/* Whether block i is among the `needed` ones before `end`; up to *ret_until that stays so. */
+static bool ends_at(int64_t needed, int64_t end, int64_t i, int64_t *ret_until) {
+  const int64_t change = i < end - needed ? end - needed : i < end ? end : *ret_until;
+  if (change < *ret_until) *ret_until = change;
+  return end - needed <= i && i < end;
+}
+
+/* Whether a request may resume where block i of a group ends, or soon after; up to *ret_until that
+ * stays so. */
 static bool is_kept(const KvGroups *self, const KvGroup *group, const GroupHolds *holds,
-                    int64_t prompt_tokens, int64_t i) {
+                    int64_t prompt_tokens, int64_t i, int64_t *ret_until) {
   const int64_t retention = self->options.retention;
+  *ret_until = INT64_MAX;
   if (group->kind == KV_FULL || (group->kind == KV_STATE && retention == KV_KEEPS_ALL)) return true;
   const int64_t needed = group->kind == KV_STATE ? 1 : blocks_for(group, group->window - 1);
   const int64_t apart = (retention == KV_KEEPS_ALL ? self->alignment : retention);
   const int64_t segment = apart / group->block_size;
   if (apart > 0 && needed >= segment) return true;
-  if (apart > 0 && i % segment >= segment - needed) return true;
-  if (retention == KV_KEEPS_ALL) return false;
+  const bool kept = apart > 0 && ends_at(needed, (i / segment + 1) * segment, i, ret_until);
+  if (kept || retention == KV_KEEPS_ALL) return kept;
   const int64_t prompt_end = last_end(self, group, prompt_tokens - 1);
   const int64_t junction = last_end(self, group, holds->junction);
-  return (prompt_end - needed <= i && i < prompt_end) ||
-         (holds->junction > 0 && junction - needed <= i && i < junction);
+  return ends_at(needed, prompt_end, i, ret_until) ||
+         (holds->junction > 0 && ends_at(needed, junction, i, ret_until));
 }
 
-/* The keys of blocks of a group from its first unregistered one on up to `end`, as far as they are
- * named; 0 of others. */
-static void keys_of_next(const KvGroups *self, const GroupHolds *holds, int32_t g,
-                         const Content *content, int64_t prompt_tokens, int64_t end,
-                         uint64_t *ret_keys) {
-  const GroupHold *hold = &holds->of[g];
-  for (int64_t i = hold->n_registered; i < end; i++) {
-    const bool named =
-        hold->blocks[i] != BLOCK_NONE && is_kept(self, &self->groups[g], holds, prompt_tokens, i);
-    *ret_keys = named ? key_of(self, g, content, i) : 0;
-    if (named) cache_runs_fetch(&self->pool->runs, *ret_keys);
-    ret_keys++;
-  }
-}
-
-static void name_block(KvGroups *self, int32_t g, BlockIx ix, uint64_t key) {
-  prefix_cache_name(self->pool, ix, key);
-  if (self->groups[g].kind != KV_STATE) return;
+static void name_state(KvGroups *self, GroupHolds *holds, int32_t g, const Content *content,
+                       int64_t i) {
+  BlockIx *state = &holds->of[g].states[i];
+  if (*state == BLOCK_NONE) return;
+  assert(*state == BLOCK_BLANK);
+  self->hit.n_runs = 0;
+  prefix_cache_name(self->pool, &self->hit, names_of(self, g, content), i, i + 1);
+  *state = self->hit.runs[0].run;
   ARENA_RESERVE(self->arena, self->fresh, self->fresh_capacity, self->n_fresh + 1);
-  self->fresh[self->n_fresh++] = key;
+  self->fresh[self->n_fresh++] = key_of(self, g, content, i);
 }
 
 void kv_groups_register(KvGroups *self, GroupHolds *holds, const Content *content,
@@ -441,15 +457,17 @@ void kv_groups_register(KvGroups *self, GroupHolds *holds, const Content *conten
                                               : done - greater(self->pool->lookahead - 1, 0);
   const int64_t full = lesser(computed, tokens - self->pool->lookahead);
   for (int32_t g = 0; g < self->n_groups; g++) {
-    GroupHold *hold = &holds->of[g];
-    const int64_t n = full / self->groups[g].block_size;
-    while (hold->n_registered < n) {
-      uint64_t keys[FETCHED];
-      const int64_t first = hold->n_registered, end = lesser(first + FETCHED, n);
-      keys_of_next(self, holds, g, content, prompt_tokens, end, keys);
-      for (; hold->n_registered < end; hold->n_registered++)
-        if (keys[hold->n_registered - first] != 0)
-          name_block(self, g, hold->blocks[hold->n_registered], keys[hold->n_registered - first]);
+    HeldBlocks *held = &holds->of[g].held;
+    const KvGroup *group = &self->groups[g];
+    const int64_t n = full / group->block_size;
+    for (int64_t i = held->n_registered, until; i < n; i = until) {
+      const bool kept = is_kept(self, group, holds, prompt_tokens, i, &until);
+      until = group->kind == KV_STATE ? i + 1 : lesser(until, n);
+      if (kept && group->kind == KV_STATE)
+        name_state(self, holds, g, content, i);
+      else if (kept)
+        group_blocks_name(self->pool, held, names_of(self, g, content), i, until);
+      held->n_registered = (int32_t)until;
     }
   }
 }
@@ -462,7 +480,7 @@ static int64_t next_slide(const KvGroup *group, const GroupHold *hold, int64_t s
   if (group->kind == KV_FULL) return INT64_MAX / 2;
   if (group->kind == KV_WINDOW)
     return (unneeded(group, sure) / block + 1) * block + group->window - 1;
-  const bool held = hold->before > 0 && hold->blocks[hold->before - 1] != BLOCK_NONE;
+  const bool held = hold->before > 0 && hold->states[hold->before - 1] != BLOCK_NONE;
   return (held ? lesser(hold->before, hold->n_retired + 1) : hold->n_retired + 1) * block + 1;
 }
 
@@ -474,10 +492,22 @@ int64_t kv_groups_quiet(const KvGroups *self, const GroupHolds *holds, int64_t d
   for (int32_t g = 0; g < self->n_groups; g++) {
     const KvGroup *group = &self->groups[g];
     const GroupHold *hold = &holds->of[g];
-    quiet = lesser(quiet, (hold->n - group->spare) * group->block_size);
+    quiet = lesser(quiet, (hold->held.n - group->spare) * group->block_size);
     quiet = lesser(quiet, next_slide(group, hold, sure) + lag);
   }
   return greater(quiet - done, 0);
+}
+
+int64_t kv_groups_fitting(const KvGroups *self, int64_t n_requests, int64_t free_blocks,
+                          int64_t limit) {
+  int64_t least = INT64_MAX; // tokens of a block
+  for (int32_t g = 0; g < self->n_groups; g++)
+    least = lesser(least, self->groups[g].block_size);
+  if (n_requests == 0) return limit;
+  const int64_t each = free_blocks / n_requests - self->n_groups; // beyond the next of each group
+  if (each < 0) return 0;
+  const int64_t whole = each / self->n_groups;
+  return whole > limit / least ? limit : lesser(whole * least, limit);
 }
 
 /* --- sizes */
@@ -520,13 +550,14 @@ int64_t kv_groups_room(const KvGroups *self, int64_t blocks) {
 
 void kv_groups_audit_holds(const KvGroups *self, const GroupHolds *holds, int64_t *held) {
   int64_t n = 0;
-  for (int32_t g = 0; holds->known && g < self->n_groups; g++)
-    for (int32_t i = 0; i < holds->of[g].n; i++) {
-      const BlockIx ix = holds->of[g].blocks[i];
-      if (ix == BLOCK_NONE) continue;
-      assert(self->pool->counts || self->pool->runs.items[ix].references > 0);
-      held[g]++;
-      n++;
-    }
+  for (int32_t g = 0; holds->known && g < self->n_groups; g++) {
+    const GroupHold *hold = &holds->of[g];
+    int64_t here = 0;
+    if (self->groups[g].kind != KV_STATE) here = group_blocks_audit(self->pool, &hold->held);
+    for (int32_t i = 0; self->groups[g].kind == KV_STATE && i < hold->held.n; i++)
+      here += hold->states[i] != BLOCK_NONE;
+    held[g] += here;
+    n += here;
+  }
   assert(n == holds->n_blocks);
 }

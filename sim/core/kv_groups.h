@@ -3,16 +3,17 @@
  *
  * A group has layers of one kind, which keep all tokens, those in a sliding window, or a state. A
  * block holds a group's block of tokens for all of its layers, or a state; blocks of all groups
- * take as many bytes, and come from one free queue (prefix_cache.h), which they return to. A
- * request has a list of blocks in each group. What its layers no longer need is a null block there,
- * BLOCK_NONE: it has a place and no memory. The key of a block names its group, too.
+ * take as many bytes, and come from one free queue (prefix_cache.h), which they return to. What
+ * layers of a request no longer need is a null block in their group: it has a place and no memory.
+ * Blocks of tokens are kept in runs (group_blocks.h), states one by one. The name of a block tells
+ * its group; the first group with full attention has the names that it would have alone.
  *
  * Here is what one request needs, takes, finds and gives back; counters of free blocks are the
  * caller's, who sees PrefixCache.n_free change. */
 #ifndef SIM_CORE_KV_GROUPS_H
 #define SIM_CORE_KV_GROUPS_H
 #include "perfmodel/kv_layout.h"
-#include "sim/core/prefix_cache.h"
+#include "sim/core/group_blocks.h"
 #include "sim/core/radix.h"
 
 enum { KV_KEEPS_ALL = -1 }; // KvGroupOptions.retention
@@ -35,14 +36,13 @@ typedef struct KvGroup {
   int64_t most;     // that a request ever holds; INT64_MAX: no limit
   int64_t admitted; // of those of a whole prompt, that admission asks for; likewise
   int32_t like;     // the first group of the same kind: hits are of all of them
+  uint64_t name;    // BlockNames.group
   int64_t n_held;   // by requests, each counted for all that hold it
 } KvGroup;
 
-/* Of one of them, by the newest match. */
+/* Of one of them, by the newest match: so many places, and those of them that are null. */
 typedef struct FoundBlocks {
-  BlockIx *blocks;
-  size_t capacity;
-  int32_t n;
+  int32_t n_null, n;
 } FoundBlocks;
 
 typedef struct KvGroups {
@@ -54,6 +54,8 @@ typedef struct KvGroups {
   int32_t n_narrow;          // kinds that do not keep all tokens
   bool has_states;           // with a place in the prefix cache: chunks end where one can be kept
   FoundBlocks *found;        // [n_groups] by the newest match
+  HeldBlocks hit;            // the newest state that was hit or named
+  const Content *content;    // of which
   int64_t matched, junction; // tokens; junction 0: none
   uint64_t *fresh;           // keys of states registered since the newest decision began
   size_t n_fresh, fresh_capacity;
@@ -62,9 +64,9 @@ typedef struct KvGroups {
 
 /* Of a request, in one group. */
 typedef struct GroupHold {
-  BlockIx *blocks;
+  HeldBlocks held; // without parts where it keeps states
+  BlockIx *states; // [held.n] runs of one block, BLOCK_NONE or BLOCK_BLANK
   size_t capacity;
-  int32_t n, n_registered;
   int32_t n_retired; // states before that are given back
   int32_t before;    // 1 + the place of the state before the running one; 0: none
   bool began;        // it has a state
@@ -107,7 +109,8 @@ void kv_groups_init(KvGroups *self, const KvLayout *layout, const KvGroupOptions
 /* A decision begins. */
 void kv_groups_decide(KvGroups *self);
 /* The first tokens of a content of `tokens` that every group has, at most `most`; and, in
- * `junction`, those that full attention alone has. They are remembered until the next match. */
+ * `junction`, those that full attention alone has. They and the content are remembered until the
+ * next match. */
 int64_t kv_groups_match(KvGroups *self, const Content *content, int64_t tokens, int64_t most);
 /* Whether one that resumes at what was matched would read a state that the step being decided
  * makes. */
@@ -130,6 +133,10 @@ void kv_groups_register(KvGroups *self, GroupHolds *holds, const Content *conten
  * the newest and the `lag` before that may be sure, and all but `lag` known. */
 int64_t kv_groups_quiet(const KvGroups *self, const GroupHolds *holds, int64_t done, int64_t sure,
                         int64_t known, int64_t lag);
+/* The most steps of a token, at most `limit`, of each of so many requests for which so many free
+ * blocks surely suffice, though nothing is given back meanwhile. */
+int64_t kv_groups_fitting(const KvGroups *self, int64_t n_requests, int64_t free_blocks,
+                          int64_t limit);
 /* Gives all back. */
 void kv_groups_release(KvGroups *self, GroupHolds *holds);
 /* The tokens of a chunk of `n` behind `start`, cut to where a state can be kept; 0: none. `end` is

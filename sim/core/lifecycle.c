@@ -366,6 +366,7 @@ static int64_t room_hits(Simulation *self, Instance *to, RequestIx ix, int64_t *
 /* Where layers are in groups: the tokens of its prompt that are there, and what is needed of it. */
 static int64_t match_room(Simulation *self, Instance *to, RequestIx ix, KvReach *ret_reach) {
   const int64_t tokens = self->requests.slots[ix].prompt_tokens;
+  sim_catch_up(self, to);
   *ret_reach = (KvReach){tokens, tokens, tokens};
   return kv_groups_match(to->kv_groups, &self->memory[ix].content, tokens, tokens);
 }

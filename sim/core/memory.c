@@ -61,7 +61,7 @@ void sim_book_iterations(Simulation *self, Instance *instance, int64_t n) {
     book_radix(self, instance, more);
     return;
   }
-  if (instance->cache) {
+  if (instance->cache || instance->kv_groups) {
     for (int64_t i = 0; i < more; i++) {
       BatchGrowth growth = sim_begin_growth(self, instance);
       sim_grow_until(self, instance, &growth, UINT32_MAX);
@@ -93,7 +93,7 @@ void sim_catch_up(Simulation *self, Instance *instance) {
 }
 
 void sim_catch_up_cache(Simulation *self, Instance *instance) {
-  if (instance->cache || instance->radix) sim_catch_up(self, instance);
+  if (instance->cache || instance->radix || instance->kv_groups) sim_catch_up(self, instance);
 }
 
 bool sim_has_blocks(const Simulation *self, const Instance *instance, int64_t n) {

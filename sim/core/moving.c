@@ -7,6 +7,7 @@
 #include "sim/core/lifecycle.h"
 #include "sim/core/limits.h"
 #include "sim/core/loop.h"
+#include "sim/core/marks.h"
 #include "sim/core/memory.h"
 #include "sim/core/transfers.h"
 #include "sim/core/waking.h"
@@ -230,13 +231,15 @@ static void move_rest(Simulation *self, TransferIx ix) {
 
 static void wait_for_room(Simulation *self, TransferIx ix) {
   const Transfer *transfer = &self->transfers.slots[ix];
+  Instance *to = &self->instances[transfer->to];
   if (transfer->choice.retry > 0) {
     agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + transfer->choice.retry);
     self->n_retries++;
   } else {
-    Instance *to = &self->instances[transfer->to];
     if (to->loop->cut) to->loop->cut(self, to); // the end of each step asks for it
     request_queue_push(&to->inbound, self->requests.slots, transfer->request);
+    if (to->kv_groups && to->activity == ACTIVITY_DECODE)
+      sim_mark(self, to, MARK_BEGIN); // each of its steps may give blocks back
   }
 }
 

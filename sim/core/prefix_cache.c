@@ -3,7 +3,7 @@
 #include <assert.h>
 
 void prefix_cache_init(PrefixCache *self, int64_t n_blocks, Arena *arena) {
-  assert(0 < n_blocks && n_blocks < BLOCK_NONE);
+  assert(0 < n_blocks && n_blocks < BLOCK_BLANK);
   *self = (PrefixCache){.arena = arena,
                         .runs = {.arena = arena, .unused = BLOCK_NONE},
                         .n_blocks = n_blocks,
@@ -20,7 +20,6 @@ static int64_t lesser(int64_t a, int64_t b) {
 /* --- what is told */
 
 static uint64_t key_of(const PrefixCache *self, const CacheRun *run, int64_t i) {
-  if (run->first == BLOCK_BY_KEY) return run->id;
   return content_key_of(run->id, (i + 1) * self->block_size + self->lookahead);
 }
 
@@ -88,7 +87,6 @@ static void join_newest(PrefixCache *self) {
   CacheRun *run = &self->runs.items[ix];
   const CacheRun *behind = &self->runs.items[rest];
   if (run->id != behind->id || behind->first != cache_run_end(run)) return;
-  if (run->first == BLOCK_BY_KEY) return;
   const bool two =
       run->previous_same == BLOCK_NONE && run->next_same == rest && behind->next_same == BLOCK_NONE;
   if (!two && cache_runs_overlap(&self->runs, cache_runs_first(&self->runs, ix), ix, rest,
@@ -112,24 +110,10 @@ static void enter_queue(PrefixCache *self, BlockIx ix) {
   join_newest(self);
 }
 
-/* Single blocks are evicted one by one, each where it happens to lie: those that are next come into
- * the processor's cache meanwhile. */
-static void fetch_oldest(const PrefixCache *self) {
-  enum { AHEAD = 4 };
-  const CacheRun *items = self->runs.items;
-  BlockIx ix = self->oldest;
-  for (int i = 0; i < AHEAD && ix != BLOCK_NONE; i++)
-    ix = items[ix].next;
-  if (ix == BLOCK_NONE) return;
-  cache_runs_fetch(&self->runs, items[ix].id);
-  if (items[ix].next != BLOCK_NONE) __builtin_prefetch(&items[items[ix].next]);
-}
-
 /* At most `most` blocks of the oldest free run are free and registered no more; how many. */
 static int64_t evict(PrefixCache *self, int64_t most) {
   const BlockIx ix = self->oldest;
   const int64_t n = lesser(self->runs.items[ix].n, most);
-  if (self->runs.items[ix].first == BLOCK_BY_KEY) fetch_oldest(self);
   forget_blocks(self, ix, n);
   if (self->runs.items[ix].n > 0) return n;
   leave_queue(self, &self->runs.items[ix]);
@@ -154,13 +138,7 @@ void prefix_cache_forget(PrefixCache *self) {
   self->n_evicted = n_evicted;
 }
 
-/* --- single blocks, and runs as such */
-
-BlockIx prefix_cache_find(const PrefixCache *self, uint64_t key) {
-  int64_t until;
-  return cache_runs_find(&self->runs, cache_runs_list(&self->runs, key), BLOCK_NONE, BLOCK_BY_KEY,
-                         &until);
-}
+/* --- runs as such */
 
 bool prefix_cache_has(const PrefixCache *self, uint64_t id, int64_t i) {
   int64_t until;
@@ -168,38 +146,19 @@ bool prefix_cache_has(const PrefixCache *self, uint64_t id, int64_t i) {
          BLOCK_NONE;
 }
 
-void prefix_cache_hold(PrefixCache *self, BlockIx ix) {
+static void hold(PrefixCache *self, BlockIx ix) {
   CacheRun *run = &self->runs.items[ix];
   if (run->references++ > 0) return;
   leave_queue(self, run);
   self->n_free -= run->n;
 }
 
-BlockIx prefix_cache_pop(PrefixCache *self) {
-  assert(self->n_free > 0);
-  if (self->counts) {
-    self->n_free--;
-    return 0;
-  }
-  take_free(self, 1);
-  return cache_runs_begin(&self->runs, (CacheRun){.n = 1, .references = 1});
-}
-
-void prefix_cache_drop(PrefixCache *self, BlockIx ix) {
-  if (self->counts) {
-    self->n_free++;
-    return;
-  }
+static void drop(PrefixCache *self, BlockIx ix) {
   CacheRun *run = &self->runs.items[ix];
   assert(run->references > 0);
   if (--run->references > 0) return;
   self->n_free += run->n;
-  if (run->id != 0) {
-    enter_queue(self, ix);
-    return;
-  }
-  self->n_blank++;
-  cache_runs_end(&self->runs, ix);
+  enter_queue(self, ix);
 }
 
 /* Those of blocks from `from` on up to `until`, which a run of this id is about to have, that are
@@ -211,15 +170,6 @@ static void tell_new(PrefixCache *self, const CacheRun *run, int64_t from, int64
     end = lesser(end, until);
     if (found == BLOCK_NONE) tell_found(self, run, i, end);
   }
-}
-
-void prefix_cache_name(PrefixCache *self, BlockIx ix, uint64_t key) {
-  CacheRun *run = &self->runs.items[ix];
-  assert(run->id == 0);
-  run->id = key;
-  run->first = BLOCK_BY_KEY;
-  tell_new(self, run, BLOCK_BY_KEY, BLOCK_BY_KEY + 1);
-  cache_runs_join(&self->runs, ix);
 }
 
 /* A run loses its blocks from i on to another one, which is returned. */
@@ -249,11 +199,18 @@ typedef struct Part {
   int64_t until;
 } Part;
 
-static Part part_of(const PrefixCache *self, const Content *content, int64_t block_size,
-                    int64_t i) {
-  const int64_t last = (i + 1) * block_size + self->lookahead - 1;
-  const TraceSegment *segment = &content->segments[content_segment(content, last)];
-  return (Part){segment->id + (segment->id == 0), (segment->end - self->lookahead) / block_size};
+/* The name of a segment's blocks. */
+static inline uint64_t id_of(uint64_t segment, uint64_t group) {
+  const uint64_t id =
+      group == 0 ? segment : hash_fold(hash_mix(segment ^ UINT64_C(0x67726f7570)), group);
+  return id + (id == 0);
+}
+
+static inline Part part_of(const PrefixCache *self, BlockNames names, int64_t i) {
+  const int64_t last = (i + 1) * names.block_size + self->lookahead - 1;
+  const TraceSegment *segment = &names.content->segments[content_segment(names.content, last)];
+  return (Part){id_of(segment->id, names.group),
+                (segment->end - self->lookahead) / names.block_size};
 }
 
 static void add_run(PrefixCache *self, HeldBlocks *held, BlockIx ix, int64_t n) {
@@ -261,12 +218,12 @@ static void add_run(PrefixCache *self, HeldBlocks *held, BlockIx ix, int64_t n) 
   held->runs[held->n_runs++] = (HeldRun){ix, (int32_t)n};
 }
 
-int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int64_t block_size,
-                           int64_t most, int64_t *ret_unheld) {
-  int64_t i = 0, until;
+int64_t prefix_cache_found(const PrefixCache *self, BlockNames names, int64_t from, int64_t most,
+                           int64_t *ret_unheld) {
+  int64_t i = from, until;
   *ret_unheld = 0;
   while (i < most && self->runs.n_ids > 0) {
-    const Part part = part_of(self, content, block_size, i);
+    const Part part = part_of(self, names, i);
     const int64_t end = lesser(part.until, most);
     BlockIx at = cache_runs_list(&self->runs, part.id);
     for (; i < end; i = lesser(until, end)) {
@@ -280,21 +237,45 @@ int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int6
   return i;
 }
 
+int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int64_t block_size,
+                           int64_t most, int64_t *ret_unheld) {
+  return prefix_cache_found(self, (BlockNames){content, block_size, 0}, 0, most, ret_unheld);
+}
+
+bool prefix_cache_finds(const PrefixCache *self, BlockNames names, int64_t i, int64_t *ret_from) {
+  const int64_t last = (i + 1) * names.block_size + self->lookahead - 1;
+  const int32_t s = content_segment(names.content, last);
+  const TraceSegment *segments = names.content->segments;
+  const BlockIx first = cache_runs_list(&self->runs, id_of(segments[s].id, names.group));
+  int64_t until;
+  *ret_from = i;
+  if (first != BLOCK_NONE)
+    return cache_runs_find(&self->runs, first, BLOCK_NONE, i, &until) != BLOCK_NONE;
+  const int64_t before = s > 0 ? segments[s - 1].end - self->lookahead : 0;
+  *ret_from = before > 0 ? before / names.block_size : 0;
+  return false;
+}
+
+void prefix_cache_hold(PrefixCache *self, HeldBlocks *held, BlockNames names, int64_t from,
+                       int64_t until) {
+  int64_t end;
+  for (int64_t i = from; i < until; i = end) {
+    const Part part = part_of(self, names, i);
+    BlockIx ix =
+        cache_runs_find(&self->runs, cache_runs_list(&self->runs, part.id), BLOCK_NONE, i, &end);
+    assert(ix != BLOCK_NONE);
+    end = lesser(end, lesser(part.until, until));
+    if (self->runs.items[ix].first < i) ix = cut(self, ix, i);
+    if (end < cache_run_end(&self->runs.items[ix])) cut(self, ix, end);
+    hold(self, ix);
+    add_run(self, held, ix, end - i);
+  }
+}
+
 void prefix_cache_hit(PrefixCache *self, HeldBlocks *held, const Content *content,
                       int64_t block_size, int64_t n) {
   assert(held->n == 0);
-  int64_t until;
-  for (int64_t i = 0; i < n; i = until) {
-    const Part part = part_of(self, content, block_size, i);
-    BlockIx ix =
-        cache_runs_find(&self->runs, cache_runs_list(&self->runs, part.id), BLOCK_NONE, i, &until);
-    assert(ix != BLOCK_NONE);
-    until = lesser(until, lesser(part.until, n));
-    if (self->runs.items[ix].first < i) ix = cut(self, ix, i);
-    if (until < cache_run_end(&self->runs.items[ix])) cut(self, ix, until);
-    prefix_cache_hold(self, ix);
-    add_run(self, held, ix, until - i);
-  }
+  prefix_cache_hold(self, held, (BlockNames){content, block_size, 0}, 0, n);
   held->n = held->n_registered = (int32_t)n;
 }
 
@@ -304,11 +285,12 @@ void prefix_cache_take(PrefixCache *self, HeldBlocks *held, int64_t n) {
   held->n += (int32_t)n;
 }
 
-/* The run with the last of its registered blocks. */
+/* The run with the last of its registered blocks, if there is nothing behind it. */
 static BlockIx last_run(const PrefixCache *self, const HeldBlocks *held) {
   if (held->n_runs == 0) return BLOCK_NONE;
   const HeldRun *last = &held->runs[held->n_runs - 1];
   BlockIx ix = last->run;
+  if (ix >= BLOCK_BLANK) return BLOCK_NONE;
   for (int64_t n = self->runs.items[ix].n; n < last->n; n += self->runs.items[ix].n)
     ix = self->runs.items[ix].rest;
   return ix;
@@ -328,8 +310,8 @@ static bool can_extend(const PrefixCache *self, BlockIx ix, uint64_t id, int64_t
 }
 
 /* The next blocks of a request, all of one segment, are registered. */
-static void register_part(PrefixCache *self, HeldBlocks *held, uint64_t id, int64_t until) {
-  const int64_t from = held->n_registered;
+static void register_part(PrefixCache *self, HeldBlocks *held, uint64_t id, int64_t from,
+                          int64_t until) {
   BlockIx ix = last_run(self, held);
   if (can_extend(self, ix, id, from, until)) {
     CacheRun *run = &self->runs.items[ix];
@@ -347,7 +329,16 @@ static void register_part(PrefixCache *self, HeldBlocks *held, uint64_t id, int6
     cache_runs_join(&self->runs, ix);
     add_run(self, held, ix, until - from);
   }
-  held->n_registered = (int32_t)until;
+}
+
+void prefix_cache_name(PrefixCache *self, HeldBlocks *held, BlockNames names, int64_t from,
+                       int64_t until) {
+  while (from < until) {
+    const Part part = part_of(self, names, from);
+    const int64_t end = lesser(part.until, until);
+    register_part(self, held, part.id, from, end);
+    from = end;
+  }
 }
 
 void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *content,
@@ -356,30 +347,40 @@ void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *c
   assert(full <= held->n);
   self->block_size = block_size;
   while (held->n_registered < full) {
-    const Part part = part_of(self, content, block_size, held->n_registered);
-    register_part(self, held, part.id, lesser(part.until, full));
+    const Part part = part_of(self, (BlockNames){content, block_size, 0}, held->n_registered);
+    const int64_t until = lesser(part.until, full);
+    register_part(self, held, part.id, held->n_registered, until);
+    held->n_registered = (int32_t)until;
   }
 }
 
-/* What is held of a run and of those cut off from it, from the last to the first. */
-static void drop_run(PrefixCache *self, const HeldRun *held) {
-  size_t n = 0;
+/* What is held is a run and those cut off from it. */
+void prefix_cache_drop(PrefixCache *self, HeldRun *held, int64_t n) {
+  size_t n_pieces = 0;
   BlockIx ix = held->run;
-  for (int64_t left = held->n; left > 0;
-       left -= self->runs.items[ix].n, ix = self->runs.items[ix].rest) {
-    ARENA_RESERVE(self->arena, self->pieces, self->pieces_capacity, n + 1);
-    self->pieces[n++] = ix;
+  for (int64_t left = n; left > 0; ix = self->runs.items[ix].rest) {
+    ARENA_RESERVE(self->arena, self->pieces, self->pieces_capacity, n_pieces + 1);
+    self->pieces[n_pieces++] = ix;
+    if (self->runs.items[ix].n > left) cut(self, ix, self->runs.items[ix].first + left);
+    left -= self->runs.items[ix].n;
   }
-  while (n > 0)
-    prefix_cache_drop(self, self->pieces[--n]);
+  held->run = ix;
+  held->n -= (int32_t)n;
+  while (n_pieces > 0)
+    drop(self, self->pieces[--n_pieces]);
+}
+
+void prefix_cache_drop_blank(PrefixCache *self, int64_t n) {
+  self->n_blank += n;
+  self->n_free += n;
 }
 
 void prefix_cache_release(PrefixCache *self, HeldBlocks *held) {
-  const int32_t blank = held->n - held->n_registered;
-  self->n_blank += blank;
-  self->n_free += blank;
-  while (held->n_runs > 0)
-    drop_run(self, &held->runs[--held->n_runs]);
+  prefix_cache_drop_blank(self, held->n - held->n_registered);
+  while (held->n_runs > 0) {
+    HeldRun *last = &held->runs[--held->n_runs];
+    prefix_cache_drop(self, last, last->n);
+  }
   held->n = held->n_registered = 0;
 }
 
@@ -473,10 +474,6 @@ static int64_t check_queue(const PrefixCache *self) {
 }
 
 void prefix_cache_audit(const PrefixCache *self, int64_t n_references) {
-  if (self->counts) {
-    assert(self->n_free + n_references == self->n_blocks);
-    return;
-  }
   int64_t n_held = 0;
   assert(self->n_free == self->n_blank + check_queue(self));
   for (BlockIx ix = 0; ix < self->runs.n_used; ix++) {

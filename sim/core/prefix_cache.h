@@ -16,7 +16,7 @@
  * listens to changes. Runs of a segment are a list, found by its id. Memory follows the most runs
  * that there were at once.
  *
- * Blocks of layers in groups (kv_groups.h) are held one by one and named by keys. */
+ * Blocks of layers in groups (kv_groups.h) have names of their own in each group. */
 #ifndef SIM_CORE_PREFIX_CACHE_H
 #define SIM_CORE_PREFIX_CACHE_H
 #include "sim/core/cache_runs.h"
@@ -47,8 +47,15 @@ typedef struct PrefixCache {
                      // these were last taken from here, where somebody wants them
   size_t n_evicted, evicted_capacity;
   bool keeps_evicted;
-  bool counts; // blocks only, which are all one: nobody names any
 } PrefixCache;
+
+/* Whose tokens blocks have, how many each, and for which layers: those of group 0 are named as if
+ * there were no other. */
+typedef struct BlockNames {
+  const Content *content;
+  int64_t block_size;
+  uint64_t group;
+} BlockNames;
 
 /* `n` blocks from the first of a run on, and of what was cut off from it. */
 typedef struct HeldRun {
@@ -57,7 +64,7 @@ typedef struct HeldRun {
 } HeldRun;
 
 /* The blocks of a request: the first n_registered are in runs, in order, the others are not
- * registered. Zeroed: none. */
+ * registered. Where layers are in groups, see group_blocks.h. Zeroed: none. */
 typedef struct HeldBlocks {
   HeldRun *runs;
   size_t capacity;
@@ -94,13 +101,22 @@ void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *c
                            int64_t block_size, int64_t tokens);
 /* Gives all of its blocks back, from the last to the first. */
 void prefix_cache_release(PrefixCache *self, HeldBlocks *held);
-/* The same of single blocks: the one that a key finds, or BLOCK_NONE; holds one that is found;
- * takes one; gives one back; has a key find one that has none. */
-BlockIx prefix_cache_find(const PrefixCache *self, uint64_t key);
-void prefix_cache_hold(PrefixCache *self, BlockIx block);
-BlockIx prefix_cache_pop(PrefixCache *self);
-void prefix_cache_drop(PrefixCache *self, BlockIx block);
-void prefix_cache_name(PrefixCache *self, BlockIx block, uint64_t key);
+/* The same of blocks by their names. The end of the run from block `from` on that is found, at most
+ * `most`, and how many of it nobody holds. */
+int64_t prefix_cache_found(const PrefixCache *self, BlockNames names, int64_t from, int64_t most,
+                           int64_t *ret_unheld);
+/* Whether block i is found. If not, blocks from *ret_from on up to it are not found either. */
+bool prefix_cache_finds(const PrefixCache *self, BlockNames names, int64_t i, int64_t *ret_from);
+/* Blocks from one on up to another, which are found, are held behind those that `held` has. */
+void prefix_cache_hold(PrefixCache *self, HeldBlocks *held, BlockNames names, int64_t from,
+                       int64_t until);
+/* The same of blocks that were taken, and are registered. */
+void prefix_cache_name(PrefixCache *self, HeldBlocks *held, BlockNames names, int64_t from,
+                       int64_t until);
+/* Gives back the first `n` of a run, from the last to the first; it has the others. */
+void prefix_cache_drop(PrefixCache *self, HeldRun *run, int64_t n);
+/* Gives back `n` that are not registered. */
+void prefix_cache_drop_blank(PrefixCache *self, int64_t n);
 /* Free blocks are found no more. */
 void prefix_cache_forget(PrefixCache *self);
 /* From now on changes are told; the first ones are that all that is found is found. */

@@ -42,14 +42,10 @@ static InstanceReport report_of(const ClusterView *view, InstanceIx m) {
 /* That of an instance that keeps a cache. */
 static CacheGroup *group_of(Reports *self, const Instance *instance) {
   const int64_t block_size = instance->pool->block_size;
-  const bool by_key = instance->kv_groups != NULL;
   for (CacheGroup *group = self->groups; group; group = group->next)
-    if (group->block_size == block_size && !group->index == !instance->radix &&
-        group->by_key == by_key)
-      return group;
+    if (group->block_size == block_size && !group->index == !instance->radix) return group;
   CacheGroup *group = ARENA_NEW(self->arena, CacheGroup);
   *group = (CacheGroup){.block_size = block_size,
-                        .by_key = by_key,
                         .members = ARENA_ARRAY(self->arena, InstanceIx, self->view->n_members),
                         .next = self->groups};
   if (instance->radix) {
@@ -61,20 +57,14 @@ static CacheGroup *group_of(Reports *self, const Instance *instance) {
 
 /* A block whose name tells more tokens than it has is another one for who asks by its own. */
 static void know_changes(Reports *self, InstanceIx m, const CacheChange *changes, size_t n) {
-  enum { AHEAD = 8 }; // entries, which come into the processor's cache meanwhile
   if (n == 0) return;
   const Instance *instance = &self->view->instances[m];
   const int64_t block_size = instance->pool->block_size, behind = instance->cache->lookahead;
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < n && behind % block_size == 0; i++) {
     const CacheChange *change = &changes[i];
-    if (i + AHEAD < n && changes[i + AHEAD].first == BLOCK_BY_KEY)
-      holders_fetch(&self->keyed, changes[i + AHEAD].id);
     const int64_t from = change->first + behind / block_size, to = from + change->n;
-    if (change->first == BLOCK_BY_KEY)
-      (change->cached ? holders_add : holders_remove)(&self->keyed, change->id, m);
-    else if (behind % block_size == 0)
-      (change->cached ? segment_holders_add : segment_holders_remove)(&self->cached, m, change->id,
-                                                                      from, to);
+    (change->cached ? segment_holders_add : segment_holders_remove)(&self->cached, m, change->id,
+                                                                    from, to);
   }
 }
 
@@ -161,7 +151,6 @@ Reports *reports_new(const ReportOptions *options, bool of_caches, const Cluster
                     .made_at = -1};
   self->runs = ARENA_ARRAY(arena, int64_t, view->n_instances);
   segment_holders_init(&self->cached, view->n_instances, arena);
-  holders_init(&self->keyed, view->n_instances, arena);
   for (uint32_t k = 0; k < view->n_members; k++) {
     const InstanceIx m = view->members[k];
     self->known[m] = report_of(view, m);
@@ -265,12 +254,7 @@ int64_t reports_match(const Reports *self, InstanceIx m, PromptKeys *keys, int64
   const int64_t block_size = self->view->instances[m].pool->block_size;
   if (self->view->instances[m].radix) return match_radix(self, m, keys, n);
   if (!self->view->instances[m].cache) return 0;
-  if (!self->view->instances[m].kv_groups)
-    return segment_holders_match_one(&self->cached, m, keys->content, block_size, n);
-  int64_t i = 0;
-  while (i < n && holders_has(&self->keyed, prompt_key(keys, block_size, i), m))
-    i++;
-  return i;
+  return segment_holders_match_one(&self->cached, m, keys->content, block_size, n);
 }
 
 /* Brings a tree up to now; whether the rest of its run may evict: each iteration finds a page free
@@ -288,8 +272,7 @@ static bool look_at_radix(void *reports, InstanceIx m) {
 static const int64_t *match_group(Reports *self, const CacheGroup *group, PromptKeys *keys,
                                   int64_t n) {
   if (group->index) return radix_index_match(group->index, keys->content, n, look_at_radix, self);
-  return group->by_key ? holders_match(&self->keyed, keys, group->block_size, n)
-                       : segment_holders_match(&self->cached, keys->content, group->block_size, n);
+  return segment_holders_match(&self->cached, keys->content, group->block_size, n);
 }
 
 const int64_t *reports_match_all(Reports *self, PromptKeys *keys, int64_t prompt_tokens) {

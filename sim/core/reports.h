@@ -8,7 +8,7 @@
 #ifndef SIM_CORE_REPORTS_H
 #define SIM_CORE_REPORTS_H
 #include "sim/core/cluster.h"
-#include "sim/core/holders.h"
+#include "sim/core/prompt_keys.h"
 #include "sim/core/segment_holders.h"
 #include "sim/policy.h"
 
@@ -59,7 +59,6 @@ enum { REPORTED = 5 };
 typedef struct CacheGroup {
   int64_t block_size;
   RadixIndex *index;   // of radix trees; NULL: others
-  bool by_key;         // `keyed` has them, else `cached`
   InstanceIx *members; // [n_members]
   uint32_t n_members;
   struct CacheGroup *next;
@@ -72,7 +71,6 @@ struct Reports {
   const ClusterView *view;
   InstanceReport *known; // [n_instances] with an interval
   SegmentHolders cached; // what caches of blocks hold
-  Holders keyed;         // the same where layers are in groups
   CacheGroup *groups;
   int64_t *runs;   // [n_instances] of the last match
   Tick made_at;    // the last report; -1: none

@@ -1,5 +1,5 @@
 /* When iterations of the present part of a decode run end (decode_run.h): an arithmetic series, or
- * of a lane of a pipeline one by one (lanes.h). */
+ * of a lane of a pipeline (lanes.h) or with layers in groups one by one. */
 #ifndef SIM_CORE_RUN_PART_H
 #define SIM_CORE_RUN_PART_H
 #include "sim/core/instance.h"

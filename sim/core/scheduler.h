@@ -205,7 +205,7 @@ typedef struct Scheduler {
   size_t n_places;      // 2, or as many as may be in flight
   Step *current, *next; // the one that runs or is to begin; the one decided after it
   const Step *ending;   // whose items end at present; NULL: none
-  Tick ending_ticks;    // of Instance.decoded_ticks, of a step that ends or was broken off
+  Tick ending_ticks;    // of Instance.decoded_ticks, of the step that ends or was broken off
   bool has_next;
   uint32_t number;        // of the newest decision
   uint64_t version;       // of the batch: who is in it; from 1

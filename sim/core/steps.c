@@ -168,6 +168,14 @@ static void begin_parts(Simulation *self, const Instance *instance, const Step *
       parts_joined(self, instance, step->items[i].request);
 }
 
+/* Whether each of its steps is an event: those of ranks wait for others, and samples are taken
+ * between events, when what layers in groups hold is as of the last one. */
+static bool ends_each(const Simulation *self, const Instance *instance) {
+  const bool sampled = self->config->observer && self->config->observer->on_sample;
+  return self->step || instance->scheduler->rank ||
+         (instance->kv_groups && (instance->moves_kv || instance->group || sampled));
+}
+
 Tick scheduler_begin_step(Simulation *self, Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
   const Step *step = scheduler->current;
@@ -178,21 +186,17 @@ Tick scheduler_begin_step(Simulation *self, Instance *instance) {
   instance->run.beside = scheduler_beside_ticks(instance, step);
   const Tick waits = scheduler->hicache ? hicache_wait(self, instance, step) : 0;
   instance->run.beside += waits;
-  Tick first;
   if (step->shape.prefill_tokens > 0) {
     instance->busiest = step->busiest;
-    first = sim_begin_prefills(self, instance, &step->shape);
-  } else {
-    const bool alone_always = scheduler->rank || instance->kv_groups || waits > 0;
-    const bool same = !self->step && !alone_always && repeats(scheduler, instance->lag);
-    const bool goes_on =
-        !alone_always && is_plain(step) && step->version == scheduler->plain_version;
-    sim_begin_steps(self, instance, &step->shape,
-                    same ? scheduler->limits.rules->watch(self, instance) : 1, goes_on);
-    instance->run.counted = step->n_counted;
-    first = series_sum(instance->run.series, 1);
+    return sim_begin_prefills(self, instance, &step->shape);
   }
-  return first;
+  const bool same = waits == 0 && !ends_each(self, instance) && repeats(scheduler, instance->lag);
+  const bool goes_on = waits == 0 && !(scheduler->rank || instance->kv_groups) && is_plain(step) &&
+                       step->version == scheduler->plain_version;
+  sim_begin_steps(self, instance, &step->shape,
+                  same ? scheduler->limits.rules->watch(self, instance) : 1, goes_on);
+  instance->run.counted = step->n_counted;
+  return series_sum(instance->run.series, 1);
 }
 
 static void begin(Simulation *self, Instance *instance) {
@@ -415,14 +419,21 @@ static void end_given_up(Simulation *self, Instance *instance) {
   scheduler->n_leaving = 0;
 }
 
+/* When the newest step of a run that is over began, where that is asked for. */
+static Tick newest_began_at(const Instance *instance) {
+  const DecodeRun *run = &instance->run;
+  if (!instance->kv_groups || run->done <= 1) return run->began_at;
+  return run->part_began_at + sim_part_sum(run, run->part - 1);
+}
+
 bool scheduler_end_step(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
   Step *step = scheduler->current;
   scheduler->plain_version = is_plain(step) && instance->run.beside == 0 ? step->version : 0;
   if (step->n_regular > 0) {
     instance->decoded_at = self->now;
-    scheduler->ending_ticks = self->now - instance->run.began_at;
-    instance->decoded_ticks += scheduler->ending_ticks;
+    scheduler->ending_ticks = self->now - newest_began_at(instance);
+    instance->decoded_ticks += self->now - instance->run.began_at;
   }
   sort_items(step);
   const bool changes = !is_regular(step) || scheduler->n_leaving > 0 || instance->kv_groups;
@@ -456,8 +467,9 @@ void scheduler_break_off(Simulation *self, Instance *instance) {
   if (run->done > 0) end_run(self, instance, run->done + 1);
   if (instance->scheduler->current->n_regular > 0) {
     if (run->done > 0) instance->decoded_at = run->part_began_at;
-    instance->scheduler->ending_ticks = self->now - run->began_at;
-    instance->decoded_ticks += instance->scheduler->ending_ticks;
+    instance->scheduler->ending_ticks =
+        self->now - (run->done > 0 ? run->part_began_at : run->began_at);
+    instance->decoded_ticks += self->now - run->began_at;
   }
   for (size_t i = 0; i < instance->scheduler->n_places; i++)
     step_take_back_forfeits(&instance->scheduler->steps[i]);

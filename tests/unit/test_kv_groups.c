@@ -2,7 +2,7 @@
  * takes and gives back in groups of each kind, what admission counts of a window, where hits end
  * and where junctions are, what is registered at each retention interval, where chunks end for a
  * state, that states after drafts move along, and how many tokens a request has room for; and that
- * after random operations all blocks come back. Not pinned: keys' values. */
+ * after random operations all blocks come back. Not pinned: names' values. */
 #include "base/rng.h"
 #include "sim/core/kv_groups.h"
 #include "tests/unit/testing.h"
@@ -99,8 +99,7 @@ Test(kv_groups, a_hit_ends_where_the_window_was_kept) {
   cr_expect_eq(kv_groups_match(&groups, &content, 22, 21), 20);
   cr_expect_eq(groups.junction, 0);
   cr_expect_eq(groups.found[0].n, 5);
-  cr_expect_eq(groups.found[0].blocks[2] == BLOCK_NONE, true);
-  cr_expect_eq(groups.found[0].blocks[3] == BLOCK_NONE, false);
+  cr_expect_eq(groups.found[0].n_null, 3);
   /* One that shares 19 tokens finds 4 blocks of full attention, no window and so nothing. */
   cr_expect_eq(kv_groups_match(&groups, &content, 19, 18), 0);
   cr_expect_eq(groups.junction, 16);
@@ -181,12 +180,12 @@ Test(kv_groups, states_after_drafts_move_along) {
   const Content content = content_of(1);
   step(&holds, &content, 7, 0, 7);
   cr_expect_eq(held(0), 3); // one, and two for drafts
-  const BlockIx last = holds.of[0].blocks[2];
+  const BlockIx last = holds.of[0].states[2];
   step(&holds, &content, 7, 7, 40);
   /* Block 4 is new; the two behind move to places 5 and 6. */
-  cr_expect_eq(holds.of[0].n, 7);
-  cr_expect_eq(holds.of[0].blocks[2] == BLOCK_NONE, true);
-  cr_expect_eq(holds.of[0].blocks[5] == last || holds.of[0].blocks[4] == last, true);
+  cr_expect_eq(holds.of[0].held.n, 7);
+  cr_expect_eq(holds.of[0].states[2] == BLOCK_NONE, true);
+  cr_expect_eq(holds.of[0].states[5] == last || holds.of[0].states[4] == last, true);
   cr_expect_eq(held(0), 4);
   kv_groups_release(&groups, &holds);
   cr_expect_eq(pool.n_free, BLOCKS);
@@ -234,10 +233,9 @@ Test(kv_groups, all_blocks_come_back) {
       sure[r] = computed[r];
       computed[r] = done;
       for (int32_t g = 0; g < 4; g++) {
-        int64_t n = 0;
-        for (int32_t k = 0; k < holds[r].of[g].n; k++)
-          n += holds[r].of[g].blocks[k] != BLOCK_NONE;
-        cr_expect_eq(n <= groups.groups[g].most, true);
+        int64_t n[4] = {0};
+        kv_groups_audit_holds(&groups, &holds[r], n);
+        cr_expect_eq(n[g] <= groups.groups[g].most, true);
       }
     }
     int64_t of[4] = {0}, n_references = 0;

@@ -85,11 +85,11 @@ static PrefixCache cache_of(int64_t n, const SavedCache *saved) {
 }
 
 Test(saved_caches, the_most_recent_stay_and_the_least_go_first) {
-  SavedRun runs[] = {{11, 0, 2}, {22, 5, 3}, {33, 0, 1}, {44, BLOCK_BY_KEY, 1}};
+  SavedRun runs[] = {{11, 0, 2}, {22, 5, 3}, {33, 0, 1}, {44, 2, 1}};
   PrefixCache cache = cache_of(4, &(SavedCache){.runs = runs, .n = 4});
   cr_expect(!prefix_cache_has(&cache, 11, 0) && !prefix_cache_has(&cache, 22, 7));
   cr_expect(prefix_cache_has(&cache, 22, 5) && prefix_cache_has(&cache, 22, 6));
-  cr_expect_neq(prefix_cache_find(&cache, 44), BLOCK_NONE);
+  cr_expect(prefix_cache_has(&cache, 44, 2));
   HeldBlocks held = {0};
   prefix_cache_take(&cache, &held, 1);
   cr_expect(prefix_cache_has(&cache, 22, 5) && !prefix_cache_has(&cache, 22, 6));
@@ -97,7 +97,7 @@ Test(saved_caches, the_most_recent_stay_and_the_least_go_first) {
   prefix_cache_save(&cache, &saved, &arena);
   cr_assert_eq(saved.n, 3);
   cr_expect(saved.runs[0].id == 22 && saved.runs[0].first == 5 && saved.runs[0].n == 1);
-  cr_expect(saved.runs[1].id == 33 && saved.runs[2].first == BLOCK_BY_KEY);
+  cr_expect(saved.runs[1].id == 33 && saved.runs[2].id == 44 && saved.runs[2].first == 2);
 }
 
 Test(saved_caches, machines_are_found_by_pool_and_number) {
@@ -105,15 +105,15 @@ Test(saved_caches, machines_are_found_by_pool_and_number) {
   const char *name = scene.pools[0].name;
   const char *text = arena_printf(&arena,
                                   "tandem caches 2\nmachine 7 16 1 %s\n00000000000000aa 0 9\n"
-                                  "machine 0 99 1 other pool\n00000000000000bb -1 1\n"
+                                  "machine 0 99 1 other pool\n00000000000000bb 1 1\n"
                                   "machine 0 16 2 %s\n0000000000000001 7 1\n"
-                                  "0000000000000002 -1 1\n",
+                                  "0000000000000002 3 1\n",
                                   name, name);
   cr_assert_eq(load(&saved, text), 0);
   cr_assert_eq(saved.instances[0].n, 2);
   const SavedRun *runs = saved.instances[0].runs;
   cr_expect(runs[0].id == 1 && runs[0].first == 7 && runs[0].n == 1);
-  cr_expect(runs[1].id == 2 && runs[1].first == BLOCK_BY_KEY);
+  cr_expect(runs[1].id == 2 && runs[1].first == 3);
 }
 
 Test(saved_caches, what_is_wrong_is_said_where_it_stands) {
