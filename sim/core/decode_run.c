@@ -245,6 +245,12 @@ static void wait_for_copies(Simulation *self, Instance *instance, bool made_room
   run->ends_soon = true;
 }
 
+/* Its run takes blocks from now on that nobody has looked for. */
+static void stir(const Instance *instance) {
+  if (instance->radix) radix_stir(instance->radix);
+  if (instance->cache) prefix_cache_stir(instance->cache);
+}
+
 void sim_begin_run(Simulation *self, Instance *instance, bool made_room) {
   DecodeRun *run = &instance->run;
   instance->activity = ACTIVITY_DECODE;
@@ -259,6 +265,7 @@ void sim_begin_run(Simulation *self, Instance *instance, bool made_room) {
   run->review = review_after(self, instance);
   run->limit = run_limit(instance);
   assert(run->limit > 0);
+  stir(instance);
   const BatchShape shape = {
       .decode_seqs = run->seqs, .context_tokens = run->context, .logit_seqs = run->seqs};
   sim_observe_begin(self, instance, &shape, false);
@@ -285,7 +292,7 @@ void sim_begin_steps(Simulation *self, Instance *instance, const BatchShape *sha
   run->ends_soon = self->step || review <= 1;
   run->limit = run->ends_soon ? 1 : run_limit(instance);
   assert(run->limit > 0);
-  if (instance->radix) radix_stir(instance->radix);
+  stir(instance);
   sim_observe_begin(self, instance, shape, goes_on);
   begin_part(self, instance, carry);
   if (instance->adapters) wait_for_copies(self, instance, false);
@@ -334,7 +341,7 @@ void sim_refit_run(Simulation *self, Instance *instance) {
   const int64_t limit = run_limit(instance);
   if (limit == run->limit) return;
   run->limit = limit;
-  if (instance->radix) radix_stir(instance->radix);
+  stir(instance);
   if (instance->pipeline) lanes_shorten(self, instance, limit - run->done);
   if (steps(self, instance)) return;
   run->part = part_length(instance, present_piece(instance));

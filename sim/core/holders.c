@@ -36,7 +36,7 @@ static uint64_t key_before(const Holders *self, PromptKeys *keys, int64_t block_
 }
 
 /* Where one instance has the first block it is gone through alone. */
-const int64_t *holders_match(Holders *self, PromptKeys *keys, int64_t block_size, int64_t n) {
+const int32_t *holders_match(Holders *self, PromptKeys *keys, int64_t block_size, int64_t n) {
   InstanceSets *sets = &self->sets;
   const InstanceSet first = n > 0 ? set_of(self, prompt_key(keys, block_size, 0)) : 0;
   instance_sets_begin(sets, first);

@@ -20,5 +20,5 @@ void holders_remove(Holders *self, uint64_t key, InstanceIx instance);
 bool holders_has(const Holders *self, uint64_t key, InstanceIx instance);
 /* How many of the first `n` blocks of a prompt, from the first on, each instance has: by instance,
  * until the next match. */
-const int64_t *holders_match(Holders *self, PromptKeys *keys, int64_t block_size, int64_t n);
+const int32_t *holders_match(Holders *self, PromptKeys *keys, int64_t block_size, int64_t n);
 #endif

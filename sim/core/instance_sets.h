@@ -17,7 +17,7 @@ typedef struct InstanceSets {
   uint32_t n_bits, free_bits;
   size_t capacity;
   uint64_t *left; // [n_words] in a match: those that were in all so far
-  int64_t *runs;  // [n_instances] of the last match
+  int32_t *runs;  // [n_words · INSTANCES_PER_WORD] of the last match
 } InstanceSets;
 
 void instance_sets_init(InstanceSets *self, uint32_t n_instances, Arena *arena);

@@ -65,6 +65,7 @@ Tick sim_begin_prefills(Simulation *self, Instance *instance, const BatchShape *
   run->stall = sim_stall(self, instance, ticks);
   ticks += run->stall;
   instance->activity = ACTIVITY_PREFILL;
+  if (instance->cache) prefix_cache_stir(instance->cache);
   run->milliwatts = milliwatts_of(instance, shape);
   add_prefills(instance, shape, ticks, &instance->totals);
   run->shape = *shape;

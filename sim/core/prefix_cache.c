@@ -25,6 +25,7 @@ static uint64_t key_of(const PrefixCache *self, const CacheRun *run, int64_t i) 
 
 static void tell(PrefixCache *self, const CacheRun *run, int64_t from, int64_t until, bool cached) {
   if (!self->tells_changes) return;
+  prefix_cache_stir(self);
   ARENA_RESERVE(self->arena, self->changes, self->changes_capacity, self->n_changes + 1);
   self->changes[self->n_changes++] =
       (CacheChange){run->id, (int32_t)from, (int32_t)(until - from), cached};
@@ -125,6 +126,7 @@ static int64_t evict(PrefixCache *self, int64_t most) {
 /* `n` <= n_free blocks are free no more. */
 static void take_free(PrefixCache *self, int64_t n) {
   const int64_t blank = lesser(n, self->n_blank);
+  prefix_cache_stir(self);
   self->n_free -= n;
   self->n_blank -= blank;
   for (n -= blank; n > 0;)
@@ -149,6 +151,7 @@ bool prefix_cache_has(const PrefixCache *self, uint64_t id, int64_t i) {
 static void hold(PrefixCache *self, BlockIx ix) {
   CacheRun *run = &self->runs.items[ix];
   if (run->references++ > 0) return;
+  prefix_cache_stir(self);
   leave_queue(self, run);
   self->n_free -= run->n;
 }

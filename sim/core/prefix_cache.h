@@ -43,6 +43,8 @@ typedef struct PrefixCache {
   CacheChange *changes; // since they were last taken, where somebody wants them
   size_t n_changes, changes_capacity;
   bool tells_changes;
+  uint64_t *stirred; // where `stirred_bit` says that something has changed; NULL: nobody asks
+  uint64_t stirred_bit;
   uint64_t *evicted; // keys that are found no more since their blocks were taken for others, since
                      // these were last taken from here, where somebody wants them
   size_t n_evicted, evicted_capacity;
@@ -85,6 +87,10 @@ typedef struct SavedCache {
   bool given; // somebody said what it has, if only nothing
 } SavedCache;
 
+/* What it has may change from now on, or has, since somebody looked. */
+static inline void prefix_cache_stir(PrefixCache *self) {
+  if (self->stirred) *self->stirred |= self->stirred_bit;
+}
 /* `n_blocks` > 0 free blocks. */
 void prefix_cache_init(PrefixCache *self, int64_t n_blocks, Arena *arena);
 /* The longest run of the first `most` blocks of `content`, of `block_size` tokens, that is found;

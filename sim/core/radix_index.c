@@ -64,7 +64,7 @@ static void look_at(RadixIndex *self, const Content *content,
   }
 }
 
-const int64_t *radix_index_match(RadixIndex *self, const Content *content, int64_t n,
+const int32_t *radix_index_match(RadixIndex *self, const Content *content, int64_t n,
                                  bool (*look)(void *context, InstanceIx instance), void *context) {
   const RadixTree *tree = &self->tree;
   const int64_t limit = n * tree->page;

@@ -31,7 +31,7 @@ static inline void radix_index_stir(RadixIndex *self, InstanceIx instance) {
 /* How many of the first `n` pages of a content, from the first on, each instance has: by instance,
  * until the next match. Of those that have the first one and may have pages to evict, `look` does
  * so, and says whether it may be so again without another change. */
-const int64_t *radix_index_match(RadixIndex *self, const Content *content, int64_t n,
+const int32_t *radix_index_match(RadixIndex *self, const Content *content, int64_t n,
                                  bool (*look)(void *context, InstanceIx instance), void *context);
 /* An instance has what is between `from` and the end of `ix`. Asserts. */
 void radix_index_check(const RadixIndex *self, InstanceIx instance, RadixIx ix, int64_t from);

@@ -42,10 +42,14 @@ static InstanceReport report_of(const ClusterView *view, InstanceIx m) {
 /* That of an instance that keeps a cache. */
 static CacheGroup *group_of(Reports *self, const Instance *instance) {
   const int64_t block_size = instance->pool->block_size;
+  const bool of_layers = instance->kv_groups != NULL;
   for (CacheGroup *group = self->groups; group; group = group->next)
-    if (group->block_size == block_size && !group->index == !instance->radix) return group;
+    if (group->block_size == block_size && !group->index == !instance->radix &&
+        group->of_layers == of_layers)
+      return group;
   CacheGroup *group = ARENA_NEW(self->arena, CacheGroup);
   *group = (CacheGroup){.block_size = block_size,
+                        .of_layers = of_layers,
                         .members = ARENA_ARRAY(self->arena, InstanceIx, self->view->n_members),
                         .next = self->groups};
   if (instance->radix) {
@@ -148,8 +152,9 @@ Reports *reports_new(const ReportOptions *options, bool of_caches, const Cluster
                     .arena = arena,
                     .view = view,
                     .known = ARENA_ARRAY(arena, InstanceReport, view->n_instances),
-                    .made_at = -1};
-  self->runs = ARENA_ARRAY(arena, int64_t, view->n_instances);
+                    .made_at = -1,
+                    .n_known = 1};
+  self->runs = ARENA_ARRAY(arena, int32_t, view->n_instances);
   segment_holders_init(&self->cached, view->n_instances, arena);
   for (uint32_t k = 0; k < view->n_members; k++) {
     const InstanceIx m = view->members[k];
@@ -209,6 +214,7 @@ void reports_make(Reports *self) {
 
 static void know(Reports *self, const Report *report) {
   size_t begin = 0;
+  self->n_known++;
   for (uint32_t k = 0; k < self->view->n_members; k++) {
     const InstanceIx m = self->view->members[k];
     self->known[m] = report->loads[m];
@@ -227,16 +233,66 @@ static void see_cache(Reports *self, InstanceIx m) {
   cache->n_changes = 0;
 }
 
+static bool is_watched(const Reports *self, const CacheGroup *group) {
+  return self->watch && !group->index && !group->of_layers;
+}
+
 void reports_see(Reports *self) {
   const ClusterView *view = self->view;
   for (const CacheGroup *group = self->groups; group; group = group->next)
-    for (uint32_t i = 0; i < group->n_members && !group->index && self->options.interval == 0; i++)
+    for (uint32_t i = 0; i < group->n_members && !group->index && self->options.interval == 0 &&
+                         !is_watched(self, group);
+         i++)
       see_cache(self, group->members[i]);
   while (self->n > 0 && self->pending[self->first].at <= view->now - self->options.delay) {
     know(self, &self->pending[self->first]);
     self->first = (self->first + 1) % self->n_reserved;
     self->n--;
   }
+}
+
+/* --- watched */
+
+bool reports_can_watch(const Reports *self) {
+  for (const CacheGroup *group = self->groups; group; group = group->next)
+    if (self->options.interval == 0 && !group->index && !group->of_layers) return true;
+  return false;
+}
+
+void reports_watch(Reports *self, CacheWatch *watch) {
+  self->watch = watch;
+  for (const CacheGroup *group = self->groups; group; group = group->next)
+    for (uint32_t i = 0; i < group->n_members && is_watched(self, group); i++)
+      cache_watch_join(watch, &self->view->instances[group->members[i]]);
+}
+
+/* Those whose runs may take blocks of a segment. */
+static void see_threatened(Reports *self, uint64_t segment) {
+  const Holders *threatened = &self->watch->threatened;
+  const uint32_t *set = key_map_find(&threatened->keys, segment);
+  for (uint32_t w = 0; set && w < threatened->sets.n_words; w++)
+    for (uint64_t bits = instance_set_word(&threatened->sets, *set, w); bits; bits &= bits - 1)
+      see_cache(self, w * INSTANCES_PER_WORD + (uint32_t)__builtin_ctzll(bits));
+}
+
+/* Brings those of a group up to now whose runs change what a prompt finds. */
+static void see_needed(Reports *self, const CacheGroup *group, const Content *content, int64_t n) {
+  CacheWatch *watch = self->watch;
+  for (InstanceIx m; (m = cache_watch_next(watch)) != INSTANCE_NONE;) {
+    const Instance *instance = &self->view->instances[m];
+    know_changes(self, m, instance->cache->changes, instance->cache->n_changes);
+    instance->cache->n_changes = 0;
+    cache_watch_expect(watch, instance);
+  }
+  if (cache_watch_is_written(watch, content, group->block_size, n)) {
+    for (uint32_t i = 0; i < group->n_members; i++)
+      see_cache(self, group->members[i]);
+    return;
+  }
+  SegmentPart part = {0};
+  while (watch->threatened.keys.n_keys > 0 &&
+         segment_part_next(content, group->block_size, n, &part))
+    see_threatened(self, part.segment);
 }
 
 InstanceReport reports_load(const Reports *self, InstanceIx m) {
@@ -269,16 +325,17 @@ static bool look_at_radix(void *reports, InstanceIx m) {
   return instance->radix->n_free - growth < (int64_t)instance->batch.n_seqs;
 }
 
-static const int64_t *match_group(Reports *self, const CacheGroup *group, PromptKeys *keys,
+static const int32_t *match_group(Reports *self, const CacheGroup *group, PromptKeys *keys,
                                   int64_t n) {
   if (group->index) return radix_index_match(group->index, keys->content, n, look_at_radix, self);
+  if (is_watched(self, group)) see_needed(self, group, keys->content, n);
   return segment_holders_match(&self->cached, keys->content, group->block_size, n);
 }
 
-const int64_t *reports_match_all(Reports *self, PromptKeys *keys, int64_t prompt_tokens) {
+const int32_t *reports_match_all(Reports *self, PromptKeys *keys, int64_t prompt_tokens) {
   assert(self->of_caches);
   for (const CacheGroup *group = self->groups; group; group = group->next) {
-    const int64_t *runs = match_group(self, group, keys, prompt_tokens / group->block_size);
+    const int32_t *runs = match_group(self, group, keys, prompt_tokens / group->block_size);
     if (group == self->groups && !group->next) return runs;
     for (uint32_t i = 0; i < group->n_members; i++)
       self->runs[group->members[i]] = runs[group->members[i]];

@@ -7,6 +7,7 @@
  * has it too. */
 #ifndef SIM_CORE_REPORTS_H
 #define SIM_CORE_REPORTS_H
+#include "sim/core/cache_watch.h"
 #include "sim/core/cluster.h"
 #include "sim/core/prompt_keys.h"
 #include "sim/core/segment_holders.h"
@@ -59,6 +60,7 @@ enum { REPORTED = 5 };
 typedef struct CacheGroup {
   int64_t block_size;
   RadixIndex *index;   // of radix trees; NULL: others
+  bool of_layers;      // in groups, whose runs are not watched
   InstanceIx *members; // [n_members]
   uint32_t n_members;
   struct CacheGroup *next;
@@ -72,9 +74,11 @@ struct Reports {
   InstanceReport *known; // [n_instances] with an interval
   SegmentHolders cached; // what caches of blocks hold
   CacheGroup *groups;
-  int64_t *runs;   // [n_instances] of the last match
-  Tick made_at;    // the last report; -1: none
-  Report *pending; // [n_reserved] a ring of those under way
+  CacheWatch *watch; // of caches in `cached`; NULL: all are looked at each time
+  int32_t *runs;     // [n_instances] of the last match
+  Tick made_at;      // the last report; -1: none
+  uint64_t n_known;  // reports, with those of the beginning
+  Report *pending;   // [n_reserved] a ring of those under way
   size_t first, n, n_reserved;
   ClusterView seen; // with columns as known, where those are reported
   bool of_columns, leaves_sent;
@@ -84,6 +88,11 @@ struct Reports {
  * cached. */
 Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
                      Arena *arena);
+/* Whether it has caches that can be watched: of those only the ones that a prompt needs are looked
+ * at. The watch must be told of all requests, none of which comes to an instance but by the router,
+ * and is shared by those who are. */
+bool reports_can_watch(const Reports *self);
+void reports_watch(Reports *self, CacheWatch *watch);
 /* From now on reports tell of the columns of the view, too, for a router that reads those. What it
  * sends after a report was made counts beside it, unless `leaves_sent`. */
 void reports_tell_columns(Reports *self, bool leaves_sent);
@@ -97,11 +106,15 @@ void reports_sent(Reports *self, InstanceIx instance, const int64_t *before);
 void reports_make(Reports *self);
 /* Brings what is known up to now. */
 void reports_see(Reports *self);
+/* Another number for other loads; 0: they may change at any time. */
+static inline uint64_t reports_n_known(const Reports *self) {
+  return self->options.interval > 0 ? self->n_known : 0;
+}
 /* The load of an instance, as far as is known. */
 InstanceReport reports_load(const Reports *self, InstanceIx instance);
 /* How many of the first `n` blocks of a prompt, from the first on, an instance has cached, as far
  * as is known; 0 where it keeps no cache. */
 int64_t reports_match(const Reports *self, InstanceIx instance, PromptKeys *keys, int64_t n);
 /* The same of all full blocks of a prompt for each instance: by instance, until the next match. */
-const int64_t *reports_match_all(Reports *self, PromptKeys *keys, int64_t prompt_tokens);
+const int32_t *reports_match_all(Reports *self, PromptKeys *keys, int64_t prompt_tokens);
 #endif

@@ -16,6 +16,39 @@ static void make_reports(Simulation *self) {
     reports_make(sim_cluster(self, &self->deployments[d])->reports);
 }
 
+/* Caches are looked at only where a prompt needs it; unless copies of requests come to instances
+ * beside the router. */
+static void watch_caches(Simulation *self) {
+  CacheWatch *watch = NULL;
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    Reports *reports = self->deployments[d].view.reports;
+    if (self->config->hedge.after > 0 || !reports_can_watch(reports)) continue;
+    if (!watch) {
+      watch = ARENA_NEW(self->arena, CacheWatch);
+      cache_watch_init(watch, self->n_instances, self->arena);
+    }
+    reports_watch(reports, watch);
+  }
+}
+
+/* Reports of a request's deployment, where its caches are watched. */
+static CacheWatch *watch_of(Simulation *self, RequestIx ix) {
+  return sim_deployment(self, &self->requests.slots[ix])->view.reports->watch;
+}
+
+static void enter(Simulation *self, RequestIx ix) {
+  CacheWatch *watch = watch_of(self, ix);
+  const Request *request = &self->requests.slots[ix];
+  if (watch)
+    cache_watch_enter(watch, ix, &self->memory[ix].content, request->prompt_tokens,
+                      (int64_t)request->prompt_tokens + request->output_tokens);
+}
+
+static void leave(Simulation *self, RequestIx ix) {
+  CacheWatch *watch = watch_of(self, ix);
+  if (watch) cache_watch_leave(watch, ix);
+}
+
 /* The first report is now. */
 static void prepare(Simulation *self) {
   agenda_reserve(&self->agenda, EVENT_REPORT, 1);
@@ -30,6 +63,7 @@ static void prepare(Simulation *self) {
     if (!self->router->reports)
       reports_tell_columns(deployment->view.reports, config->report_leaves_sent);
   }
+  watch_caches(self);
   if (options->interval == 0) return;
   make_reports(self);
   agenda_set(&self->agenda, EVENT_REPORT, 0, options->interval);
@@ -68,4 +102,6 @@ const Feature feature_reporting = {
     .prepare = prepare,
     .handlers = {[EVENT_REPORT] = handle},
     .router_looks = see,
+    .routed = enter,
+    .slot_freed = leave,
 };

@@ -49,6 +49,7 @@ static void add_part(ActiveBlocks *self, InstanceIx instance, const SegmentPart 
   const uint32_t ix = segment_holders_new_range(&self->of); // which may move them all
   self->of.ranges[ix] = (BlockRange){part->from, part->to, 1, there};
   *place_of(self, holder, part) = ix;
+  segment_holders_changed(&self->of, holder);
   self->n_blocks[instance] += n_different(self, holder) - before;
 }
 
@@ -63,7 +64,10 @@ static void remove_part(ActiveBlocks *self, InstanceIx instance, const SegmentPa
   *place = self->of.ranges[ix].next;
   segment_holders_free_range(&self->of, ix);
   self->n_blocks[instance] += n_different(self, holder) - before;
-  if (holder->first == RANGE_NONE) segment_holders_leave(&self->of, holder);
+  if (holder->first == RANGE_NONE)
+    segment_holders_leave(&self->of, holder);
+  else
+    segment_holders_changed(&self->of, holder);
 }
 
 /* --- prompts */
@@ -80,7 +84,7 @@ void active_blocks_remove(ActiveBlocks *self, InstanceIx instance, const Content
     remove_part(self, instance, &part);
 }
 
-const int64_t *active_blocks_match(ActiveBlocks *self, const Content *content, int64_t block_size,
+const int32_t *active_blocks_match(ActiveBlocks *self, const Content *content, int64_t block_size,
                                    int64_t n) {
   return segment_holders_match(&self->of, content, block_size, n);
 }

@@ -20,6 +20,6 @@ void active_blocks_remove(ActiveBlocks *self, InstanceIx instance, const Content
                           int64_t block_size, int64_t n);
 /* How many of the first `n` blocks of a prompt, from the first on, are active on each instance
  * whose blocks have this size: by instance, until the next match. */
-const int64_t *active_blocks_match(ActiveBlocks *self, const Content *content, int64_t block_size,
+const int32_t *active_blocks_match(ActiveBlocks *self, const Content *content, int64_t block_size,
                                    int64_t n);
 #endif

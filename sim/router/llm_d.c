@@ -15,6 +15,12 @@
 #include "sim/router/prefix_lru.h"
 #include "sim/router/router.h"
 
+/* What the scores of a list's instances were last found from, as far as no prompt counts. */
+typedef struct Found {
+  uint64_t n_reports, n_moves; // 0 reports: never
+  Phase phase;
+} Found;
+
 typedef struct State {
   double queue_weight, kv_weight, prefix_weight;
   int64_t block_size, max_prefix_tokens, lru_capacity;
@@ -24,7 +30,11 @@ typedef struct State {
   PrefixLru *sent; // [n_instances]
   PromptKeys keys; // of the request being placed
   int64_t n_blocks;
-  uint32_t *best; // [n_instances] places in the list of those with the highest score
+  Found found[ROLES]; // by list
+  double *loads;      // [n_instances] what a score has for the queue and KV memory
+  int32_t *counts;    // [n_instances] all bits where a prompt's prefix counts, else none
+  double *scores;     // [n_instances] of the request in hand
+  uint32_t *best;     // [n_instances] places in the list of those with the highest score
 } State;
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
@@ -35,6 +45,9 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   for (InstanceIx m = 0; m < view->n_instances; m++)
     self->sent[m] = (PrefixLru){
         .capacity = (uint32_t)self->lru_capacity, .holders = &self->holders, .instance = m};
+  self->loads = ARENA_ARRAY(arena, double, view->n_instances);
+  self->counts = ARENA_ARRAY(arena, int32_t, view->n_instances);
+  self->scores = ARENA_ARRAY(arena, double, view->n_instances);
   self->best = ARENA_ARRAY(arena, uint32_t, view->n_instances);
   self->keys.arena = arena;
 }
@@ -57,34 +70,53 @@ static Range queues_of(const ClusterView *view, const RoleList *list) {
   return range;
 }
 
-/* Of an instance that has `found` blocks of the prompt. */
-static double score(const State *self, const ClusterView *view, InstanceIx m, Range queues,
-                    Phase phase, int64_t found) {
-  const InstanceReport report = reports_load(view->reports, m);
+static double score_load(const State *self, InstanceReport report, Range queues) {
   const double spread = (double)(queues.most - queues.least);
   const double queue = spread > 0 ? (double)(queues.most - report.n_waiting) / spread : 1;
   const double kv = 1 - (double)report.used_blocks / (double)report.kv_blocks;
-  double prefix = 0;
-  if (self->n_blocks > 0 && counts_prefix(view, m, phase))
-    prefix = (double)found / (double)self->n_blocks;
-  return self->queue_weight * queue + self->kv_weight * kv + self->prefix_weight * prefix;
+  return self->queue_weight * queue + self->kv_weight * kv;
+}
+
+/* Anew only where another report is known, or somebody has come or gone. */
+static void score_loads(State *self, const ClusterView *view, const RoleList *list, Phase phase) {
+  const Found found = {reports_n_known(view->reports), view->columns.all->n_joined, phase};
+  Found *last = &self->found[list - view->by_role];
+  if (found.n_reports > 0 && last->n_reports == found.n_reports && last->n_moves == found.n_moves &&
+      last->phase == phase)
+    return;
+  *last = found;
+  const Range queues = queues_of(view, list);
+  for (uint32_t i = 0; i < list->count; i++) {
+    const InstanceIx m = list->items[i];
+    self->loads[m] = score_load(self, reports_load(view->reports, m), queues);
+    self->counts[m] = counts_prefix(view, m, phase) ? -1 : 0;
+  }
+}
+
+/* Of all instances, with so many blocks of the prompt: the compiler takes several at a time. */
+static void score_all(State *self, const int32_t *restrict has, uint32_t n) {
+  const double *restrict loads = self->loads;
+  const int32_t *restrict counts = self->counts;
+  double *restrict scores = self->scores;
+  const double weight = self->prefix_weight;
+  const double blocks = self->n_blocks > 0 ? (double)self->n_blocks : 1; // which has none of 0
+  for (uint32_t m = 0; m < n; m++)
+    scores[m] = loads[m] + weight * ((double)(has[m] & counts[m]) / blocks);
 }
 
 static InstanceIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
   State *self = state;
-  const Range queues = queues_of(view, list);
-  const int64_t *found =
-      holders_match(&self->holders, &self->keys, self->block_size, self->n_blocks);
+  score_loads(self, view, list, phase);
+  score_all(self, holders_match(&self->holders, &self->keys, self->block_size, self->n_blocks),
+            view->n_instances);
   double highest = -1;
   uint32_t n_best = 0;
-  for (uint32_t i = 0; i < list->count; i++) {
-    const InstanceIx m = list->items[i];
-    const double value = score(self, view, m, queues, phase, found[m]);
-    if (value > highest) n_best = 0;
-    if (value >= highest) {
-      highest = value;
-      self->best[n_best++] = i;
-    }
+  for (uint32_t i = 0, n = list->count; i < n; i++) {
+    const double score = self->scores[list->items[i]];
+    if (score < highest) continue;
+    if (score > highest) n_best = 0;
+    highest = score;
+    self->best[n_best++] = i;
   }
   const uint64_t drawn = n_best > 1 ? rng_below(&self->rng, n_best) : 0;
   const InstanceIx m = list->items[self->best[drawn]];

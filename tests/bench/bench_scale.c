@@ -203,6 +203,8 @@ static const Row rows[] = {
     {"router dynamo_kv", CHAT, {NULL}},
     {"router dynamo_kv, pages of a token", PAGES, {NULL}},
     {"router llm_d", CHAT, {"policies.router=llm_d"}},
+    {"prefixes, router jsq", CHAT, {"policies.router=jsq"}},
+    {"prefixes, router jsq, pages of a token", PAGES, {"policies.router=jsq"}},
     {"router splitwise", SPLIT, {NULL}},
     {"router splitwise_sim_kv_jsq", SPLIT, {"policies.router=splitwise_sim_kv_jsq"}},
     {"router splitwise_sim_kv_token_jsq", SPLIT, {"policies.router=splitwise_sim_kv_token_jsq"}},

@@ -111,5 +111,6 @@ line 'cache, conversations' ratio 4 $ROUNDS ratio 'chats cached' chats
 if command -v valgrind >/dev/null 2>&1; then line 'plain request' instr '' 1 counted plain; fi
 if [ -n "${TANDEM_BENCH_SCALE-}" ]; then
   echo
-  "$TANDEM_BENCH_SCALE" 'router dynamo_kv' 'router llm_d' # aims: 2 times the cost at most
+  # aims: 2 times the cost at most, beside that of jsq on the same conversations
+  "$TANDEM_BENCH_SCALE" 'router dynamo_kv' 'router llm_d' prefixes
 fi

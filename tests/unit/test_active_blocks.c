@@ -57,7 +57,7 @@ static int64_t n_different(InstanceIx instance) {
 }
 
 static void expect_runs(ActiveBlocks *active, const Prompt *prompt) {
-  const int64_t *runs =
+  const int32_t *runs =
       active_blocks_match(active, &prompt->content, prompt->block_size, prompt->n);
   for (InstanceIx m = 0; m < INSTANCES; m++) {
     int64_t run = 0;

@@ -17,7 +17,7 @@ static uint64_t key_of(int c, int64_t i) {
 static void expect_as_in_table(Holders *holders, int c, int64_t n) {
   PromptKeys keys = {.arena = &arena};
   prompt_keys_begin(&keys, &contents[c]);
-  const int64_t *runs = holders_match(holders, &keys, BLOCK, n);
+  const int32_t *runs = holders_match(holders, &keys, BLOCK, n);
   for (InstanceIx m = 0; m < INSTANCES; m++) {
     int64_t run = 0;
     while (run < n && table[m][c][run])
@@ -52,4 +52,19 @@ Test(holders, a_match_says_how_many_blocks_each_instance_has) {
       for (int64_t i = 0; i < BLOCKS; i++)
         holders_remove(&holders, key_of(c, i), m);
   cr_expect_eq(holders.keys.n_keys, 0);
+}
+
+/* As of a system prompt that all have, of which a few have lost some, and a few have more. */
+Test(holders, a_match_of_what_nearly_all_have) {
+  Holders holders;
+  holders_init(&holders, INSTANCES, &arena);
+  memset(table, 0, sizeof table);
+  content_set(&contents[0], &(TraceRow){.prompt_tokens = 1}, 1, &arena);
+  for (InstanceIx m = 0; m < INSTANCES; m++)
+    for (int64_t i = 0; i < (m % 20 == 3 ? BLOCKS : m % 20 == 7 ? 2 : 6); i++) {
+      holders_add(&holders, key_of(0, i), m);
+      table[m][0][i] = true;
+    }
+  for (int64_t n = 0; n <= BLOCKS; n++)
+    expect_as_in_table(&holders, 0, n);
 }

@@ -54,7 +54,7 @@ Test(radix_index, says_of_all_what_each_tree_says) {
       serve(radix, &content, tokens < PAGES * page ? tokens : PAGES * page);
       radix_audit(radix, NULL, 0);
       const int64_t n = 1 + (int64_t)rng_below(&rng, (uint64_t)(TOKENS / page));
-      const int64_t *runs = radix_index_match(&index, &content, n, look, NULL);
+      const int32_t *runs = radix_index_match(&index, &content, n, look, NULL);
       for (uint32_t m = 0; m < INSTANCES; m++)
         cr_assert_eq(runs[m], radix_peek(&trees[m], &content, n * page) / page);
     }

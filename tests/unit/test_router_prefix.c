@@ -270,7 +270,13 @@ static int64_t active_tokens(InstanceIx m) {
   return tokens;
 }
 
-/* With credit 0.5, decay 2, scale 1.5 and 3 blocks for each active request. */
+typedef struct Weights {
+  double credit, decay, scale, request;
+} Weights;
+
+static Weights weights;
+
+/* What the router says is the least. */
 static double cost(InstanceIx m, const Live *request, int64_t prompt) {
   int64_t least = INT64_MAX, of_family[8] = {0}, decode = 0, n = 0;
   for (InstanceIx i = 0; i < MACHINES; i++)
@@ -289,8 +295,9 @@ static double cost(InstanceIx m, const Live *request, int64_t prompt) {
   const double hits = (double)(known < request->shared ? known : request->shared);
   const double blocks = (double)(request->full + request->partial);
   const double excess = (double)(active_tokens(m) - least) / 16 / blocks;
-  const double left = (double)(active_tokens(m) + prompt) / 16 - 0.5 / (1 + 2 * excess) * hits;
-  return 1.5 * (left > 0 ? left : 0) + (double)decode + 3 * (double)n;
+  const double credit = weights.credit / (1 + weights.decay * excess);
+  const double left = (double)(active_tokens(m) + prompt) / 16 - credit * hits;
+  return weights.scale * (left > 0 ? left : 0) + (double)decode + weights.request * (double)n;
 }
 
 static void tell(const Subject *subject, RequestIx ix, Observation what) {
@@ -313,37 +320,88 @@ static void go_on(const Subject *subject) {
   if (finishes) live[i] = live[--n_live];
 }
 
-Test(router_prefix, dynamo_takes_the_least_of_its_costs) {
+static Subject begin_dynamo(const char *options) {
   begin_caches("MMMMMM");
   memset(cached, 0, sizeof cached);
   n_live = 0;
   for (InstanceIx m = 0; m < MACHINES; m++)
     for (uint64_t family = 0; family < 8; family++)
       if (draw(2)) fill_cache(m, family, cached[m][family] = 1 + draw(60));
-  const Subject subject =
-      start("dynamo_kv", "{overlap_score_credit: 0.5, overlap_score_credit_decay: 2, "
-                         "prefill_load_scale: 1.5, decode_active_request_weight: 3}");
+  return start("dynamo_kv", options);
+}
+
+static Live draw_live(int32_t most) {
+  const int32_t prompt = 1 + (int32_t)draw(most), shared = 1 + (int32_t)draw(prompt);
+  Live request = {
+      .family = draw(8), .shared = shared / 16, .full = prompt / 16, .partial = prompt % 16 > 0};
+  request.ix = prompt_of((uint64_t)request.family, shared, prompt);
+  return request;
+}
+
+/* Whether it found blocks there; some others go on. */
+static bool serve(const Subject *subject, Live request, Placement placement) {
+  const int64_t known = cached[placement.prefill][request.family];
+  const int64_t hits = known < request.shared ? known : request.shared;
+  request.machine = placement.prefill;
+  request.uncached = stage.requests.slots[request.ix].prompt_tokens - 16 * hits;
+  place(subject, request.ix, placement);
+  live[n_live++] = request;
+  while (n_live > 20 || (n_live > 0 && draw(3)))
+    go_on(subject);
+  return hits > 0;
+}
+
+Test(router_prefix, dynamo_takes_the_least_of_its_costs) {
+  const Subject subject = begin_dynamo("{overlap_score_credit: 0.5, overlap_score_credit_decay: 2, "
+                                       "prefill_load_scale: 1.5, decode_active_request_weight: 3}");
+  weights = (Weights){0.5, 2, 1.5, 3};
   int n_cached = 0;
   for (int i = 0; i < 300; i++) {
-    const int32_t prompt = 1 + (int32_t)draw(1000), shared = 1 + (int32_t)draw(prompt);
-    Live request = {
-        .family = draw(8), .shared = shared / 16, .full = prompt / 16, .partial = prompt % 16 > 0};
-    request.ix = prompt_of((uint64_t)request.family, shared, prompt);
+    const Live request = draw_live(1000);
+    const int64_t prompt = stage.requests.slots[request.ix].prompt_tokens;
     const Placement placement = route(&subject, request.ix);
-    request.machine = placement.prefill;
-    const double taken = cost(request.machine, &request, prompt);
+    const double taken = cost(placement.prefill, &request, prompt);
     for (InstanceIx m = 0; m < MACHINES; m++)
       cr_assert_geq(cost(m, &request, prompt), taken - 1e-9, "request %d: %u, not %u", i, m,
-                    request.machine);
-    const int64_t known = cached[request.machine][request.family];
-    const int64_t hits = known < request.shared ? known : request.shared;
-    request.uncached = prompt - 16 * hits;
-    n_cached += hits > 0;
-    place(&subject, request.ix, placement);
-    live[n_live++] = request;
-    while (n_live > 20 || (n_live > 0 && draw(3)))
-      go_on(&subject);
+                    placement.prefill);
+    n_cached += serve(&subject, request, placement);
   }
+  cr_expect_gt(n_cached, 100);
+}
+
+/* One after the other in the order of their list; each that is as little as the least so far takes
+ * its place at odds that leave all of them alike. */
+static InstanceIx first_to_last(const Live *request, Rng *drawn, int *n_draws) {
+  const int64_t prompt = stage.requests.slots[request->ix].prompt_tokens;
+  InstanceIx best = 0;
+  uint32_t n_equal = 1;
+  double least = cost(0, request, prompt);
+  for (InstanceIx m = 1; m < MACHINES; m++) {
+    const double theirs = cost(m, request, prompt);
+    if (theirs > least) continue;
+    n_equal = theirs < least ? 1 : n_equal + 1;
+    least = theirs;
+    *n_draws += n_equal > 1;
+    if (n_equal == 1 || rng_below(drawn, n_equal) == 0) best = m;
+  }
+  return best;
+}
+
+/* Short prompts, so that many cost the same. Costs are exact in blocks of 16 tokens. */
+Test(router_prefix, dynamo_takes_whom_a_walk_through_all_takes) {
+  const Subject subject = begin_dynamo(NULL);
+  Rng drawn;
+  rng_init(&drawn, 1, "router");
+  weights = (Weights){1, 0, 1, 0};
+  int n_draws = 0, n_cached = 0;
+  for (int i = 0; i < 500; i++) {
+    const Live request = draw_live(100);
+    const InstanceIx wanted = first_to_last(&request, &drawn, &n_draws);
+    const Placement placement = route(&subject, request.ix);
+    cr_assert_eq(placement.prefill, wanted, "request %d: %u, not %u", i, placement.prefill, wanted);
+    n_cached += serve(&subject, request, placement);
+  }
+  cr_expect_gt(n_draws, 100);
   cr_expect_gt(n_cached, 100);
 }
 
@@ -446,4 +504,44 @@ Test(router_prefix, prompts_go_where_their_beginnings_are) {
       cached_tokens(&scene, "dynamo_kv", "{interval: 70 ms, delay: 150 ms}", rows, N);
   cr_expect_gt(told, by_turns, "%lld of %lld", (long long)told, (long long)exact);
   cr_expect_lt(cached_tokens(&scene, "dynamo_kv", "{interval: 30 s}", rows, N), exact);
+}
+
+static void draw_turns(TraceRow *rows, int n, Tick gap, TraceSegment (*segments)[2],
+                       int n_sessions) {
+  for (int i = 0; i < n_sessions; i++) {
+    segments[i][0] = (TraceSegment){1000 + (uint64_t)(i % 3), 100};
+    segments[i][1] = (TraceSegment){2000 + (uint64_t)i, INT32_MAX};
+  }
+  for (int i = 0; i < n; i++) {
+    rows[i] = row(i * gap + draw(gap), 90 + (int32_t)draw(60 + 4 * i), 20 + (int32_t)draw(150));
+    rows[i].segments = segments[draw(n_sessions)];
+    rows[i].n_segments = 2;
+  }
+}
+
+/* Conversations, of which half have turns that overlap, on machines that evict: where copies of
+ * requests may come beside the router, though none does, all caches are looked at for each
+ * request. */
+Test(router_prefix, caches_that_are_watched_are_as_if_all_were_looked_at) {
+  enum { N = SCENE_REQUESTS, SESSIONS = 10, ROUNDS = 40 };
+  Scene scene;
+  TraceRow rows[N];
+  TraceSegment segments[SESSIONS][2];
+  scene_init(&scene, &arena, &diag);
+  scene.pools[0].count = 5;
+  scene_choose(&scene, POLICY_BATCHER, "vllm", NULL);
+  scene_choose(&scene, POLICY_ROUTER, "dynamo_kv", NULL);
+  int64_t evictions = 0;
+  for (int round = 0; round < ROUNDS; round++) {
+    draw_turns(rows, N, (round % 2 ? 60 : 400) * MS, segments, SESSIONS);
+    scene.pools[0].kv_blocks = 40 + draw(100);
+    scene.config.hedge = (HedgeOptions){0};
+    scene_run_both(&scene, rows, N);
+    const uint64_t digest = scene.result.digest;
+    evictions += scene.result.totals.evictions;
+    scene.config.hedge = (HedgeOptions){.after = 1000 * TICKS_PER_SECOND, .share = 1};
+    scene_run_both(&scene, rows, N);
+    cr_expect_eq(scene.result.digest, digest, "round %d", round);
+  }
+  cr_expect_gt(evictions, 1000);
 }
