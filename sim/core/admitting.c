@@ -316,11 +316,17 @@ bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request) {
   return why == WAKE_RELEASE && (decode_waits || instance->prefill_queue.count > 0);
 }
 
+/* Where layers are in groups: what slides out of windows may make room for those who wait, and
+ * samples are taken between events, when what groups hold is as of the last one. */
+static int64_t watch_groups(const Simulation *self, const Instance *instance) {
+  const bool sampled = self->config->observer && self->config->observer->on_sample;
+  const int64_t n_waiting = instance->decode_queue.count + instance->prefill_queue.count;
+  const bool waits = n_waiting + instance->inbound.count > 0;
+  return waits || sampled || instance->moves_kv || instance->group ? 1 : INT64_MAX;
+}
+
 int64_t scheduler_watch(const Simulation *self, const Instance *instance) {
-  if (instance->kv_groups) { // what slides out of windows may make room
-    const int64_t n_waiting = instance->decode_queue.count + instance->prefill_queue.count;
-    return n_waiting + instance->inbound.count > 0 ? 1 : INT64_MAX;
-  }
+  if (instance->kv_groups) return watch_groups(self, instance);
   const bool sorted = proposal_sorts(instance->scheduler) && instance->prefill_queue.count > 1;
   if (sorted && may_admit(instance)) return 1; // another may be the first
   if (!instance->cache || !may_admit(instance)) return INT64_MAX;

@@ -387,15 +387,14 @@ int64_t life_room_needed(Simulation *self, RequestIx ix) {
 /* Takes room in groups; the tokens that are there, and the free blocks that it took. */
 static int64_t take_room_in_groups(Simulation *self, Instance *to, RequestIx ix,
                                    int64_t *ret_taken) {
-  GroupHolds *holds = &self->memory[ix].arriving_in_groups;
-  PrefixCache *pool = to->kv_groups->pool;
-  const int64_t n_free = pool->n_free, n_evictions = pool->n_evictions;
   KvReach reach;
   const int64_t tokens = match_room(self, to, ix, &reach);
+  GroupHolds *holds = &self->memory[ix].arriving_in_groups;
+  const PrefixCache *pool = to->kv_groups->pool, before = *pool;
   kv_groups_hit(to->kv_groups, holds, reach.computed);
   kv_groups_take(to->kv_groups, holds, &reach);
-  to->totals.evictions += pool->n_evictions - n_evictions;
-  *ret_taken = n_free - pool->n_free;
+  to->totals.evictions += pool->n_evictions - before.n_evictions;
+  *ret_taken = before.n_free - pool->n_free;
   return tokens;
 }
 

@@ -11,4 +11,10 @@ static inline Tick sim_part_sum(const DecodeRun *run, int64_t n) {
 static inline Tick sim_part_end(const DecodeRun *run) {
   return run->part_began_at + sim_part_sum(run, run->part);
 }
+/* When the newest iteration of a run that is over began, of layers in groups; of others the run. */
+static inline Tick sim_newest_began_at(const Instance *instance) {
+  const DecodeRun *run = &instance->run;
+  if (!instance->kv_groups || run->done <= 1) return run->began_at;
+  return run->part_began_at + sim_part_sum(run, run->part - 1);
+}
 #endif

@@ -168,14 +168,6 @@ static void begin_parts(Simulation *self, const Instance *instance, const Step *
       parts_joined(self, instance, step->items[i].request);
 }
 
-/* Whether each of its steps is an event: those of ranks wait for others, and samples are taken
- * between events, when what layers in groups hold is as of the last one. */
-static bool ends_each(const Simulation *self, const Instance *instance) {
-  const bool sampled = self->config->observer && self->config->observer->on_sample;
-  return self->step || instance->scheduler->rank ||
-         (instance->kv_groups && (instance->moves_kv || instance->group || sampled));
-}
-
 Tick scheduler_begin_step(Simulation *self, Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
   const Step *step = scheduler->current;
@@ -190,9 +182,10 @@ Tick scheduler_begin_step(Simulation *self, Instance *instance) {
     instance->busiest = step->busiest;
     return sim_begin_prefills(self, instance, &step->shape);
   }
-  const bool same = waits == 0 && !ends_each(self, instance) && repeats(scheduler, instance->lag);
-  const bool goes_on = waits == 0 && !(scheduler->rank || instance->kv_groups) && is_plain(step) &&
-                       step->version == scheduler->plain_version;
+  const bool alone = scheduler->rank || waits > 0;
+  const bool same = !self->step && !alone && repeats(scheduler, instance->lag);
+  const bool goes_on =
+      !alone && !instance->kv_groups && is_plain(step) && step->version == scheduler->plain_version;
   sim_begin_steps(self, instance, &step->shape,
                   same ? scheduler->limits.rules->watch(self, instance) : 1, goes_on);
   instance->run.counted = step->n_counted;
@@ -419,20 +412,13 @@ static void end_given_up(Simulation *self, Instance *instance) {
   scheduler->n_leaving = 0;
 }
 
-/* When the newest step of a run that is over began, where that is asked for. */
-static Tick newest_began_at(const Instance *instance) {
-  const DecodeRun *run = &instance->run;
-  if (!instance->kv_groups || run->done <= 1) return run->began_at;
-  return run->part_began_at + sim_part_sum(run, run->part - 1);
-}
-
 bool scheduler_end_step(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
   Step *step = scheduler->current;
   scheduler->plain_version = is_plain(step) && instance->run.beside == 0 ? step->version : 0;
   if (step->n_regular > 0) {
     instance->decoded_at = self->now;
-    scheduler->ending_ticks = self->now - newest_began_at(instance);
+    scheduler->ending_ticks = self->now - sim_newest_began_at(instance);
     instance->decoded_ticks += self->now - instance->run.began_at;
   }
   sort_items(step);
