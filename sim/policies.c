@@ -127,7 +127,14 @@ PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, Poli
   return own->policy ? *own : sim_policy(config, kind);
 }
 
-/* Memory that grows, or that is another shape's for a time, is counted. */
+/* Whether rooms in which prefill and decode ranks meet are drawn. */
+static bool draws_rooms(const PoolSpec *pool, const PolicyChoice *choice) {
+  const Batcher *batcher = (const Batcher *)choice->policy;
+  if (pool->ranks <= 1 || !batcher->schedules || !choice->state) return false;
+  const RankSpread spread = batcher->schedules(choice->state).rank_spread;
+  return spread == RANKS_BY_ROOM || (spread == RANKS_AUTO && pool->role != ROLE_MIXED);
+}
+
 bool sim_draws(const SimConfig *config) {
   static const PolicyKind kinds[] = {POLICY_ROUTER, POLICY_DISPATCHER, POLICY_PREDICTOR};
   bool draws = config->n_adapters > 0;
@@ -139,6 +146,7 @@ bool sim_draws(const SimConfig *config) {
     const PolicyChoice batcher = sim_pool_policy(config, &config->pools[i], POLICY_BATCHER);
     draws |= batcher.policy->draws && batcher.policy->draws(batcher.state);
     draws |= config->pools[i].experts != NULL; // whose loads are drawn
+    draws |= draws_rooms(&config->pools[i], &batcher);
   }
   for (uint32_t i = 0; i < config->n_faults; i++)
     draws |= config->faults[i].n_spans == 0;

@@ -152,6 +152,20 @@ Test(rank_rounds, rooms_are_drawn_for_each_request) {
     cr_expect_gt(n[i], 1);
 }
 
+/* So another seed gives another outcome, of ranks that prefill for others by default. */
+Test(rank_rounds, who_meets_in_rooms_hangs_on_the_seed) {
+  give_ranks(4, "sglang", "{load_balance_method: follow_bootstrap_room}");
+  cr_expect(sim_draws(&scene.config));
+  give_ranks(4, "sglang", "{load_balance_method: auto}");
+  cr_expect_not(sim_draws(&scene.config));
+  scene.pools[0].role = ROLE_PREFILL;
+  cr_expect(sim_draws(&scene.config));
+  give_ranks(1, "sglang", "{load_balance_method: auto}");
+  cr_expect_not(sim_draws(&scene.config));
+  give_ranks(4, "sglang", "{load_balance_method: round_robin}");
+  cr_expect_not(sim_draws(&scene.config));
+}
+
 /* Of 30 ms that both prefills take, that of 10 tokens would take 20; and of decodes of 11.21 and
  * 11.22 ms 0.1 ms each. */
 Test(rank_rounds, time_for_other_ranks_is_told) {
