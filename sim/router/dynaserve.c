@@ -4,7 +4,7 @@
  * prefill and decode take and from the loads of the instances; batches are those of the instances.
  * Ours, as the paper's algorithm is not at hand: what a load is, which instances, the search.
  *
- * A load is the work of the parts that were sent to an instance and have not left it, in ticks:
+ * A load is the work of the parts that were sent to an instance and have not left it, in ns:
  * the time of the prompt's tokens, alone and at once, and for each token of output a share of an
  * iteration that decodes `batch` sequences. The first part goes to the instance with the least load
  * and the second to the next; the cut is where the loads of the two are then the most alike, which
@@ -17,11 +17,15 @@
 
 typedef enum Rule { RULE_BALANCED, RULE_PROMPT, RULE_SHARE } Rule;
 
-/* What of a request's work has been sent and not left. */
+/* What of a request's work has been sent and not left, in ns. A part counts as half an hour at
+ * most: a predicted range may have no end, and loads of a million requests must not overflow. */
 typedef struct Sent {
   InstanceIx first, second;
-  int64_t first_ticks, second_ticks;
+  int64_t first_work, second_work;
 } Sent;
+
+static const double TICKS_PER_NS = (double)TICKS_PER_SECOND / 1e9;
+static const double WORK_MAX = 1.8e12; // ns
 
 typedef struct State {
   int rule;     // Rule
@@ -29,8 +33,8 @@ typedef struct State {
   double share;
   int64_t batch;
   Arena *arena;
-  Column *ticks; // sent to each instance
-  Sent *sent;    // [capacity] by slot
+  Column *work; // sent to each instance
+  Sent *sent;   // [capacity] by slot
   size_t n_sent, capacity;
 } State;
 
@@ -46,7 +50,7 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   (void)seed;
   State *self = state;
   self->arena = arena;
-  self->ticks = column_new(view->columns.all);
+  self->work = column_new(view->columns.all);
 }
 
 /* --- the work of a part */
@@ -72,6 +76,10 @@ static double second_ticks(const Parts *self, int64_t cut) {
   const int64_t prompt = cut < self->prompt ? cut : self->prompt;
   const int64_t output = self->output - (cut - prompt);
   return prompt_ticks(self->second, prompt, self->prompt) + (double)output * self->second_token;
+}
+
+static int64_t work_of(double ticks) {
+  return (int64_t)fmin(ticks / TICKS_PER_NS, WORK_MAX);
 }
 
 /* By how much the first instance would have more to do. */
@@ -108,11 +116,11 @@ static int64_t choose_cut(const State *self, const Parts *parts) {
 
 static void settle(State *self, RequestIx ix, bool all) {
   Sent *sent = &self->sent[ix];
-  if (sent->first_ticks > 0) column_add(self->ticks, sent->first, -sent->first_ticks);
-  sent->first_ticks = 0;
-  if (!all || sent->second_ticks == 0) return;
-  column_add(self->ticks, sent->second, -sent->second_ticks);
-  sent->second_ticks = 0;
+  if (sent->first_work > 0) column_add(self->work, sent->first, -sent->first_work);
+  sent->first_work = 0;
+  if (!all || sent->second_work == 0) return;
+  column_add(self->work, sent->second, -sent->second_work);
+  sent->second_work = 0;
 }
 
 static Sent *open_books(State *self, RequestIx ix) {
@@ -148,8 +156,8 @@ static InstanceIx least_of(State *self, const ClusterView *view, Role role, Role
   const RoleList *list = &lists[lists[role].count         ? role
                                 : lists[ROLE_MIXED].count ? ROLE_MIXED
                                                           : other];
-  if (but == INSTANCE_NONE) return column_least(self->ticks, list);
-  return column_least_but(self->ticks, list, but);
+  if (but == INSTANCE_NONE) return column_least(self->work, list);
+  return column_least_but(self->work, list, but);
 }
 
 static Placement send(State *self, const Parts *parts, InstanceIx first, InstanceIx second,
@@ -158,11 +166,11 @@ static Placement send(State *self, const Parts *parts, InstanceIx first, Instanc
   const int64_t cut = second == INSTANCE_NONE ? all : choose_cut(self, parts);
   Sent *sent = open_books(self, ix);
   *sent = (Sent){.first = first, .second = second};
-  sent->first_ticks = (int64_t)first_ticks(parts, cut);
-  if (second != INSTANCE_NONE) sent->second_ticks = (int64_t)second_ticks(parts, cut);
-  column_add(self->ticks, first, sent->first_ticks);
+  sent->first_work = work_of(first_ticks(parts, cut));
+  if (second != INSTANCE_NONE) sent->second_work = work_of(second_ticks(parts, cut));
+  column_add(self->work, first, sent->first_work);
   if (second == INSTANCE_NONE) return (Placement){.prefill = first, .decode = first};
-  column_add(self->ticks, second, sent->second_ticks);
+  column_add(self->work, second, sent->second_work);
   if (cut == 0) return (Placement){second, second, .roles_stay = true, .claimed = INSTANCE_NONE};
   const int32_t most = INT32_MAX;
   return (Placement){.prefill = first, .decode = second, .cut = cut < most ? (int32_t)cut : most};
@@ -178,11 +186,11 @@ static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
                  .output = foreseen(self, request)};
   const int64_t context = parts.prompt + parts.output / 2;
   parts.first_token = token_ticks(self, parts.first, context);
-  parts.first_load = (double)column_at(self->ticks, first);
+  parts.first_load = TICKS_PER_NS * (double)column_at(self->work, first);
   if (second != INSTANCE_NONE) {
     parts.second = view->instances[second].pool->perfmodel;
     parts.second_token = token_ticks(self, parts.second, context);
-    parts.second_load = (double)column_at(self->ticks, second);
+    parts.second_load = TICKS_PER_NS * (double)column_at(self->work, second);
   }
   return send(self, &parts, first, second, ix);
 }
