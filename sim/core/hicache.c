@@ -196,11 +196,16 @@ Tick hicache_wait(const Simulation *self, const Instance *instance, const Step *
   return end - ticks - self->now;
 }
 
+bool hicache_writes_back(const Instance *instance) {
+  const HiCache *hicache = instance->scheduler ? instance->scheduler->hicache : NULL;
+  return hicache && hicache->copies.write_hits == 0;
+}
+
 int64_t hicache_watch(const Instance *instance, int64_t most) {
   const HiCache *hicache = instance->scheduler->hicache;
   const Batch *batch = &instance->batch;
-  if (hicache->n_jobs > 0) return 1;
-  if (hicache->copies.write_hits > 0) return most;
+  if (hicache->n_jobs > 0 || hicache->copies.n_backs > 0) return 1;
+  if (!hicache_writes_back(instance)) return most;
   if (most > FORESEEN_MOST) most = FORESEEN_MOST;
   const int64_t spare = instance->radix->n_free - (int64_t)batch->n_seqs;
   return spare < 0 ? 1 : 1 + batch_fitting(batch, spare, most - 1);

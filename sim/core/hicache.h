@@ -22,6 +22,9 @@ void hicache_decided(Simulation *self, Instance *instance, Step *step);
 /* What a step that begins now lasts longer by: as layers of it wait for their loads, and all for
  * pages that are being written back. */
 Tick hicache_wait(const Simulation *self, const Instance *instance, const Step *step);
+/* Whether what is evicted is written first, which a decision begins and steps wait for: then less
+ * room means fewer steps until one matters. */
+bool hicache_writes_back(const Instance *instance);
 /* Of steps of one batch those, at most `most`, until a round matters. */
 int64_t hicache_watch(const Instance *instance, int64_t most);
 /* The instance has no step: it looks again when the next copy ends, if anybody waits. */

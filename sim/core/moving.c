@@ -4,6 +4,7 @@
 #include "sim/books/parts.h"
 #include "sim/core/copying.h"
 #include "sim/core/counting.h"
+#include "sim/core/hicache.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/limits.h"
 #include "sim/core/loop.h"
@@ -96,8 +97,10 @@ void sim_hold_up_transfers(Simulation *self, InstanceIx instance) {
 
 static void take_room(Simulation *self, Transfer *transfer) {
   const Request *request = &self->requests.slots[transfer->request];
+  Instance *to = &self->instances[transfer->to];
   transfer->cached_tokens = life_room_taken(self, transfer->request);
   transfer->began_at = self->now;
+  if (hicache_writes_back(to) && to->activity == ACTIVITY_DECODE) sim_mark(self, to, MARK_BEGIN);
   if (restores(self, transfer)) return;
   sim_books(self, request)->transfers++;
   sim_books(self, request)->transferred_bytes += kv_bytes(self, transfer);
