@@ -70,11 +70,12 @@ static inline FineTick fine_from_seconds(double seconds) {
   assert(seconds >= -9.2e6 && seconds <= 9.2e6);
   return fine_from_real(seconds * (double)TICKS_PER_SECOND);
 }
-/* fine/n rounded down, without a division of 128 bits; fine >= 0, 0 < n < 2^31. */
+/* fine/n rounded down, as a shift has it, without a division of 128 bits; 0 < n < 2^31. */
 static inline FineTick fine_divide(FineTick fine, int64_t n) {
-  const Tick whole = (Tick)(fine >> FINE_BITS);
-  const uint64_t rest = (uint64_t)(whole % n) << FINE_BITS | (uint32_t)fine;
-  return fine_from_ticks(whole / n) + (FineTick)(rest / (uint64_t)n);
+  const Tick whole = (Tick)(fine >> FINE_BITS), below = whole < 0 && whole % n != 0;
+  const Tick part = whole / n - below;
+  const uint64_t rest = (uint64_t)(whole - part * n) << FINE_BITS | (uint32_t)fine;
+  return fine_from_ticks(part) + (FineTick)(rest / (uint64_t)n);
 }
 /* Halves upwards. */
 static inline Tick tick_nearest(FineTick fine) {

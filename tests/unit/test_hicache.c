@@ -2,8 +2,9 @@
  * finds the same for each prompt, with each way to write; that a memory large enough finds what an
  * infinite cache does, and one that nobody needs changes nothing; how long steps wait for loads,
  * layer by layer, and for pages that are written back; that what is being written stays; how long a
- * prompt waits for what comes from storage. Locks and bytes on links
- * are audited in every run. What is refused is in tests/cli/offload.sh. */
+ * prompt waits for what comes from storage; that KV that comes in from another instance brings what
+ * is written back forward. Locks and bytes on links are audited in every run. What is refused is in
+ * tests/cli/offload.sh. */
 #include "base/rng.h"
 #include "tests/unit/scene_testing.h"
 
@@ -448,4 +449,33 @@ Test(hicache, books_agree_with_many_at_once) {
   }
   cr_expect(loads > 300 && fetched > 0, "%lld loads, %lld tokens", (long long)loads,
             (long long)fetched);
+}
+
+/* What comes in over a link takes room of an instance that decodes, so that what it evicts is
+ * written back earlier than it foresaw: each run is the same step by step. */
+Test(hicache, what_comes_in_brings_what_is_written_back_forward) {
+  TraceRow rows[SCENE_REQUESTS];
+  uint64_t transfers = 0;
+  Tick loads = 0;
+  for (uint64_t seed = 0; seed < 36; seed++) {
+    teardown();
+    setup_scene();
+    draw_rows(rows, seed, (Tick)(5 + 10 * (seed % 4)) * MS);
+    for (int i = 0; i < SCENE_REQUESTS; i++)
+      rows[i].output_tokens = 1 + (int32_t)((seed + 7 * (uint64_t)i) % 90);
+    scene_split(&scene, 1, 1);
+    for (int p = 0; p < 2; p++) {
+      scene.pools[p].block_size = PAGE;
+      scene.pools[p].kv_blocks = 40 + (int64_t)(seed % 5) * 8;
+      scene.pools[p].kv_block_bytes = 16;
+      scene.pools[p].host_link.options =
+          (HostLinkOptions){.to_gpu = 20000, .to_cpu = 1000, .efficiency = 1};
+    }
+    choose("max_num_batched_tokens: 512, kv_connector: {name: hicache, tiers: [{name: cpu, "
+           "capacity: 8000 B, store: on_eviction}]}");
+    run(rows, SCENE_REQUESTS);
+    transfers += scene.result.metrics.transfers;
+    loads += scene.result.totals.kv_load_ticks;
+  }
+  cr_expect(transfers > 300 && loads > 0);
 }

@@ -106,8 +106,9 @@ Test(units, parts_of_a_fine_tick_are_rounded_down) {
   for (size_t n = 0; n < sizeof parts / sizeof *parts; n++)
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
       for (size_t j = 0; j < sizeof rest / sizeof *rest; j++) {
-        const FineTick fine = fine_from_ticks(whole[i]) + rest[j];
+        const FineTick fine = fine_from_ticks(whole[i]) + rest[j], down = parts[n] - 1;
         cr_assert(fine_divide(fine, parts[n]) == fine / parts[n]);
+        cr_assert(fine_divide(-fine, parts[n]) == -((fine + down) / parts[n]));
       }
 }
 
