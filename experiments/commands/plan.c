@@ -218,8 +218,8 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   if (given->curve &&
       curve_make(&curve, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
     return EXIT_INPUT;
-  if (given->output &&
-      plan_store(&front, given->curve ? &curve : NULL, plan->quantile, &study->results, cli->diag))
+  if (given->output && plan_store(&front, given->curve ? &curve : NULL, plan->quantile,
+                                  &study->database.results, cli->diag))
     return EXIT_INPUT;
   if (study->best >= 0 && study_bind_answer(study, 0, config)) return EXIT_INPUT;
   const RateSearch how = search_of(cli);

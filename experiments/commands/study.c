@@ -26,18 +26,6 @@ static void show_progress(void *context, const ProvisionProgress *progress) {
   progress_said();
 }
 
-static int open_results(Study *self) {
-  if (!self->output) return 0;
-  if (results_lock(&self->lock, self->output, self->arena, self->diag)) return -1;
-  self->locked = true;
-  if (results_open(&self->results, self->output, config_data_root(), self->arena, self->diag))
-    return -1;
-  int64_t runs = 0, stale = 0;
-  const int status = results_count_runs(&self->results, &runs, &stale, self->diag);
-  cli_note_stale(runs, stale);
-  return status;
-}
-
 static int add_price(Node *map, const char *text, Arena *arena, Diag *diag) {
   const Place at = place_of_file("--price");
   const char *sign = strchr(text, '=');
@@ -80,12 +68,12 @@ int study_open(Study *self, const char *path, Node *root, const ConfigChanges *c
 }
 
 int study_search(Study *self, const char *output, bool full_runs, bool range) {
-  self->output = output;
-  if (open_results(self)) return -1;
+  if (database_open(&self->database, output, self->arena, self->diag)) return -1;
+  Results *results = database_results(&self->database);
   const double now = clock_monotonic();
   Telling telling = {&self->provision, now, now};
   const ProvisionOptions how = {.jobs = self->jobs,
-                                .results = output ? &self->results : NULL,
+                                .results = results,
                                 .no_early_stop = full_runs,
                                 .range = range,
                                 .on_progress = show_progress,
@@ -95,8 +83,7 @@ int study_search(Study *self, const char *output, bool full_runs, bool range) {
       provision_run(&self->provision, &how, &self->outcomes, self->arena, self->diag);
   if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
   if (status) return -1;
-  if (output && provision_store(&self->provision, self->outcomes, &self->results, self->diag))
-    return -1;
+  if (results && provision_store(&self->provision, self->outcomes, results, self->diag)) return -1;
   bool flips = false;
   self->best = provision_best(&self->provision, self->outcomes, &flips);
   return 0;
@@ -132,8 +119,8 @@ int study_run_answer(Study *self, FILE *out) {
   config->sim.memory_limit = self->base.memory;
   config->sim.keeps_batches = true;
   if (config_simulate(config, &config->sim, result, report, self->arena, self->diag)) return -1;
-  if (self->output && results_add_run(&self->results, report, digest, self->arena, self->diag))
-    return -1;
+  Results *results = database_results(&self->database);
+  if (results && results_add_run(results, report, digest, self->arena, self->diag)) return -1;
   report_print(report, OUTPUT_TABLE, out);
   return 0;
 }
@@ -166,7 +153,6 @@ void study_interrupted(Cli *cli, const char *output) {
 }
 
 void study_close(Study *self) {
-  if (self->output) results_close(&self->results);
-  if (self->locked) results_unlock(&self->lock);
+  database_close(&self->database);
   if (self->base.root) trial_base_done(&self->base);
 }

@@ -3,16 +3,13 @@
 #ifndef EXPERIMENTS_COMMANDS_STUDY_H
 #define EXPERIMENTS_COMMANDS_STUDY_H
 #include "experiments/commands/cli.h"
+#include "experiments/commands/database.h"
 #include "experiments/plan/plan.h"
-#include "experiments/results/results.h"
 
 typedef struct Study {
   Provision provision;
   TrialBase base;
-  const char *output; // database; NULL: nothing is kept
-  Results results;
-  ResultsLock lock;
-  bool locked;
+  Database database;
   int jobs;                // threads
   DesignOutcome *outcomes; // [provision.n_designs], once it was searched
   int best;                // design with the best answer; -1: none has one

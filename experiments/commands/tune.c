@@ -1,10 +1,12 @@
 /* `tandem tune CONFIG`: the best values of a serving engine's knobs, and what each is worth. */
 #include "experiments/tune/tune.h"
 #include "experiments/commands/cli.h"
+#include "experiments/commands/database.h"
 
 typedef struct Options {
   TuneOptions how;
   const Node *set;
+  const char *output;
   int format;
   int64_t seed;
   bool dry_run;
@@ -29,6 +31,7 @@ static const OptionSpec options[] = {
              "number of simulations after which the search ends and what it found is measured"),
      .fallback = "2000", .min = 1, .max = 1e9},
     {CLI_SEED},
+    {CLI_OUTPUT},
     {CLI_FORMAT},
     {CLI_SET("workload.duration='2 min'")},
     {CLI_FLAG("--dry-run", dry_run,
@@ -51,7 +54,12 @@ static int run_tune(Cli *cli) {
   Tuning *tuning = ARENA_NEW(cli->arena, Tuning);
   how.jobs = cli_jobs(how.jobs);
   how.memory = (int64_t)cli_memory(how.memory, (int)how.jobs);
-  int status = tune_open(tuning, cli->operands[0], &changes, &how, cli->arena, cli->diag);
+  Database database = {0};
+  const char *output = given->dry_run ? NULL : given->output;
+  int status = database_open(&database, output, cli->arena, cli->diag);
+  how.results = database_results(&database);
+  if (status == 0)
+    status = tune_open(tuning, cli->operands[0], &changes, &how, cli->arena, cli->diag);
   if (status == 0 && given->dry_run) {
     tune_print_plan(tuning, stdout);
   } else if (status == 0) {
@@ -59,8 +67,12 @@ static int run_tune(Cli *cli) {
     config_note_perfmodels(&tuning->base.cache, stderr);
     if (status == 0) status = tune_print(tuning, (OutputFormat)given->format, stdout);
   }
-  cli_interrupted(cli, "nothing is kept");
+  if (output)
+    cli_interrupted(cli, "its runs so far are in '%s'", output);
+  else
+    cli_interrupted(cli, "nothing is kept");
   tune_close(tuning);
+  database_close(&database);
   return EXIT_DONE;
 }
 

@@ -83,16 +83,8 @@ int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena,
 
 int probe_run_store(ProbeRun *self, Results *results, Diag *diag) {
   Trial *trial = &self->trial;
-  int64_t id = 0;
-  const int there =
-      results_ask(results,
-                  "SELECT id FROM run WHERE config_digest = ? AND status <> 'failed' AND "
-                  "(status <> 'stopped' OR ?)",
-                  VALUES(value_text(results_hex(trial->config_digest, &trial->arena)),
-                         value_whole(self->stopped)),
-                  &id, diag);
-  if (there != 0) return there < 0 ? -1 : 0;
-  return results_add_run(results, &trial->report, trial->config_digest, &trial->arena, diag);
+  return results_keep_run(results, &trial->report, trial->config_digest, self->stopped,
+                          &trial->arena, diag);
 }
 
 /* ---- Answers ---- */

@@ -63,7 +63,10 @@ int results_add_request(Results *self, const RequestRecord *record, Diag *diag);
 /* Adds everything else about the run and commits; undoes all of the run when that fails. */
 int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
                     Diag *diag);
-/* The same for a run that failed: its configuration, as far as it is known, and why. */
+/* The same unless the database has that run; one that was `stopped` may be there as a whole. */
+int results_keep_run(Results *self, const Report *report, uint64_t config_digest, bool stopped,
+                     Arena *arena, Diag *diag);
+/* As results_add_run for a run that failed: its configuration, as far as it is known, and why. */
 int results_add_failure(Results *self, const Config *config, uint64_t config_digest,
                         const char *reason, Arena *arena, Diag *diag);
 /* A figure of a run that was measured; name and unit as in metrics.def. */

@@ -285,6 +285,18 @@ int results_add_run(Results *self, const Report *report, uint64_t config_digest,
   return end_run(self, status, diag);
 }
 
+int results_keep_run(Results *self, const Report *report, uint64_t config_digest, bool stopped,
+                     Arena *arena, Diag *diag) {
+  int64_t id = 0;
+  const int there = results_ask(
+      self,
+      "SELECT id FROM run WHERE config_digest = ? AND status <> 'failed' AND "
+      "(status <> 'stopped' OR ?)",
+      VALUES(value_text(results_hex(config_digest, arena)), value_whole(stopped)), &id, diag);
+  if (there != 0) return there < 0 ? -1 : 0;
+  return results_add_run(self, report, config_digest, arena, diag);
+}
+
 int results_add_failure(Results *self, const Config *config, uint64_t config_digest,
                         const char *reason, Arena *arena, Diag *diag) {
   RunRow row = row_of(config, config_digest);

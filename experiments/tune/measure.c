@@ -13,8 +13,10 @@ enum { RATE_MOST = 64 };
 typedef struct TuneJob {
   Tuning *tuning; // read alone
   TuneEval eval;
-  Arena arena; // of the search of a rate
-  Diag diag;   // of the first trial that went wrong
+  Trial trials[2]; // the one under way, and that of the value
+  int kept;        // which is of the value; -1: none
+  Arena arena;     // of the search of a rate
+  Diag diag;       // of the first trial that went wrong
   bool made;
 } TuneJob;
 
@@ -42,17 +44,25 @@ static int load_trial(TuneJob *self, Trial *trial, int64_t steps) {
   return trial_load(trial, &self->tuning->base, &changes);
 }
 
-/* Keeps what a run says of itself. */
-static void keep(TuneEval *self, const Trial *trial) {
+/* Keeps what a run says of itself, and for a database the run, in place of the one before. */
+static void keep(TuneJob *self, Trial *trial) {
   const Report *report = &trial->report;
-  self->met = report_met(report);
-  self->saturated = report->saturated;
-  self->outcomes = hash_fold(self->outcomes, trial->result.digest);
-  self->extrapolated = report->extrapolated;
+  TuneEval *eval = &self->eval;
+  eval->met = report_met(report);
+  eval->saturated = report->saturated;
+  eval->outcomes = hash_fold(eval->outcomes, trial->result.digest);
+  eval->extrapolated = report->extrapolated;
+  if (!self->tuning->results) {
+    trial_done(trial);
+    return;
+  }
+  if (self->kept >= 0) trial_done(&self->trials[self->kept]);
+  self->kept = (int)(trial - self->trials);
 }
 
-static void keep_failure(TuneJob *self, const Trial *trial) {
+static void keep_failure(TuneJob *self, Trial *trial) {
   if (self->diag.n_entries == 0) diag_append(&self->diag, &trial->diag);
+  trial_done(trial);
 }
 
 static double value_of(const TuneObjective *objective, const Trial *trial) {
@@ -67,35 +77,36 @@ static double value_of(const TuneObjective *objective, const Trial *trial) {
 }
 
 static void make_once(TuneJob *self) {
-  Trial trial;
-  const int status = load_trial(self, &trial, 0) || trial_run(&trial);
+  Trial *trial = &self->trials[0];
+  const int status = load_trial(self, trial, 0) || trial_run(trial);
   self->eval.n_runs++;
-  if (status)
-    keep_failure(self, &trial);
-  else {
-    keep(&self->eval, &trial);
-    self->eval.value = value_of(&self->tuning->objective, &trial);
+  if (status) {
+    keep_failure(self, trial);
+  } else {
+    self->eval.value = value_of(&self->tuning->objective, trial);
+    keep(self, trial);
   }
-  trial_done(&trial);
 }
 
 /* Fits ProbeOracle: whether the limits hold at a rate. */
 static ProbeVerdict holds_at(void *context, const Probe *probe) {
   TuneJob *self = context;
-  Trial trial;
+  Trial *trial = &self->trials[self->kept == 0];
   EarlyEnd end = {0};
   if (self->diag.n_entries > 0) return PROBE_FAILS;
-  int status = load_trial(self, &trial, probe->rate);
-  if (status == 0 && early_end_may(&trial)) status = early_end_set(&end, &trial);
-  if (status == 0) status = trial_run(&trial);
+  int status = load_trial(self, trial, probe->rate);
+  if (status == 0 && early_end_may(trial)) status = early_end_set(&end, trial);
+  if (status == 0) status = trial_run(trial);
   self->eval.n_runs++;
-  const bool held = status == 0 && !trial.result.stopped && report_met(&trial.report);
-  if (status) keep_failure(self, &trial);
+  const bool held = status == 0 && !trial->result.stopped && report_met(&trial->report);
   if (held) {
     self->eval.outcomes = 0;
-    keep(&self->eval, &trial); // the last that holds is the largest
+    keep(self, trial); // the last that holds is the largest
+  } else if (status) {
+    keep_failure(self, trial);
+  } else {
+    trial_done(trial);
   }
-  trial_done(&trial);
   return held ? PROBE_HOLDS : PROBE_FAILS;
 }
 
@@ -125,6 +136,7 @@ static void make(void *run) {
   arena_init(&self->arena);
   diag_init(&self->diag);
   self->made = true;
+  self->kept = -1;
   self->eval.value = NAN;
   self->eval.done = true;
   if (self->tuning->objective.kind == TUNE_RATE)
@@ -160,7 +172,11 @@ static int take_eval(void *context, void *run) {
   Tuning *tuning = self->tuning;
   TuneJob *job = run;
   const TuneEval *made = &job->eval;
+  Trial *kept = job->kept < 0 ? NULL : &job->trials[job->kept];
   if (diag_exit_code(&job->diag) == EXIT_INTERRUPTED) return 0;
+  if (kept && results_keep_run(tuning->results, &kept->report, kept->config_digest, false,
+                               &kept->arena, tuning->diag))
+    return -1;
   TuneEval *eval =
       &tuning->evals[*key_map_find(&tuning->index, place_of(&made->point, made->seed, made->move))];
   *eval = *made;
@@ -177,6 +193,7 @@ static int take_eval(void *context, void *run) {
 static void release_eval(void *run) {
   TuneJob *self = run;
   if (!self->made) return;
+  if (self->kept >= 0) trial_done(&self->trials[self->kept]);
   diag_done(&self->diag);
   arena_done(&self->arena);
 }
@@ -219,7 +236,8 @@ int tune_measure(Tuning *self, const TuneWish *wishes, int n) {
                              .take = take_eval,
                              .release = release_eval,
                              .idle = show_progress,
-                             .context = &batch};
+                             .context = &batch,
+                             .results = self->results};
   if (batch.n == 0) return 0;
   if (campaign_run(&campaign, self->arena, self->diag)) return -1;
   return interrupt_signal ? diag_interrupted(self->diag) : 0;

@@ -50,8 +50,11 @@ static void find_seeds(Tuning *self, int64_t seeds) {
 
 int tune_open(Tuning *self, const char *path, const ConfigChanges *changes,
               const TuneOptions *options, Arena *arena, Diag *diag) {
-  *self =
-      (Tuning){.jobs = (int)options->jobs, .budget = options->budget, .arena = arena, .diag = diag};
+  *self = (Tuning){.jobs = (int)options->jobs,
+                   .budget = options->budget,
+                   .results = options->results,
+                   .arena = arena,
+                   .diag = diag};
   if (trial_base_init(&self->base, path, changes, arena, diag)) return -1;
   self->base.memory = (size_t)options->memory;
   prepare(self->base.root, arena);

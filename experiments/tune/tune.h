@@ -107,6 +107,7 @@ typedef struct KnobAnswer {
 typedef struct TuneOptions {
   const char *objective, *slo, *knobs; // as given; NULL: not
   int64_t seeds, budget, jobs, memory;
+  Results *results; // where runs are kept; NULL: nowhere
 } TuneOptions;
 
 typedef struct Tuning {
@@ -123,7 +124,8 @@ typedef struct Tuning {
   double step;     // of TUNE_RATE, in requests/s or times the load
   int jobs;
   int64_t budget;
-  TuneEval *evals; // [n_evals]
+  Results *results; // where the run of each evaluation is kept; NULL: nowhere
+  TuneEval *evals;  // [n_evals]
   size_t n_evals, capacity;
   KeyMap index; // of them
   TunePoint current, found;

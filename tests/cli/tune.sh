@@ -1,7 +1,7 @@
 #!/bin/sh
 # `tandem tune`: the best division of GPUs by a bottleneck's arithmetic, the best of a grid and all
-# differences that are printed by a sweep over all of it, equal bytes with one thread and two, the
-# flags of three engines, and what is wrong with a question.
+# differences that are printed by a sweep over all of it, the runs that a database keeps, equal
+# bytes with one thread and two, the flags of three engines, and what is wrong with a question.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 
 # ---- A closed form: p instances prefill and 8 - p decode requests one at a time, all there at the
@@ -50,7 +50,10 @@ workload:
   max_model_len: 8192
 pools:
   all: {role: mixed, machine: dgx-h100, count: 1, tensor_parallel_size: 1}
-policies: {router: jsq, batcher: vllm}
+policies:
+  router: jsq
+  batcher: {name: vllm, max_num_batched_tokens: 8192, capacity_scheduler_policy: max_utilization,
+    long_prefill_token_threshold: 0}
 perfmodel: roofline
 slo: none
 END
@@ -72,7 +75,7 @@ sweep:
   policies.batcher.capacity_scheduler_policy: [max_utilization, guaranteed_no_evict]
   policies.batcher.long_prefill_token_threshold: [0, 512, 1024, 2048, 4096]
 END
-sed 's/batcher: vllm/batcher: {name: vllm}/' grid.yaml >>sweep.yaml
+cat grid.yaml >>sweep.yaml
 expect 0 "$tandem" sweep sweep.yaml --output sweep.db
 expect 0 "$tandem" query sweep.db --format json --sql "SELECT
   group_concat(axis.name || '=' || point_value.value, ' ') AS place, metric.value
@@ -121,6 +124,20 @@ for i, axis in enumerate(axes):
     assert change - half > 0 and knobs[axis]["verdict"] == "better"
 assert n_changed > 0 and answer["set"]
 END
+
+# Runs are kept: those on seeds of the measurement are those of the sweep, so that none is added,
+# and nor is any when all is asked again.
+expect 0 tune --format json --output sweep.db
+cmp -s out 1.json || fail 'the answer is another one with --output'
+count() {
+  expect 0 "$tandem" query sweep.db --format csv --sql "SELECT count(*), sum(seed > 42) FROM run"
+  sed 1d out
+}
+kept=$(count)
+expr "$kept" : '.*,240$' >/dev/null || fail "'$kept' are kept, not 240 of the sweep"
+[ "${kept%,*}" -gt 250 ] || fail "'$kept' are kept, none of the search"
+expect 0 tune --output sweep.db
+[ "$(count)" = "$kept" ] || fail 'runs are kept twice'
 
 # A budget ends the search, and the answer says so. Without --knobs there are more.
 expect 0 tune --budget 12 --format json
