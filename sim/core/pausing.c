@@ -62,7 +62,10 @@ static void drop_items(Simulation *self, Instance *instance, Step *step, Request
       parts_left(self, instance, ix, request->generated_tokens);
     if (item->kind == STEP_DECODE && runs_ahead(instance) && !drop_begun(instance, step))
       step->n_thrown[sim_counts(self, request)]++;
-    if (item->kind == STEP_CHUNK) life_prefill_began(self, instance, request);
+    if (item->kind != STEP_CHUNK) continue;
+    life_prefill_began(self, instance, request);
+    step_forfeits(self, step, &sim_books(self, request)->dropped_tokens,
+                  item->tokens - item->drafts);
   }
 }
 

@@ -138,7 +138,8 @@ typedef struct ScheduledItem {
   uint32_t admission;
 } ScheduledItem;
 
-/* Tokens of a step that are booked as computed for a request that left before the step began. */
+/* Tokens of a step that are booked as computed before it has ended: of a request that left before
+ * the step began, or was preempted for a pause. */
 typedef struct Forfeit {
   int64_t *booked;
   int64_t tokens;

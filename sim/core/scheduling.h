@@ -40,8 +40,9 @@ int64_t scheduler_withdraw_from_batch(Simulation *self, Instance *instance, Requ
 /* The tokens of a request that are booked as computed where it leaves now, in each step that is
  * decided and does not end now (Step.n_ahead). In withdrawing.c. */
 void scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx request);
-/* The step does not end: what is booked of those who left before it began was not computed. In
- * withdrawing.c. */
+/* So many tokens of the step are in `booked` already, as computed. In withdrawing.c. */
+void step_forfeits(Simulation *self, Step *step, int64_t *booked, int64_t tokens);
+/* The step does not end: what is booked of it was not computed. In withdrawing.c. */
 void step_take_back_forfeits(Step *step);
 /* Of an instance with no request left: what it had decided never runs, and what ran has not ended.
  * In withdrawing.c. */

@@ -556,8 +556,7 @@ static void withdrawn(Simulation *self, Instance *instance, int64_t *booked) {
   for (size_t i = 0; i < scheduler->n_places; i++) {
     Step *step = &scheduler->steps[i];
     if (step->n_ahead == 0) continue;
-    ARENA_RESERVE(self->arena, step->forfeits, step->forfeits_capacity, step->n_forfeits + 1);
-    step->forfeits[step->n_forfeits++] = (Forfeit){booked, step->n_ahead};
+    step_forfeits(self, step, booked, step->n_ahead);
     step->n_ahead = 0;
   }
 }

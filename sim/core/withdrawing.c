@@ -128,6 +128,11 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   return instance_works(instance) ? (int32_t)in_flight : 0;
 }
 
+void step_forfeits(Simulation *self, Step *step, int64_t *booked, int64_t tokens) {
+  ARENA_RESERVE(self->arena, step->forfeits, step->forfeits_capacity, step->n_forfeits + 1);
+  step->forfeits[step->n_forfeits++] = (Forfeit){booked, tokens};
+}
+
 void step_take_back_forfeits(Step *step) {
   for (size_t i = 0; i < step->n_forfeits; i++)
     *step->forfeits[i].booked -= step->forfeits[i].tokens;
