@@ -202,5 +202,7 @@ void rank_rounds_begin(Simulation *self, Instance *instance) {
   Lockstep *lockstep = instance->lockstep;
   sim_book_idleness(self, instance, true);
   lockstep->rests = false;
-  if (may_decide(lockstep)) agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, self->now);
+  // a forward without tokens of anybody who is left is over where no event says so
+  if (may_decide(lockstep) || has_output(self, lockstep))
+    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, self->now);
 }

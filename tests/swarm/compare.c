@@ -3,13 +3,15 @@
 #include <math.h>
 #include <string.h>
 
-static bool same_sum(double a, double b) {
-  return fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b));
+static bool same_sum(double a, double b, double off) {
+  return fabs(a - b) <= off + 1e-12 * (fabs(a) + fabs(b));
 }
 
+/* Values of a series are added in fractions of a tick, others in whole ones. */
 bool same_histogram(const Histogram *a, const Histogram *b) {
-  return histogram_same_counts(a, b) && same_sum(a->sum, b->sum) &&
-         same_sum(a->sum_squares, b->sum_squares);
+  const double off = (double)a->total;
+  return histogram_same_counts(a, b) && same_sum(a->sum, b->sum, off) &&
+         same_sum(a->sum_squares, b->sum_squares, 2 * off * ((double)a->max + 1));
 }
 
 bool same_metrics(const Metrics *a, const Metrics *b) {
