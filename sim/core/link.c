@@ -2,12 +2,19 @@
  * precision, IEEE operations give the same bits everywhere, and a flow is off by at most one byte
  * per change of its rate. */
 #include "sim/core/link.h"
+#include "base/heap.h"
+#include "base/units.h"
 #include <assert.h>
 
-typedef struct TouchedNic {
-  Nic *nic;
-  NicSide side;
-} TouchedNic;
+/* A link to fill: in the order in which it was touched, then in a heap. The key is its share and,
+ * of equal ones, which comes first; it may be less than what it would be now, never more. */
+typedef struct TouchedLink {
+  Wide key;
+  uint32_t nic;    // 2 * instance + side, or
+  uint32_t shared; // where `nic` is SHARED
+} TouchedLink;
+
+#define SHARED UINT32_MAX
 
 void links_init(Links *self, const int64_t *capacities, uint32_t n_instances, Arena *arena) {
   *self = (Links){.arena = arena, .n_instances = n_instances};
@@ -32,13 +39,15 @@ void links_set_uplinks(Links *self, const Uplinks *uplinks) {
     if (uplinks->first[m + 1] - uplinks->first[m] > most)
       most = uplinks->first[m + 1] - uplinks->first[m];
   self->crossings = ARENA_ARRAY(self->arena, Crossing, 2 * most);
+  links_reserve(self, self->n_flows);
 }
 
 void links_reserve(Links *self, uint32_t n_flows) {
   if (n_flows > self->n_flows) self->n_flows = n_flows;
   ARENA_RESERVE(self->arena, self->flows, self->flows_capacity, n_flows);
   ARENA_RESERVE(self->arena, self->changed, self->changed_capacity, n_flows);
-  ARENA_RESERVE(self->arena, self->touched, self->touched_capacity, 2 * (size_t)n_flows);
+  const size_t n_shared = self->uplinks ? 2 * (size_t)self->uplinks->n : 0;
+  ARENA_RESERVE(self->arena, self->touched, self->touched_capacity, 2 * (size_t)n_flows + n_shared);
 }
 
 static Nic *nic_of(const Links *self, const Flow *flow, NicSide side) {
@@ -82,74 +91,78 @@ static void set_rate(Links *self, FlowIx ix, int64_t rate, Tick now) {
   self->changed[self->n_changed++] = ix;
 }
 
-/* Puts a NIC on the list of those to fill. */
-static void touch(Links *self, Nic *nic, NicSide side) {
-  if (nic->touched || nic->n_flows == 0) return;
+static Nic *touched_nic(const Links *self, const TouchedLink *link) {
+  return &self->nics[link->nic % NIC_SIDES][link->nic / NIC_SIDES];
+}
+
+static NicSide other_side(NicSide side) {
+  return side == NIC_OUT ? NIC_IN : NIC_OUT;
+}
+
+/* Whether a NIC has one flow only, for which the NIC at its other end is always the tighter one.
+ * Where that has others too, these have at least a byte per second each, if no NIC is down. */
+static bool is_wider(const Links *self, const Nic *nic, NicSide side) {
+  if (nic->n_flows != 1) return false;
+  const Nic *other = nic_of(self, &self->flows[nic->first], other_side(side));
+  if (nic->capacity != other->capacity) return nic->capacity > other->capacity;
+  return other->n_flows > 1 ? !self->stalls : side == NIC_IN;
+}
+
+/* Puts a NIC on the list of those to fill if it can be a bottleneck. */
+static inline void touch(Links *self, InstanceIx instance, NicSide side) {
+  Nic *nic = &self->nics[side][instance];
+  if (nic->touched || nic->n_flows == 0 || is_wider(self, nic, side)) return;
   nic->touched = true;
   nic->n_unsettled = nic->n_flows;
   nic->left = nic->capacity;
-  self->touched[self->n_touched++] = (TouchedNic){nic, side};
+  self->touched[self->n_touched++] = (TouchedLink){.nic = NIC_SIDES * instance + (uint32_t)side};
+}
+
+static void touch_with_other(Links *self, InstanceIx instance, NicSide side) {
+  const FlowIx first = self->nics[side][instance].first;
+  if (first == FLOW_NONE) return;
+  touch(self, instance, side);
+  touch(self, self->flows[first].ends[other_side(side)], other_side(side));
 }
 
 /* All that a change of one going out and one coming in can reach: those, those of their flows, and
  * so on. */
-static void touch_all(Links *self, Nic *out, Nic *in) {
-  self->n_touched = 0;
-  touch(self, out, NIC_OUT);
-  touch(self, in, NIC_IN);
+static void touch_all(Links *self, InstanceIx out, InstanceIx in) {
+  touch_with_other(self, out, NIC_OUT);
+  touch_with_other(self, in, NIC_IN);
   for (size_t i = 0; i < self->n_touched; i++) {
-    const NicSide side = self->touched[i].side, other = side == NIC_OUT ? NIC_IN : NIC_OUT;
-    FlowIx ix = self->touched[i].nic->first;
+    const NicSide side = (NicSide)(self->touched[i].nic % NIC_SIDES);
+    const NicSide other = other_side(side);
+    FlowIx ix = touched_nic(self, &self->touched[i])->first;
     for (; ix != FLOW_NONE; ix = self->flows[ix].next[side]) {
-      self->flows[ix].settled = false;
-      touch(self, nic_of(self, &self->flows[ix], other), other);
+      Flow *flow = &self->flows[ix];
+      self->n_unsettled += flow->settled;
+      flow->settled = false;
+      touch(self, flow->ends[other], other);
     }
   }
 }
 
-/* Of NICs that have the same share the one with the oldest flow comes first, and of those of one
- * flow that out of it. */
-static bool is_older(const Links *self, const TouchedNic *a, const TouchedNic *b) {
-  const uint64_t x = self->flows[a->nic->first].number, y = self->flows[b->nic->first].number;
-  return x != y ? x < y : a->side < b->side;
-}
-
-/* The touched NIC with the smallest share for each of its unsettled flows; NULL when all are
- * settled. */
-static const TouchedNic *tightest(const Links *self, int64_t *ret_share) {
-  const TouchedNic *best = NULL;
-  for (size_t i = 0; i < self->n_touched; i++) {
-    const TouchedNic *touched = &self->touched[i];
-    if (touched->nic->n_unsettled == 0) continue;
-    const int64_t share = touched->nic->left / touched->nic->n_unsettled;
-    if (best && (share > *ret_share || (share == *ret_share && is_older(self, best, touched))))
-      continue;
-    best = touched;
-    *ret_share = share;
+/* Lists the flows through each direction of an uplink, by their numbers. */
+static void list_crossers(Links *self) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < 2 * self->uplinks->n; i++) {
+    SharedLink *link = &self->shared[i];
+    link->crossers = self->crossers + n;
+    n += (size_t)link->n_unsettled;
+    link->n_unsettled = 0;
   }
-  return best;
-}
-
-static void settle(Links *self, FlowIx ix, int64_t share, Tick now) {
-  Flow *flow = &self->flows[ix];
-  flow->settled = true;
-  for (size_t i = 0; i < flow->n_crossings; i++) {
-    SharedLink *link = &self->shared[flow->crossings[i].link];
-    link->left -= flow->crossings[i].part * (double)share;
-    link->parts -= flow->crossings[i].part;
-    link->n_unsettled--;
+  for (FlowIx ix = 0; ix < self->n_flows; ix++) {
+    const Flow *flow = &self->flows[ix];
+    for (size_t i = 0; flow->active && i < flow->n_crossings; i++) {
+      SharedLink *link = &self->shared[flow->crossings[i].link];
+      link->crossers[link->n_unsettled++] = ix;
+    }
   }
-  for (int side = 0; side < NIC_SIDES; side++) {
-    Nic *nic = nic_of(self, flow, (NicSide)side);
-    nic->left -= share;
-    nic->n_unsettled--;
-  }
-  set_rate(self, ix, share, now);
 }
 
 /* All flows, their NICs and uplinks. */
 static void touch_everything(Links *self) {
-  self->n_touched = 0;
   for (uint32_t i = 0; i < 2 * self->uplinks->n; i++) {
     SharedLink *link = &self->shared[i];
     *link = (SharedLink){.capacity = link->capacity, .left = link->capacity};
@@ -158,65 +171,157 @@ static void touch_everything(Links *self) {
     Flow *flow = &self->flows[ix];
     if (!flow->active) continue;
     flow->settled = false;
-    touch(self, nic_of(self, flow, NIC_OUT), NIC_OUT);
-    touch(self, nic_of(self, flow, NIC_IN), NIC_IN);
+    self->n_unsettled++;
+    touch(self, flow->ends[NIC_OUT], NIC_OUT);
+    touch(self, flow->ends[NIC_IN], NIC_IN);
     for (size_t i = 0; i < flow->n_crossings; i++) {
       SharedLink *link = &self->shared[flow->crossings[i].link];
       link->parts += flow->crossings[i].part;
       link->n_unsettled++;
     }
   }
-}
-
-/* The first direction of an uplink with a share smaller than any other's and than `*share`, which
- * that becomes; `n`: there is none. */
-static uint32_t tightest_shared(const Links *self, int64_t *share, uint32_t n) {
-  uint32_t best = n;
-  for (uint32_t i = 0; i < n; i++) {
-    const SharedLink *link = &self->shared[i];
-    if (link->n_unsettled == 0) continue;
-    const double each = link->left > 0 ? link->left / link->parts : 0;
-    if (each >= (double)*share) continue;
-    *share = (int64_t)each;
-    best = i;
-  }
-  return best;
-}
-
-static void settle_crossing(Links *self, uint32_t link, int64_t share, Tick now) {
-  for (FlowIx ix = 0; ix < self->n_flows; ix++) {
-    Flow *flow = &self->flows[ix];
-    bool crosses = false;
-    for (size_t i = 0; flow->active && !flow->settled && i < flow->n_crossings; i++)
-      crosses |= flow->crossings[i].link == link;
-    if (crosses) settle(self, ix, share > 1 ? share : 1, now);
+  list_crossers(self);
+  for (uint32_t i = 0; i < 2 * self->uplinks->n; i++) {
+    self->shared[i].n_crossers = self->shared[i].n_unsettled;
+    if (self->shared[i].n_crossers > 0)
+      self->touched[self->n_touched++] = (TouchedLink){.nic = SHARED, .shared = i};
   }
 }
 
-/* Progressive filling over what a change of two NICs can reach, or over everything where there are
- * uplinks; a share is at least one byte per second where the NIC is not down. Of equal links, NICs
- * go first. */
-static void fill(Links *self, Nic *out, Nic *in, Tick now) {
-  const uint32_t n_shared = self->uplinks ? 2 * self->uplinks->n : 0;
-  if (n_shared > 0)
+/* --- the links to fill, by their shares */
+
+static Wide heap_key(const TouchedLink *item) {
+  return item->key;
+}
+
+static void heap_moved(Links *self, size_t index, const TouchedLink *item) {
+  *(item->nic == SHARED ? &self->shared[item->shared].place : &touched_nic(self, item)->place) =
+      (uint32_t)index;
+}
+
+HEAP_STEPS(Links, TouchedLink)
+
+static int64_t nic_share(const Nic *nic) {
+  return nic->n_unsettled == 1 ? nic->left : nic->left / nic->n_unsettled;
+}
+
+static int64_t shared_share(const SharedLink *link) {
+  static const double most = 1e18;
+  const double each = link->left > 0 ? link->left / link->parts : 0;
+  return (int64_t)(each < most ? each : most);
+}
+
+/* Of links that have the same share NICs come before uplinks, and these by their numbers; of NICs
+ * the one with the oldest flow is the first, and of those of one flow that out of it. */
+static Wide key_of(const Links *self, const TouchedLink *link) {
+  if (link->nic == SHARED)
+    return wide_of(shared_share(&self->shared[link->shared]), UINT64_C(1) << 63 | link->shared);
+  const Nic *nic = touched_nic(self, link);
+  return wide_of(nic_share(nic), self->flows[nic->first].number << 1 | link->nic % NIC_SIDES);
+}
+
+static void order(Links *self) {
+  const size_t n = self->n_touched;
+  for (size_t i = 0; i < n; i++) {
+    TouchedLink *link = &self->touched[i];
+    link->key = key_of(self, link);
+    heap_moved(self, i, link);
+  }
+  for (size_t i = (n + HEAP_CHILDREN - 2) / HEAP_CHILDREN; i-- > 0;) {
+    const TouchedLink link = self->touched[i];
+    heap_sink(self, self->touched, n, i, &link);
+  }
+}
+
+/* A NIC all of whose flows are settled need not be filled any more. */
+static bool is_filled(const Links *self, const TouchedLink *link) {
+  if (link->nic == SHARED) return self->shared[link->shared].n_unsettled == 0;
+  Nic *nic = touched_nic(self, link);
+  if (nic->n_unsettled == 0) nic->touched = false;
+  return nic->n_unsettled == 0;
+}
+
+/* The touched link with the smallest share for each of its unsettled flows; some flow is
+ * unsettled. */
+static TouchedLink tightest(Links *self) {
+  for (;;) {
+    TouchedLink link = self->touched[0];
+    if (is_filled(self, &link)) {
+      assert(self->n_touched > 1);
+      link = self->touched[--self->n_touched];
+    } else {
+      const Wide key = key_of(self, &link);
+      if (key == link.key) return link;
+      link.key = key;
+    }
+    heap_sink(self, self->touched, self->n_touched, 0, &link);
+  }
+}
+
+/* Its share may have become less: by rounding, or where a flow's rate was made more than that. */
+static void lessen(Links *self, uint32_t place) {
+  TouchedLink link = self->touched[place];
+  const Wide key = key_of(self, &link);
+  if (key >= link.key) return;
+  link.key = key;
+  heap_rise(self, self->touched, place, &link);
+}
+
+static void settle_crossings(Links *self, const Flow *flow, int64_t share) {
+  for (size_t i = 0; i < flow->n_crossings; i++) {
+    SharedLink *link = &self->shared[flow->crossings[i].link];
+    link->left -= flow->crossings[i].part * (double)share;
+    link->parts -= flow->crossings[i].part;
+    if (--link->n_unsettled > 0) lessen(self, link->place);
+  }
+}
+
+static void settle(Links *self, FlowIx ix, int64_t share, Tick now) {
+  Flow *flow = &self->flows[ix];
+  flow->settled = true;
+  self->n_unsettled--;
+  if (flow->n_crossings > 0) settle_crossings(self, flow, share);
+  for (int side = 0; side < NIC_SIDES; side++) {
+    Nic *nic = nic_of(self, flow, (NicSide)side);
+    if (!nic->touched) continue;
+    nic->left -= share;
+    if (--nic->n_unsettled > 0 && share <= 1) lessen(self, nic->place);
+  }
+  set_rate(self, ix, share, now);
+}
+
+static void settle_crossers(Links *self, const SharedLink *link, int64_t share, Tick now) {
+  for (int32_t i = 0; i < link->n_crossers; i++)
+    if (!self->flows[link->crossers[i]].settled)
+      settle(self, link->crossers[i], share > 1 ? share : 1, now);
+}
+
+static void settle_nic(Links *self, const Nic *nic, NicSide side, int64_t share, Tick now) {
+  const int64_t least = nic->capacity > 0;
+  for (FlowIx ix = nic->first; ix != FLOW_NONE; ix = self->flows[ix].next[side])
+    if (!self->flows[ix].settled) settle(self, ix, share > least ? share : least, now);
+}
+
+/* Progressive filling over what a change of the NICs of two instances can reach, or over everything
+ * where there are uplinks; a share is at least one byte per second where the NIC is not down. */
+static void fill(Links *self, InstanceIx out, InstanceIx in, Tick now) {
+  self->n_touched = 0;
+  self->n_unsettled = 0;
+  if (self->uplinks)
     touch_everything(self);
   else
     touch_all(self, out, in);
-  int64_t share = 0;
-  const TouchedNic *touched;
-  while ((touched = tightest(self, &share))) {
-    const uint32_t shared = tightest_shared(self, &share, n_shared);
-    if (shared < n_shared) {
-      settle_crossing(self, shared, share, now);
-      continue;
-    }
-    const int64_t least = touched->nic->capacity > 0;
-    FlowIx ix = touched->nic->first;
-    for (; ix != FLOW_NONE; ix = self->flows[ix].next[touched->side])
-      if (!self->flows[ix].settled) settle(self, ix, share > least ? share : least, now);
+  order(self);
+  while (self->n_unsettled > 0) {
+    const TouchedLink link = tightest(self);
+    const int64_t share = (int64_t)(link.key >> 64);
+    if (link.nic == SHARED)
+      settle_crossers(self, &self->shared[link.shared], share, now);
+    else
+      settle_nic(self, touched_nic(self, &link), (NicSide)(link.nic % NIC_SIDES), share, now);
   }
   for (size_t i = 0; i < self->n_touched; i++)
-    self->touched[i].nic->touched = false;
+    if (self->touched[i].nic != SHARED) touched_nic(self, &self->touched[i])->touched = false;
 }
 
 void links_begin(Links *self, FlowIx ix, InstanceIx from, InstanceIx to, int64_t bytes, Tick now) {
@@ -225,6 +330,7 @@ void links_begin(Links *self, FlowIx ix, InstanceIx from, InstanceIx to, int64_t
   assert(!flow->active);
   *flow = (Flow){.ends = {from, to},
                  .active = true,
+                 .settled = true,
                  .number = self->n_begun++,
                  .bytes_left = bytes,
                  .updated_at = now,
@@ -234,21 +340,24 @@ void links_begin(Links *self, FlowIx ix, InstanceIx from, InstanceIx to, int64_t
     const size_t most = uplinks_most_crossings(self->uplinks, from, to);
     ARENA_RESERVE(self->arena, flow->crossings, flow->crossings_capacity, most);
     flow->n_crossings = uplinks_cross(self->uplinks, from, to, flow->crossings);
+    self->n_crossings += flow->n_crossings;
+    ARENA_RESERVE(self->arena, self->crossers, self->crossers_capacity, self->n_crossings);
   }
   join_nics(self, ix);
-  Nic *out = nic_of(self, flow, NIC_OUT), *in = nic_of(self, flow, NIC_IN);
+  const Nic *out = nic_of(self, flow, NIC_OUT), *in = nic_of(self, flow, NIC_IN);
   self->n_changed = 0;
+  self->stalls |= out->capacity == 0 || in->capacity == 0;
   if (out->n_flows == 1 && in->n_flows == 1 && !self->uplinks)
     set_rate(self, ix, out->capacity < in->capacity ? out->capacity : in->capacity, now);
   else
-    fill(self, out, in, now);
+    fill(self, from, to, now);
 }
 
 void links_set_capacity(Links *self, InstanceIx instance, int64_t capacity, Tick now) {
-  Nic *out = &self->nics[NIC_OUT][instance], *in = &self->nics[NIC_IN][instance];
-  out->capacity = in->capacity = capacity;
+  self->nics[NIC_OUT][instance].capacity = self->nics[NIC_IN][instance].capacity = capacity;
   self->n_changed = 0;
-  fill(self, out, in, now);
+  self->stalls |= capacity == 0;
+  fill(self, instance, instance, now);
 }
 
 void links_add(Links *self, FlowIx ix, int64_t bytes, Tick now) {
@@ -266,8 +375,9 @@ int64_t links_end(Links *self, FlowIx ix, Tick now) {
   settle_progress(flow, now);
   flow->active = false;
   leave_nics(self, flow);
+  self->n_crossings -= flow->n_crossings;
   self->n_changed = 0;
-  fill(self, nic_of(self, flow, NIC_OUT), nic_of(self, flow, NIC_IN), now);
+  fill(self, flow->ends[NIC_OUT], flow->ends[NIC_IN], now);
   return flow->bytes_left;
 }
 

@@ -10,7 +10,10 @@
  * Where there are uplinks (uplinks.h), flows share these too: a flow with the part p on a direction
  * of one takes p bytes of it for each of its own, so that its share is what is left over the sum of
  * parts without a rate. Any two flows may then hang on each other, and rates of all are computed
- * anew. */
+ * anew.
+ *
+ * The links to fill are in a heap by their shares, so that F flows over L links take O(F + L log L)
+ * where many share a bottleneck, and O(F log L) at most. */
 #ifndef SIM_CORE_LINK_H
 #define SIM_CORE_LINK_H
 #include "sim/core/request.h"
@@ -45,6 +48,7 @@ typedef struct Nic {
   /* private: link.c */
   int32_t n_unsettled;
   int64_t left;
+  uint32_t place; // among links to fill
   bool touched;
 } Nic;
 
@@ -53,7 +57,9 @@ typedef struct SharedLink {
   double capacity; // bytes per second
   /* private: link.c */
   double left, parts;
-  int32_t n_unsettled;
+  int32_t n_unsettled, n_crossers;
+  FlowIx *crossers; // [n_crossers] flows through it, by their numbers
+  uint32_t place;   // among links to fill
 } SharedLink;
 
 typedef struct Links {
@@ -65,12 +71,16 @@ typedef struct Links {
   uint64_t n_begun;
   FlowIx *changed; // flows whose rate the last call changed
   size_t n_changed, changed_capacity;
-  struct TouchedNic *touched; // private: link.c
+  struct TouchedLink *touched; // private: link.c
   size_t n_touched, touched_capacity;
-  const Uplinks *uplinks; // NULL: there are none
-  SharedLink *shared;     // [2 * uplinks->n], as Crossing.link
-  Crossing *crossings;    // private: of two instances, for as long as a call lasts
-  uint32_t n_flows;       // slots that there is room for
+  int64_t n_unsettled;                   // private: flows without a rate
+  bool stalls;                           // private: there may be flows over a NIC that is down
+  const Uplinks *uplinks;                // NULL: there are none
+  SharedLink *shared;                    // [2 * uplinks->n], as Crossing.link
+  Crossing *crossings;                   // private: of two instances, for as long as a call lasts
+  FlowIx *crossers;                      // private: of all uplinks
+  size_t n_crossings, crossers_capacity; // of all active flows
+  uint32_t n_flows;                      // slots that there is room for
 } Links;
 
 /* `capacities` in bytes per second, the same in both directions of an instance. */

@@ -1,13 +1,14 @@
 /* The network. Pinned: rates of cases worked out by hand, that rates are max-min fair in random
  * clusters (no NIC over its capacity; each flow has a full NIC on which none is faster), finish
  * times, which flows a call reports as changed, that bytes are the integral of rates, and that
- * rates are those of filling over all flows at once, to the byte; over uplinks also that rates are
- * those that bisection finds. Not pinned: bytes lost to
+ * rates are those of filling over all flows at once, to the byte, of 240 flows and over uplinks
+ * too; over uplinks also that rates are those that bisection finds. Not pinned: bytes lost to
  * rounding below one per change of rate. */
 #include "base/rng.h"
 #include "sim/core/link.h"
 #include "tests/unit/testing.h"
 #include <math.h>
+#include <string.h>
 
 TestSuite(link, .init = setup, .fini = teardown);
 
@@ -423,5 +424,152 @@ Test(link, rates_over_uplinks_are_max_min_fair_and_their_bytes_are_conserved) {
                        "flow %u of seed %d: %.1f, not %lld", f, (int)seed, rates[f],
                        (long long)links.flows[f].rate);
     }
+  }
+}
+
+/* --- many flows, filled plainly */
+
+enum { MANY_MACHINES = 16, MANY_FLOWS = 240, MANY_SWITCHES = 4, MANY_STEPS = 60 };
+
+typedef struct Many {
+  Links links;
+  Uplinks uplinks; // n 0: there are none
+  int64_t nics[MANY_MACHINES], bandwidth[MANY_SWITCHES];
+  uint32_t first[MANY_MACHINES + 1];
+  UplinkShare shares[2 * MANY_MACHINES];
+  FlowIx ages[MANY_FLOWS]; // active flows, the oldest first
+  int n_ages;
+  bool settled[MANY_FLOWS];
+  int64_t rates[MANY_FLOWS];
+} Many;
+
+/* Each machine is on a switch, or a quarter of it is, and the rest on another. */
+static void set_switches(Many *self, Rng *rng, int64_t fast) {
+  uint32_t n = 0;
+  for (uint32_t m = 0; m < MANY_MACHINES; m++) {
+    const uint32_t at = (uint32_t)rng_below(rng, MANY_SWITCHES - 1);
+    const bool both = m % 3 == 0;
+    self->first[m] = n;
+    self->shares[n++] = (UplinkShare){at, both ? 0.25 : 1};
+    if (both) self->shares[n++] = (UplinkShare){at + 1, 0.75};
+  }
+  self->first[MANY_MACHINES] = n;
+  for (int i = 0; i < MANY_SWITCHES; i++)
+    self->bandwidth[i] = 1 + (int64_t)rng_below(rng, (uint64_t)fast * 2);
+  self->uplinks =
+      (Uplinks){MANY_SWITCHES, self->bandwidth, MANY_MACHINES, self->first, self->shares};
+  links_set_uplinks(&self->links, &self->uplinks);
+}
+
+/* A link is a NIC (2 * machine + side) or, beyond these, a direction of an uplink. */
+static double part_on(const Many *self, FlowIx f, uint32_t link) {
+  const Flow *flow = &self->links.flows[f];
+  if (link < 2 * MANY_MACHINES) return flow->ends[link % 2] == link / 2;
+  double shares[NIC_SIDES] = {0, 0};
+  for (int side = 0; side < NIC_SIDES; side++)
+    for (uint32_t i = self->first[flow->ends[side]]; i < self->first[flow->ends[side] + 1]; i++)
+      if (self->shares[i].uplink == (link - 2 * MANY_MACHINES) / 2)
+        shares[side] = self->shares[i].share;
+  return fmax(0, link % 2 == NIC_IN ? shares[NIC_IN] - shares[NIC_OUT]
+                                    : shares[NIC_OUT] - shares[NIC_IN]);
+}
+
+/* What each flow without a rate may have of a link: what those that have one leave. Parts are
+ * quarters, so that all sums are exact. */
+static int64_t share_on(const Many *self, uint32_t link) {
+  const bool nic = link < 2 * MANY_MACHINES;
+  double left =
+      nic ? (double)self->nics[link / 2] : (double)self->bandwidth[(link - 2 * MANY_MACHINES) / 2];
+  double parts = 0;
+  for (int i = 0; i < self->n_ages; i++) {
+    const FlowIx f = self->ages[i];
+    const double part = part_on(self, f, link);
+    if (self->settled[f])
+      left -= part * (double)self->rates[f];
+    else
+      parts += part;
+  }
+  if (parts == 0) return INT64_MAX;
+  if (nic) return (int64_t)left / (int64_t)parts;
+  return left > 0 ? (int64_t)(left / parts) : 0;
+}
+
+/* The link with the least; of equal ones NICs by their oldest flows, then uplinks. */
+static uint32_t least_link(const Many *self, int64_t *ret_share) {
+  uint32_t best = UINT32_MAX;
+  *ret_share = INT64_MAX;
+  for (int i = 0; i < 2 * self->n_ages; i++) {
+    const uint32_t side = (uint32_t)(i % 2);
+    const uint32_t link = 2 * self->links.flows[self->ages[i / 2]].ends[side] + side;
+    const int64_t share = share_on(self, link);
+    if (share >= *ret_share) continue;
+    best = link;
+    *ret_share = share;
+  }
+  for (uint32_t i = 0; i < 2 * self->uplinks.n; i++) {
+    const int64_t share = share_on(self, 2 * MANY_MACHINES + i);
+    if (share >= *ret_share) continue;
+    best = 2 * MANY_MACHINES + i;
+    *ret_share = share;
+  }
+  return best;
+}
+
+static void fill_plainly(Many *self) {
+  int64_t share;
+  uint32_t link;
+  memset(self->settled, 0, sizeof self->settled);
+  while ((link = least_link(self, &share)) != UINT32_MAX) {
+    const int64_t least = link >= 2 * MANY_MACHINES || self->nics[link / 2] > 0;
+    for (int i = 0; i < self->n_ages; i++) {
+      const FlowIx f = self->ages[i];
+      if (self->settled[f] || part_on(self, f, link) == 0) continue;
+      self->settled[f] = true;
+      self->rates[f] = share > least ? share : least;
+    }
+  }
+}
+
+/* A flow begins or ends, or a NIC goes down or comes back. */
+static void change(Many *self, Rng *rng, int64_t fast) {
+  const FlowIx f = (FlowIx)rng_below(rng, MANY_FLOWS);
+  const uint32_t m = (uint32_t)rng_below(rng, MANY_MACHINES);
+  const uint32_t to = (uint32_t)rng_below(rng, MANY_MACHINES);
+  if (rng_below(rng, 16) == 0) {
+    self->nics[m] = self->nics[m] ? 0 : 1 + (int64_t)rng_below(rng, (uint64_t)fast);
+    links_set_capacity(&self->links, m, self->nics[m], 0);
+  } else if (self->links.flows[f].active && rng_below(rng, 4) == 0) {
+    int kept = 0;
+    for (int i = 0; i < self->n_ages; i++)
+      if (self->ages[i] != f) self->ages[kept++] = self->ages[i];
+    self->n_ages = kept;
+    links_end(&self->links, f, 0);
+  } else if (!self->links.flows[f].active && m != to) {
+    links_begin(&self->links, f, m, to, INT64_C(1) << 40, 0);
+    self->ages[self->n_ages++] = f;
+  }
+}
+
+/* Of slow links too, of which a flow gets a byte per second however many there are. */
+Test(link, rates_of_many_flows_are_those_of_a_plain_filling) {
+  for (uint64_t seed = 1; seed <= 24; seed++) {
+    Rng rng;
+    rng_init(&rng, seed, "many");
+    const int64_t fast = seed % 3 == 0 ? 8 : seed % 3 == 1 ? 300 : 1000000;
+    Many *many = ARENA_NEW(&arena, Many);
+    for (int m = 0; m < MANY_MACHINES; m++)
+      many->nics[m] = 1 + (int64_t)rng_below(&rng, (uint64_t)fast);
+    links_init(&many->links, many->nics, MANY_MACHINES, &arena);
+    links_reserve(&many->links, MANY_FLOWS);
+    if (seed % 4 > 0) set_switches(many, &rng, seed % 4 == 1 ? fast * 20 : fast);
+    for (int i = 0; i < MANY_STEPS; i++) {
+      for (int k = 0; k < 8; k++)
+        change(many, &rng, fast);
+      fill_plainly(many);
+      for (int k = 0; k < many->n_ages; k++)
+        cr_assert_eq(many->links.flows[many->ages[k]].rate, many->rates[many->ages[k]],
+                     "seed %d, step %d", (int)seed, i);
+    }
+    cr_assert_gt(many->n_ages, MANY_FLOWS / 2);
   }
 }
