@@ -88,11 +88,29 @@ token() { # CASE
 ratio() { # CASE BASE
   echo "$(us_of "$1") $(us_of "$2")" | awk '{ print $1 / $2 }'
 }
-# times_of ROW: the ratio of 1,000 instances to 10
-times_of() {
+# bench_scale ARGUMENT...: that of $tandem, if there is one
+bench_scale() {
   program=$TANDEM_BENCH_SCALE
   [ "$tandem" != "$before" ] || program=$(dirname "$before")/tests/bench_scale
-  [ ! -x "$program" ] || "$program" "$1" |
+  [ ! -x "$program" ] || "$program" "$@" 2>/dev/null
+}
+bytes() { awk '/^beyond_keys/ { print $2 }'; } # of a cached block
+bytes_of() { # CASE
+  of "$1"
+  set -- --bytes "$source_dir/$config" "workload.requests=$requests"
+  IFS=';'
+  for setting in $settings; do
+    set -- "$@" "$setting"
+  done
+  unset IFS
+  bench_scale "$@" | bytes
+}
+bytes_of_mooncake() {
+  bench_scale --bytes "$source_dir/$1" pools.serve.count=5 "workload.trace=$trace" | bytes
+}
+# times_of ROW: the ratio of 1,000 instances to 10
+times_of() {
+  bench_scale "$1" |
     awk -v name="$1  " 'index($0, name) == 1 { print $NF }'
 }
 counted() { # CASE
@@ -150,6 +168,13 @@ line 'vllm in 2 stages' ratio 2.5 $ROUNDS ratio 'vllm pp2' vllm
 line 'vllm in 4 stages' ratio 2.5 $ROUNDS ratio 'vllm pp4' vllm
 line 'lanes of 2 stages' ratio 2.5 $ROUNDS ratio pipelines plain
 if [ -n "${TANDEM_BENCH_SCALE-}" ]; then
+  line 'block, cache of conversations' bytes 12 1 bytes_of 'chats cached'
+  line 'block, cache with nothing shared' bytes 12 1 bytes_of 'vllm cached'
+  if [ -f "$trace" ]; then
+    for config in prefix-caching/eight examples/mooncake; do
+      line "block, $config" bytes 12 1 bytes_of_mooncake "experiments/$config.yaml"
+    done
+  fi
   # beside jsq on the same conversations, which looks at no prompt
   line 'dynamo_kv, 10 to 1,000 instances' ratio 2 1 times_of 'router dynamo_kv'
   line 'llm_d, 10 to 1,000 instances' ratio 2 1 times_of 'router llm_d'
