@@ -8,7 +8,12 @@
  * where callgrind is installed, instructions of the loop instead, which do not hang on what else
  * runs. ROWs are the beginnings of names; none: all.
  *
- * One run: bench_scale --once ROW INSTANCES REQUESTS_PER_INSTANCE */
+ * One run: bench_scale --once ROW INSTANCES REQUESTS_PER_INSTANCE
+ *
+ *     bench_scale --bytes CONFIGURATION [KEY=VALUE]...
+ *
+ * Bytes that prefix caches hold, at the end of a run, for each block that they find, without the 8
+ * of a key: arrays of runs and their index as they were reserved, those that it outgrew too. */
 #include "base/cleanup.h"
 #include "experiments/config/config.h"
 #include "sim/run.h"
@@ -368,6 +373,47 @@ static void print_instructions(const char *self, int row) {
   fflush(stdout);
 }
 
+/* Of a cache, from the system: `ret_keys` of them are keys. */
+static double bytes_of_cache(const CacheRuns *runs, double *ret_keys) {
+  double slots = 0; // an index that doubled leaves the former ones in the arena
+  for (size_t n = runs->n_slots; n > 0 && n >= 64; n /= 2)
+    slots += (double)n;
+  *ret_keys = (double)sizeof(uint64_t) * runs->n_used;
+  return (double)(runs->capacity * sizeof *runs->items) + slots * (double)sizeof *runs->slots;
+}
+
+static int print_bytes(const char *path, const char *const *sets) {
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  Config *config = ARENA_NEW(&arena, Config);
+  const ConfigChanges changes = {.assignments = sets, .seed = -1, .tie_seed = -1};
+  if (config_load(config, path, &changes, &arena, &diag) ||
+      config_open_trace(config, &arena, &diag))
+    fail(&diag);
+  Simulation *engine = ARENA_NEW(&arena, Simulation);
+  sim_init(engine, &config->sim, &arena, &diag);
+  bench_loop(engine);
+  if (engine->failed) fail(&diag);
+  double bytes = 0, keys = 0, blocks = 0, runs = 0;
+  for (uint32_t i = 0; i < engine->n_instances; i++) {
+    const PrefixCache *cache = engine->instances[i].cache;
+    double of_keys = 0;
+    if (!cache) continue;
+    bytes += bytes_of_cache(&cache->runs, &of_keys);
+    keys += of_keys;
+    blocks += (double)cache->n_keys;
+    runs += cache->runs.n_used;
+  }
+  printf("blocks %.0f\nruns %.0f\nbytes_per_block %.3g\nbeyond_keys %.3g\n", blocks, runs,
+         bytes / blocks, (bytes - keys) / blocks);
+  trace_close(config->sim.trace);
+  diag_done(&diag);
+  arena_done(&arena);
+  return 0;
+}
+
 static bool is_named(const char *name, int argc, char **argv) {
   for (int i = 0; i < argc; i++)
     if (strncmp(name, argv[i], strlen(argv[i])) == 0) return true;
@@ -382,6 +428,8 @@ int main(int argc, char **argv) {
     printf("%.0f ns\n", run_once(&rows[row], (int)instances, per_instance, 1));
     return 0;
   }
+  if (argc > 2 && strcmp(argv[1], "--bytes") == 0)
+    return print_bytes(argv[2], (const char *const *)argv + 3);
   const char *self = argv[0];
   const bool counts = argc > 1 && strcmp(argv[1], "--instructions") == 0;
   argc -= counts;
