@@ -290,7 +290,11 @@ void sim_init(Simulation *self, const SimConfig *config, Arena *arena, Diag *dia
   if (config->keeps_batches) {
     self->batches = ARENA_NEW(arena, Batches);
     batches_init(self->batches, config->ranged, arena);
-    batches_range_components(self->batches, config->ranged_components, config->n_ranged_components);
+    if (config->without_ranges)
+      self->batches->ranged = 0;
+    else
+      batches_range_components(self->batches, config->ranged_components,
+                               config->n_ranged_components);
   }
   self->keeps_parts = config->keeps_parts;
   if (self->keeps_parts)

@@ -266,6 +266,7 @@ typedef struct SimConfig {
   FILE *event_log;           // NULL: none
   bool meters_hours;         // SimResult.hour_joules
   bool keeps_batches;        // of the run, for the ranges of its figures
+  bool without_ranges;       // batches then say only whether it is saturated, and where steady
   uint64_t ranged;           // histograms that have them besides those that always do
   const uint32_t *ranged_components; // [n_ranged_components] that have them too, as of
   uint32_t n_ranged_components;      // metrics_histogram, from 1 on

@@ -212,8 +212,8 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   if (study->best >= 0 && given->export) return study_export(study, given->export);
   const bool all = given->format != OUTPUT_TABLE || given->figure;
   const int wanted = all ? INT_MAX : PLAN_FRONT_SHOWN;
-  if (front_make(&front, &study->provision, study->outcomes, wanted, study->jobs, cli->arena,
-                 cli->diag))
+  if (front_make(&front, &study->provision, study->outcomes, wanted, given->output != NULL,
+                 study->jobs, cli->arena, cli->diag))
     return EXIT_INPUT;
   if (given->curve &&
       curve_make(&curve, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))

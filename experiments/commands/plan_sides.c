@@ -155,8 +155,8 @@ static int search_side(Side *self, const Sides *of, const Plan *plan, Study *stu
       study_search(study, of->output, false, true))
     return -1;
   if (study->best >= 0 && of->figure &&
-      front_make(&self->front, &study->provision, study->outcomes, INT_MAX, study->jobs, arena,
-                 diag))
+      front_make(&self->front, &study->provision, study->outcomes, INT_MAX, false, study->jobs,
+                 arena, diag))
     return -1;
   if (study->best >= 0) return take_answer(self, plan, study, arena);
   self->rests_on = study->outcomes[0].why_not;

@@ -15,8 +15,10 @@ typedef struct FrontRun {
   int point; // of the front
   ConfigChanges changes;
   TrialBase *base;
+  const RunKept *known; // of the answer; NULL: at another load
   bool loaded, keeps_parts;
   Trial trial;
+  RunServed served;
   double parts[CAUSES]; // seconds of `n_served` requests
   int64_t n_served;
 } FrontRun;
@@ -52,7 +54,8 @@ static int next_run(void *context, void *run) {
   next->point = self->n_begun++;
   next->base = self->study->base;
   const FrontPoint *point = &self->front->points[next->point];
-  next->keeps_parts = point->load == 1;
+  next->known = point->load == 1 ? &point->outcome->answers[0].run : NULL;
+  next->keeps_parts = point->load == 1 && self->front->keeps_parts;
   next->changes = changes_at(self->study, point->outcome, point->load, self->arena);
   return 1;
 }
@@ -76,12 +79,18 @@ static void make_run(void *run) {
   if (trial_load(&self->trial, self->base, &self->changes)) return;
   SimConfig *sim = &self->trial.config.sim;
   sim->keeps_batches = true; // which say whether it is saturated
+  sim->without_ranges = !self->trial.config.length.automatic;
+  if (self->known && self->known->served.known && !self->keeps_parts &&
+      self->known->config_digest == self->trial.config_digest) {
+    self->served = self->known->served;
+    return;
+  }
   if (self->keeps_parts) {
     sim->keeps_parts = true;
     sim->on_request = add_parts;
     sim->on_request_context = self;
   }
-  trial_run(&self->trial);
+  if (trial_run(&self->trial) == 0) self->served = run_served(&self->trial.report);
 }
 
 /* Fits Campaign.idle. */
@@ -95,12 +104,9 @@ static void show_progress(void *context) {
 
 /* Tokens that come per second of the load that was asked, which no cluster can exceed; where users
  * wait for answers it is not known. */
-static void note_offered(Runs *self, const FrontPoint *point, const Report *report) {
-  const Metrics *metrics = &report->result->metrics;
-  const double arrivals_s = tick_seconds(metrics->last_arrival_at - metrics->first_arrival_at);
-  const double tokens = report_value(report, "output_tokens");
-  if (!workload_waits(&report->config->workload))
-    self->offered = fmax(self->offered, tokens / arrivals_s / point->load);
+static void note_offered(Runs *self, const FrontRun *run, double load) {
+  if (!workload_waits(&run->trial.config.workload))
+    self->offered = fmax(self->offered, run->served.offered_tokens / load);
 }
 
 static int take_run(void *context, void *run) {
@@ -112,19 +118,19 @@ static int take_run(void *context, void *run) {
     diag_append(self->diag, &ended->trial.diag);
     return -1;
   }
-  const Report *report = &ended->trial.report;
-  point->rate = report_value(report, "throughput_rps");
-  point->tokens_per_s = report_value(report, "output_tokens_per_s");
-  point->gpus = report_value(report, "gpus");
-  point->tokens_per_user = 1 / report_latency(report, "tpot_s", "mean");
-  point->cost = report_value(report, "cost_per_million_output_tokens");
-  point->joules = report_value(report, "j_per_output_token");
+  const RunServed *served = &ended->served;
+  point->rate = served->throughput_rps;
+  point->tokens_per_s = served->output_tokens_per_s;
+  point->gpus = served->gpus;
+  point->tokens_per_user = 1 / served->tpot_s;
+  point->cost = served->cost;
+  point->joules = served->joules;
   point->gpu_seconds = point->gpus / point->tokens_per_s * 1e6;
   for (Cause cause = 0; cause < CAUSES && ended->n_served > 0; cause++)
     point->parts[cause] = ended->parts[cause] / (double)ended->n_served;
-  note_offered(self, point, report);
-  point->saturated = report->saturated;
-  point->met = report_met(report);
+  note_offered(self, ended, point->load);
+  point->saturated = served->saturated;
+  point->met = served->met;
   return 0;
 }
 
@@ -198,19 +204,19 @@ static bool is_known(Runs *runs, int n, int wanted) {
   if (n == runs->front->n) return true;
   const double next = least_cost(&points[n]) / runs->offered;
   qsort(points, (size_t)n, sizeof *points, compare_points);
-  mark_best(&(Front){points, n});
+  mark_best(&(Front){.points = points, .n = n});
   for (int i = 0; i < n; i++)
     n_known += points[i].best && points[i].met && front_cost(&points[i]) < next;
   return n_known >= wanted;
 }
 
 int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int wanted,
-               int jobs, Arena *arena, Diag *diag) {
+               bool keeps_parts, int jobs, Arena *arena, Diag *diag) {
   const int *order = plan_order(study, outcomes, arena);
   int n = 0;
   while (n < study->n_designs && n < DESIGNS_MAX && outcomes[order[n]].answers[0].found)
     n++;
-  *self = (Front){ARENA_ARRAY(arena, FrontPoint, n * LOADS + 1), n * LOADS};
+  *self = (Front){ARENA_ARRAY(arena, FrontPoint, n * LOADS + 1), n * LOADS, keeps_parts};
   for (int i = 0; i < self->n; i++)
     self->points[i] =
         (FrontPoint){.number = i, .outcome = &outcomes[order[i / LOADS]], .load = loads[i % LOADS]};

@@ -200,20 +200,22 @@ typedef struct FrontPoint {
   bool saturated;         // more come than it serves
   bool met;               // all limits
   bool best;              // not dominated: no other is cheaper and faster
-  double parts[CAUSES];   // mean seconds of a request, at the load that was asked; else zeroes
+  double parts[CAUSES];   // mean seconds of a request, at the load that was asked, or zeroes
 } FrontPoint;
 
 typedef struct Front {
   FrontPoint *points; // [n]; by cost, then speed
   int n;
+  bool keeps_parts; // of requests, at the load that was asked
 } Front;
 
 /* What its tokens cost: money, or GPU seconds where there is no price. */
 double front_cost(const FrontPoint *point);
 /* Simulates the answers of a study at a few loads each, on `jobs` threads, until so many points of
- * the front that meet the limits are known. */
+ * the front that meet the limits are known. What the search has simulated is not run again but for
+ * `keeps_parts`. */
 int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int wanted,
-               int jobs, Arena *arena, Diag *diag);
+               bool keeps_parts, int jobs, Arena *arena, Diag *diag);
 /* The point of a design at the load that was asked; NULL: it has no answer or is not in the front's
  * runs. */
 const FrontPoint *front_asked(const Front *self, const DesignOutcome *outcome);

@@ -63,6 +63,8 @@ int probe_run_recount(ProbeRun *self) {
 void probe_run_simulate(void *context) {
   ProbeRun *self = context;
   if (may_stop(self) && early_end_set(&self->end, &self->trial)) return;
+  // A length that is found hangs on the ranges; else those who read a database look at them.
+  self->trial.config.sim.without_ranges = !self->kept && !self->trial.config.length.automatic;
   trial_run(&self->trial);
 }
 
@@ -110,6 +112,7 @@ void probe_run_take(ProbeRun *self, Arena *arena) {
     if (self->stopped)
       self->saved_events = self->events * ((double)self->end.demand.requests / finished - 1);
     copy_outcomes(self, arena);
+    self->served = run_served(&trial->report);
     report_visit(&trial->report, keep_figure, self);
   }
   keep_specs(self, arena);
@@ -121,11 +124,27 @@ void probe_run_release(ProbeRun *self) {
   self->has_trial = false;
 }
 
+RunServed run_served(const Report *report) {
+  const Metrics *metrics = &report->result->metrics;
+  const double arrivals_s = tick_seconds(metrics->last_arrival_at - metrics->first_arrival_at);
+  return (RunServed){.known = true,
+                     .saturated = report->saturated,
+                     .met = report_met(report),
+                     .throughput_rps = report_value(report, "throughput_rps"),
+                     .output_tokens_per_s = report_value(report, "output_tokens_per_s"),
+                     .gpus = report_value(report, "gpus"),
+                     .tpot_s = report_latency(report, "tpot_s", "mean"),
+                     .cost = report_value(report, "cost_per_million_output_tokens"),
+                     .joules = report_value(report, "j_per_output_token"),
+                     .offered_tokens = report_value(report, "output_tokens") / arrivals_s};
+}
+
 RunKept probe_run_kept(const ProbeRun *self) {
   const double *of = self->figures, tokens = of[FIGURE_output_tokens_per_s],
                outputs = of[FIGURE_output_tokens];
   const double cost = of[FIGURE_cost_per_hour] * of[FIGURE_duration_s] / 3600;
-  return (RunKept){.output_tokens_per_s = tokens,
+  return (RunKept){.served = self->served,
+                   .output_tokens_per_s = tokens,
                    .tokens_per_s =
                        outputs > 0 ? tokens * (1 + of[FIGURE_prompt_tokens] / outputs) : 0,
                    .unpaid = cost > 0 ? 1 - of[FIGURE_cost_usd] / cost : 0,

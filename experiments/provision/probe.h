@@ -32,7 +32,8 @@ typedef struct ProbeRun {
   int n_slos;
   double figures[PROBE_FIGURES]; // by probe_figures
   uint64_t outcomes;             // its digest
-  bool measured;                 // as in RunKept
+  RunServed served;
+  bool measured; // as in RunKept
   Trial trial;
   bool has_trial; // loaded and not released
   /* While it runs, and of one that was found too: */

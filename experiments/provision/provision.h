@@ -145,8 +145,20 @@ typedef struct KvPressure {
   double waits, recomputes;
 } KvPressure;
 
+/* What users got of a run, and what it took for it; all zero where a database had it. */
+typedef struct RunServed {
+  bool known, saturated, met; // met: all limits
+  double throughput_rps, output_tokens_per_s, gpus;
+  double tpot_s;         // mean
+  double cost, joules;   // per million output tokens; per output token
+  double offered_tokens; // output tokens that came per second
+} RunServed;
+
+RunServed run_served(const Report *report);
+
 /* What is kept of a run beside its rate and its limits. */
 typedef struct RunKept {
+  RunServed served;
   double output_tokens_per_s;
   double tokens_per_s;    // of prompts and outputs
   double unpaid;          // share of what all of its instances cost, of those that it had off

@@ -150,7 +150,7 @@ Test(plan, finds_the_front) {
   cr_assert_eq(provision_load(&study, &base, "plan", root, NULL, NULL, &arena, &diag), 0);
   const ProvisionOptions how = {.jobs = 1};
   cr_assert_eq(provision_run(&study, &how, &outcomes, &arena, &diag), 0);
-  cr_assert_eq(front_make(&front, &study, outcomes, INT_MAX, 2, &arena, &diag), 0);
+  cr_assert_eq(front_make(&front, &study, outcomes, INT_MAX, false, 2, &arena, &diag), 0);
   cr_assert_eq(front.n, 2 * 5);
   const FrontPoint *point = front_asked(&front, &outcomes[0]);
   cr_assert_not_null(point);
@@ -168,11 +168,34 @@ Test(plan, finds_the_front) {
   cr_expect_gt(n_best, 0);
   // Its beginning is found with fewer runs.
   Front beginning;
-  cr_assert_eq(front_make(&beginning, &study, outcomes, 1, 2, &arena, &diag), 0);
+  cr_assert_eq(front_make(&beginning, &study, outcomes, 1, false, 2, &arena, &diag), 0);
   cr_expect_lt(beginning.n, front.n);
   cr_expect_not_null(front_asked(&beginning, &outcomes[1]));
   cr_expect_eq(first_met(&beginning)->cost, first_met(&front)->cost);
   cr_expect_eq(first_met(&beginning)->number, first_met(&front)->number);
+  // What the search has simulated is what another simulation gives.
+  Front again;
+  cr_assert_eq(front_make(&again, &study, outcomes, INT_MAX, true, 2, &arena, &diag), 0);
+  double parts = 0;
+  for (int i = 0; i < front.n; i++) {
+    const FrontPoint *one = &front.points[i], *other = &again.points[i];
+    if (one->load != 1) continue;
+    cr_expect(outcomes[0].answers[0].run.served.known);
+    cr_expect_eq(one->parts[0], 0);
+    for (Cause cause = 0; cause < CAUSES; cause++)
+      parts += other->parts[cause];
+    cr_expect_eq(one->number, other->number);
+    cr_expect_eq(one->rate, other->rate);
+    cr_expect_eq(one->gpus, other->gpus);
+    cr_expect_eq(one->cost, other->cost);
+    cr_expect_eq(one->joules, other->joules);
+    cr_expect_eq(one->tokens_per_user, other->tokens_per_user);
+    cr_expect_eq(one->tokens_per_s, other->tokens_per_s);
+    cr_expect_eq(one->met, other->met);
+    cr_expect_eq(one->saturated, other->saturated);
+    cr_expect_eq(one->best, other->best);
+  }
+  cr_expect_gt(parts, 0);
   trial_base_done(&base);
 }
 
