@@ -466,10 +466,17 @@ static Tick next_at(const Instance *instance) {
   return begins < at ? begins : at;
 }
 
+void lockstep_awaits_copies(Simulation *self, Instance *instance) {
+  const Scheduler *scheduler = instance->scheduler;
+  if (scheduler->connector && !scheduler->current && instance_works(instance))
+    connector_idles(self, instance);
+}
+
 static void set_timer(Simulation *self, Instance *instance) {
   const bool idle = instance->activity == ACTIVITY_IDLE;
   sim_book_idleness(self, instance, idle);
   if (!idle) return; // it is the end of what it computes
+  lockstep_awaits_copies(self, instance);
   const Tick at = next_at(instance);
   const Event *pending = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix);
   if (at == TICK_MAX)

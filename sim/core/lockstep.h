@@ -121,6 +121,8 @@ Tick lockstep_end_of(const Instance *instance);
 bool lockstep_begins(const Simulation *self, const Instance *instance);
 /* When that forward begins; TICK_MAX: it is not launched, or there is no such step. */
 Tick lockstep_begins_at(const Instance *instance);
+/* A rank without a step hears of copies that its connector makes when they end. */
+void lockstep_awaits_copies(Simulation *self, Instance *instance);
 void lockstep_begin_step(Simulation *self, Instance *instance);
 /* A rank has come to its next forward, whose number is returned; the last one launches it. */
 uint64_t lockstep_join(Simulation *self, Rank *rank, bool vain);

@@ -39,18 +39,6 @@ static void reset_rank(Rank *self) {
   self->told_waiting = self->told_running = 0;
 }
 
-/* One that has drained, while others go on, is still in step with them. */
-void lockstep_forget(Simulation *self, Instance *instance) {
-  Lockstep *lockstep = instance->lockstep;
-  instance->scheduler->limits.rules->forget(instance);
-  if (!lockstep->failed) return;
-  for (uint32_t i = 0; i < lockstep->n; i++)
-    if (lockstep->first[i].dead) return;
-  for (uint32_t i = 0; i < lockstep->n; i++)
-    reset_rank(rank_of(&lockstep->first[i]));
-  lockstep_reset(lockstep, self->now);
-}
-
 /* --- who is left */
 
 static int32_t rank_gpus(const Lockstep *self) {
@@ -141,6 +129,32 @@ static void put_off(const Simulation *self, Lockstep *lockstep) {
     }
     if (forward->ends > free_at) free_at = forward->ends;
   }
+}
+
+/* A step of it that has not begun, whose requests have left, never does: its output is not awaited,
+ * and the others do not wait for it. */
+static void lose_steps(Simulation *self, Instance *instance) {
+  Rank *rank = rank_of(instance);
+  rank->queue[0] = rank->queue[1] = false;
+  if (rank->stage == RANK_AWAITS_OUTPUT) rank->stage = RANK_JOINS;
+  put_off(self, instance->lockstep);
+  mark_all(self, instance->lockstep);
+}
+
+/* One that has drained, while others go on, is still in step with them. */
+void lockstep_forget(Simulation *self, Instance *instance) {
+  Lockstep *lockstep = instance->lockstep;
+  const bool had_step = instance->scheduler->current != NULL;
+  instance->scheduler->limits.rules->forget(instance);
+  if (!lockstep->failed) {
+    if (had_step && !rank_of(instance)->gone) lose_steps(self, instance);
+    return;
+  }
+  for (uint32_t i = 0; i < lockstep->n; i++)
+    if (lockstep->first[i].dead) return;
+  for (uint32_t i = 0; i < lockstep->n; i++)
+    reset_rank(rank_of(&lockstep->first[i]));
+  lockstep_reset(lockstep, self->now);
 }
 
 void lockstep_shrink(Simulation *self, Lockstep *lockstep) {

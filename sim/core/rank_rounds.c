@@ -180,6 +180,7 @@ static void set_timer(Simulation *self, Instance *instance) {
   if (rank_of(instance)->gone) return;
   sim_book_idleness(self, instance, idle);
   if (!idle) return;
+  lockstep_awaits_copies(self, instance);
   const Tick at = instance->lockstep->experts ? lockstep_begins_at(instance) : TICK_MAX;
   if (at < TICK_MAX)
     agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, at);

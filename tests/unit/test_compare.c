@@ -76,14 +76,14 @@ Test(compare, every_byte_of_the_metrics_and_every_histogram_counts) {
     cr_expect_not(same_metrics(&a, &b), "histogram %d", i);
     histogram_add(&b.histograms[i], 1000, 1);
     cr_expect(same_metrics(&a, &b), "histogram %d", i);
-    // five ticks on one of three seconds, in one bucket and between the others
+    // fifty ticks on one of three seconds, in one bucket and between the others
     static const int64_t second = TICKS_PER_SECOND;
     for (int k = 0; k < 3; k++) {
       histogram_add(&a.histograms[i], second + k * 100, 1);
-      histogram_add(&b.histograms[i], second + k * 100 + (k == 1 ? 5 : 0), 1);
+      histogram_add(&b.histograms[i], second + k * 100 + (k == 1 ? 50 : 0), 1);
     }
     cr_expect_not(same_metrics(&a, &b), "histogram %d", i);
-    histogram_add(&a.histograms[i], second + 105, 1);
+    histogram_add(&a.histograms[i], second + 150, 1);
     histogram_add(&b.histograms[i], second + 100, 1);
     cr_expect(same_metrics(&a, &b), "histogram %d", i);
   }
