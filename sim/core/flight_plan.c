@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Rounds that are planned at once: fewer after some were forgotten. An event costs as much as some
- * ten rounds. */
-enum { HORIZON_MIN = 8, HORIZON_MAX = 128 };
+ * ten rounds. A plan goes on behind its last round until it has so many. */
+enum { HORIZON_MIN = 8, HORIZON_MAX = 128, PLAN_MAX = 512 };
 
 /* Where blocks may not suffice for longer, rounds are looked at one by one, so many of them. */
 enum { TIGHT_ROUNDS = 64 };
@@ -256,38 +256,63 @@ static void reserve(Simulation *self, FlightPlan *plan, size_t rounds, size_t mo
   ARENA_RESERVE(self->arena, plan->free_at, plan->free_at_capacity, rounds * n_stages);
 }
 
-bool flights_plan(Simulation *self, Instance *instance, int64_t rounds, uint64_t seq) {
+/* Plans a round behind those that are; false: it cannot be, nor any after it. */
+static inline bool plan_round(const Instance *instance, FlightPlan *plan, size_t most, size_t turn,
+                              Tick now) {
+  const size_t next = plan->n + most, n_stages = n_stages_of(instance);
+  Microbatch *batch = &plan->batches[turn];
+  Tick took[3] = {[2] = batch->send};
+  const Tick at = later(now, plan->steps[plan->n].end);
+  const int64_t context = batch->context;
+  took[0] = next_stage(instance, batch, &took[1]);
+  if (at > LATEST || took[0] > LONGEST || took[1] > LONGEST || took[2] > LONGEST) return false;
+  plan->at[plan->n] = at;
+  const Tick end = pass(plan, instance->pipeline, at, plan->steps[next - n_stages].end, took);
+  plan->steps[next] = (PlannedStep){
+      .end = end, .decided_at = at, .context = context, .extrapolation = batch->extrapolation};
+  return true;
+}
+
+/* Plans so many rounds more, or the first of them, and sets the event; false: none is. */
+static bool plan_more(Simulation *self, Instance *instance, int64_t rounds, uint64_t seq) {
   Flights *flights = instance->scheduler->flights;
   FlightPlan *plan = &flights->plan;
   const size_t n_stages = n_stages_of(instance), most = flights->most;
-  const size_t horizon = plan->horizon;
+  const size_t horizon = plan->horizon, planned = plan->n;
   plan->horizon = HORIZON_MIN;
   if (rounds > (int64_t)horizon) {
     rounds = (int64_t)horizon;
     plan->horizon = horizon < HORIZON_MAX ? 2 * horizon : HORIZON_MAX;
   }
-  reserve(self, plan, (size_t)rounds, most, n_stages);
-  gather(self, instance);
-  plan->n = plan->done = 0;
-  Tick now = self->now;
-  size_t turn = most % n_stages;
-  for (; plan->n < (size_t)rounds; plan->n++, turn = turn_after(turn, n_stages)) {
-    const size_t next = plan->n + most;
-    Microbatch *batch = &plan->batches[turn];
-    Tick took[3] = {[2] = batch->send};
-    const Tick at = later(now, plan->steps[plan->n].end);
-    const int64_t context = batch->context;
-    took[0] = next_stage(instance, batch, &took[1]);
-    if (at > LATEST || took[0] > LONGEST || took[1] > LONGEST || took[2] > LONGEST) break;
-    now = plan->at[plan->n] = at;
-    const Tick end = pass(plan, instance->pipeline, now, plan->steps[next - n_stages].end, took);
-    plan->steps[next] = (PlannedStep){
-        .end = end, .decided_at = now, .context = context, .extrapolation = batch->extrapolation};
+  const size_t until = planned + (size_t)rounds;
+  reserve(self, plan, until, most, n_stages);
+  Tick now = planned > 0 ? plan->at[planned - 1] : self->now;
+  size_t turn = (planned + most) % n_stages;
+  for (; plan->n < until; plan->n++, turn = turn_after(turn, n_stages)) {
+    plan->closed = !plan_round(instance, plan, most, turn, now);
+    if (plan->closed) break;
+    now = plan->at[plan->n];
   }
-  if (plan->n == 0) return false;
+  if (plan->n == planned) return false;
   agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, later(now, plan->steps[plan->n].end),
               seq);
   return true;
+}
+
+bool flights_plan(Simulation *self, Instance *instance, int64_t rounds, uint64_t seq) {
+  FlightPlan *plan = &instance->scheduler->flights->plan;
+  plan->n = plan->done = 0;
+  reserve(self, plan, 0, instance->scheduler->flights->most, n_stages_of(instance));
+  gather(self, instance);
+  return plan_more(self, instance, rounds, seq);
+}
+
+bool flights_plan_on(Simulation *self, Instance *instance, uint64_t seq) {
+  const Flights *flights = instance->scheduler->flights;
+  const FlightPlan *plan = &flights->plan;
+  const int64_t left = flights->repeats - (int64_t)(plan->n - plan->done);
+  if (plan->n == 0 || plan->n >= PLAN_MAX || plan->closed || left <= 0) return false;
+  return plan_more(self, instance, left, seq);
 }
 
 /* --- bringing the instance up to date */
@@ -495,9 +520,14 @@ static void advance(Simulation *self, Instance *instance, size_t until) {
  * before the present one. */
 static size_t happened(const Simulation *self, const Instance *instance) {
   const FlightPlan *plan = &instance->scheduler->flights->plan;
-  size_t n = plan->done;
-  while (n < plan->n && plan->at[n] < self->now)
-    n++;
+  size_t n = plan->done, end = plan->n;
+  while (n < end) { // those before `n` were sooner, those from `end` on were not
+    const size_t middle = n + (end - n) / 2;
+    if (plan->at[middle] < self->now)
+      n = middle + 1;
+    else
+      end = middle;
+  }
   if (n == plan->n || plan->at[n] > self->now) return n;
   const Event *event = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix);
   assert(event);

@@ -25,6 +25,9 @@ int64_t flights_regular_rounds(const Simulation *self, const Instance *instance)
 /* Plans so many of them, or the first; its event, of that insertion number, is set. False: none is
  * planned. */
 bool flights_plan(Simulation *self, Instance *instance, int64_t rounds, uint64_t seq);
+/* The event after what is planned has come: plans rounds behind that, the first of which is the
+ * present one, so that the instance need not be brought up to now. False: none is planned. */
+bool flights_plan_on(Simulation *self, Instance *instance, uint64_t seq);
 /* Brings the instance up to now. */
 void flights_catch_up_plan(Simulation *self, Instance *instance);
 /* All that is planned has happened: it is forgotten. Whether there was any. */

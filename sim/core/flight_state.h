@@ -42,6 +42,7 @@ typedef struct FlightPlan {
   uint32_t number; // of the first step
   size_t first;    // its place
   bool apart;      // the newest step then has more than the requests of the oldest
+  bool closed;     // no round can be planned behind the last
   size_t horizon;  // as many rounds are planned at most
 } FlightPlan;
 

@@ -224,6 +224,7 @@ void flights_catch_up(Simulation *self, Instance *instance) {
  * present round. */
 static bool plans_on(Simulation *self, Instance *instance) {
   Flights *flights = instance->scheduler->flights;
+  if (flights_plan_on(self, instance, self->event.seq)) return true;
   if (!flights_end_plan(self, instance)) return false;
   if (flights->repeats == 0) flights->repeats = flights_regular_rounds(self, instance);
   return flights->repeats > 0 && flights_plan(self, instance, flights->repeats, self->event.seq);
