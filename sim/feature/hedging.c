@@ -156,7 +156,8 @@ static RequestIx copy_of(Simulation *self, RequestIx ix) {
   const Request fresh = *request;
   *request = slots[ix];
   request->is_copy = true;
-  request->admitted = false;
+  request->admitted = request->pulled = false;
+  request->loading = 0; // what comes for the other is its own
   request->lost = false;
   request->state = fresh.state;
   request->deadline = request->retry = 0;
