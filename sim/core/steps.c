@@ -424,6 +424,7 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
   sort_items(step);
   const bool changes = !is_regular(step) || scheduler->n_leaving > 0 || instance->kv_groups;
   scheduler->ending = step;
+  step->n_forfeits = 0; // it is computed
   end_given_up(self, instance);
   if (scheduler->connector) connector_hears(self, instance, step);
   scheduler->current = NULL;
@@ -434,7 +435,7 @@ bool scheduler_end_step(Simulation *self, Instance *instance) {
     else
       end_item(self, instance, &step->items[i]);
   }
-  step->n_items = step->n_forfeits = 0;
+  step->n_items = 0;
   scheduler->ending = NULL;
   scheduler->ending_ticks = 0;
   if (scheduler->connector) connector_ended(self, instance, step->number);

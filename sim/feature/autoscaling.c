@@ -163,6 +163,7 @@ static void stop(Simulation *self, Instance *lanes, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     Instance *lane = &lanes[i];
     lane->stops = true;
+    sim_deployment_of(self, lane)->knows_roomiest = false; // it takes requests no more, down or not
     lane->totals.scale_downs++;
     sim_log(self, OUTCOME_STOP, NULL, lane->ix, 0, 0);
     if (all_start)
