@@ -255,9 +255,8 @@ bool flights_end(Simulation *self, Instance *instance, bool prefills) {
 }
 
 void flights_forget(Simulation *self, Instance *instance) {
-  (void)self;
   Flights *flights = instance->scheduler->flights;
-  instance->scheduler->limits.rules->forget(instance);
+  scheduler_lose_memory(self, instance);
   for (int64_t i = 0; i < flights->n_stages; i++)
     flights->sampled_at[i] = 0;
   flights->first = flights->n = flights->n_vain = 0;

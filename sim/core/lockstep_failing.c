@@ -145,7 +145,7 @@ static void lose_steps(Simulation *self, Instance *instance) {
 void lockstep_forget(Simulation *self, Instance *instance) {
   Lockstep *lockstep = instance->lockstep;
   const bool had_step = instance->scheduler->current != NULL;
-  instance->scheduler->limits.rules->forget(instance);
+  scheduler_lose_memory(self, instance);
   if (!lockstep->failed) {
     if (had_step && !rank_of(instance)->gone) lose_steps(self, instance);
     return;

@@ -47,6 +47,8 @@ void step_take_back_forfeits(Step *step);
 /* Of an instance with no request left: what it had decided never runs, and what ran has not ended.
  * In withdrawing.c. */
 void scheduler_forget(Instance *instance);
+/* The same, and of its connector what was on its way. In steps.c. */
+void scheduler_lose_memory(Simulation *self, Instance *instance);
 /* Whether something that has come may change the next decision. In admitting.c. */
 bool scheduler_wake(const InstanceView *view, Wake why, RequestIx request);
 

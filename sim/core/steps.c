@@ -562,7 +562,7 @@ static void withdrawn(Simulation *self, Instance *instance, int64_t *booked) {
   }
 }
 
-static void forget(Simulation *self, Instance *instance) {
+void scheduler_lose_memory(Simulation *self, Instance *instance) {
   if (instance->scheduler->connector) connector_forget(self, instance);
   if (instance->scheduler->hicache) hicache_forget(self, instance);
   instance->scheduler->limits.rules->forget(instance);
@@ -575,7 +575,7 @@ static void forget(Simulation *self, Instance *instance) {
   .count_running = count_running, .book_gaps = book_gaps, .list = list
 
 const Loop loop_of_steps = {DECIDED_STEPS, .start = start, .begin = begin, .end = end,
-                            .forget = forget};
+                            .forget = scheduler_lose_memory};
 
 const Loop loop_of_flights = {DECIDED_STEPS,
                               .start = flights_start,

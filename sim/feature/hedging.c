@@ -157,7 +157,9 @@ static RequestIx copy_of(Simulation *self, RequestIx ix) {
   *request = slots[ix];
   request->is_copy = true;
   request->admitted = request->pulled = false;
-  request->loading = 0; // what comes for the other is its own
+  request->loading = 0; // what comes for the other, and its steps, are of another instance
+  request->joined_step = request->decided_step = 0;
+  request->ahead = request->drafts = 0;
   request->lost = false;
   request->state = fresh.state;
   request->deadline = request->retry = 0;
