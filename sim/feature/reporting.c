@@ -19,14 +19,11 @@ static void make_reports(Simulation *self) {
 /* Caches are looked at only where a prompt needs it; unless copies of requests come to instances
  * beside the router. */
 static void watch_caches(Simulation *self) {
-  CacheWatch *watch = NULL;
   for (uint32_t d = 0; d < self->n_deployments; d++) {
     Reports *reports = self->deployments[d].view.reports;
     if (self->config->hedge.after > 0 || !reports_can_watch(reports)) continue;
-    if (!watch) {
-      watch = ARENA_NEW(self->arena, CacheWatch);
-      cache_watch_init(watch, self->n_instances, self->arena);
-    }
+    CacheWatch *watch = ARENA_NEW(self->arena, CacheWatch);
+    cache_watch_init(watch, self->n_instances, self->arena);
     reports_watch(reports, watch);
   }
 }
