@@ -406,7 +406,8 @@ static void check_cpu_memory(const Simulation *self) {
     assert(instance->free_cpu_blocks + held == instance->pool->cpu_kv_blocks);
     assert(held == 0 || instance->kvtier->swaps);
     const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, m);
-    assert(!end || end->at > instance->copied_at || instance->activity == ACTIVITY_IDLE);
+    const bool copies = instance->copied_at > 0; // an empty step of a pipeline may end as it begins
+    assert(!end || !copies || end->at > instance->copied_at || instance->activity == ACTIVITY_IDLE);
   }
 }
 
