@@ -220,25 +220,45 @@ static Wide key_of(const Links *self, const TouchedLink *link) {
   return wide_of(nic_share(nic), self->flows[nic->first].number << 1 | link->nic % NIC_SIDES);
 }
 
-static void order(Links *self) {
-  const size_t n = self->n_touched;
-  for (size_t i = 0; i < n; i++) {
-    TouchedLink *link = &self->touched[i];
-    link->key = key_of(self, link);
-    heap_moved(self, i, link);
-  }
-  for (size_t i = (n + HEAP_CHILDREN - 2) / HEAP_CHILDREN; i-- > 0;) {
-    const TouchedLink link = self->touched[i];
-    heap_sink(self, self->touched, n, i, &link);
-  }
-}
-
 /* A NIC all of whose flows are settled need not be filled any more. */
 static bool is_filled(const Links *self, const TouchedLink *link) {
   if (link->nic == SHARED) return self->shared[link->shared].n_unsettled == 0;
   Nic *nic = touched_nic(self, link);
   if (nic->n_unsettled == 0) nic->touched = false;
   return nic->n_unsettled == 0;
+}
+
+/* The link to fill first, before they are in a heap: often one limits all flows. */
+static TouchedLink first_tightest(const Links *self) {
+  assert(self->n_touched > 0);
+  TouchedLink ret = self->touched[0];
+  ret.key = key_of(self, &ret);
+  for (size_t i = 1; i < self->n_touched; i++) {
+    const Wide key = key_of(self, &self->touched[i]);
+    if (key < ret.key) {
+      ret = self->touched[i];
+      ret.key = key;
+    }
+  }
+  return ret;
+}
+
+/* Makes a heap of those that are not filled. */
+static void order(Links *self) {
+  size_t n = 0;
+  for (size_t i = 0; i < self->n_touched; i++) {
+    TouchedLink link = self->touched[i];
+    if (is_filled(self, &link)) continue;
+    link.key = key_of(self, &link);
+    heap_moved(self, n, &link);
+    self->touched[n++] = link;
+  }
+  for (size_t i = (n + HEAP_CHILDREN - 2) / HEAP_CHILDREN; i-- > 0;) {
+    const TouchedLink link = self->touched[i];
+    heap_sink(self, self->touched, n, i, &link);
+  }
+  self->n_touched = n;
+  self->ordered = true;
 }
 
 /* The touched link with the smallest share for each of its unsettled flows; some flow is
@@ -260,6 +280,7 @@ static TouchedLink tightest(Links *self) {
 
 /* Its share may have become less: by rounding, or where a flow's rate was made more than that. */
 static void lessen(Links *self, uint32_t place) {
+  if (!self->ordered) return;
   TouchedLink link = self->touched[place];
   const Wide key = key_of(self, &link);
   if (key >= link.key) return;
@@ -302,6 +323,14 @@ static void settle_nic(Links *self, const Nic *nic, NicSide side, int64_t share,
     if (!self->flows[ix].settled) settle(self, ix, share > least ? share : least, now);
 }
 
+static void settle_link(Links *self, const TouchedLink *link, Tick now) {
+  const int64_t share = (int64_t)(link->key >> 64);
+  if (link->nic == SHARED)
+    settle_crossers(self, &self->shared[link->shared], share, now);
+  else
+    settle_nic(self, touched_nic(self, link), (NicSide)(link->nic % NIC_SIDES), share, now);
+}
+
 /* Progressive filling over what a change of the NICs of two instances can reach, or over everything
  * where there are uplinks; a share is at least one byte per second where the NIC is not down. */
 static void fill(Links *self, InstanceIx out, InstanceIx in, Tick now) {
@@ -311,14 +340,11 @@ static void fill(Links *self, InstanceIx out, InstanceIx in, Tick now) {
     touch_everything(self);
   else
     touch_all(self, out, in);
-  order(self);
+  self->ordered = false;
   while (self->n_unsettled > 0) {
-    const TouchedLink link = tightest(self);
-    const int64_t share = (int64_t)(link.key >> 64);
-    if (link.nic == SHARED)
-      settle_crossers(self, &self->shared[link.shared], share, now);
-    else
-      settle_nic(self, touched_nic(self, &link), (NicSide)(link.nic % NIC_SIDES), share, now);
+    const TouchedLink link = self->ordered ? tightest(self) : first_tightest(self);
+    settle_link(self, &link, now);
+    if (self->n_unsettled > 0 && !self->ordered) order(self);
   }
   for (size_t i = 0; i < self->n_touched; i++)
     if (self->touched[i].nic != SHARED) touched_nic(self, &self->touched[i])->touched = false;

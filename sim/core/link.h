@@ -73,6 +73,7 @@ typedef struct Links {
   size_t n_changed, changed_capacity;
   struct TouchedLink *touched; // private: link.c
   size_t n_touched, touched_capacity;
+  bool ordered;                          // private: those to fill are in a heap
   int64_t n_unsettled;                   // private: flows without a rate
   bool stalls;                           // private: there may be flows over a NIC that is down
   const Uplinks *uplinks;                // NULL: there are none
