@@ -7,8 +7,9 @@
 # take turns. Seconds and nanoseconds are of CPU on this machine, a ratio is of two costs on it. The
 # ratio to a bare flow and those of 10 and 1,000 instances need the programs TANDEM_BARE_FLOW and
 # TANDEM_BENCH_SCALE (before: tests/bench_scale beside BEFORE), rows of Mooncake's real trace
-# TANDEM_DATA_DIR; without theirs they are left out. The claims of all papers take minutes: they are
-# there if TANDEM_BENCH_CLAIMS is 1; those of one paper, if it is that.
+# TANDEM_DATA_DIR; without theirs they are left out, as is a figure whose row a build cannot run.
+# The claims of all papers take minutes: they are there if TANDEM_BENCH_CLAIMS is 1; those of one
+# paper, if it is that.
 set -eu
 tandem=${TANDEM_BINARY:?}
 source_dir=${TANDEM_SOURCE_DIR:?}
@@ -34,7 +35,7 @@ cpu_of() { awk -F'[:,]' '/"cpu_s"/ { print $2 }'; }
 us_of() {
   of "$1"
   echo "$(simulate "$config" "$requests" "$settings" 2>/dev/null | cpu_of) $requests" |
-    awk '{ print 1e6 * $1 / $2 }'
+    awk 'NF == 2 { print 1e6 * $1 / $2 }'
 }
 
 # --- figures, each one number of $tandem
@@ -77,16 +78,16 @@ claims_mb() { sort -n "$(peaks)" | tail -n 1; }
 flow() {
   bare=$("$TANDEM_BARE_FLOW" "$source_dir/traces/lengths/azure-conv-2023.csv" 500000 50 |
     awk '/^requests_per_cpu_s/ { print $2 }')
-  echo "$(us_of plain) $bare" | awk '{ print $1 * $2 / 1e6 }'
+  echo "$(us_of plain) $bare" | awk 'NF == 2 { print $1 * $2 / 1e6 }'
 }
 token() { # CASE
   of "$1"
   simulate "$config" "$requests" "$settings" 2>/dev/null | awk -F'[:,]' '
     /"(cpu_s|duration_s|output_tokens_per_s)"/ { gsub("[ \"]", "", $1); v[$1] = $2 }
-    END { print 1e9 * v["cpu_s"] / (v["duration_s"] * v["output_tokens_per_s"]) }'
+    END { if ("cpu_s" in v) print 1e9 * v["cpu_s"] / v["duration_s"] / v["output_tokens_per_s"] }'
 }
 ratio() { # CASE BASE
-  echo "$(us_of "$1") $(us_of "$2")" | awk '{ print $1 / $2 }'
+  echo "$(us_of "$1") $(us_of "$2")" | awk 'NF == 2 { print $1 / $2 }'
 }
 # bench_scale ARGUMENT...: that of $tandem, if there is one
 bench_scale() {
