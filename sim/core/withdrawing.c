@@ -39,6 +39,20 @@ void scheduler_take_back(Simulation *self, const Instance *instance, RequestIx i
     take_back_chunks(self, instance, &scheduler->steps[i], ix);
 }
 
+void scheduler_recall_prefill(Simulation *self, Instance *instance, RequestIx ix) {
+  const Scheduler *scheduler = instance->scheduler;
+  Request *request = &self->requests.slots[ix];
+  if (request->state != REQUEST_WAITS_PREFILL || request->first_token_at >= 0) return;
+  for (size_t i = 0; i < scheduler->n_places && instance_works(instance); i++) {
+    const Step *step = &scheduler->steps[i];
+    for (size_t k = 0; k < step->n_items; k++) {
+      const ScheduledItem *item = &step->items[k];
+      if (item->request != ix || item->kind != STEP_CHUNK || !item->last || item->lost) continue;
+      life_chunk_decided(self, instance, ix, item->done - request->prefilled_tokens);
+    }
+  }
+}
+
 /* Those in a step; its chunks are taken out of `request`. */
 static int64_t count_in_step(const Step *step, RequestIx ix, bool in_batch, Request *request) {
   const Request with = *request;
