@@ -16,7 +16,9 @@ int32_t scheduler_scrub(Step *step, RequestIx ix) {
 }
 
 /* Chunks of it in a step that will never have been computed. One from before it was preempted is
- * among the tokens that were dropped then, unless that ended its prefill. */
+ * among the tokens that were dropped then, unless that ended its prefill.
+ * The admission of rounds is a place, which changes while a chunk runs, and nobody gets another
+ * chunk before that has ended. */
 static void take_back_chunks(Simulation *self, const Instance *instance, const Step *step,
                              RequestIx ix) {
   Request *request = &self->requests.slots[ix];
@@ -24,7 +26,8 @@ static void take_back_chunks(Simulation *self, const Instance *instance, const S
     const ScheduledItem *item = &step->items[i];
     if (item->request != ix || item->kind != STEP_CHUNK) continue;
     const int32_t tokens = item->tokens - item->drafts;
-    if (request->state == REQUEST_WAITS_PREFILL || item->admission != request->admission) {
+    const bool earlier = !instance->scheduler->rounds && item->admission != request->admission;
+    if (request->state == REQUEST_WAITS_PREFILL || earlier) {
       if (!item->last) sim_books(self, request)->dropped_tokens -= tokens;
       continue;
     }

@@ -290,6 +290,19 @@ Test(faults, a_decided_step_that_is_broken_off_computed_nothing_in_vain) {
   }
 }
 
+/* With mixed chunks the first one has a place behind the second from the decision on in which it
+ * decodes beside that, which is made as its prefill begins. In a machine that fails in it nothing
+ * was computed. */
+Test(faults, a_prefill_that_is_broken_off_computed_nothing_whatever_its_place) {
+  const TraceRow rows[] = {row(0, 40, 30), row(0, 40, 30)};
+  scene_choose(&scene, POLICY_BATCHER, "sglang",
+               "{max_num_batched_tokens: 48, enable_mixed_chunk: true}");
+  scene.config.retry = (RetryOptions){.limit = 1};
+  fault(0, FAULT_FAIL, 1, 30, 500);
+  run(rows, COUNT(rows));
+  cr_expect(scene.result.metrics.losses == 2 && scene.result.metrics.lost_tokens == 0);
+}
+
 /* The first of two machines is ten times as slow: a prompt of 90 tokens takes it 1 s. After 50 ms
  * the other one has it too, and its first token 100 ms later is the request's; both steps are
  * made there. Where the other has been given such a prompt at 10 ms, the copy is in line until
