@@ -16,7 +16,7 @@ int32_t scheduler_scrub(Step *step, RequestIx ix) {
 }
 
 /* Chunks of it in a step that will never have been computed. One from before it was preempted is
- * among the tokens that were dropped then, unless that ended its prefill.
+ * among the tokens that were dropped then, unless it is the last one and its token still counts.
  * The admission of rounds is a place, which changes while a chunk runs, and nobody gets another
  * chunk before that has ended. */
 static void take_back_chunks(Simulation *self, const Instance *instance, const Step *step,
@@ -28,7 +28,7 @@ static void take_back_chunks(Simulation *self, const Instance *instance, const S
     const int32_t tokens = item->tokens - item->drafts;
     const bool earlier = !instance->scheduler->rounds && item->admission != request->admission;
     if (request->state == REQUEST_WAITS_PREFILL || earlier) {
-      if (!item->last) sim_books(self, request)->dropped_tokens -= tokens;
+      if (!item->last || item->lost) sim_books(self, request)->dropped_tokens -= tokens;
       continue;
     }
     request->prefilled_tokens -= tokens;
