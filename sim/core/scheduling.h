@@ -37,6 +37,10 @@ int32_t scheduler_withdraw(Simulation *self, Instance *instance, RequestIx reque
 /* It leaves the batch, given up; the tokens of its output that decided steps make. In
  * withdrawing.c. */
 int64_t scheduler_withdraw_from_batch(Simulation *self, Instance *instance, RequestIx request);
+/* A request that leaves was preempted when a step had the end of its prompt, whose token counts:
+ * what is computed of the prompt was not dropped, and is booked as of one that was not preempted.
+ * In withdrawing.c. */
+void scheduler_recall_prefill(Simulation *self, Instance *instance, RequestIx request);
 /* The tokens of a request that are booked as computed where it leaves now, in each step that is
  * decided and does not end now (Step.n_ahead). In withdrawing.c. */
 void scheduler_count_ahead(const Simulation *self, const Instance *instance, RequestIx request);

@@ -548,6 +548,7 @@ static int32_t withdraw(Simulation *self, Instance *instance, RequestIx ix) {
   if (instance->lockstep) lockstep_drop(instance, ix);
   if (instance->scheduler->connector) connector_leaves(self, instance, ix, false);
   encoding_leave(self, instance, ix, INT64_MAX);
+  scheduler_recall_prefill(self, instance, ix);
   scheduler_count_ahead(self, instance, ix);
   return instance->scheduler->limits.rules->withdraw(self, instance, ix);
 }

@@ -16,7 +16,9 @@ int32_t scheduler_scrub(Step *step, RequestIx ix) {
 }
 
 /* Chunks of it in a step that will never have been computed. One from before it was preempted is
- * among the tokens that were dropped then, unless that ended its prefill. */
+ * among the tokens that were dropped then, unless it is the last one and its token still counts.
+ * The admission of rounds is a place, which changes while a chunk runs, and nobody gets another
+ * chunk before that has ended. */
 static void take_back_chunks(Simulation *self, const Instance *instance, const Step *step,
                              RequestIx ix) {
   Request *request = &self->requests.slots[ix];
@@ -24,8 +26,9 @@ static void take_back_chunks(Simulation *self, const Instance *instance, const S
     const ScheduledItem *item = &step->items[i];
     if (item->request != ix || item->kind != STEP_CHUNK) continue;
     const int32_t tokens = item->tokens - item->drafts;
-    if (request->state == REQUEST_WAITS_PREFILL || item->admission != request->admission) {
-      if (!item->last) sim_books(self, request)->dropped_tokens -= tokens;
+    const bool earlier = !instance->scheduler->rounds && item->admission != request->admission;
+    if (request->state == REQUEST_WAITS_PREFILL || earlier) {
+      if (!item->last || item->lost) sim_books(self, request)->dropped_tokens -= tokens;
       continue;
     }
     request->prefilled_tokens -= tokens;
@@ -37,6 +40,20 @@ void scheduler_take_back(Simulation *self, const Instance *instance, RequestIx i
   const Scheduler *scheduler = instance->scheduler;
   for (size_t i = 0; i < scheduler->n_places; i++)
     take_back_chunks(self, instance, &scheduler->steps[i], ix);
+}
+
+void scheduler_recall_prefill(Simulation *self, Instance *instance, RequestIx ix) {
+  const Scheduler *scheduler = instance->scheduler;
+  Request *request = &self->requests.slots[ix];
+  if (request->state != REQUEST_WAITS_PREFILL || request->first_token_at >= 0) return;
+  for (size_t i = 0; i < scheduler->n_places && instance_works(instance); i++) {
+    const Step *step = &scheduler->steps[i];
+    for (size_t k = 0; k < step->n_items; k++) {
+      const ScheduledItem *item = &step->items[k];
+      if (item->request != ix || item->kind != STEP_CHUNK || !item->last || item->lost) continue;
+      life_chunk_decided(self, instance, ix, item->done - request->prefilled_tokens);
+    }
+  }
 }
 
 /* Those in a step; its chunks are taken out of `request`. */

@@ -81,7 +81,8 @@ static void add_sources(SimConfig *config, Draw *own, const PoolSpec *pool, uint
                         FaultSource *faults) {
   const Tick start = pool_start_ticks(pool) + pool->rank_recovery + pool->rank_rejoin;
   const Tick up = own->scale * ticks(own, 20000) + 8 * pool->count * start;
-  const Tick down = own->scale * ticks(own, 5000);
+  Tick down = own->scale * ticks(own, 5000);
+  if (down > 8 * up) down = 8 * up; // else four that need each other are hardly ever up at once
   for (uint32_t i = 0; i < pool->count; i++)
     faults[config->n_faults++] =
         (FaultSource){.kind = FAULT_FAIL,

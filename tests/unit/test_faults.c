@@ -290,6 +290,38 @@ Test(faults, a_decided_step_that_is_broken_off_computed_nothing_in_vain) {
   }
 }
 
+/* With mixed chunks the first one has a place behind the second from the decision on in which it
+ * decodes beside that, which is made as its prefill begins. In a machine that fails in it nothing
+ * was computed. */
+Test(faults, a_prefill_that_is_broken_off_computed_nothing_whatever_its_place) {
+  const TraceRow rows[] = {row(0, 40, 30), row(0, 40, 30)};
+  scene_choose(&scene, POLICY_BATCHER, "sglang",
+               "{max_num_batched_tokens: 48, enable_mixed_chunk: true}");
+  scene.config.retry = (RetryOptions){.limit = 1};
+  fault(0, FAULT_FAIL, 1, 30, 500);
+  run(rows, COUNT(rows));
+  cr_expect(scene.result.metrics.losses == 2 && scene.result.metrics.lost_tokens == 0);
+}
+
+/* A step has at most two requests. The second is prefilled from 72.83 ms on, and gives way as that
+ * begins to one that has come since it was decided and is more urgent. In a machine that fails in
+ * that prefill nothing was computed, or dropped. */
+Test(faults, a_prefill_that_gave_way_and_is_broken_off_dropped_nothing) {
+  static const int64_t fails[] = {80, 130}; // ms
+  TraceRow rows[] = {row(0, 40, 30), row(51 * MS, 40, 20), row(63 * MS, 40, 20)};
+  rows[1].priority = 1;
+  scene_choose(&scene, POLICY_BATCHER, "sglang",
+               "{enable_priority_scheduling: true, priority_scheduling_preemption_threshold: 0, "
+               "max_num_seqs: 2}");
+  scene.config.retry = (RetryOptions){.limit = 1};
+  for (size_t i = 0; i < COUNT(fails); i++) {
+    fault(0, FAULT_FAIL, 1, fails[i], 500);
+    run(rows, COUNT(rows));
+    cr_expect_eq(scene.records[1].preemptions, 1);
+    cr_expect_eq(scene.result.metrics.dropped_tokens, i == 0 ? 0 : 40);
+  }
+}
+
 /* The first of two machines is ten times as slow: a prompt of 90 tokens takes it 1 s. After 50 ms
  * the other one has it too, and its first token 100 ms later is the request's; both steps are
  * made there. Where the other has been given such a prompt at 10 ms, the copy is in line until

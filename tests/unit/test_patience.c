@@ -125,6 +125,30 @@ Test(patience, who_is_in_cpu_memory_leaves_at_once) {
   expect_at(scene.records[2].prefill_began_at, 398200 + 80000 + 11810, "the third request");
 }
 
+/* The first decodes with 6 of the blocks when the second is prefilled, in 5. With a sixth that is
+ * also decoded, in a step that is decided then. Without one it gives way, before its prefill has
+ * ended, and its client gives up: 80 tokens were computed all the same, and one of output. */
+Test(patience, a_prefill_that_was_preempted_was_computed) {
+  static const struct {
+    int64_t kv_blocks, stages, computed;
+  } cases[] = {{12, 1, 82}, {11, 1, 81}, {12, 2, 82}, {11, 2, 81}};
+  const TraceRow rows[] = {row(0, 80, 17), impatient(row(95 * MS, 80, 10), 70000, 0)};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene_choose(&scene, POLICY_BATCHER, "vllm",
+                 "{async_scheduling: true, enable_prefix_caching: false}");
+    scene.pools[0].kv_blocks = cases[i].kv_blocks;
+    scene.pools[0].pipeline_stages = cases[i].stages;
+    scene.pools[0].pipeline_lanes = 1;
+    run(rows, COUNT(rows));
+    const Metrics *metrics = &scene.result.metrics;
+    cr_expect_eq(scene.records[1].preemptions, cases[i].kv_blocks == 11, "case %zu", i);
+    cr_expect(scene.records[1].cancelled == CANCELLED_E2E &&
+              scene.records[1].generated_tokens == 0);
+    cr_expect_eq(metrics->cancelled_tokens, cases[i].computed, "case %zu: %lld tokens", i,
+                 (long long)metrics->cancelled_tokens);
+  }
+}
+
 /* So the run is over with them. */
 Test(patience, a_request_that_ended_takes_its_deadline_along) {
   TraceRow rows[2] = {row(0, 90, 3), row(0, 90, 1)};
