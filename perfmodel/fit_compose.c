@@ -5,6 +5,7 @@
 
 typedef struct Composing {
   const FitPoint *points;
+  int64_t *x; // fit_x of each
   int n_points;
   double mixed_factor;
   FitErrors *errors;
@@ -16,6 +17,7 @@ static void find_operators(Composing *self) {
     const ProfileOp op = self->points[i].op;
     if (self->end[op] == 0) self->first[op] = i;
     self->end[op] = i + 1;
+    self->x[i] = fit_x(op, &self->points[i].batch);
   }
 }
 
@@ -23,7 +25,7 @@ static void find_operators(Composing *self) {
 static const FitPoint *find(const Composing *self, ProfileOp op, int64_t x) {
   for (int i = self->first[op]; i < self->end[op]; i++) {
     const FitPoint *point = &self->points[i];
-    if (point->op == op && fit_x(op, &point->batch) == x && !isnan(point->held_out)) return point;
+    if (self->x[i] == x && point->op == op && !isnan(point->held_out)) return point;
   }
   return NULL;
 }
@@ -65,7 +67,8 @@ static void compose_drawn(const Composing *self, const FitPoint *prefill, Rng *r
 
 void fit_compose_score(const FitPoint *points, int n_points, double mixed_factor, uint64_t seed,
                        FitErrors *errors) {
-  Composing self = {points, n_points, mixed_factor, errors, {0}, {0}};
+  int64_t *x = ARENA_ARRAY(errors->arena, int64_t, n_points + 1);
+  Composing self = {points, x, n_points, mixed_factor, errors, {0}, {0}};
   find_operators(&self);
   bool both_measured = false;
   Rng rng;

@@ -59,7 +59,7 @@ static int collect(FitTerm term, const FitPoint *points, int n_points, FitSample
         (FitSample){fit_key(term, &point->batch), fit_row_x(term, &point->batch),
                     fmax(0, point->seconds - point->known), 1 / (point->seconds * point->seconds)};
   }
-  qsort(ret_samples, (size_t)n_points, sizeof *ret_samples, compare_samples);
+  sort_items(ret_samples, (size_t)n_points, sizeof *ret_samples, compare_samples);
   int n = 0;
   for (int i = 0; i < n_points; i++) {
     FitSample *last = n > 0 ? &ret_samples[n - 1] : NULL;
@@ -172,9 +172,17 @@ static Grid grid_new(const FitSpan *rows, int n_rows, int n_samples, FitTerm ter
   return grid;
 }
 
-void fit_pool(double *y, const double *weight, int n, int step) {
+static bool falls(const double *y, int n, int step) {
+  int i = 1;
+  while (i < n && !(y[(i - 1) * step] > y[i * step]))
+    i++;
+  return i < n;
+}
+
+bool fit_pool(double *y, const double *weight, int n, int step) {
   double mean[FIT_POOLED_MAX], sum[FIT_POOLED_MAX];
   int first[FIT_POOLED_MAX], blocks = 0;
+  if (!falls(y, n, step)) return false;
   for (int i = 0; i < n; i++) {
     mean[blocks] = y[i * step];
     sum[blocks] = weight[i * step];
@@ -189,6 +197,7 @@ void fit_pool(double *y, const double *weight, int n, int step) {
   for (int b = 0; b < blocks; b++)
     for (int i = first[b]; i < (b + 1 < blocks ? first[b + 1] : n); i++)
       y[i * step] = mean[b];
+  return true;
 }
 
 /* The last row rises at least as the one before does, where rows must rise. */
@@ -204,22 +213,25 @@ static void pool_last(Grid *self, Arena *arena) {
 }
 
 /* Times of prompts that really fall stay: those of launches, less products that grow. */
-static void pool_column(Grid *self, int k) {
+static bool pool_column(Grid *self, int k) {
   double before[FIT_POOLED_MAX];
   for (int r = 0; r < self->n_rows; r++)
     before[r] = self->y[r * self->n + k];
-  fit_pool(&self->y[k], &self->weight[k], self->n_rows, self->n);
+  if (!fit_pool(&self->y[k], &self->weight[k], self->n_rows, self->n)) return false;
   for (int r = 0; r < self->n_rows && self->may_fall; r++)
     if (fabs(self->y[r * self->n + k] - before[r]) > FALLS * before[r])
       self->y[r * self->n + k] = before[r];
+  return true;
 }
 
 static void make_rise(Grid *self, Arena *arena) {
-  for (int pass = 0; pass < PASSES; pass++) {
+  bool pooled = true;
+  for (int pass = 0; pass < PASSES && pooled; pass++) {
+    pooled = false;
     for (int r = 0; r < self->n_rows && !self->may_fall; r++)
-      fit_pool(&self->y[r * self->n], &self->weight[r * self->n], self->n, 1);
+      pooled |= fit_pool(&self->y[r * self->n], &self->weight[r * self->n], self->n, 1);
     for (int k = 0; k < self->n; k++)
-      pool_column(self, k);
+      pooled |= pool_column(self, k);
   }
   pool_last(self, arena);
 }
@@ -376,9 +388,17 @@ static FitTable *table_of(FitModel *self, FitTerm term) {
                                         : NULL;
 }
 
+/* Without the rows of tables, which are most of it. */
+static void clear(FitModel *self) {
+  self->has_overhead = false;
+  self->overhead = 0;
+  memset(self->curves, 0, sizeof self->curves);
+  self->decode.n_rows = self->prefill.n_rows = self->mixed.n_rows = 0;
+}
+
 bool fit_table_build(FitModel *self, FitTerm term, const FitPoint *points, int n_points,
                      bool sparse, Arena *arena) {
-  *self = (FitModel){0};
+  clear(self);
   FitTable *table = table_of(self, term);
   FitSample *samples = ARENA_ARRAY(arena, FitSample, n_points + 1);
   FitSpan *rows = ARENA_ARRAY(arena, FitSpan, n_points + 1);

@@ -25,6 +25,6 @@ bool fit_table_build(FitModel *self, FitTerm term, const FitPoint *points, int n
                      bool sparse, Arena *arena);
 enum { FIT_POOLED_MAX = 256 };
 /* The nearest values that do not fall, by squared errors of these weights; those `step` apart are
- * of one series of at most FIT_POOLED_MAX. */
-void fit_pool(double *y, const double *weight, int n, int step);
+ * of one series of at most FIT_POOLED_MAX. Whether any fell. */
+bool fit_pool(double *y, const double *weight, int n, int step);
 #endif

@@ -221,7 +221,7 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   if (given->output && plan_store(&front, given->curve ? &curve : NULL, plan->quantile,
                                   &study->database.results, cli->diag))
     return EXIT_INPUT;
-  if (study->best >= 0 && study_bind_answer(study, 0, config)) return EXIT_INPUT;
+  if (study->best >= 0 && study_bind_answer(study, 0, NULL, config)) return EXIT_INPUT;
   const RateSearch how = search_of(cli);
   const bool rates = plan->question->gpus > 0;
   MoreGpus more = {0};

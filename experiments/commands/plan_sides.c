@@ -139,7 +139,7 @@ static const char *rests_on(const Plan *plan, const Config *config, Arena *arena
 
 static int take_answer(Side *self, const Plan *plan, Study *study, Arena *arena) {
   Config *config = ARENA_NEW(arena, Config);
-  if (study_bind_answer(study, 0, config)) return -1;
+  if (study_bind_answer(study, 0, NULL, config)) return -1;
   self->design = study->provision.designs[study->best].name;
   self->answer = &study->outcomes[study->best].answers[0];
   self->rests_on = rests_on(plan, config, arena);

@@ -261,7 +261,7 @@ static int load_answer(Run *run, const char *path, Node *root, const ConfigChang
   }
   if (status == 0) {
     note_answer(study, run->arena);
-    status = study_bind_answer(study, changes->precision, &run->config);
+    status = study_bind_answer(study, changes->precision, cache_new(run->arena), &run->config);
   }
   study_close(study);
   return status ? -1 : 0;

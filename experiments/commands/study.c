@@ -100,14 +100,13 @@ void study_explain(Study *self) {
                study->designs[d].name, self->outcomes[d].why_not);
 }
 
-int study_bind_answer(Study *self, double precision, Config *ret_config) {
+int study_bind_answer(Study *self, double precision, Cache *cache, Config *ret_config) {
   ConfigChanges changes =
       provision_answer_changes(&self->provision, &self->outcomes[self->best], self->arena);
   changes.precision = precision;
-  Cache *cache = cache_new(self->arena); // the configuration outlives the study
-  cache->lasting = self->base.cache.lasting;
+  if (cache) cache->lasting = self->base.cache.lasting;
   return config_bind(ret_config, self->base.path, node_copy(self->base.root, self->arena), &changes,
-                     cache, self->arena, self->diag);
+                     cache ? cache : &self->base.cache, self->arena, self->diag);
 }
 
 int study_run_answer(Study *self, FILE *out) {
@@ -115,7 +114,8 @@ int study_run_answer(Study *self, FILE *out) {
   SimResult *result = ARENA_NEW(self->arena, SimResult);
   Report *report = ARENA_NEW(self->arena, Report);
   uint64_t digest = 0;
-  if (study_bind_answer(self, 0, config) || config_digest(config, &digest, self->diag)) return -1;
+  if (study_bind_answer(self, 0, NULL, config) || config_digest(config, &digest, self->diag))
+    return -1;
   config->sim.memory_limit = self->base.memory;
   config->sim.keeps_batches = true;
   if (config_simulate(config, &config->sim, result, report, self->arena, self->diag)) return -1;
@@ -127,7 +127,8 @@ int study_run_answer(Study *self, FILE *out) {
 
 int study_export(Study *self, const char *program) {
   Config *config = ARENA_NEW(self->arena, Config);
-  if (study_bind_answer(self, 0, config) || config_need_one_model(config, "'--export'", self->diag))
+  if (study_bind_answer(self, 0, NULL, config) ||
+      config_need_one_model(config, "'--export'", self->diag))
     return EXIT_INPUT;
   export_print(program, config, stdout, self->arena);
   return EXIT_DONE;

@@ -49,8 +49,8 @@ void study_note_times(Study *self);
 /* Entries that say of each design why it has no answer; to be used when none has one. */
 void study_explain(Study *self);
 /* The best answer as a configuration of its own, with `precision` as in ConfigChanges. There must
- * be one. */
-int study_bind_answer(Study *self, double precision, Config *ret_config);
+ * be one. What it is made of is in `cache`; NULL: in the study's, which ends with the study. */
+int study_bind_answer(Study *self, double precision, Cache *cache, Config *ret_config);
 /* Simulates it, keeps it in the database if there is one, and prints the report. */
 int study_run_answer(Study *self, FILE *out);
 /* Prints what starts it under a program, which study_check_export knows. The exit code. */

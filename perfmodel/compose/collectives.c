@@ -63,7 +63,7 @@ int layers_read_nccl(Layers *self, KernelFound *found, const char *op, int64_t g
   if (nearest_read_version(self, found, &query, "nccl", NULL)) return 0; // the newest that has it
   return read_ring(self, found, op, gpus)
              ? 0
-             : kernel_read(found, &query, self->folder, self->arena, diag);
+             : kernel_read(found, &query, self->folder, self->cache, self->arena, diag);
 }
 
 static const char ALL_REDUCES[] = "all-reduces";
@@ -79,7 +79,7 @@ static bool borrow_from_server(Layers *self, KernelFound *found, const KernelQue
     if (!at) continue;
     const char *folder = arena_printf(self->arena, "%.*s%s%s", (int)(at - self->folder),
                                       self->folder, servers[i][1], at + strlen(servers[i][0]));
-    if (!nearest_read_beside(found, query, folder, self->arena)) continue;
+    if (!nearest_read_beside(self, found, query, folder)) continue;
     nearest_note(self, found, arena_printf(self->arena, "%s on %s", ALL_REDUCES, servers[i][1]),
                  NULL, OTHER_ENGINE);
     return true;
@@ -111,7 +111,8 @@ int layers_read_all_reduce(Layers *self, Diag *diag) {
                       strcmp(nearest_version(self->folder, self->arena), version) == 0 &&
                       kernel_folder_has(self->folder, query.name, self->arena);
   if (is_own || !nearest_read_version(self, &self->all_reduce, &query, of, version))
-    error = kernel_read(&self->all_reduce, &query, self->folder, self->arena, &lacking);
+    error =
+        kernel_read(&self->all_reduce, &query, self->folder, self->cache, self->arena, &lacking);
   if (error && borrow_from_server(self, &self->all_reduce, &query)) error = 0;
   static const char *const graphs[] = {"vllm_graph", "sglang_graph", "trtllm"};
   memcpy(query.filters[0].texts, graphs, sizeof graphs);

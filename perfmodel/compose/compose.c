@@ -78,6 +78,7 @@ static int find_layers(Layers *ret_layers, const ComposeInput *input, const char
                          .setup = input->setup,
                          .at = input->at,
                          .alone = input->alone,
+                         .cache = input->cache ? cache_lasting(input->cache) : NULL,
                          .arena = arena};
   PerfSetup *setup = &ret_layers->setup;
   if (!setup->engine_version)
@@ -291,8 +292,12 @@ static const void *try_composed(const void *context, Arena *arena, Diag *diag) {
 /* Likewise; what entries point to stays. */
 static const void *load_composed(const void *context, Arena *arena, Diag *diag) {
   const void *composed = try_composed(context, arena, diag);
+  const Composing *of = context;
+  ComposeInput anew = *of->input;
   Composed unfinished;
-  if (!composed) compose(&unfinished, context, &diag->arena, &diag->arena, diag);
+  anew.cache = NULL;
+  if (!composed)
+    compose(&unfinished, &(Composing){&anew, of->folder}, &diag->arena, &diag->arena, diag);
   return composed;
 }
 

@@ -1,4 +1,5 @@
-/* One struct takes a row of any table; its columns are made from the query. */
+/* One struct takes a row of any table; its columns are made from the query. All rows of a file are
+ * loaded, and then those that are asked for are taken. */
 #include "perfmodel/compose/kernel_read.h"
 #include "base/csv.h"
 #include "base/sort.h"
@@ -65,8 +66,14 @@ typedef struct KernelRow {
   const char *text[KERNEL_FILTERS];
   int64_t number[KERNEL_FILTERS], key[KERNEL_KEYS];
   double latency_us, latency; // one of them is NAN
-  const char *other[N_OTHERS];
+  Line line;
 } KernelRow;
+
+/* What csv_next fills. */
+typedef struct WholeRow {
+  KernelRow row;
+  const char *other[N_OTHERS];
+} WholeRow;
 
 /* The values of a column in rows that pass the filters before it. */
 typedef struct Values {
@@ -80,18 +87,33 @@ typedef struct WideColumn {
   int64_t x;
 } WideColumn;
 
-typedef struct Reading {
-  const KernelQuery *query;
-  KernelFound *found;
-  Csv csv;
-  CsvColumn columns[MAX_COLUMNS + 1];
+/* All rows of a file, for any query of the same columns. */
+typedef struct KernelFile {
+  int n_filters, n_keys, n_fields;
   Place at[KERNEL_FILTERS]; // of the columns, in the header
-  Values values[KERNEL_FILTERS];
-  bool passed[KERNEL_FILTERS]; // by any row
-  int n_filters;
+  bool has[KERNEL_FILTERS];
   WideColumn *wide; // of the last key, one for each of its values
   int n_wide;
-  int64_t rank; // of the points kept: a choice of texts, the least is liked best
+  KernelRow *rows;
+  size_t n_rows, capacity;
+} KernelFile;
+
+typedef struct Loading {
+  const KernelQuery *query;
+  KernelFile *file;
+  Csv csv;
+  CsvColumn columns[MAX_COLUMNS + 1];
+  Arena *arena;
+} Loading;
+
+typedef struct Reading {
+  const KernelQuery *query;
+  const KernelFile *file;
+  KernelFound *found;
+  Values values[KERNEL_FILTERS];
+  bool passed[KERNEL_FILTERS]; // by any row
+  Field *fields;               // [file->n_fields]
+  int64_t rank;                // of the points kept: a choice of texts, the least is liked best
   Arena *arena;
 } Reading;
 
@@ -191,11 +213,11 @@ static bool may_be_zero(const char *key) {
   return strcmp(key, "step") == 0;
 }
 
-static void make_columns(Reading *self) {
+static void make_columns(Loading *self) {
   const KernelQuery *query = self->query;
-  const int last = self->found->table.n_keys - 1;
+  const int last = self->file->n_keys - 1;
   int n = 0;
-  for (int i = 0; i < self->n_filters; i++) {
+  for (int i = 0; i < self->file->n_filters; i++) {
     const KernelFilter *filter = &query->filters[i];
     self->columns[n++] = filter->texts[0]
                              ? (CsvColumn){filter->column, CSV_TEXT, offsetof(KernelRow, text[i]),
@@ -207,49 +229,126 @@ static void make_columns(Reading *self) {
     self->columns[n++] =
         (CsvColumn){query->keys[i], CSV_INT, offsetof(KernelRow, key[i]),
                     .range = may_be_zero(query->keys[i]) ? CSV_NOT_NEGATIVE : CSV_POSITIVE,
-                    .may_miss = i == last && self->n_wide > 0};
+                    .may_miss = i == last && self->file->n_wide > 0};
   self->columns[n++] = (CsvColumn){"latency_us", CSV_REAL, offsetof(KernelRow, latency_us),
                                    .range = CSV_POSITIVE, .may_miss = true};
   self->columns[n++] = (CsvColumn){"latency", CSV_REAL, offsetof(KernelRow, latency),
                                    .range = CSV_POSITIVE, .may_miss = true};
   for (int i = 0; i < N_OTHERS; i++)
     if (!has_column(self->columns, n, OTHERS[i]))
-      self->columns[n++] = (CsvColumn){OTHERS[i], CSV_TEXT, offsetof(KernelRow, other[i]),
+      self->columns[n++] = (CsvColumn){OTHERS[i], CSV_TEXT, offsetof(WholeRow, other[i]),
                                        .may_be_empty = true, .may_miss = true};
   assert(n <= MAX_COLUMNS);
 }
 
 /* The columns NAME=VALUE of the last key, where the table has curves as rows. */
-static void find_wide(Reading *self) {
+static void find_wide(Loading *self) {
+  KernelFile *file = self->file;
   Csv csv = self->csv; // to read its header twice
   Line line;
   do
     if (line_reader_next(&csv.lines, &line, NULL) <= 0) return;
   while (line.text[0] == '#');
-  const char *name = self->query->keys[self->found->table.n_keys - 1];
+  const char *name = self->query->keys[file->n_keys - 1];
   const int length = (int)strlen(name), n = line_split(&line, NULL, 0);
   Field *fields = ARENA_ARRAY(self->arena, Field, n);
   line_split(&line, fields, n);
-  self->wide = ARENA_ARRAY(self->arena, WideColumn, n);
+  file->wide = ARENA_ARRAY(self->arena, WideColumn, n);
   for (int i = 0; i < n; i++) {
     double x = 0;
     const Field value = {fields[i].text + length + 1, fields[i].length - length - 1};
     if (value.length < 1 || strncmp(fields[i].text, name, (size_t)length) != 0 ||
         fields[i].text[length] != '=' || !field_real(value, &x) || x < 0 || x > KERNEL_KEY_MAX)
       continue;
-    self->wide[self->n_wide++] = (WideColumn){i, (int64_t)x};
+    file->wide[file->n_wide++] = (WideColumn){i, (int64_t)x};
   }
 }
 
-static int read_header(Reading *self, Diag *diag) {
-  const bool exact = self->n_wide == 0;
+static int read_header(Loading *self, Diag *diag) {
+  KernelFile *file = self->file;
+  const bool exact = file->n_wide == 0;
   if (csv_header(&self->csv, self->columns, exact, diag)) return -1;
   if (exact && csv_has(&self->csv, "latency_us") == csv_has(&self->csv, "latency"))
     return diag_error(diag, csv_place(&self->csv, NULL),
                       "one of the columns 'latency_us' and 'latency' (milliseconds) is required");
-  for (int i = 0; i < self->n_filters; i++)
-    self->at[i] = csv_place(&self->csv, self->query->filters[i].column);
+  for (int i = 0; i < file->n_filters; i++) {
+    file->at[i] = csv_place(&self->csv, self->query->filters[i].column);
+    file->has[i] = csv_has(&self->csv, self->query->filters[i].column);
+  }
+  file->n_fields = self->csv.n_fields;
   return 0;
+}
+
+static double row_us(const KernelRow *row) {
+  return isnan(row->latency) ? row->latency_us : 1e3 * row->latency;
+}
+
+static int check_row(const Loading *self, const KernelRow *row, Diag *diag) {
+  for (int i = 0; i < self->file->n_keys; i++)
+    if (row->key[i] > KERNEL_KEY_MAX)
+      return csv_error(&self->csv, self->query->keys[i], "at most 1073741824", diag);
+  if (row_us(row) > MAX_US)
+    return csv_error(&self->csv, isnan(row->latency) ? "latency_us" : "latency",
+                     "at most 1000 seconds", diag);
+  return 0;
+}
+
+static int load_rows(Loading *self, Diag *diag) {
+  KernelFile *file = self->file;
+  WholeRow whole = {.row = {.latency_us = NAN, .latency = NAN}};
+  int error = 0;
+  for (int status; (status = csv_next(&self->csv, &whole, diag)) != 0;) {
+    if (file->n_rows == MAX_ROWS)
+      return diag_error(diag, csv_place(&self->csv, NULL), "more than %d rows", MAX_ROWS);
+    if (status < 0 || check_row(self, &whole.row, diag)) error = -1;
+    whole.row.line = self->csv.line;
+    ARENA_RESERVE(self->arena, file->rows, file->capacity, file->n_rows + 1);
+    file->rows[file->n_rows++] = whole.row;
+  }
+  return error;
+}
+
+/* Where a file is, and a query for what its columns are. */
+typedef struct FileOf {
+  const char *path;
+  const KernelQuery *query;
+} FileOf;
+
+/* A CacheLoad. */
+static const void *load_file(const void *context, Arena *arena, Diag *diag) {
+  const FileOf *of = context;
+  const KernelQuery *query = of->query;
+  KernelFile *file = ARENA_NEW(arena, KernelFile);
+  Loading *self = ARENA_NEW(arena, Loading);
+  *self = (Loading){.query = query, .file = file, .arena = arena};
+  while (file->n_filters < KERNEL_FILTERS && query->filters[file->n_filters].column)
+    file->n_filters++;
+  while (query->keys[file->n_keys])
+    file->n_keys++;
+  if (csv_open(&self->csv, arena_copy(arena, of->path, strlen(of->path)), arena, diag)) return NULL;
+  find_wide(self);
+  make_columns(self);
+  return read_header(self, diag) || load_rows(self, diag) ? NULL : file;
+}
+
+static const char *cache_key(const FileOf *of, Arena *arena) {
+  const char *key = arena_printf(arena, "rows of %s by", of->path);
+  const KernelFilter *filter = of->query->filters;
+  for (int i = 0; i < KERNEL_FILTERS && filter[i].column; i++)
+    key = arena_printf(arena, "%s %s%s%s", key, filter[i].texts[0] ? "text " : "", filter[i].column,
+                       filter[i].may_miss ? "?" : "");
+  for (int i = 0; of->query->keys[i]; i++)
+    key = arena_printf(arena, "%s, %s", key, of->query->keys[i]);
+  return key;
+}
+
+/* What is wrong with a file points into it, so that this is read anew. */
+static const KernelFile *open_file(const FileOf *of, Cache *cache, Arena *arena, Diag *diag) {
+  Diag unknown;
+  diag_init(&unknown);
+  const void *kept = cache ? cache_get(cache, cache_key(of, arena), load_file, of, &unknown) : NULL;
+  diag_done(&unknown);
+  return kept ? kept : load_file(of, arena, diag);
 }
 
 /* ---- Rows ---- */
@@ -265,10 +364,10 @@ static void note_value(Values *self, const char *text, int64_t number) {
 /* Whether the row is asked for; `*ret_rank` orders the choices of texts, the liked ones first. */
 static bool passes(Reading *self, const KernelRow *row, int64_t *ret_rank) {
   *ret_rank = 0;
-  for (int i = 0; i < self->n_filters; i++) {
+  for (int i = 0; i < self->file->n_filters; i++) {
     const KernelFilter *filter = &self->query->filters[i];
     int choice = 0;
-    if (!csv_has(&self->csv, filter->column)) continue;
+    if (!self->file->has[i]) continue;
     note_value(&self->values[i], filter->texts[0] ? row->text[i] : NULL, row->number[i]);
     if (!filter->texts[0] && row->number[i] != filter->number) return false;
     while (filter->texts[0] && choice < KERNEL_CHOICES &&
@@ -287,20 +386,22 @@ static bool is_liked(Reading *self, const KernelRow *row, int64_t rank) {
   if (table->n_points > 0 && rank > self->rank) return false;
   if (rank < self->rank) table->n_points = 0;
   if (table->n_points == 0)
-    for (int i = 0; i < self->n_filters; i++)
+    for (int i = 0; i < self->file->n_filters; i++)
       self->found->texts[i] = row->text[i];
   self->rank = rank;
   return true;
 }
 
 /* The points of a curve; cells without one are empty. */
-static int take_curve(Reading *self, KernelPoint *point, Diag *diag) {
-  for (int i = 0; i < self->n_wide; i++) {
-    const Field cell = self->csv.fields[self->wide[i].field];
+static int take_curve(Reading *self, const KernelRow *row, KernelPoint *point, Diag *diag) {
+  const KernelFile *file = self->file;
+  line_split(&row->line, self->fields, file->n_fields);
+  for (int i = 0; i < file->n_wide; i++) {
+    const Field cell = self->fields[file->wide[i].field];
     if (cell.length == 0) continue;
     if (!field_real(cell, &point->us) || !(point->us > 0 && point->us <= MAX_US))
-      return field_error(&self->csv.line, cell, "a time", "microseconds above 0", diag);
-    point->key[self->found->table.n_keys - 1] = self->wide[i].x;
+      return field_error(&row->line, cell, "a time", "microseconds above 0", diag);
+    point->key[file->n_keys - 1] = file->wide[i].x;
     kernel_table_add(&self->found->table, point, self->arena);
   }
   return 0;
@@ -308,29 +409,18 @@ static int take_curve(Reading *self, KernelPoint *point, Diag *diag) {
 
 static int take_row(Reading *self, const KernelRow *row, Diag *diag) {
   int64_t rank = 0;
-  KernelPoint point = {.us = isnan(row->latency) ? row->latency_us : 1e3 * row->latency};
-  for (int i = 0; self->query->keys[i]; i++) {
-    if (row->key[i] > KERNEL_KEY_MAX)
-      return csv_error(&self->csv, self->query->keys[i], "at most 1073741824", diag);
-    point.key[i] = row->key[i];
-  }
-  if (point.us > MAX_US)
-    return csv_error(&self->csv, isnan(row->latency) ? "latency_us" : "latency",
-                     "at most 1000 seconds", diag);
+  KernelPoint point = {.us = row_us(row)};
+  memcpy(point.key, row->key, sizeof point.key);
   if (!passes(self, row, &rank) || !is_liked(self, row, rank)) return 0;
-  if (self->n_wide > 0) return take_curve(self, &point, diag);
+  if (self->file->n_wide > 0) return take_curve(self, row, &point, diag);
   kernel_table_add(&self->found->table, &point, self->arena);
   return 0;
 }
 
-static int read_rows(Reading *self, Diag *diag) {
-  KernelRow row = {.latency_us = NAN, .latency = NAN};
+static int take_rows(Reading *self, Diag *diag) {
   int error = 0;
-  for (int status; (status = csv_next(&self->csv, &row, diag)) != 0;) {
-    if (++self->found->n_rows > MAX_ROWS)
-      return diag_error(diag, csv_place(&self->csv, NULL), "more than %d rows", MAX_ROWS);
-    if (status < 0 || take_row(self, &row, diag)) error = -1;
-  }
+  for (size_t i = 0; i < self->file->n_rows; i++)
+    error |= take_row(self, &self->file->rows[i], diag);
   return error;
 }
 
@@ -351,21 +441,20 @@ static const char *list_numbers(Values *values, int64_t wanted, Arena *arena) {
 /* The first column that no row passes. */
 static int refuse(Reading *self, Diag *diag) {
   int i = 0;
-  while (i < self->n_filters &&
-         (self->passed[i] || !csv_has(&self->csv, self->query->filters[i].column)))
+  while (i < self->file->n_filters && (self->passed[i] || !self->file->has[i]))
     i++;
-  if (i == self->n_filters || self->values[i].n == 0)
+  if (i == self->file->n_filters || self->values[i].n == 0)
     return diag_error(diag, place_of_file(self->found->path), "the table has no rows");
   const KernelFilter *filter = &self->query->filters[i];
   Values *values = &self->values[i];
   if (!filter->texts[0]) {
-    diag_error(diag, self->at[i], "no row has '%s' %lld", filter->column,
+    diag_error(diag, self->file->at[i], "no row has '%s' %lld", filter->column,
                (long long)filter->number);
     diag_hint(diag, "the nearest values that were measured: %s",
               list_numbers(values, filter->number, self->arena));
     return -1;
   }
-  diag_error(diag, self->at[i], "no row has '%s' %s", filter->column, filter->texts[0]);
+  diag_error(diag, self->file->at[i], "no row has '%s' %s", filter->column, filter->texts[0]);
   const char *text = "";
   for (int k = 0; k < values->n; k++)
     text = arena_printf(self->arena, "%s%s%s", text, k > 0 ? ", " : "", values->texts[k]);
@@ -373,23 +462,23 @@ static int refuse(Reading *self, Diag *diag) {
   return -1;
 }
 
-int kernel_read(KernelFound *ret_found, const KernelQuery *query, const char *folder, Arena *arena,
-                Diag *diag) {
+int kernel_read(KernelFound *ret_found, const KernelQuery *query, const char *folder, Cache *cache,
+                Arena *arena, Diag *diag) {
+  const FileOf of = {find_file(folder, query->name, arena), query};
+  *ret_found = (KernelFound){.path = of.path};
+  if (!of.path) return missing_file(folder, query->name, arena, diag);
+  const KernelFile *file = open_file(&of, cache, arena, diag);
+  if (!file) return -1;
   Reading *self = ARENA_NEW(arena, Reading);
-  *ret_found = (KernelFound){.path = find_file(folder, query->name, arena)};
-  if (!ret_found->path) return missing_file(folder, query->name, arena, diag);
-  self->query = query;
-  self->found = ret_found;
-  self->arena = arena;
-  self->rank = INT64_MAX;
-  while (self->n_filters < KERNEL_FILTERS && query->filters[self->n_filters].column)
-    self->n_filters++;
-  while (query->keys[ret_found->table.n_keys])
-    ret_found->table.n_keys++;
-  if (csv_open(&self->csv, ret_found->path, arena, diag)) return -1;
-  find_wide(self);
-  make_columns(self);
-  if (read_header(self, diag) || read_rows(self, diag)) return -1;
+  *self = (Reading){.query = query,
+                    .file = file,
+                    .found = ret_found,
+                    .fields = ARENA_ARRAY(arena, Field, file->n_fields),
+                    .rank = INT64_MAX,
+                    .arena = arena};
+  ret_found->table.n_keys = file->n_keys;
+  ret_found->n_rows = file->n_rows;
+  if (take_rows(self, diag)) return -1;
   if (ret_found->table.n_points == 0) return refuse(self, diag);
   kernel_table_sort(&ret_found->table);
   return 0;

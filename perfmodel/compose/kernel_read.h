@@ -11,7 +11,7 @@
  * is refused. */
 #ifndef PERFMODEL_COMPOSE_KERNEL_READ_H
 #define PERFMODEL_COMPOSE_KERNEL_READ_H
-#include "base/diag.h"
+#include "base/cache.h"
 #include "perfmodel/compose/kernel_table.h"
 #include <stdbool.h>
 
@@ -46,7 +46,8 @@ const char *const *kernel_folders_beside(const char *folder, const char *engine,
                                          Arena *arena);
 /* ENGINE-VERSION, the last part of a folder's path. */
 const char *kernel_folder_name(const char *folder, Arena *arena);
-/* 0, or −1 with entries. */
-int kernel_read(KernelFound *ret_found, const KernelQuery *query, const char *folder, Arena *arena,
-                Diag *diag);
+/* 0, or −1 with entries. `cache` keeps the rows of the file for other queries of the same columns,
+ * and entries may point into it; NULL: they are read anew, into `arena`. */
+int kernel_read(KernelFound *ret_found, const KernelQuery *query, const char *folder, Cache *cache,
+                Arena *arena, Diag *diag);
 #endif

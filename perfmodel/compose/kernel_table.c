@@ -1,5 +1,6 @@
 /* Slices are runs of the sorted points, found by bisection. */
 #include "perfmodel/compose/kernel_table.h"
+#include "base/sort.h"
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
@@ -24,7 +25,7 @@ void kernel_table_add(KernelTable *self, const KernelPoint *point, Arena *arena)
 
 void kernel_table_sort(KernelTable *self) {
   size_t n = 0;
-  if (self->n_points > 0) qsort(self->points, self->n_points, sizeof *self->points, compare_points);
+  sort_items(self->points, self->n_points, sizeof *self->points, compare_points);
   for (size_t i = 0; i < self->n_points; i++)
     if (n == 0 || compare_keys(&self->points[n - 1], &self->points[i]) != 0)
       self->points[n++] = self->points[i];

@@ -52,8 +52,9 @@ typedef struct Layers {
   Llm llm;
   Hardware hardware;
   PerfSetup setup;
-  Place at;   // of what asks for it
-  bool alone; // without all-reduces, as one GPU of several was measured
+  Place at;     // of what asks for it
+  bool alone;   // without all-reduces, as one GPU of several was measured
+  Cache *cache; // of rows of tables; NULL: they are read anew
   Arena *arena;
   // by layers_load; tables of another GPU are scaled in other_gpu.c, each by what its kernel does
   const EngineRules *engine;

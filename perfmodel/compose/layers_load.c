@@ -25,12 +25,11 @@ static int read_products(Layers *self, int dtype, Diag *diag) {
                              .filters = {{"gemm_dtype", {kernel_dtype_name(dtype)}}},
                              .keys = {"n", "k", "m"}};
   if (self->engine->fastest & 1u << dtype) {
-    products->n = nearest_read_beside(&products->found[0], &query, self->folder, self->arena);
+    products->n = nearest_read_beside(self, &products->found[0], &query, self->folder);
     const char *const *beside = kernel_folders_beside(self->folder, NULL, query.name, self->arena);
     for (; *beside && products->n < LAYER_SOURCES; beside++)
-      products->n +=
-          is_of_engines(*beside, self->arena) &&
-          nearest_read_beside(&products->found[products->n], &query, *beside, self->arena);
+      products->n += is_of_engines(*beside, self->arena) &&
+                     nearest_read_beside(self, &products->found[products->n], &query, *beside);
   }
   const char *what = arena_printf(self->arena, "products in %s", dtype_names[dtype]);
   if (products->n == 0) {
@@ -47,7 +46,7 @@ static int read_products(Layers *self, int dtype, Diag *diag) {
 /* From the engine's own folder, else from another version of it. */
 static bool read_whole(Layers *self, KernelFound *found, const KernelQuery *query,
                        const char *what) {
-  if (nearest_read_beside(found, query, self->folder, self->arena)) return true;
+  if (nearest_read_beside(self, found, query, self->folder)) return true;
   if (!nearest_read_version(self, found, query, self->setup.engine, self->setup.engine_version))
     return false;
   nearest_note(self, found, what, NULL, OTHER_VERSION);
@@ -129,7 +128,7 @@ static bool read_narrower(Layers *self, KernelFound *found, const KernelQuery *q
     if (strncmp(filter->column, "num_", 4) == 0) filter->number *= 2;
   }
   what = arena_printf(self->arena, "%s with heads of %lld", what, (long long)width);
-  if (!nearest_read_beside(found, &narrower, self->folder, self->arena))
+  if (!nearest_read_beside(self, found, &narrower, self->folder))
     return nearest_borrow(self, found, &narrower, what);
   nearest_note(self, found, what, NULL, OTHER_ENGINE);
   return true;
@@ -159,12 +158,12 @@ static void read_windows(Layers *self, const KernelQuery *query) {
     filter++;
   *filter = (KernelFilter){"window_size", .number = sliding.window};
   if (sliding.layers == 0 ||
-      !nearest_read_beside(&self->window_decode, &window, self->folder, self->arena))
+      !nearest_read_beside(self, &self->window_decode, &window, self->folder))
     return;
   window.name = "context_attention";
   window.keys[1] = "step";
   window.keys[2] = "isl";
-  if (!nearest_read_beside(&self->window_prefill, &window, self->folder, self->arena))
+  if (!nearest_read_beside(self, &self->window_prefill, &window, self->folder))
     self->window_decode = (KernelFound){.path = NULL};
 }
 
@@ -288,9 +287,9 @@ static int read_latent(Layers *self, Diag *diag) {
                                  {"bmm_dtype", {"bfloat16"}, .may_miss = true},
                                  {"num_heads", .number = layers_heads(self)}},
                      .keys = {"num_tokens"}};
-  error |= kernel_read(&self->absorb, &bmm, self->folder, self->arena, diag);
+  error |= kernel_read(&self->absorb, &bmm, self->folder, self->cache, self->arena, diag);
   bmm.filters[0].texts[0] = "mla_gen_post";
-  return error | kernel_read(&self->expand, &bmm, self->folder, self->arena, diag);
+  return error | kernel_read(&self->expand, &bmm, self->folder, self->cache, self->arena, diag);
 }
 
 /* ---- Experts ---- */
@@ -335,8 +334,8 @@ static KernelQuery query_experts(const Layers *self, int64_t shares, int64_t par
 static bool read_both(Layers *self, const KernelQuery *split, const KernelQuery *whole) {
   const char *const *beside = kernel_folders_beside(self->folder, NULL, "moe", self->arena);
   for (const char *folder = self->folder; folder; folder = *beside++)
-    if (nearest_read_beside(&self->split, split, folder, self->arena) &&
-        nearest_read_beside(&self->whole, whole, folder, self->arena))
+    if (nearest_read_beside(self, &self->split, split, folder) &&
+        nearest_read_beside(self, &self->whole, whole, folder))
       return true;
   self->split = self->whole = (KernelFound){.path = NULL};
   return false;
@@ -360,7 +359,7 @@ static bool read_experts_of(Layers *self, const KernelQuery *query, const char *
   if (read_grouped(self, query)) return true;
   return nearest_read_preferred(self, &self->experts, query, folder,
                                 self->engine->experts_kernels) ||
-         nearest_read_beside(&self->experts, query, folder, self->arena);
+         nearest_read_beside(self, &self->experts, query, folder);
 }
 
 /* Where the parts do not divide the experts: between the powers of two on both sides, by the

@@ -3,11 +3,11 @@
 #include "perfmodel/compose/kernel_write.h"
 #include <string.h>
 
-bool nearest_read_beside(KernelFound *found, const KernelQuery *query, const char *folder,
-                         Arena *arena) {
+bool nearest_read_beside(const Layers *self, KernelFound *found, const KernelQuery *query,
+                         const char *folder) {
   Diag unknown;
   diag_init(&unknown);
-  const bool good = kernel_read(found, query, folder, arena, &unknown) == 0;
+  const bool good = kernel_read(found, query, folder, self->cache, self->arena, &unknown) == 0;
   if (!good) *found = (KernelFound){.path = NULL};
   diag_done(&unknown);
   return good;
@@ -30,7 +30,7 @@ bool nearest_read_version(Layers *self, KernelFound *ret_found, const KernelQuer
     const bool was_after = wanted && version_compare(best, wanted) >= 0;
     const bool is_better =
         is_after == was_after ? (version_compare(version, best) < 0) == is_after : is_after;
-    if ((any && !is_better) || !nearest_read_beside(&found, query, *beside, self->arena)) continue;
+    if ((any && !is_better) || !nearest_read_beside(self, &found, query, *beside)) continue;
     *ret_found = found;
     best = version;
     any = true;
@@ -84,14 +84,14 @@ bool nearest_read_preferred(Layers *self, KernelFound *found, const KernelQuery 
     filter++;
   *filter = (KernelFilter){"kernel_source", .may_miss = true};
   memcpy(filter->texts, kernels, sizeof filter->texts);
-  return kernels[0] && nearest_read_beside(found, &preferred, folder, self->arena);
+  return kernels[0] && nearest_read_beside(self, found, &preferred, folder);
 }
 
 int nearest_read(Layers *self, KernelFound *found, const KernelQuery *query, const char *what,
                  Diag *diag) {
   Diag lacking;
   diag_init(&lacking);
-  int error = kernel_read(found, query, self->folder, self->arena, &lacking);
+  int error = kernel_read(found, query, self->folder, self->cache, self->arena, &lacking);
   if (error && nearest_borrow(self, found, query, what)) error = 0;
   if (error) diag_append(diag, &lacking);
   diag_done(&lacking);

@@ -11,8 +11,8 @@ static const double OTHER_VERSION = 0.05, OTHER_ENGINE = 0.15, OTHER_PRODUCTS = 
                     OTHER_LAYERS = 0.15, OTHER_WEIGHTS = 0.50;
 
 /* Reads a table, where the folder has the rows: no diagnostics. Else there is none. */
-bool nearest_read_beside(KernelFound *found, const KernelQuery *query, const char *folder,
-                         Arena *arena);
+bool nearest_read_beside(const Layers *self, KernelFound *found, const KernelQuery *query,
+                         const char *folder);
 /* Likewise those of `kernels` that come first in it. */
 bool nearest_read_preferred(Layers *self, KernelFound *found, const KernelQuery *query,
                             const char *folder, const char *const *kernels);

@@ -29,7 +29,7 @@ static bool read_first(const Layers *layers, KernelFound *found, const KernelQue
   const char *const *beside =
       kernel_folders_beside(layers->folder, NULL, query->name, layers->arena);
   for (; *beside; beside++)
-    if (nearest_read_beside(found, query, *beside, layers->arena)) return true;
+    if (nearest_read_beside(layers, found, query, *beside)) return true;
   *found = (KernelFound){.path = NULL};
   return false;
 }

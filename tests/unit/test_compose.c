@@ -103,12 +103,35 @@ Test(compose, a_table_of_curves_is_read_between_its_points) {
   const KernelQuery query = {
       .name = "gemm", .filters = {{"gemm_dtype", {"bfloat16"}}}, .keys = {"n", "k", "m"}};
   const char *tables = in_folder("tables/slow/vllm-1.0");
-  cr_assert_eq(kernel_read(&found, &query, tables, &arena, &diag), 0);
+  cr_assert_eq(kernel_read(&found, &query, tables, NULL, &arena, &diag), 0);
   cr_expect_eq(found.table.n_points, 11);
   const KernelSlice all = kernel_table_all(&found.table);
   cr_expect_float_eq(kernel_slice_eval(all, (double[]){32, 32, 8}), 20, 1e-12);
   cr_expect_float_eq(kernel_slice_eval(all, (double[]){256, 32, 8}), 40 + 7. / 63 * 280, 1e-12);
   cr_expect_float_eq(kernel_slice_eval(all, (double[]){144, 32, 1}), 25, 1e-12);
+}
+
+/* Rows for 2 heads do not pass where those of 4 are asked for; the file may be gone by then. */
+Test(compose, rows_are_read_once_for_queries_of_the_same_columns) {
+  write_engine("vllm-1.0");
+  KernelQuery query = {.name = "generation_attention",
+                       .filters = {{"kv_cache_dtype", {"bfloat16"}}, {"num_heads", .number = 4}},
+                       .keys = {"batch_size", "step"}};
+  const char *tables = in_folder("tables/slow/vllm-1.0");
+  KernelFound found;
+  Cache *cache = cache_new(&arena);
+  cr_assert_eq(kernel_read(&found, &query, tables, cache, &arena, &diag), 0);
+  write_table("vllm-1.0", "generation_attention", HEADS ",step=1\n");
+  query.filters[1].number = 2;
+  cr_assert_eq(kernel_read(&found, &query, tables, cache, &arena, &diag), -1);
+  cr_expect_str_eq(diag.entries[0].message, "no row has 'num_heads' 2");
+  cr_expect_str_eq(diag.entries[0].hint, "the nearest values that were measured: 4");
+  query.filters[1].number = 4;
+  cr_assert_eq(kernel_read(&found, &query, tables, cache, &arena, &diag), 0);
+  cr_expect_eq(found.table.n_points, 4);
+  cr_expect_eq(found.table.points[3].us, 640);
+  query.keys[0] = "num_heads"; // other columns are read anew
+  cr_expect_eq(kernel_read(&found, &query, tables, cache, &arena, &diag), -1);
 }
 
 Test(compose, the_nearest_version_of_the_engine_is_taken) {
