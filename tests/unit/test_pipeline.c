@@ -300,3 +300,26 @@ Test(pipeline, plans_of_steps_are_broken_where_steps_are) {
     compare_steps(&scene, rows, COUNT(rows));
   }
 }
+
+/* Microbatches are fewer than stages, and the engine sleeps after each empty step: loads are read
+ * at many times of such rounds, also in the sleep. */
+Test(pipeline, plans_know_what_is_in_flight_while_the_engine_sleeps) {
+  const TraceRow rows[] = {row(0, 10, 60), row(0, 10, 55), row(0, 10, 70)};
+  for (int i = 0; i < 24; i++) {
+    Scene scene;
+    uint64_t events[2];
+    scene_init(&scene, &arena, &diag);
+    scene_choose(&scene, POLICY_POOL, "tetriinfer_flip", NULL);
+    scene_choose(&scene, POLICY_BATCHER, "vllm",
+                 arena_printf(&arena,
+                              "{async_scheduling: %s, enable_prefix_caching: %s, "
+                              "max_num_batched_tokens: 10, idle_sleep: 300 ms}",
+                              i & 1 ? "true" : "false", i & 2 ? "true" : "false"));
+    scene.config.monitor_interval = (190 + 7 * i) * MS;
+    scene.pools[0].pipeline_stages = 3 + i % 3;
+    scene.pools[0].pipeline_lanes = 1;
+    run_lanes(&scene, rows, COUNT(rows) - (i % 4 > 1), events);
+    compare_steps(&scene, rows, COUNT(rows) - (i % 4 > 1));
+    cr_expect_lt(events[0], events[1]);
+  }
+}
