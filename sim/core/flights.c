@@ -4,6 +4,7 @@
 #include "sim/core/flight_plan.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/loop.h"
+#include "sim/core/marks.h"
 #include "sim/core/prefill_run.h"
 #include "sim/core/scheduling.h"
 #include "sim/core/step_listing.h"
@@ -135,7 +136,9 @@ static void await_oldest(Simulation *self, Instance *instance, Tick at, bool reg
   Flights *flights = instance->scheduler->flights;
   set_event(self, instance, at, regular);
   if (flights->repeats == 0) flights->repeats = flights_regular_rounds(self, instance);
-  if (flights->repeats == 0 || self->step) return;
+  if (flights->repeats == 0) return;
+  instance->marks &= (uint8_t)~MARK_REFIT; // of blocks that this round took and gave back
+  if (self->step) return;
   const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix)->seq;
   flights_plan(self, instance, flights->repeats, seq);
 }

@@ -248,6 +248,26 @@ Test(pipeline, decodes_of_one_scheduler_are_planned_together) {
   }
 }
 
+/* Blocks that a round takes itself break no plan that is made in it: requests that come while
+ * others decode cost ten events each. */
+Test(pipeline, a_round_does_not_break_its_own_plan) {
+  enum { COMING = 20 };
+  TraceRow rows[3 + COMING] = {row(0, 17, 800), row(0, 17, 900), row(0, 17, 850)};
+  Scene scene;
+  uint64_t events[2];
+  for (int i = 0; i < COMING; i++)
+    rows[3 + i] = row((700 + 401 * i) * MS, 17, 3);
+  scene_init(&scene, &arena, &diag);
+  scene_choose(
+      &scene, POLICY_BATCHER, "vllm",
+      "{async_scheduling: true, enable_prefix_caching: false, max_num_batched_tokens: 20}");
+  scene.pools[0].pipeline_stages = 4;
+  scene.pools[0].pipeline_lanes = 1;
+  scene.pools[0].kv_blocks = 400;
+  run_lanes(&scene, rows, COUNT(rows), events);
+  cr_expect_lt(events[0], 250, "%llu events", (unsigned long long)events[0]);
+}
+
 /* Runs `rows`, coalesced and stepped, and compares all that comes of them. */
 static void compare_steps(Scene *scene, const TraceRow *rows, size_t n_rows) {
   SimResult coalesced;
