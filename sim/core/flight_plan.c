@@ -11,9 +11,6 @@
  * ten rounds. A plan goes on behind its last round until it has so many. */
 enum { HORIZON_MIN = 8, HORIZON_MAX = 128, PLAN_MAX = 512 };
 
-/* Where blocks may not suffice for longer, rounds are looked at one by one, so many of them. */
-enum { TIGHT_ROUNDS = 64 };
-
 /* Stages of steps that are planned take less, and they begin sooner, so that a plan does not come
  * near the end of simulated time. */
 static const Tick LONGEST = TICK_MAX >> 20, LATEST = TICK_MAX >> 2;
@@ -25,14 +22,6 @@ void flight_plan_init(FlightPlan *self, int64_t n_stages, size_t n_places, Arena
                        .horizon = HORIZON_MIN};
 }
 
-static size_t n_stages_of(const Instance *instance) {
-  return (size_t)instance->scheduler->flights->n_stages;
-}
-
-static Step *in_flight(const Scheduler *self, size_t i) {
-  return &self->steps[(self->flights->first + i) % self->n_places];
-}
-
 static Tick later(Tick a, Tick b) {
   return a > b ? a : b;
 }
@@ -42,177 +31,60 @@ static inline size_t turn_after(size_t i, size_t n_stages) {
   return i + 1 < n_stages ? i + 1 : 0;
 }
 
-/* --- which rounds are regular */
-
-/* Whether a decision may have anything but decodes, or something else than the end of steps comes
- * of one. */
-static bool is_disturbed(const Simulation *self, const Instance *instance) {
-  const Scheduler *scheduler = instance->scheduler;
-  const SchedulerLimits *limits = &scheduler->limits;
-  const int64_t n_waiting = instance->prefill_queue.count + instance->decode_queue.count;
-  const bool full = instance->running.count >= limits->max_num_seqs &&
-                    limits->prefill_interval <= 1 && !limits->proposal.proposal;
-  return (n_waiting > 0 && !full) || instance->inbound.count > 0 || scheduler->n_pauses > 0 ||
-         scheduler->pause != PAUSE_NONE || scheduler->n_leaving > 0 || scheduler->untold ||
-         instance->availability != INSTANCE_UP || instance->counted_from > self->now;
-}
-
-/* Whether steps of this instance are planned at all. */
-static bool can_be_planned(const Simulation *self, const Instance *instance) {
-  const Scheduler *scheduler = instance->scheduler;
-  return !self->config->executor && !self->config->on_step && !self->watched &&
-         !self->pool_policy->review_role && !instance->group && !instance->kv_groups &&
-         !instance->radix && !instance->moves_kv && !instance->adapters &&
-         instance->pool->attention_ranks <= 1 && !scheduler->connector &&
-         scheduler->limits.speculation.num_speculative_tokens == 0;
-}
-
-static bool has_decodes_alone(const Step *self) {
-  return self->shape.prefill_tokens == 0 && self->shape.decode_seqs == (int64_t)self->n_items;
-}
-
-/* Whether each of its requests goes on with a decode S steps later, unless that was its last. */
-static bool is_to_be_followed(const Step *self) {
-  for (size_t i = 0; i < self->n_items; i++)
-    if (self->items[i].request == REQUEST_NONE || !self->items[i].last || self->items[i].lost)
-      return false;
-  return self->n_items > 0 && self->n_forfeits == 0;
-}
-
-/* Whether all that run are in the S newest steps, and so in none of the next but those. */
-static bool have_all(const Instance *instance) {
-  const Scheduler *scheduler = instance->scheduler;
-  const size_t most = scheduler->flights->most;
-  int64_t n = 0;
-  for (size_t i = most - n_stages_of(instance); i < most; i++)
-    n += (int64_t)in_flight(scheduler, i)->n_items;
-  return n == instance->running.count && n == (int64_t)scheduler->n_alone;
-}
-
-/* Whether two have the same requests. */
-static bool are_alike(const Step *a, const Step *b) {
-  if (a->n_items != b->n_items) return false;
-  for (size_t i = 0; i < a->n_items; i++)
-    if (a->items[i].request != b->items[i].request) return false;
-  return true;
-}
-
-/* Tokens of it whose KV there is once its newest step has ended. */
-static int64_t decided_tokens(const Instance *instance, const Request *request) {
-  return request_kv_tokens(request) + (instance->lag > 0 ? request->ahead : 1);
-}
-
-/* Regular rounds until a request of which step `next` is the next to end makes its last token, or
- * is left out, or the decision of that knows that it is the last. */
-static int64_t rounds_of(const Instance *instance, const Request *request, size_t next) {
-  const int64_t n_stages = instance->scheduler->flights->n_stages;
-  const int64_t left = request->output_tokens - request->generated_tokens;
-  const int64_t ends = (int64_t)next + (left - 1) * n_stages;
-  if (instance->lag == 0) return ends - n_stages;
-  return request_stops(request) ? ends : ends - 1;
-}
-
-/* Of the requests of a step, as rounds_of has it; 0: it is not as those that will follow. */
-static int64_t rounds_of_step(const Simulation *self, const Instance *instance, const Step *step,
-                              size_t next) {
-  const Request *slots = self->requests.slots;
-  int64_t rounds = INT64_MAX;
-  Tick last_token_at = -1;
-  for (size_t i = 0; i < step->n_items; i++) {
-    const ScheduledItem *item = &step->items[i];
-    if (item->kind != STEP_DECODE || item->ends) return 0;
-    const Request *request = &slots[item->request];
-    if (i == 0) last_token_at = request->last_token_at;
-    if (request->state != REQUEST_GENERATES || request->last_token_at != last_token_at ||
-        request->decode_began_at < 0 || request_awaits_first(request) || request->drafts > 0)
-      return 0;
-    const int64_t most = rounds_of(instance, request, next);
-    if (most < rounds) rounds = most;
-  }
-  return rounds > 0 ? rounds : 0;
-}
-
-/* Blocks that the `n`-th round from now takes. */
-static int64_t blocks_of_round(const Simulation *self, const Instance *instance, size_t n) {
-  const Flights *flights = instance->scheduler->flights;
-  const size_t n_stages = n_stages_of(instance), i = flights->most + n;
-  const size_t newest = flights->most - n_stages + (i - (flights->most - n_stages)) % n_stages;
-  const Step *step = in_flight(instance->scheduler, newest);
-  const int64_t more = (int64_t)((i - newest) / n_stages);
-  int64_t blocks = 0;
-  for (size_t k = 0; k < step->n_items; k++) {
-    const Request *request = &self->requests.slots[step->items[k].request];
-    const int64_t tokens = decided_tokens(instance, request) + more;
-    blocks += blocks_of(instance, tokens) - blocks_of(instance, tokens - 1);
-  }
-  return blocks;
-}
-
-/* Of so many rounds, those for which there are blocks. */
-static int64_t fitting_rounds(const Simulation *self, const Instance *instance, int64_t rounds) {
-  const int64_t each = rounds / instance->scheduler->flights->n_stages + 1;
-  const int64_t blocks = batch_whole_blocks(&instance->batch, each) + 1;
-  int64_t n = 0, free = instance->free_blocks;
-  if (blocks <= free / instance->running.count) return rounds;
-  for (; n < rounds && n < TIGHT_ROUNDS; n++) {
-    free -= blocks_of_round(self, instance, (size_t)n);
-    if (free < 0) break;
-  }
-  return n;
-}
-
-int64_t flights_regular_rounds(const Simulation *self, const Instance *instance) {
-  const Scheduler *scheduler = instance->scheduler;
-  const Flights *flights = scheduler->flights;
-  if (flights->n < flights->most || is_disturbed(self, instance) || !have_all(instance) ||
-      !can_be_planned(self, instance))
-    return 0;
-  const size_t n_stages = n_stages_of(instance);
-  int64_t rounds = INT64_MAX;
-  for (size_t i = 0; i < flights->most; i++) {
-    const Step *step = in_flight(scheduler, i);
-    int64_t most = (int64_t)i - 1; // before what has prefill too ends, and is decided again
-    if (!is_to_be_followed(step)) return 0;
-    if (has_decodes_alone(step) && i < n_stages)
-      most = rounds_of_step(self, instance, step, i);
-    else if (has_decodes_alone(step))
-      most = are_alike(in_flight(scheduler, 0), step) ? rounds : 0;
-    if (most < rounds) rounds = most;
-    if (rounds <= 0) return 0;
-  }
-  return fitting_rounds(self, instance, rounds);
-}
-
 /* --- planning */
+
+/* Those of its requests that are gone are not among its items any more. */
+static void forget_gone(Step *step) {
+  size_t n = 0;
+  if (step->n_thrown[0] + step->n_thrown[1] == 0) return;
+  for (size_t i = 0; i < step->n_items; i++)
+    if (step->items[i].request != REQUEST_NONE) step->items[n++] = step->items[i];
+  step->n_items = n;
+}
+
+/* Context of the next step that has the requests of a newest one. */
+static int64_t next_context(const Simulation *self, const Instance *instance, const Step *step) {
+  int64_t tokens = step->shape.context_tokens + (int64_t)step->n_items;
+  if (step->shape.decode_seqs == (int64_t)step->n_items) return tokens;
+  tokens = 0;
+  for (size_t i = 0; i < step->n_items; i++)
+    tokens += flights_decided_tokens(instance, &self->requests.slots[step->items[i].request]) + 1;
+  return tokens;
+}
 
 /* Microbatches are as steps in flight have them. */
 static void gather(const Simulation *self, const Instance *instance) {
   const Scheduler *scheduler = instance->scheduler;
   FlightPlan *plan = &scheduler->flights->plan;
-  const size_t n_stages = n_stages_of(instance), most = scheduler->flights->most;
-  plan->number = in_flight(scheduler, 0)->number;
+  const size_t n_stages = flights_stages(instance), most = scheduler->flights->most;
+  plan->number = flights_step(scheduler, 0)->number;
   plan->first = scheduler->flights->first;
   plan->began_at = instance->run.part_began_at;
   for (size_t i = 0; i < most; i++) {
-    const Step *step = in_flight(scheduler, i);
+    Step *step = flights_step(scheduler, i);
     Microbatch *batch = &plan->batches[i % n_stages];
+    forget_gone(step);
     plan->items[i] = step->items;
     plan->items_capacity[i] = step->items_capacity;
-    plan->steps[i] = (PlannedStep){.end = step->end,
+    const int64_t tokens = step->shape.prefill_tokens + step->shape.decode_seqs;
+    plan->steps[i] = (PlannedStep){.end = tokens > 0 ? step->end : 0,
                                    .decided_at = step->decided_at,
+                                   .seqs = tokens,
                                    .context = step->shape.context_tokens,
                                    .extrapolation = step->extrapolation};
-    batch->context = step->shape.context_tokens + (int64_t)step->n_items;
+    batch->context = next_context(self, instance, step);
     if (i >= n_stages) { // it has the same as the first, or is not gone through
-      plan->apart = !has_decodes_alone(step);
+      plan->apart = !step_decodes_alone(step, (int64_t)step->n_items);
       continue;
     }
     batch->items = step->items;
     batch->n = step->n_items;
     batch->left = 0;
     batch->send = tick_nearest(instance->perfmodel->send * (int64_t)step->n_items);
-    batch->last_token_at = self->requests.slots[step->items[0].request].last_token_at;
+    if (batch->n > 0)
+      batch->last_token_at = self->requests.slots[step->items[0].request].last_token_at;
     batch->n_counted = 0;
+    batch->rests = false;
     for (size_t k = 0; k < batch->n; k++)
       batch->n_counted += sim_counts(self, &self->requests.slots[batch->items[k].request]);
   }
@@ -249,6 +121,15 @@ static inline Tick pass(FlightPlan *plan, const Pipeline *pipeline, Tick now, Ti
   return free_at[n_stages - 1] = later(at, before[n_stages - 1]) + took[1];
 }
 
+/* The same of a step without tokens. */
+static void stay(FlightPlan *plan, const Pipeline *pipeline, Tick awaited) {
+  const size_t n_stages = (size_t)pipeline->n_stages;
+  Tick *free_at = plan->free_at + plan->n * n_stages;
+  const Tick *before = plan->n > 0 ? free_at - n_stages : pipeline->free_at;
+  for (size_t s = 0; s < n_stages; s++)
+    free_at[s] = s + 1 < n_stages ? later(before[s], awaited) : before[s];
+}
+
 static void reserve(Simulation *self, FlightPlan *plan, size_t rounds, size_t most,
                     size_t n_stages) {
   ARENA_RESERVE(self->arena, plan->steps, plan->steps_capacity, rounds + most);
@@ -256,45 +137,71 @@ static void reserve(Simulation *self, FlightPlan *plan, size_t rounds, size_t mo
   ARENA_RESERVE(self->arena, plan->free_at, plan->free_at_capacity, rounds * n_stages);
 }
 
-/* Plans a round behind those that are; false: it cannot be, nor any after it. */
-static inline bool plan_round(const Instance *instance, FlightPlan *plan, size_t most, size_t turn,
-                              Tick now) {
-  const size_t next = plan->n + most, n_stages = n_stages_of(instance);
-  Microbatch *batch = &plan->batches[turn];
-  Tick took[3] = {[2] = batch->send};
-  const Tick at = later(now, plan->steps[plan->n].end);
-  const int64_t context = batch->context;
-  took[0] = next_stage(instance, batch, &took[1]);
-  if (at > LATEST || took[0] > LONGEST || took[1] > LONGEST || took[2] > LONGEST) return false;
+/* Plans a round behind those that are, as the engine comes to it at `now`: it waits for the oldest
+ * step, if that has tokens, sleeps if the newest has none, and decides the next. False: it cannot
+ * be, nor any after it. */
+static inline bool plan_round(const Instance *instance, Microbatch *batch, Tick *now) {
+  const Flights *flights = instance->scheduler->flights;
+  FlightPlan *plan = &instance->scheduler->flights->plan;
+  const size_t n_stages = flights_stages(instance), next = plan->n + flights->most;
+  const PlannedStep *oldest = &plan->steps[plan->n];
+  const Tick at = oldest->seqs > 0 ? later(*now, oldest->end) : *now;
+  const bool sleeps = plan->steps[next - 1].seqs == 0;
+  const Tick decided_at = at + (sleeps ? instance->scheduler->limits.idle_sleep : 0);
+  PlannedStep step = {
+      .decided_at = decided_at, .context = batch->context, .seqs = (int64_t)batch->n};
+  if (decided_at > LATEST) return false;
+  if (batch->n > 0) {
+    Tick took[3] = {[2] = batch->send};
+    took[0] = next_stage(instance, batch, &took[1]);
+    if (took[0] > LONGEST || took[1] > LONGEST || took[2] > LONGEST) return false;
+    step.end = pass(plan, instance->pipeline, decided_at, plan->steps[next - n_stages].end, took);
+    step.extrapolation = batch->extrapolation;
+  } else {
+    stay(plan, instance->pipeline, plan->steps[next - n_stages].end);
+  }
   plan->at[plan->n] = at;
-  const Tick end = pass(plan, instance->pipeline, at, plan->steps[next - n_stages].end, took);
-  plan->steps[next] = (PlannedStep){
-      .end = end, .decided_at = at, .context = context, .extrapolation = batch->extrapolation};
+  plan->steps[next] = step;
+  *now = decided_at;
   return true;
+}
+
+/* When the oldest step ends, after so many rounds. */
+static Tick end_of_oldest(const FlightPlan *plan, size_t rounds, size_t most) {
+  return later(plan->steps[rounds + most - 1].decided_at, plan->steps[rounds].end);
+}
+
+/* Whether the oldest step after so many rounds, up to `most` more than are planned, has tokens. */
+static bool awaits_tokens(const FlightPlan *plan, size_t rounds, size_t most, size_t n_stages) {
+  return rounds < plan->n + most ? plan->steps[rounds].seqs > 0
+                                 : plan->batches[rounds % n_stages].n > 0;
 }
 
 /* Plans so many rounds more, or the first of them, and sets the event; false: none is. */
 static bool plan_more(Simulation *self, Instance *instance, int64_t rounds, uint64_t seq) {
   Flights *flights = instance->scheduler->flights;
   FlightPlan *plan = &flights->plan;
-  const size_t n_stages = n_stages_of(instance), most = flights->most;
+  const size_t n_stages = flights_stages(instance), most = flights->most;
   const size_t horizon = plan->horizon, planned = plan->n;
   plan->horizon = HORIZON_MIN;
   if (rounds > (int64_t)horizon) {
     rounds = (int64_t)horizon;
     plan->horizon = horizon < HORIZON_MAX ? 2 * horizon : HORIZON_MAX;
   }
-  const size_t until = planned + (size_t)rounds;
+  size_t until = planned + (size_t)rounds;
+  while (until > planned && !awaits_tokens(plan, until, most, n_stages))
+    until--; // the event is one that the engine waits for
   reserve(self, plan, until, most, n_stages);
-  Tick now = planned > 0 ? plan->at[planned - 1] : self->now;
+  Tick now = planned > 0 ? plan->steps[planned + most - 1].decided_at : self->now;
   size_t turn = (planned + most) % n_stages;
   for (; plan->n < until; plan->n++, turn = turn_after(turn, n_stages)) {
-    plan->closed = !plan_round(instance, plan, most, turn, now);
+    plan->closed = !plan_round(instance, &plan->batches[turn], &now);
     if (plan->closed) break;
-    now = plan->at[plan->n];
   }
+  while (plan->n > planned && plan->steps[plan->n].seqs == 0)
+    plan->n--;
   if (plan->n == planned) return false;
-  agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, later(now, plan->steps[plan->n].end),
+  agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, end_of_oldest(plan, plan->n, most),
               seq);
   return true;
 }
@@ -302,7 +209,8 @@ static bool plan_more(Simulation *self, Instance *instance, int64_t rounds, uint
 bool flights_plan(Simulation *self, Instance *instance, int64_t rounds, uint64_t seq) {
   FlightPlan *plan = &instance->scheduler->flights->plan;
   plan->n = plan->done = 0;
-  reserve(self, plan, 0, instance->scheduler->flights->most, n_stages_of(instance));
+  plan->ended = false;
+  reserve(self, plan, 0, instance->scheduler->flights->most, flights_stages(instance));
   gather(self, instance);
   return plan_more(self, instance, rounds, seq);
 }
@@ -317,12 +225,18 @@ bool flights_plan_on(Simulation *self, Instance *instance, uint64_t seq) {
 
 /* --- bringing the instance up to date */
 
+/* Tokens of a request whose KV there is once the newest step of its microbatch has ended. */
+static int64_t newest_tokens(const Instance *instance, const Microbatch *batch,
+                             const Request *request) {
+  return flights_decided_tokens(instance, request) - batch->rests + batch->n_new;
+}
+
 static void take_blocks(Simulation *self, Instance *instance, const Microbatch *batch) {
   const bool late = instance->lag > 0; // tokens are known a step late
   for (size_t i = 0; i < batch->n; i++) {
     const RequestIx ix = batch->items[i].request;
     const Request *request = &self->requests.slots[ix];
-    const int64_t tokens = decided_tokens(instance, request) + batch->n_new;
+    const int64_t tokens = newest_tokens(instance, batch, request);
     const bool begins = blocks_of(instance, tokens) > blocks_of(instance, tokens - 1);
     const bool fills =
         late ? begins : blocks_of(instance, tokens + 1) > blocks_of(instance, tokens);
@@ -333,8 +247,8 @@ static void take_blocks(Simulation *self, Instance *instance, const Microbatch *
 
 /* The parts of its requests, as those of a step whose `end` is now, of which there are others
  * before. */
-static void end_parts(Simulation *self, Instance *instance, const Microbatch *batch) {
-  instance->run.seqs = (int64_t)batch->n;
+static void end_parts(Simulation *self, Instance *instance, const Microbatch *batch, int64_t seqs) {
+  instance->run.seqs = seqs;
   instance->run.done = 1;
   parts_iterations_end(self, instance, false);
   for (size_t i = 0; i < batch->n; i++) {
@@ -353,58 +267,75 @@ static void begin_parts(Simulation *self, const Instance *instance, const Microb
 }
 
 /* What the mean of one GPU is in a step. */
-static int64_t milliwatts_of(const Instance *instance, const Microbatch *batch,
-                             const PlannedStep *step) {
-  const int64_t n = (int64_t)batch->n;
+static int64_t milliwatts_of(const Instance *instance, const PlannedStep *step) {
+  const int64_t n = step->seqs;
   const BatchShape shape = {.decode_seqs = n, .context_tokens = step->context, .logit_seqs = n};
   return power_of_iteration(instance->perfmodel, &shape, NULL);
 }
 
-/* The oldest step of a round ends, and the one after it is what the instance computes. */
-static inline void end_step(Simulation *self, Instance *instance, size_t round, Microbatch *batch,
-                            const Microbatch *begins) {
+/* The oldest step of a round ends, and `next` is what the instance computes. */
+static inline void end_step(Simulation *self, Instance *instance, size_t round,
+                            const PlannedStep *next) {
   FlightPlan *plan = &instance->scheduler->flights->plan;
+  Microbatch *batch = &plan->batches[round % flights_stages(instance)];
   DecodeRun *run = &instance->run;
   InstanceTotals *totals = &instance->totals;
   const Tick at = plan->at[round], ticks = at - plan->began_at, gap = at - batch->last_token_at;
-  const int64_t n = (int64_t)batch->n;
+  const int64_t n = (int64_t)batch->n, seqs = plan->steps[round].seqs;
+  const uint64_t microseconds = microseconds_between(plan->began_at, at);
   if (batch->n_ended == 0) batch->first_end = at;
   batch->ticks += ticks;
   batch->last_token_at = at;
   if (batch->n_counted > 0) histogram_add(&self->metrics.tbt, gap, (uint64_t)batch->n_counted);
   if (batch->n_counted < n)
     histogram_add(&self->warm_up_metrics.tbt, gap, (uint64_t)(n - batch->n_counted));
-  batch->microseconds += microseconds_between(plan->began_at, at);
+  if (seqs == n)
+    batch->microseconds += microseconds;
+  else
+    histogram_add(instance->batch_tokens, seqs, microseconds);
   totals->milliwatt_ticks += (Total)ticks * run->milliwatts;
   totals->decode_ticks += ticks;
   totals->decode_iterations++;
   totals->decode_tokens += n;
-  if (self->keeps_parts) end_parts(self, instance, batch);
+  totals->padding_tokens += seqs - n;
+  if (self->keeps_parts) end_parts(self, instance, batch, seqs);
   batch->n_ended++;
-  const PlannedStep *next = &plan->steps[round + 1];
   run->modelled = later(next->end, at) - at;
   totals->extrapolated_iterations[next->extrapolation]++;
   totals->extrapolated_ticks[next->extrapolation] += run->modelled;
-  if (instance->perfmodel->power) run->milliwatts = milliwatts_of(instance, begins, next);
+  if (instance->perfmodel->power) run->milliwatts = milliwatts_of(instance, next);
   plan->began_at = at;
 }
 
-/* Rounds until `until` happen, each at its time. */
-static void go_through(Simulation *self, Instance *instance, size_t until) {
+/* The oldest of a round is over. */
+static void end_oldest(Simulation *self, Instance *instance, size_t round) {
   const FlightPlan *plan = &instance->scheduler->flights->plan;
-  const size_t n_stages = n_stages_of(instance);
+  if (plan->steps[round].seqs == 0) return;
+  size_t next = round + 1;
+  while (plan->steps[next].seqs == 0)
+    next++;
+  self->now = plan->at[round];
+  end_step(self, instance, round, &plan->steps[next]);
+  if (self->keeps_parts)
+    begin_parts(self, instance, &plan->batches[next % flights_stages(instance)]);
+}
+
+/* Rounds until `until` happen, each at its time, and of that the end of the oldest if it `ended`.
+ */
+static void go_through(Simulation *self, Instance *instance, size_t until, bool ended) {
+  const FlightPlan *plan = &instance->scheduler->flights->plan;
+  const size_t n_stages = flights_stages(instance), most = instance->scheduler->flights->most;
   const Tick now = self->now;
-  size_t turn = plan->done % n_stages;
-  for (size_t round = plan->done; round < until; round++) {
-    Microbatch *batch = &plan->batches[turn];
-    turn = turn_after(turn, n_stages);
-    Microbatch *begins = &plan->batches[turn], *decided = instance->lag > 0 ? begins : batch;
-    self->now = plan->at[round];
-    end_step(self, instance, round, batch, begins);
+  size_t turn = (plan->done + most) % n_stages;
+  for (size_t round = plan->done; round < until; round++, turn = turn_after(turn, n_stages)) {
+    Microbatch *decided = &plan->batches[turn];
+    if (round > plan->done || !plan->ended) end_oldest(self, instance, round);
     decided->n_new++;
+    self->now = plan->steps[round + most].decided_at;
     if (instance->cache) take_blocks(self, instance, decided);
-    if (self->keeps_parts) begin_parts(self, instance, begins);
+    instance->scheduler->n_steps += decided->n > 0;
   }
+  if (ended && (until > plan->done || !plan->ended)) end_oldest(self, instance, until);
   self->now = now;
 }
 
@@ -417,7 +348,7 @@ static void update_requests(Simulation *self, Instance *instance, const Microbat
   for (size_t i = 0; i < batch->n; i++) {
     const RequestIx ix = batch->items[i].request;
     Request *request = &self->requests.slots[ix];
-    const int64_t tokens = decided_tokens(instance, request) + batch->n_new;
+    const int64_t tokens = newest_tokens(instance, batch, request);
     if (batch->n_ended > 0) {
       if (request_has_one_token(request))
         histogram_add(&sim_books(self, request)->second_token,
@@ -436,15 +367,15 @@ static void update_requests(Simulation *self, Instance *instance, const Microbat
   if (blocks > 0) sim_take_blocks_of_run(self, instance, blocks);
 }
 
-/* Those in flight, of which `oldest` is the first. */
-static void update_steps(Simulation *self, Instance *instance, size_t oldest) {
+/* Those in flight, of which `oldest` is the first and `newest` the last. */
+static void update_steps(Simulation *self, Instance *instance, size_t oldest, size_t newest) {
   Scheduler *scheduler = instance->scheduler;
   Flights *flights = scheduler->flights;
   const FlightPlan *plan = &flights->plan;
-  const size_t n_stages = n_stages_of(instance), most = flights->most;
+  const size_t n_stages = flights_stages(instance), most = flights->most;
   flights->first = (plan->first + oldest) % scheduler->n_places;
   for (size_t i = oldest; i < oldest + most; i++) {
-    Step *step = in_flight(scheduler, i - oldest);
+    Step *step = flights_step(scheduler, i - oldest);
     const Microbatch *batch = &plan->batches[i % n_stages];
     const PlannedStep *planned = &plan->steps[i];
     const bool repeats = i >= oldest + n_stages; // the requests of the oldest
@@ -460,8 +391,10 @@ static void update_steps(Simulation *self, Instance *instance, size_t oldest) {
       plan->items[place] = step->items;
       plan->items_capacity[place] = step->items_capacity;
     }
-    if (i < most) continue; // it was in flight before
+    if (i > newest) step->n_items = 0;    // it is not decided yet
+    if (i < most || i > newest) continue; // it was in flight before
     step->n_items = batch->n;
+    step->n_thrown[0] = step->n_thrown[1] = 0;
     step->number = plan->number + (uint32_t)i;
     step->shape =
         (BatchShape){.decode_seqs = n, .context_tokens = planned->context, .logit_seqs = n};
@@ -472,8 +405,17 @@ static void update_steps(Simulation *self, Instance *instance, size_t oldest) {
     flights->sampled_at[step->number % (uint32_t)n_stages] = planned->end;
   }
   flights->landed = plan->number + (uint32_t)oldest - 1;
-  scheduler->current = in_flight(scheduler, 0);
-  scheduler->next = in_flight(scheduler, most - 1);
+  flights->n = newest + 1 - oldest;
+  size_t current = 0, vain = 0;
+  while (plan->steps[oldest + current].seqs == 0)
+    current++;
+  while (plan->steps[newest - vain].seqs == 0)
+    vain++;
+  scheduler->current = flights_step(scheduler, current);
+  scheduler->next = flights_step(scheduler, flights->n - 1);
+  flights->ran = vain == 0;
+  flights->sleeps = flights->n < most;
+  flights->n_vain = vain - (vain > 0 && !flights->sleeps);
 }
 
 /* The oldest step is what the instance computes, as sim_begin_steps has it. */
@@ -482,68 +424,77 @@ static void update_run(Instance *instance) {
   const FlightPlan *plan = &instance->scheduler->flights->plan;
   DecodeRun *run = &instance->run;
   run->began_at = run->part_began_at = plan->began_at;
-  run->seqs = run->tokens = step->shape.decode_seqs;
+  run->seqs = step->shape.decode_seqs;
+  run->tokens = (int64_t)step->n_items;
+  instance->padding.decode_seqs = run->seqs - run->tokens;
   run->context = step->shape.context_tokens;
   run->done = 0;
   run->series = run->compute = (Series){.first = later(step->end, plan->began_at) - plan->began_at};
   run->extrapolation = step->extrapolation;
 }
 
-/* The state is that of after so many rounds of the plan. */
-static void advance(Simulation *self, Instance *instance, size_t until) {
+/* The state is that of after so many rounds of the plan, and the end of the oldest step if the next
+ * `ended` that. */
+static void advance(Simulation *self, Instance *instance, size_t until, bool ended) {
   Scheduler *scheduler = instance->scheduler;
   FlightPlan *plan = &scheduler->flights->plan;
-  const size_t n_stages = n_stages_of(instance), more = until - plan->done;
-  if (more == 0) return;
+  const size_t n_stages = flights_stages(instance), more = until - plan->done;
+  if (more == 0 && ended == plan->ended) return;
   for (size_t i = 0; i < n_stages; i++) {
     plan->batches[i].ticks = 0;
     plan->batches[i].microseconds = 0;
     plan->batches[i].n_ended = plan->batches[i].n_new = 0;
   }
-  go_through(self, instance, until);
+  go_through(self, instance, until, ended);
   const size_t newest = until + scheduler->flights->most - 1;
   for (size_t i = 0; i < n_stages; i++) {
     const size_t of_batch = newest - (newest - i) % n_stages;
     update_requests(self, instance, &plan->batches[i], plan->number + (uint32_t)of_batch);
   }
-  update_steps(self, instance, until);
+  update_steps(self, instance, until + ended, newest);
   update_run(instance);
   scheduler->number += (uint32_t)more;
-  scheduler->n_steps += (int64_t)more;
   scheduler->flights->repeats -= (int64_t)more;
-  memcpy(instance->pipeline->free_at, plan->free_at + (until - 1) * n_stages,
-         n_stages * sizeof *plan->free_at);
+  if (more > 0)
+    memcpy(instance->pipeline->free_at, plan->free_at + (until - 1) * n_stages,
+           n_stages * sizeof *plan->free_at);
   plan->done = until;
+  plan->ended = ended;
+  for (size_t i = 0; i < n_stages; i++)
+    plan->batches[i].rests = ended && instance->lag == 0 && i == until % n_stages;
 }
 
-/* Rounds that have happened by now: one of this very tick only if its event would have been handled
- * before the present one. */
-static size_t happened(const Simulation *self, const Instance *instance) {
-  const FlightPlan *plan = &instance->scheduler->flights->plan;
+/* Rounds that have happened by now, and whether the oldest step of the next has ended: what is of
+ * this very tick only if its event would have been handled before the present one. */
+static size_t happened(const Simulation *self, const Instance *instance, bool *ret_ended) {
+  const Flights *flights = instance->scheduler->flights;
+  const FlightPlan *plan = &flights->plan;
+  const Event *event = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix);
+  assert(event);
+  const Tick until = self->now + (event->order <= self->reached); // what is before that is over
   size_t n = plan->done, end = plan->n;
   while (n < end) { // those before `n` were sooner, those from `end` on were not
     const size_t middle = n + (end - n) / 2;
-    if (plan->at[middle] < self->now)
+    if (plan->steps[middle + flights->most].decided_at < until)
       n = middle + 1;
     else
       end = middle;
   }
-  if (n == plan->n || plan->at[n] > self->now) return n;
-  const Event *event = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix);
-  assert(event);
-  while (event->order <= self->reached && n < plan->n && plan->at[n] == self->now)
-    n++;
+  *ret_ended = n < plan->n && plan->at[n] < until;
   return n;
 }
 
 void flights_catch_up_plan(Simulation *self, Instance *instance) {
-  if (instance->scheduler->flights->plan.n > 0) advance(self, instance, happened(self, instance));
+  if (instance->scheduler->flights->plan.n == 0) return;
+  bool ended;
+  const size_t n = happened(self, instance, &ended);
+  advance(self, instance, n, ended);
 }
 
 bool flights_end_plan(Simulation *self, Instance *instance) {
   FlightPlan *plan = &instance->scheduler->flights->plan;
   if (plan->n == 0) return false;
-  advance(self, instance, plan->n);
+  advance(self, instance, plan->n, false);
   plan->n = 0;
   return true;
 }
@@ -552,10 +503,11 @@ void flights_cut(Simulation *self, Instance *instance) {
   Flights *flights = instance->scheduler->flights;
   FlightPlan *plan = &flights->plan;
   if (plan->n > 0) {
-    advance(self, instance, happened(self, instance));
+    flights_catch_up_plan(self, instance);
     const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix)->seq;
-    const Tick end = plan->steps[plan->done].end;
-    agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, later(end, plan->began_at), seq);
+    const Tick at = plan->ended ? plan->steps[plan->done + flights->most].decided_at
+                                : end_of_oldest(plan, plan->done, flights->most);
+    agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, at, seq);
     if (plan->done < plan->n) plan->horizon = HORIZON_MIN;
     plan->n = 0;
   }
@@ -566,15 +518,17 @@ int64_t flights_growth(const Simulation *self, const Instance *instance) {
   const Flights *flights = instance->scheduler->flights;
   const FlightPlan *plan = &flights->plan;
   if (plan->n == 0) return 0;
-  const size_t n_stages = n_stages_of(instance), from = plan->done + flights->most;
-  const size_t until = happened(self, instance) + flights->most;
+  const size_t n_stages = flights_stages(instance), from = plan->done + flights->most;
+  bool ended;
+  const size_t until = happened(self, instance, &ended) + flights->most;
   int64_t blocks = 0;
   for (size_t i = from; i < until && i < from + n_stages; i++) {
     const Microbatch *batch = &plan->batches[i % n_stages];
     const int64_t n_new = (int64_t)((until - i + n_stages - 1) / n_stages);
     for (size_t k = 0; k < batch->n; k++) {
       const Request *request = &self->requests.slots[batch->items[k].request];
-      blocks += blocks_of(instance, decided_tokens(instance, request) + n_new) - request->kv_blocks;
+      const int64_t tokens = flights_decided_tokens(instance, request) - batch->rests + n_new;
+      blocks += blocks_of(instance, tokens) - request->kv_blocks;
     }
   }
   return blocks;

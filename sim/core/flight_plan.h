@@ -3,14 +3,16 @@
  * Step c has the requests of step c - S again, S stages later, so long as all that is in flight are
  * decodes: those of each S-th step are a microbatch. Then a round is regular: the oldest step ends,
  * of which nothing comes but a token for each, and the step that is decided has the requests of the
- * one S before. How many rounds will be is known where steps wait for the oldest
- * (`Flights.repeats`): until the first request makes its last token or is left out for it, or
- * blocks may not suffice.
+ * one S before. A microbatch may be empty: then so are its steps, and the engine sleeps after each.
+ * Rows of requests that ended meanwhile are part of a step in flight, and of none that is decided.
+ * How many rounds will be is known where steps wait for the oldest (`Flights.repeats`): until the
+ * first request makes its last token or is left out for it, or blocks may not suffice.
  *
  * With coalescing, regular rounds are gone through at once, without events, and what comes of them
  * is kept in a plan. The state of the instance is that of a moment before; `flights_catch_up`
  * brings it up to now, for whoever reads it. `flights_cut` has what else happens to the instance
- * come between two rounds: what is planned is forgotten, and the next round is looked at by itself.
+ * come between two rounds, or while the engine sleeps in one: what is planned is forgotten, and the
+ * next round is looked at by itself.
  * In --step mode each round is an event, which keeps its place among events of one time while
  * rounds are regular. */
 #ifndef SIM_CORE_FLIGHT_PLAN_H
@@ -19,8 +21,26 @@
 #include "sim/core/state.h"
 
 void flight_plan_init(FlightPlan *self, int64_t n_stages, size_t n_places, Arena *arena);
+
+/* In flight: the `i`-th from the oldest on. */
+static inline Step *flights_step(const Scheduler *self, size_t i) {
+  return &self->steps[(self->flights->first + i) % self->n_places];
+}
+static inline size_t flights_stages(const Instance *instance) {
+  return (size_t)instance->scheduler->flights->n_stages;
+}
+/* Whether a step has decodes of `live` requests alone, and of those that ended meanwhile. */
+static inline bool step_decodes_alone(const Step *self, int64_t live) {
+  const int64_t thrown = self->n_thrown[0] + self->n_thrown[1];
+  return self->shape.prefill_tokens == 0 && self->shape.decode_seqs == live + thrown;
+}
+/* Tokens of a request whose KV there is once its newest step has ended. */
+static inline int64_t flights_decided_tokens(const Instance *instance, const Request *request) {
+  return request_kv_tokens(request) + (instance->lag > 0 ? request->ahead : 1);
+}
+
 /* Rounds that are regular if nothing else happens, from now on, where the engine waits for the
- * oldest step. */
+ * oldest step. In flight_rounds.c. */
 int64_t flights_regular_rounds(const Simulation *self, const Instance *instance);
 /* Plans so many of them, or the first; its event, of that insertion number, is set. False: none is
  * planned. */

@@ -14,6 +14,7 @@ typedef struct Microbatch {
   DecodeStages stages;
   Extrapolation extrapolation;
   int64_t left; // steps of the piece
+  bool rests;   // none of its steps is in flight while the engine sleeps, and no token `ahead`
   Tick send;
   /* As the state is brought up to date. */
   Tick last_token_at, first_end;
@@ -24,13 +25,14 @@ typedef struct Microbatch {
 
 typedef struct PlannedStep {
   Tick end, decided_at;
-  int64_t context;
+  int64_t context, seqs; // 0 of them: it is empty
   Extrapolation extrapolation;
 } PlannedStep;
 
 /* Steps are numbered from the oldest that was in flight as it was made. */
 typedef struct FlightPlan {
   size_t n, done;     // rounds; of those, that the state of the instance has; n = 0: there is none
+  bool ended;         // it has the end of the oldest step of the next too, after which that sleeps
   Tick began_at;      // the present step of the state
   PlannedStep *steps; // of rounds to come too
   Tick *at;           // [n] when the oldest step of each round ended

@@ -4,6 +4,7 @@
 #include "sim/core/flight_plan.h"
 #include "sim/core/lifecycle.h"
 #include "sim/core/loop.h"
+#include "sim/core/marks.h"
 #include "sim/core/prefill_run.h"
 #include "sim/core/scheduling.h"
 #include "sim/core/step_listing.h"
@@ -24,15 +25,10 @@ void flights_start(Simulation *self, Instance *instance) {
   flight_plan_init(&scheduler->flights->plan, n, most, self->arena);
 }
 
-/* The `i`-th of those in flight, from the oldest on; of `n`, where the next goes. */
-static Step *in_flight(const Scheduler *self, size_t i) {
-  return &self->steps[(self->flights->first + i) % self->n_places];
-}
-
 /* The oldest with tokens; NULL: none has. */
 static Step *oldest(const Scheduler *self) {
   for (size_t i = 0; i < self->flights->n; i++)
-    if (!step_is_empty(in_flight(self, i))) return in_flight(self, i);
+    if (!step_is_empty(flights_step(self, i))) return flights_step(self, i);
   return NULL;
 }
 
@@ -54,7 +50,7 @@ Tick flights_ticks(const Simulation *self, const Instance *instance,
 void flights_take_out(const Scheduler *self, RequestIx ix, Request *request) {
   request->decided_step = 0;
   for (size_t i = self->flights->n; i-- > 0;) {
-    const Step *step = in_flight(self, i);
+    const Step *step = flights_step(self, i);
     for (size_t k = 0; k < step->n_items; k++)
       if (step->items[k].request == ix && request->decided_step == 0)
         request->decided_step = step->number;
@@ -82,7 +78,7 @@ static void take_off(Simulation *self, Instance *instance, Step *step) {
 static bool decide(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
   Flights *flights = scheduler->flights;
-  Step *step = scheduler->next = in_flight(scheduler, flights->n);
+  Step *step = scheduler->next = flights_step(scheduler, flights->n);
   scheduler->limits.rules->decide(self, instance, step);
   scheduler->untold = false;
   step->n_in_flight = (int64_t)++flights->n;
@@ -112,6 +108,14 @@ static void begin_oldest(Simulation *self, Instance *instance) {
   if (scheduler->current) scheduler_begin_step(self, instance);
 }
 
+/* In a regular round the event is the one that has come, which has only moved. */
+static void set_event(Simulation *self, const Instance *instance, Tick at, bool regular) {
+  if (regular)
+    agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, at, self->event.seq);
+  else
+    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, at);
+}
+
 /* After a round in vain. Where nothing is in flight and those that follow will find nothing either,
  * they are not gone through. */
 static void sleep(Simulation *self, Instance *instance) {
@@ -124,21 +128,17 @@ static void sleep(Simulation *self, Instance *instance) {
   }
   flights->sleeps = true;
   const Tick until = self->now + instance->scheduler->limits.idle_sleep;
-  agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, until);
+  set_event(self, instance, until, flights->repeats > 0);
 }
 
-/* The oldest step ends at `at`, or later than that. After a regular round the event of that is the
- * one that has come, which has only moved. */
-static void await_oldest(Simulation *self, Instance *instance, Tick at) {
+/* The oldest step ends at `at`, or later than that. Whether the present round was regular. */
+static void await_oldest(Simulation *self, Instance *instance, Tick at, bool regular) {
   Flights *flights = instance->scheduler->flights;
-  if (flights->repeats > 0) {
-    flights->repeats--;
-    agenda_move(&self->agenda, EVENT_ITERATION, instance->ix, at, self->event.seq);
-  } else {
-    agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, at);
-  }
+  set_event(self, instance, at, regular);
   if (flights->repeats == 0) flights->repeats = flights_regular_rounds(self, instance);
-  if (flights->repeats == 0 || self->step) return;
+  if (flights->repeats == 0) return;
+  instance->marks &= (uint8_t)~MARK_REFIT; // of blocks that this round took and gave back
+  if (self->step) return;
   const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, instance->ix)->seq;
   flights_plan(self, instance, flights->repeats, seq);
 }
@@ -148,7 +148,8 @@ static void go_on(Simulation *self, Instance *instance) {
   Scheduler *scheduler = instance->scheduler;
   Flights *flights = scheduler->flights;
   for (;;) {
-    const bool asks = is_anybody_here(instance);
+    const bool asks = is_anybody_here(instance), regular = flights->repeats > 0;
+    flights->repeats -= regular;
     flights->ran = asks && decide(self, instance);
     begin_oldest(self, instance);
     const bool wants_more = flights->ran || (asks && is_anybody_here(instance));
@@ -158,9 +159,9 @@ static void go_on(Simulation *self, Instance *instance) {
       return;
     }
     if (flights->n == 0) return;
-    const Step *step = in_flight(scheduler, 0);
+    const Step *step = flights_step(scheduler, 0);
     if (!step_is_empty(step)) {
-      await_oldest(self, instance, step->end > self->now ? step->end : self->now);
+      await_oldest(self, instance, step->end > self->now ? step->end : self->now, regular);
       return;
     }
     sim_tell_step(self, instance, step, self->now);
@@ -232,8 +233,8 @@ static bool plans_on(Simulation *self, Instance *instance) {
 
 bool flights_go_on(Simulation *self, Instance *instance) {
   Flights *flights = instance->scheduler->flights;
+  if (plans_on(self, instance)) return true;
   if (!flights->sleeps && instance->activity != ACTIVITY_IDLE) {
-    if (plans_on(self, instance)) return true;
     stretch(self, instance);
     return false;
   }

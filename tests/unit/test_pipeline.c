@@ -248,6 +248,26 @@ Test(pipeline, decodes_of_one_scheduler_are_planned_together) {
   }
 }
 
+/* Blocks that a round takes itself break no plan that is made in it: requests that come while
+ * others decode cost ten events each. */
+Test(pipeline, a_round_does_not_break_its_own_plan) {
+  enum { COMING = 20 };
+  TraceRow rows[3 + COMING] = {row(0, 17, 800), row(0, 17, 900), row(0, 17, 850)};
+  Scene scene;
+  uint64_t events[2];
+  for (int i = 0; i < COMING; i++)
+    rows[3 + i] = row((700 + 401 * i) * MS, 17, 3);
+  scene_init(&scene, &arena, &diag);
+  scene_choose(
+      &scene, POLICY_BATCHER, "vllm",
+      "{async_scheduling: true, enable_prefix_caching: false, max_num_batched_tokens: 20}");
+  scene.pools[0].pipeline_stages = 4;
+  scene.pools[0].pipeline_lanes = 1;
+  scene.pools[0].kv_blocks = 400;
+  run_lanes(&scene, rows, COUNT(rows), events);
+  cr_expect_lt(events[0], 250, "%llu events", (unsigned long long)events[0]);
+}
+
 /* Runs `rows`, coalesced and stepped, and compares all that comes of them. */
 static void compare_steps(Scene *scene, const TraceRow *rows, size_t n_rows) {
   SimResult coalesced;
@@ -298,5 +318,28 @@ Test(pipeline, plans_of_steps_are_broken_where_steps_are) {
     scene.config.retry = (RetryOptions){.limit = 3};
     scene.config.warm_up.requests = at % 7 == 0 ? 4 : 0;
     compare_steps(&scene, rows, COUNT(rows));
+  }
+}
+
+/* Microbatches are fewer than stages, and the engine sleeps after each empty step: loads are read
+ * at many times of such rounds, also in the sleep. */
+Test(pipeline, plans_know_what_is_in_flight_while_the_engine_sleeps) {
+  const TraceRow rows[] = {row(0, 10, 60), row(0, 10, 55), row(0, 10, 70)};
+  for (int i = 0; i < 24; i++) {
+    Scene scene;
+    uint64_t events[2];
+    scene_init(&scene, &arena, &diag);
+    scene_choose(&scene, POLICY_POOL, "tetriinfer_flip", NULL);
+    scene_choose(&scene, POLICY_BATCHER, "vllm",
+                 arena_printf(&arena,
+                              "{async_scheduling: %s, enable_prefix_caching: %s, "
+                              "max_num_batched_tokens: 10, idle_sleep: 300 ms}",
+                              i & 1 ? "true" : "false", i & 2 ? "true" : "false"));
+    scene.config.monitor_interval = (190 + 7 * i) * MS;
+    scene.pools[0].pipeline_stages = 3 + i % 3;
+    scene.pools[0].pipeline_lanes = 1;
+    run_lanes(&scene, rows, COUNT(rows) - (i % 4 > 1), events);
+    compare_steps(&scene, rows, COUNT(rows) - (i % 4 > 1));
+    cr_expect_lt(events[0], events[1]);
   }
 }
