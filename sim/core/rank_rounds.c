@@ -168,7 +168,7 @@ static void end_all(Simulation *self, Lockstep *lockstep) {
 
 /* What begins begins, once the step after it is decided, which may drop tokens of it. */
 static void begin_all(Simulation *self, Lockstep *lockstep) {
-  for (uint32_t i = 0; i < lockstep->n && !self->failed; i++)
+  for (uint32_t i = 0; i < lockstep->n && !self->failed && !lockstep->failed; i++)
     if (!rank_of(&lockstep->first[i])->gone && lockstep_begins(self, &lockstep->first[i]))
       lockstep_begin_step(self, &lockstep->first[i]);
 }
@@ -181,7 +181,9 @@ static void set_timer(Simulation *self, Instance *instance) {
   sim_book_idleness(self, instance, idle);
   if (!idle) return;
   lockstep_awaits_copies(self, instance);
-  const Tick at = instance->lockstep->experts ? lockstep_begins_at(instance) : TICK_MAX;
+  const Lockstep *lockstep = instance->lockstep;
+  const bool waits = lockstep->experts && !lockstep->failed;
+  const Tick at = waits ? lockstep_begins_at(instance) : TICK_MAX;
   if (at < TICK_MAX)
     agenda_set(&self->agenda, EVENT_ITERATION, instance->ix, at);
   else

@@ -116,6 +116,25 @@ Test(rank_failures, as_many_as_are_enough_start_and_others_join) {
   cr_expect(moves >= MS && moves <= 4 * MS && moves % MS == 0, "%f ms", (double)moves / MS);
 }
 
+/* The prompt takes until 20 ms, a decode until 31.11 ms, and then experts move for 100 ms. In that
+ * all ranks fail, which is found out at 560 ms: the decode that has been decided does not begin.
+ * All is made again, with the wait. */
+Test(rank_failures, what_waits_for_experts_does_not_begin_on_ranks_that_failed) {
+  const TraceRow rows[] = {row(0, 10, 4)};
+  give_ranks(2, 4, 4);
+  spec.step_interval = spec.first_step = 2;
+  spec.rearrange_time = 100 * MS;
+  scene.pools[0].shrinks = false;
+  scene.config.detection = 500 * MS;
+  fail_rank(0, 60, 1000);
+  sources[0].n_instances = 2;
+  run(rows, COUNT(rows));
+  cr_expect_eq(scene.result.metrics.losses, 1u);
+  cr_expect_eq(scene.result.totals.prefill_tokens, 20);
+  cr_expect_eq(scene.result.totals.decode_tokens, 1 + 3);
+  expect_at(scene.records[0].last_token_at / US * US, 1131110 + 11120 + 11130, "from anew");
+}
+
 /* --- the share of time in which k of n are without faults */
 
 /* Mean and standard error over seeds of the share of time that the instance is up. */
