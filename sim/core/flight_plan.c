@@ -90,28 +90,29 @@ static void gather(const Simulation *self, const Instance *instance) {
   }
 }
 
+/* The piece of the performance model that the next step of a microbatch begins. */
+static void begin_piece(const Instance *instance, Microbatch *batch) {
+  const int64_t seqs = (int64_t)batch->n, context = batch->context;
+  const PerfModel *model = instance->perfmodel;
+  const DecodePiece *piece = perfmodel_decode(model, seqs, context);
+  batch->stages = decode_stages_of(model, piece, seqs, context, instance->pipeline->n_stages);
+  batch->extrapolation = piece->extrapolation;
+  batch->left = (piece->end - context) / seqs + ((piece->end - context) % seqs > 0);
+}
+
 /* What the next step of a microbatch takes in a stage, and in the last one. */
 static inline Tick next_stage(const Instance *instance, Microbatch *batch, Tick *ret_last) {
-  const int64_t seqs = (int64_t)batch->n, context = batch->context;
-  if (batch->left == 0) {
-    const PerfModel *model = instance->perfmodel;
-    const DecodePiece *piece = perfmodel_decode(model, seqs, context);
-    batch->stages = decode_stages_of(model, piece, seqs, context, instance->pipeline->n_stages);
-    batch->extrapolation = piece->extrapolation;
-    batch->left = (piece->end - context) / seqs + ((piece->end - context) % seqs > 0);
-  }
+  if (batch->left == 0) begin_piece(instance, batch);
   batch->left--;
-  batch->context += seqs;
+  batch->context += (int64_t)batch->n;
   return decode_stages_next(&batch->stages, ret_last);
 }
 
-/* As pipeline_pass and pipeline_await have it, behind what is planned. The step `took` so much in a
- * stage, in the last one, and to be handed on. When it leaves the last stage. */
-static inline Tick pass(FlightPlan *plan, const Pipeline *pipeline, Tick now, Tick awaited,
+/* As pipeline_pass and pipeline_await have it: each stage was free at `before`, and is at `free_at`
+ * after a step that `took` so much in a stage, in the last one, and to be handed on. When it leaves
+ * the last stage. */
+static inline Tick pass(Tick *free_at, const Tick *before, size_t n_stages, Tick now, Tick awaited,
                         const Tick took[3]) {
-  const size_t n_stages = (size_t)pipeline->n_stages;
-  Tick *free_at = plan->free_at + plan->n * n_stages;
-  const Tick *before = plan->n > 0 ? free_at - n_stages : pipeline->free_at;
   Tick at = now;
   for (size_t s = 0; s < n_stages - 1; s++) {
     at = later(later(at, before[s]), awaited) + took[0];
@@ -122,10 +123,7 @@ static inline Tick pass(FlightPlan *plan, const Pipeline *pipeline, Tick now, Ti
 }
 
 /* The same of a step without tokens. */
-static void stay(FlightPlan *plan, const Pipeline *pipeline, Tick awaited) {
-  const size_t n_stages = (size_t)pipeline->n_stages;
-  Tick *free_at = plan->free_at + plan->n * n_stages;
-  const Tick *before = plan->n > 0 ? free_at - n_stages : pipeline->free_at;
+static void stay(Tick *free_at, const Tick *before, size_t n_stages, Tick awaited) {
   for (size_t s = 0; s < n_stages; s++)
     free_at[s] = s + 1 < n_stages ? later(before[s], awaited) : before[s];
 }
@@ -137,33 +135,46 @@ static void reserve(Simulation *self, FlightPlan *plan, size_t rounds, size_t mo
   ARENA_RESERVE(self->arena, plan->free_at, plan->free_at_capacity, rounds * n_stages);
 }
 
-/* Plans a round behind those that are, as the engine comes to it at `now`: it waits for the oldest
- * step, if that has tokens, sleeps if the newest has none, and decides the next. False: it cannot
- * be, nor any after it. */
-static inline bool plan_round(const Instance *instance, Microbatch *batch, Tick *now) {
-  const Flights *flights = instance->scheduler->flights;
+/* Plans rounds behind those that are, until there are so many; false: one cannot be, nor any after
+ * it. In each the engine waits for the oldest step, if that has tokens, sleeps if the newest has
+ * none, and decides the next. */
+static bool plan_rounds(const Simulation *self, const Instance *instance, size_t until) {
+  const size_t most = instance->scheduler->flights->most, n_stages = flights_stages(instance);
+  const Tick idle_sleep = instance->scheduler->limits.idle_sleep;
   FlightPlan *plan = &instance->scheduler->flights->plan;
-  const size_t n_stages = flights_stages(instance), next = plan->n + flights->most;
-  const PlannedStep *oldest = &plan->steps[plan->n];
-  const Tick at = oldest->seqs > 0 ? later(*now, oldest->end) : *now;
-  const bool sleeps = plan->steps[next - 1].seqs == 0;
-  const Tick decided_at = at + (sleeps ? instance->scheduler->limits.idle_sleep : 0);
-  PlannedStep step = {
-      .decided_at = decided_at, .context = batch->context, .seqs = (int64_t)batch->n};
-  if (decided_at > LATEST) return false;
-  if (batch->n > 0) {
-    Tick took[3] = {[2] = batch->send};
-    took[0] = next_stage(instance, batch, &took[1]);
-    if (took[0] > LONGEST || took[1] > LONGEST || took[2] > LONGEST) return false;
-    step.end = pass(plan, instance->pipeline, decided_at, plan->steps[next - n_stages].end, took);
-    step.extrapolation = batch->extrapolation;
-  } else {
-    stay(plan, instance->pipeline, plan->steps[next - n_stages].end);
+  PlannedStep *const steps = plan->steps;
+  Tick *const ends = plan->at, *free_at = plan->free_at + plan->n * n_stages;
+  const Tick *before = plan->n > 0 ? free_at - n_stages : instance->pipeline->free_at;
+  Tick now = plan->n > 0 ? steps[plan->n + most - 1].decided_at : self->now;
+  size_t n = plan->n, turn = (n + most) % n_stages;
+  for (; n < until; n++, turn = turn_after(turn, n_stages), free_at += n_stages) {
+    Microbatch *batch = &plan->batches[turn];
+    const PlannedStep *oldest = &steps[n];
+    PlannedStep *next = &steps[n + most];
+    const Tick awaited = steps[n + most - n_stages].end;
+    const Tick at = oldest->seqs > 0 ? later(now, oldest->end) : now;
+    const Tick decided_at = next[-1].seqs > 0 ? at : at + idle_sleep;
+    if (decided_at > LATEST) break;
+    ends[n] = at;
+    next->decided_at = decided_at;
+    next->context = batch->context;
+    next->seqs = (int64_t)batch->n;
+    next->end = 0;
+    next->extrapolation = EXTRAPOLATION_NONE;
+    if (batch->n > 0) {
+      Tick took[3] = {[2] = batch->send};
+      took[0] = next_stage(instance, batch, &took[1]);
+      if (took[0] > LONGEST || took[1] > LONGEST || took[2] > LONGEST) break;
+      next->end = pass(free_at, before, n_stages, decided_at, awaited, took);
+      next->extrapolation = batch->extrapolation;
+    } else {
+      stay(free_at, before, n_stages, awaited);
+    }
+    before = free_at;
+    now = decided_at;
   }
-  plan->at[plan->n] = at;
-  plan->steps[next] = step;
-  *now = decided_at;
-  return true;
+  plan->n = n;
+  return n == until;
 }
 
 /* When the oldest step ends, after so many rounds. */
@@ -192,12 +203,7 @@ static bool plan_more(Simulation *self, Instance *instance, int64_t rounds, uint
   while (until > planned && !awaits_tokens(plan, until, most, n_stages))
     until--; // the event is one that the engine waits for
   reserve(self, plan, until, most, n_stages);
-  Tick now = planned > 0 ? plan->steps[planned + most - 1].decided_at : self->now;
-  size_t turn = (planned + most) % n_stages;
-  for (; plan->n < until; plan->n++, turn = turn_after(turn, n_stages)) {
-    plan->closed = !plan_round(instance, &plan->batches[turn], &now);
-    if (plan->closed) break;
-  }
+  plan->closed = !plan_rounds(self, instance, until);
   while (plan->n > planned && plan->steps[plan->n].seqs == 0)
     plan->n--;
   if (plan->n == planned) return false;
