@@ -102,16 +102,23 @@ bool histogram_same_counts(const Histogram *self, const Histogram *other) {
                  ((size_t)histogram_bucket(self->max) + 1) * sizeof *self->counts) == 0);
 }
 
-/* Estimate of the observation of this rank (from 0, in ascending order): those of a bucket are
- * taken to lie evenly over it. The first and the last are known. */
-static double order_statistic(const Histogram *histogram, uint64_t rank) {
+/* A bucket, and how many observations lie below it. */
+typedef struct BucketPlace {
+  int bucket;
+  uint64_t below;
+} BucketPlace;
+
+/* Estimate of the observation of this rank (from 0, in ascending order), which is not below `from`:
+ * those of a bucket are taken to lie evenly over it. The first and the last are known. */
+static double order_statistic(const Histogram *histogram, uint64_t rank, BucketPlace *from) {
   assert(rank < histogram->total);
   if (rank == 0) return (double)histogram->min;
   if (rank + 1 == histogram->total) return (double)histogram->max;
-  int bucket = histogram_bucket(histogram->min);
-  uint64_t below = 0;
+  int bucket = from->bucket;
+  uint64_t below = from->below;
   while (below + histogram->counts[bucket] <= rank)
     below += histogram->counts[bucket++];
+  *from = (BucketPlace){bucket, below};
   double share = ((double)(rank - below) + 0.5) / (double)histogram->counts[bucket];
   double value =
       (double)histogram_bucket_start(bucket) + share * (double)(histogram_bucket_width(bucket) - 1);
@@ -127,9 +134,10 @@ double histogram_at_rank(const Histogram *self, double position) {
   assert(self->total > 0 && position >= 0);
   uint64_t rank = (uint64_t)position;
   if (rank > self->total - 1) rank = self->total - 1; // a total beyond 2^53 may round up
-  double lower = order_statistic(self, rank), fraction = position - (double)rank;
+  BucketPlace from = {histogram_bucket(self->min), 0};
+  double lower = order_statistic(self, rank, &from), fraction = position - (double)rank;
   if (fraction <= 0 || rank + 1 == self->total) return lower;
-  return lower + fraction * (order_statistic(self, rank + 1) - lower);
+  return lower + fraction * (order_statistic(self, rank + 1, &from) - lower);
 }
 
 uint64_t histogram_count_from(const Histogram *self, double value) {

@@ -4,14 +4,20 @@
 #define EXPERIMENTS_CAMPAIGN_EARLY_H
 #include "experiments/campaign/trial.h"
 
+/* What a workload asks for, in all and by component, as of metrics_histogram. */
+typedef struct Demands {
+  Demand *of;
+  Demand *beyond_of; // of that, prompts beyond the context of their model
+  int64_t context;   // the least that one is beyond
+} Demands;
+
 /* What a trial will be asked for; zeroed before. It must not move while the trial runs. */
 typedef struct EarlyEnd {
   Trial *trial;
-  Demand demand;
-  Demand beyond;   // of that, prompts beyond the context of their model
-  int64_t context; // the least that one is beyond
-  /* The same by component, as of metrics_histogram, in the trial's arena. */
-  Demand *demand_of, *beyond_of;
+  /* Where trials that are asked for the same find their demands; NULL: in the trial's arena. */
+  Cache *cache;
+  const char *key;
+  const Demands *demands; // NULL: not counted
   uint64_t next_look;
 } EarlyEnd;
 

@@ -1,6 +1,7 @@
 /* See probe.h. */
 #include "experiments/provision/probe.h"
 #include "experiments/base/writer.h"
+#include <inttypes.h>
 #include <string.h>
 
 const ProbeFigure probe_figures[PROBE_FIGURES] = {
@@ -37,6 +38,11 @@ void probe_run_load(ProbeRun *self, const Provision *study, const Design *design
     changes.error_shift = error_shift;
     if (apart) changes.apart = *apart;
     self->failed = trial_load(trial, study->base, &changes) != 0;
+  }
+  if (!study->offline) { // of one that is, any key may change from choice to choice
+    self->end.cache = &study->base->cache;
+    self->end.key = arena_printf(&trial->arena, "demands of design %td, seed %d, rate %" PRId64,
+                                 design - study->designs, seed, self->probe.rate);
   }
   self->measured = !self->failed;
   for (uint32_t i = 0; self->measured && i < trial->config.sim.n_pools; i++)
@@ -110,7 +116,7 @@ void probe_run_take(ProbeRun *self, Arena *arena) {
     self->outcomes = trial->result.digest;
     self->events = (double)trial->result.events;
     if (self->stopped)
-      self->saved_events = self->events * ((double)self->end.demand.requests / finished - 1);
+      self->saved_events = self->events * ((double)self->end.demands->of->requests / finished - 1);
     copy_outcomes(self, arena);
     self->served = run_served(&trial->report);
     report_visit(&trial->report, keep_figure, self);
@@ -167,12 +173,13 @@ KvPressure probe_run_pressure(const ProbeRun *self) {
 /* A run that was stopped knows of the requests that had ended; of prompts beyond the context all
  * are known where the workload was read through. */
 const char *probe_run_rejections(const ProbeRun *self, double *ret_share, Arena *arena) {
-  const bool counted = self->end.beyond.requests > 0;
+  const Demands *demands = self->end.demands;
+  const bool counted = demands && demands->beyond_of->requests > 0;
   const double ended = self->figures[FIGURE_requests];
   const double context =
-      counted ? (double)self->end.beyond.requests : self->figures[FIGURE_rejected_context];
+      counted ? (double)demands->beyond_of->requests : self->figures[FIGURE_rejected_context];
   const double memory = self->figures[FIGURE_rejected_kv_memory];
-  const double of = counted ? (double)self->end.demand.requests : ended;
+  const double of = counted ? (double)demands->of->requests : ended;
   char n[32], all[32], tokens[32];
   *ret_share = 0;
   if (!(context > 0) && !(memory > 0)) return NULL;
@@ -180,7 +187,7 @@ const char *probe_run_rejections(const ProbeRun *self, double *ret_share, Arena 
     *ret_share = context / of;
     return arena_printf(arena, "%s of %s prompts exceed the context%s%s", format_count(context, n),
                         format_count(of, all), counted ? " of " : "",
-                        counted ? format_count((double)self->end.context, tokens) : "");
+                        counted ? format_count((double)demands->context, tokens) : "");
   }
   *ret_share = memory / ended;
   return arena_printf(arena, "%s of %s%s requests do not fit into the KV memory of one instance",

@@ -243,14 +243,17 @@ Test(slo_components, ending_early_changes_no_verdict) {
               "");
     TrialBase base, other;
     Trial *whole = load(&base), *part = load(&other);
-    EarlyEnd end = {0};
+    EarlyEnd end = {.cache = &other.cache, .key = "demands"}, later = end;
     cr_assert_eq(trial_run(whole), 0);
     cr_assert_eq(early_end_set(&end, part), 0);
+    cr_assert_eq(early_end_count(&later, part), 0);
+    cr_expect_eq(later.demands, end.demands); // counted once
     cr_assert_eq(trial_run(part), 0);
     n_stopped += part->result.stopped;
-    cr_expect_eq(end.demand_of[0].requests, end.demand_of[1].requests + end.demand_of[2].requests);
-    cr_expect_eq(end.demand_of[1].paced, metrics_asked(&whole->result.metrics, 1).paced);
-    cr_expect_eq(end.demand_of[2].gaps, metrics_asked(&whole->result.metrics, 2).gaps);
+    cr_expect_eq(end.demands->of[0].requests,
+                 end.demands->of[1].requests + end.demands->of[2].requests);
+    cr_expect_eq(end.demands->of[1].paced, metrics_asked(&whole->result.metrics, 1).paced);
+    cr_expect_eq(end.demands->of[2].gaps, metrics_asked(&whole->result.metrics, 2).gaps);
     if (part->result.stopped)
       cr_expect(!outcome_named(whole, part->config.slo->specs[0].name)->met);
     else
