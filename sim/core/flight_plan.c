@@ -391,7 +391,7 @@ static void update_steps(Simulation *self, Instance *instance, size_t oldest, si
     const int64_t n = (int64_t)batch->n;
     step->items = plan->items[place];
     step->items_capacity = plan->items_capacity[place];
-    if (repeats) {
+    if (repeats && batch->n > 0) {
       ARENA_RESERVE(self->arena, step->items, step->items_capacity, batch->n);
       memcpy(step->items, batch->items, batch->n * sizeof *step->items);
       plan->items[place] = step->items;
