@@ -1,7 +1,6 @@
 /* See sort.h. */
 #include "base/sort.h"
 #include <stdlib.h>
-#include <string.h>
 
 int compare_pairs(const int64_t pairs[][2], size_t n) {
   for (size_t i = 0; i < n; i++)
@@ -27,34 +26,9 @@ void *find_item(const void *key, const void *items, size_t n, size_t size,
   return n > 0 ? bsearch(key, items, n, size, compare) : NULL;
 }
 
-/* Adds a value to `n` that ascend, unless it is there. Returns how many there are. */
-static size_t add_distinct(int64_t *values, size_t n, int64_t value) {
-  size_t low = 0, high = n;
-  if (n > 0 && values[n - 1] < value) low = n;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (values[middle] < value)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low < n && values[low] == value) return n;
-  memmove(&values[low + 1], &values[low], (n - low) * sizeof *values);
-  values[low] = value;
-  return n + 1;
-}
-
-/* A few distinct values, or those in front, are found one by one. */
 size_t sort_distinct(int64_t *values, size_t n) {
-  enum { FEW = 1024 };
-  size_t kept = 0, taken = 0;
-  while (taken < n && kept < FEW)
-    kept = add_distinct(values, kept, values[taken++]);
-  if (taken == n) return kept;
-  memmove(values + kept, values + taken, (n - taken) * sizeof *values);
-  n -= taken - kept;
+  size_t kept = 0;
   sort_items(values, n, sizeof *values, compare_ints);
-  kept = 0;
   for (size_t i = 0; i < n; i++)
     if (kept == 0 || values[i] != values[kept - 1]) values[kept++] = values[i];
   return kept;

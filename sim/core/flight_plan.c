@@ -231,10 +231,11 @@ bool flights_plan_on(Simulation *self, Instance *instance, uint64_t seq) {
 
 /* --- bringing the instance up to date */
 
-/* Tokens of a request whose KV there is once the newest step of its microbatch has ended. */
+/* Tokens of a request whose KV there is once the newest step of its microbatch has ended, if
+ * `n_new` steps of that are decided since the state was brought up to date. */
 static int64_t newest_tokens(const Instance *instance, const Microbatch *batch,
-                             const Request *request) {
-  return flights_decided_tokens(instance, request) - batch->rests + batch->n_new;
+                             const Request *request, int64_t n_new) {
+  return flights_decided_tokens(instance, request) - batch->rests + n_new;
 }
 
 static void take_blocks(Simulation *self, Instance *instance, const Microbatch *batch) {
@@ -242,7 +243,7 @@ static void take_blocks(Simulation *self, Instance *instance, const Microbatch *
   for (size_t i = 0; i < batch->n; i++) {
     const RequestIx ix = batch->items[i].request;
     const Request *request = &self->requests.slots[ix];
-    const int64_t tokens = newest_tokens(instance, batch, request);
+    const int64_t tokens = newest_tokens(instance, batch, request, batch->n_new);
     const bool begins = blocks_of(instance, tokens) > blocks_of(instance, tokens - 1);
     const bool fills =
         late ? begins : blocks_of(instance, tokens + 1) > blocks_of(instance, tokens);
@@ -354,7 +355,7 @@ static void update_requests(Simulation *self, Instance *instance, const Microbat
   for (size_t i = 0; i < batch->n; i++) {
     const RequestIx ix = batch->items[i].request;
     Request *request = &self->requests.slots[ix];
-    const int64_t tokens = newest_tokens(instance, batch, request);
+    const int64_t tokens = newest_tokens(instance, batch, request, batch->n_new);
     if (batch->n_ended > 0) {
       if (request_has_one_token(request))
         histogram_add(&sim_books(self, request)->second_token,
@@ -533,7 +534,7 @@ int64_t flights_growth(const Simulation *self, const Instance *instance) {
     const int64_t n_new = (int64_t)((until - i + n_stages - 1) / n_stages);
     for (size_t k = 0; k < batch->n; k++) {
       const Request *request = &self->requests.slots[batch->items[k].request];
-      const int64_t tokens = flights_decided_tokens(instance, request) - batch->rests + n_new;
+      const int64_t tokens = newest_tokens(instance, batch, request, n_new);
       blocks += blocks_of(instance, tokens) - request->kv_blocks;
     }
   }

@@ -1,5 +1,5 @@
-/* Lists without repeats. Pinned: what is left ascends, and is what a list of flags says, of few
- * values and of more than are looked for one by one. Not pinned: speed. */
+/* Lists without repeats, and lists in order. Pinned: what is left of values ascends, and is what a
+ * list of flags says; items in order stay where they are. Not pinned: speed. */
 #include "base/rng.h"
 #include "base/sort.h"
 #include <criterion/criterion.h>
